@@ -1,0 +1,65 @@
+"""What can go wrong, each in one line that names the value seen, the rule broken and the remedy."""
+
+
+class ThresherError(Exception):
+    """The root of every error that thresher raises on purpose.
+
+    >>> raise InvalidInput("threshold", 1.5, "must lie strictly inside the bounds", "pass other bounds")
+    Traceback (most recent call last):
+    thresher.errors.InvalidInput: threshold 1.5: must lie strictly inside the bounds; pass other bounds
+    """
+
+    def __init__(self, what: str, value: object = None, rule: str = "", remedy: str = "") -> None:
+        self.what, self.value, self.rule, self.remedy = what, value, rule, remedy
+        head = what if value is None else f"{what} {shown(value)}"
+        super().__init__("; ".join(part for part in (f"{head}: {rule}" if rule else head, remedy) if part))
+
+
+class InvalidInput(ThresherError, ValueError):
+    """A value that breaks a rule; nothing was changed."""
+
+
+class UnknownStudy(ThresherError, LookupError):
+    """No study of that name is in that store."""
+
+
+class StudyExists(ThresherError, ValueError):
+    """A study of that name is there already, or differs from what was asked for."""
+
+
+class UnknownPull(ThresherError, LookupError):
+    """The study never issued a pull of that id."""
+
+
+class AlreadyTold(ThresherError, ValueError):
+    """The pull was told another reward before, or was dropped and cannot be dropped back."""
+
+
+class Conflict(ThresherError):
+    """Another agent appended first; the caller folds what it wrote and decides again."""
+
+
+class CannotGoOn(ThresherError):
+    """A run stopped early because nothing worked; nobody was retired for it."""
+
+
+class Busy(Exception):  # noqa: N818 - what an evaluator says, not an error of ours
+    """Raised by an evaluator that is told to come back later: the same pull is tried again, uncharged.
+
+    >>> Busy(after=2.5).after
+    2.5
+    """
+
+    def __init__(self, after: float = 1.0) -> None:
+        super().__init__(after)
+        self.after = float(after)
+
+
+def shown(value: object, limit: int = 120) -> str:
+    """A value as an error shows it: on one line, and not longer than a line.
+
+    >>> shown("a\\nb"), shown(0.5)
+    ("'a\\\\nb'", '0.5')
+    """
+    text = repr(value).replace("\n", "\\n")
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -1,0 +1,242 @@
+"""Every number that decides which arm is pulled next.
+
+The rules of this file:
+
+1. Only ``+ - * / sqrt abs`` and comparisons decide: they round one way on every machine, so a decision can be
+   derived again anywhere. (``lsa`` alone needs a logarithm; its decisions can be repeated on the same machine.)
+2. A score reads its own arm only; a decision then costs O(log K).
+3. Plain functions on columns. A live study keeps its columns in lists; the laboratory keeps them in arrays and
+   compiles these very functions. So: no exceptions, no closures, no dicts, and nothing imported but ``math`` and
+   ``typing``.
+4. Formulas guard their own divisions by zero.
+
+Inside, rewards and threshold are scaled to [0, 1]; the smallest score is pulled next; ties go to the lowest arm.
+"""
+
+import math
+from collections.abc import Callable, MutableSequence
+from typing import NamedTuple
+
+NEVER = math.inf  # the score of an arm that takes no further pulls
+WAITING = 1e290  # times the pulls under way: an arm whose first rewards are still on their way
+FAR = 1e280  # a cost beyond every budget, below WAITING
+
+Formula = Callable[[float, float, int, float, float], float]
+
+
+class Board(NamedTuple):
+    """What is known of every arm, a column each, and the tournament that finds the smallest score.
+
+    ``best`` and ``winner`` are an implicit binary tree padded to a power of two: node 1 is the root, the children
+    of node i are 2i and 2i + 1, and the leaf of arm k is node len(best) / 2 + k.
+    """
+
+    seen: MutableSequence[int]  # T: rewards observed
+    pending: MutableSequence[int]  # τ: pulls issued whose rewards are not back
+    mean: MutableSequence[float]  # Welford's, of scaled rewards: serves the scores only
+    scatter: MutableSequence[float]  # Σ(x − mean)², of scaled rewards
+    total: MutableSequence[float]  # the sum of raw rewards ...
+    residue: MutableSequence[float]  # ... and what its rounding lost: these serve labels and printed means
+    shut: MutableSequence[int]  # 1 where an arm takes no further pulls
+    best: MutableSequence[float]
+    winner: MutableSequence[int]
+
+
+class Rule(NamedTuple):
+    """The scalars that a score depends on besides its arm."""
+
+    threshold: float  # b, scaled
+    exploration: float  # a; for `cheapest` its constant c
+    pending_weight: float  # δ
+    warmup: int
+    slack: float  # added to the gap
+
+
+# -- formulas: (gap, scatter, seen, weight, exploration) -> score; seen >= 1, weight = T + δτ >= seen ------------
+
+
+def spread(scatter: float, seen: int) -> float:
+    """σ̂ in its 1/T form (eq:var).
+
+    >>> spread(0.5, 2)
+    0.5
+    """
+    return math.sqrt(scatter / seen)
+
+
+def uniform(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
+    """Every arm equally often.
+
+    >>> uniform(0.1, 0.0, 4, 5.0, 1.0)
+    5.0
+    """
+    return weight
+
+
+def apt(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
+    """√e · Δ̂: Locatelli et al. 2016, called ATP in the paper.
+
+    >>> apt(0.5, 0.0, 4, 4.0, 1.0)
+    1.0
+    """
+    return math.sqrt(weight) * gap
+
+
+def evt(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
+    """Δ̂ / (a/e + √(a/e) σ̂): eq:S_k; with pending pulls in the weight it is AP-EVT, eq:S_k-2.
+
+    >>> evt(0.5, 1.0, 4, 4.0, 4.0)
+    0.3333333333333333
+    """
+    ratio = exploration / weight
+    return gap / (ratio + math.sqrt(ratio) * spread(scatter, seen))
+
+
+def evt_supplement(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
+    """Δ̂ / (3a/e + √(2σ̂² a/e)): B_i(t) of the supplement.
+
+    >>> evt_supplement(0.5, 2.0, 4, 4.0, 4.0)
+    0.125
+    """
+    ratio = exploration / weight
+    return gap / (3.0 * ratio + math.sqrt(2.0 * (scatter / seen) * ratio))
+
+
+def evt_pf(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
+    """√e (√(σ̂² + Δ̂) − σ̂), the parameter-free B_k(t), in the form that keeps its digits at small gaps.
+
+    >>> evt_pf(0.5625, 1.0, 1, 4.0, 1.0)
+    0.5
+    """
+    if gap <= 0.0:
+        return 0.0
+    variance = scatter / seen
+    return math.sqrt(weight) * gap / (math.sqrt(variance + gap) + math.sqrt(variance))
+
+
+def lsa(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
+    """α e Δ̂² + ½ ln e with α = 1.35: Tao et al. 2019.
+
+    >>> lsa(0.5, 0.0, 1, 1.0, 1.0)
+    0.3375
+    """
+    return 1.35 * weight * gap * gap + 0.5 * math.log(weight)
+
+
+def cheapest(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
+    """About how many pulls settle the arm, ``c (s²/gap² + 1/gap)``, but no fewer than it has had.
+
+    s² = (scatter + 1/4) / (seen + 1) keeps two equal draws from looking certain; c comes as ``exploration``.
+
+    >>> cheapest(0.5, 0.25, 1, 1.0, 2.0)
+    6.0
+    """
+    if gap < 1e-100:
+        return FAR
+    cost = exploration * ((scatter + 0.25) / (seen + 1) / (gap * gap) + 1.0 / gap)
+    if cost > FAR:
+        return FAR
+    return cost if cost > weight else weight
+
+
+# -- the board ---------------------------------------------------------------------------------------------------
+
+
+def score(board: Board, arm: int, formula: Formula, rule: Rule) -> float:
+    """Where the arm stands: warm-up below zero, then the formula, then arms that wait, then shut ones."""
+    seen = board.seen[arm]
+    pending = board.pending[arm]
+    if board.shut[arm]:
+        return NEVER
+    if seen + pending < rule.warmup:
+        return float(seen + pending - rule.warmup)
+    if seen == 0:
+        return WAITING * pending
+    gap = abs(board.mean[arm] - rule.threshold) + rule.slack
+    return formula(gap, board.scatter[arm], seen, seen + rule.pending_weight * pending, rule.exploration)
+
+
+def play(best: MutableSequence[float], winner: MutableSequence[int], node: int) -> None:
+    """The better child of a node goes up; on a tie the left one, which holds the lower arms."""
+    child = 2 * node
+    if best[child + 1] < best[child]:
+        child += 1
+    best[node] = best[child]
+    winner[node] = winner[child]
+
+
+def rescore(board: Board, arm: int, formula: Formula, rule: Rule) -> None:
+    """Bring one arm's score, and its path to the root, up to date."""
+    best = board.best
+    winner = board.winner
+    node = len(best) // 2 + arm
+    best[node] = score(board, arm, formula, rule)
+    while node > 1:
+        node //= 2
+        play(best, winner, node)
+
+
+def rescore_all(board: Board, formula: Formula, rule: Rule) -> None:
+    """Bring every score and the whole tournament up to date."""
+    leaves = len(board.best) // 2
+    for leaf in range(leaves):
+        board.winner[leaves + leaf] = leaf
+        board.best[leaves + leaf] = score(board, leaf, formula, rule) if leaf < len(board.seen) else NEVER
+    for node in range(leaves - 1, 0, -1):
+        play(board.best, board.winner, node)
+
+
+def choose(board: Board) -> int:
+    """The arm to pull next, or −1 if every arm is shut."""
+    return board.winner[1] if board.best[1] < NEVER else -1
+
+
+def assign(board: Board, arm: int) -> None:
+    """A pull of the arm is under way."""
+    board.pending[arm] += 1
+
+
+def release(board: Board, arm: int) -> None:
+    """A pull of the arm is under way no more."""
+    board.pending[arm] -= 1
+
+
+def observe(board: Board, arm: int, scaled: float, raw: float) -> None:
+    """A reward of the arm came: Welford's update of mean and scatter, Neumaier's of the raw total."""
+    seen = board.seen[arm] + 1
+    mean = board.mean[arm]
+    ahead = scaled - mean
+    mean += ahead / seen
+    board.seen[arm] = seen
+    board.mean[arm] = mean
+    board.scatter[arm] += ahead * (scaled - mean)
+    total = board.total[arm]
+    grown = total + raw
+    if abs(total) >= abs(raw):
+        board.residue[arm] += (total - grown) + raw
+    else:
+        board.residue[arm] += (raw - grown) + total
+    board.total[arm] = grown
+
+
+def is_above(total: float, seen: int, threshold: float) -> bool:
+    """Whether the mean of ``seen`` raw rewards reaches the bar: exact for pass/fail and for constant rewards.
+
+    >>> is_above(9.0, 10, 0.9), is_above(0.1 + 0.1 + 0.1, 3, 0.1)
+    (True, True)
+    """
+    return total / seen >= threshold or total >= threshold * seen
+
+
+# -- the doublings of anytime EVT -----------------------------------------------------------------------------------
+
+
+def doubled(exploration: float, issued: int, arms: int) -> float:
+    """a = 2^j while 2^j ≤ max(1, issued/K) < 2^(j+1); ``exploration`` is the value before.
+
+    >>> doubled(1.0, 19, 10), doubled(1.0, 20, 10), doubled(1.0, 80, 10)
+    (1.0, 2.0, 8.0)
+    """
+    while issued >= 2.0 * exploration * arms:
+        exploration *= 2.0
+    return exploration
