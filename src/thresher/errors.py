@@ -43,7 +43,7 @@ class CannotGoOn(ThresherError):
     """A run stopped early because nothing worked; nobody was retired for it."""
 
 
-class Busy(Exception):  # noqa: N818 - what an evaluator says, not an error of ours
+class Busy(Exception):
     """Raised by an evaluator that is told to come back later: the same pull is tried again, uncharged.
 
     >>> Busy(after=2.5).after
@@ -56,10 +56,10 @@ class Busy(Exception):  # noqa: N818 - what an evaluator says, not an error of o
 
 
 def shown(value: object, limit: int = 120) -> str:
-    """A value as an error shows it: on one line, and not longer than a line.
+    r"""A value as an error shows it: on one line, and not longer than a line.
 
-    >>> shown("a\\nb"), shown(0.5)
-    ("'a\\\\nb'", '0.5')
+    >>> print(shown("a\nb"), shown(0.5))
+    'a\nb' 0.5
     """
     text = repr(value).replace("\n", "\\n")
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -136,7 +136,7 @@ def cheapest(gap: float, scatter: float, seen: int, weight: float, exploration: 
     cost = exploration * ((scatter + 0.25) / (seen + 1) / (gap * gap) + 1.0 / gap)
     if cost > FAR:
         return FAR
-    return cost if cost > weight else weight
+    return max(weight, cost)
 
 
 # -- the board ---------------------------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ def is_above(total: float, seen: int, threshold: float) -> bool:
 
 
 def doubled(exploration: float, issued: int, arms: int) -> float:
-    """a = 2^j while 2^j ≤ max(1, issued/K) < 2^(j+1); ``exploration`` is the value before.
+    """A = 2^j while 2^j ≤ max(1, issued/K) < 2^(j+1); ``exploration`` is the value before.
 
     >>> doubled(1.0, 19, 10), doubled(1.0, 20, 10), doubled(1.0, 80, 10)
     (1.0, 2.0, 8.0)

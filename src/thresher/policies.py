@@ -184,7 +184,9 @@ def policy(given: "Policy | str | None", *, certificates: bool = True) -> Policy
         return given
     name = given.strip().lower().replace("_", "-") if isinstance(given, str) else given
     if not isinstance(name, str) or name not in CONSTRUCTORS:
-        raise InvalidInput("policy", given, "is not a policy that thresher knows", f"choose one of {', '.join(CONSTRUCTORS)}")
+        raise InvalidInput(
+            "policy", given, "is not a policy that thresher knows", f"choose one of {', '.join(CONSTRUCTORS)}"
+        )
     return CONSTRUCTORS[name]()
 
 
@@ -194,5 +196,5 @@ def from_json(data: Mapping[str, Any]) -> Policy:
 
 
 def settling_constant(arms: int, risk: float) -> float:
-    """c = 2 ln(16K/risk): the constant of ``cheapest``. Computed once and kept in the specification."""
+    """C = 2 ln(16K/risk): the constant of ``cheapest``. Computed once and kept in the specification."""
     return 2.0 * math.log(16.0 * arms / risk)

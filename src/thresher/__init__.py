@@ -1,0 +1,46 @@
+"""thresher finds which of K noisy options clear a bar, with as few evaluations as possible."""
+
+from ._version import __version__
+from .errors import (
+    AlreadyTold,
+    Busy,
+    CannotGoOn,
+    InvalidInput,
+    StudyExists,
+    ThresherError,
+    UnknownPull,
+    UnknownStudy,
+)
+from .events import Event
+from .policies import Policy, anytime_evt, ap_evt, ap_evt_pf, apt, balanced, evt, evt_pf, lsa, uniform
+from .study import Pull, Study, create_study, open_study
+from .verdict import Row, Verdict
+
+__all__ = [
+    "AlreadyTold",
+    "Busy",
+    "CannotGoOn",
+    "Event",
+    "InvalidInput",
+    "Policy",
+    "Pull",
+    "Row",
+    "Study",
+    "StudyExists",
+    "ThresherError",
+    "UnknownPull",
+    "UnknownStudy",
+    "Verdict",
+    "__version__",
+    "anytime_evt",
+    "ap_evt",
+    "ap_evt_pf",
+    "apt",
+    "balanced",
+    "create_study",
+    "evt",
+    "evt_pf",
+    "lsa",
+    "open_study",
+    "uniform",
+]

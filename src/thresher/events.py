@@ -1,0 +1,29 @@
+"""Events: all that a study's log holds. State is what folding them gives, and nothing else."""
+
+from typing import Any, NamedTuple
+
+CAUSES = ("failed", "lost", "cancelled", "broken-pool", "outage")
+
+
+class Event(NamedTuple):
+    """One line of the log; fields that an event does not need are None.
+
+    The fold reads neither ``key`` nor ``time`` nor ``agent``: ``key`` is chosen by the call that wrote the event, so
+    that a caller who lost the answer finds its own events; the other two are for people.
+    """
+
+    seq: int  # from 1, without a gap
+    kind: str  # created, asked, told, dropped, retired, restored, extended
+    pull: int | None = None  # counts asked events, from 1
+    arm: int | None = None
+    reward: float | None = None  # as it was told, in the user's units
+    reason: str | None = None
+    cause: str | None = (
+        None  # of a drop: one of CAUSES; of an imported reward: "imported"; of a retirement by rule: "failures"
+    )
+    late: bool | None = None  # told after the pull was dropped
+    budget: int | None = None  # the new total
+    spec: dict[str, Any] | None = None  # of `created` alone
+    key: str | None = None
+    time: float | None = None  # seconds since 1970
+    agent: str | None = None

@@ -1,0 +1,24 @@
+"""Seeds of pulls: a bijection of the pull's id on 32 bits, keyed by the study's seed."""
+
+MASK = 0xFFFFFFFF
+
+
+def pull_seed(pull: int, study_seed: int) -> int:
+    """An integer in [0, 2³²); no two of the first 2³² pulls of a study share one.
+
+    Every step is invertible on 32 bits: adding a key, multiplying by an odd number, xor with a right shift of itself.
+
+    >>> len({pull_seed(pull, 7) for pull in range(1, 1001)})
+    1000
+    >>> pull_seed(1, 7) == pull_seed(1, 8)
+    False
+    """
+    word, key = pull & MASK, study_seed
+    while True:
+        word = (word + (key & MASK) * 0x9E3779B1 + 0x7F4A7C15) & MASK
+        word = ((word ^ (word >> 16)) * 0x21F0AAAD) & MASK
+        word = ((word ^ (word >> 15)) * 0x735A2D97) & MASK
+        word ^= word >> 15
+        key >>= 32
+        if not key:
+            return word

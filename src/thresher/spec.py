@@ -1,0 +1,284 @@
+"""A study's specification: what was asked, fixed when the study is created. Frozen data, checked at the border."""
+
+import json
+import math
+import numbers
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from decimal import Decimal
+from functools import cached_property
+from typing import Any, Literal
+
+from . import policies
+from .errors import InvalidInput, shown
+from .policies import Policy
+
+MAX_NAME = 1000  # characters: a name is a handle, and it is printed in tables
+MAX_REWARD = 1e100  # without bounds: beyond it squares of rewards leave the range of floats
+Params = Mapping[str, Any]
+NO_PARAMS: Params = {}
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Everything that a study's decisions depend on besides its rewards. Made by `specify`."""
+
+    arms: tuple[str, ...]
+    params: tuple[Params, ...] | None
+    threshold: float
+    bounds: tuple[float, float] | None
+    budget: int | None
+    policy: Policy
+    confidence: float | None
+    tolerance: float
+    failure: float | Literal["worst", "ignore"]
+    seed: int
+    max_failures: int | None
+    settling_constant: float
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """The number of each arm, by name."""
+        return {name: arm for arm, name in enumerate(self.arms)}
+
+    @property
+    def scaled_threshold(self) -> float:
+        """The bar on the scale of the kernel."""
+        return self.scale(self.threshold)
+
+    def scale(self, reward: float) -> float:
+        """A reward on the scale of the kernel: [0, 1], or as it is where there are no bounds."""
+        if self.bounds is None:
+            return reward
+        low, high = self.bounds
+        return (reward - low) / (high - low)
+
+    def arm(self, name: object) -> int:
+        """The number of the arm of that name."""
+        if not isinstance(name, str) or name not in self.index:
+            raise InvalidInput("arm", name, "is not an arm of this study", f"its arms are {_listed(self.arms)}")
+        return self.index[name]
+
+    def reward(self, value: object) -> float:
+        """A reward as a float, or an error that says what is wrong with it.
+
+        >>> specify(arms=["a"], threshold=0.5, budget=2).reward(True)
+        1.0
+        """
+        number = _as_float(value)
+        if number is None or math.isnan(number) or math.isinf(number):
+            raise InvalidInput(
+                "reward", value, "must be a finite number or a bool", "return a number, or raise an exception to fail"
+            )
+        low, high = self.bounds or (-MAX_REWARD, MAX_REWARD)
+        if not low <= number <= high:
+            remedy = "declare the bounds that rewards can really take" if self.bounds else "scale the rewards"
+            raise InvalidInput("reward", number, f"must lie within the bounds ({low:g}, {high:g})", remedy)
+        return number
+
+    def to_json(self) -> dict[str, Any]:
+        """The specification as JSON-ready data; `from_json` reads it back, equal to the bit."""
+        data: dict[str, Any] = {"format": 1}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            data[field.name] = value.to_json() if isinstance(value, Policy) else value
+        return data
+
+    def differences(self, other: "Spec") -> list[str]:
+        """What another specification says differently, in words; the budget is not looked at.
+
+        >>> first, second = (specify(arms=["a"], threshold=bar, budget=2) for bar in (0.5, 0.6))
+        >>> first.differences(second)
+        ['threshold is 0.5, not 0.6']
+        """
+        names = [field.name for field in fields(self) if field.name != "budget"]
+        pairs = [(name, getattr(self, name), getattr(other, name)) for name in names]
+        return [
+            f"{name} is {shown(mine, 60)}, not {shown(theirs, 60)}" for name, mine, theirs in pairs if mine != theirs
+        ]
+
+
+def specify(
+    *,
+    arms: Iterable[str] | Mapping[str, Params],
+    threshold: float,
+    bounds: tuple[float, float] | None = (0.0, 1.0),
+    budget: int | None = None,
+    policy: Policy | str | None = None,
+    confidence: float | None = 0.95,
+    tolerance: float = 0.0,
+    failure: float | Literal["worst", "ignore"] = "worst",
+    seed: int = 0,
+    max_failures: int | None = 3,
+) -> Spec:
+    """A checked specification; `create_study` documents the arguments."""
+    names, params = _arms(arms)
+    span = _bounds(bounds)
+    chosen = policies.policy(policy, certificates=confidence is not None)
+    bar = _finite("threshold", threshold)
+    if span and not span[0] < bar < span[1]:
+        rule = f"must lie strictly inside the bounds ({span[0]:g}, {span[1]:g})"
+        raise InvalidInput("threshold", threshold, rule, "choose another bar, or the bounds that rewards really have")
+    if abs(bar) > MAX_REWARD:
+        raise InvalidInput("threshold", threshold, f"must lie within ±{MAX_REWARD:g}", "scale the rewards")
+    if confidence is not None:
+        _inside("confidence", confidence, "certificates need one; confidence=None goes without")
+        if span is None:
+            raise InvalidInput("bounds", "None", "certificates need bounded rewards", "give bounds, or confidence=None")
+    if budget is None and confidence is None:
+        raise InvalidInput("budget", "None", "without certificates a study ends with its budget alone", "give a budget")
+    if budget is not None:
+        check_budget(budget, names, chosen)
+    elif chosen.needs_budget:
+        remedy = "give a budget or an exploration, or use anytime-evt"
+        raise InvalidInput("policy", str(chosen), "takes its exploration from the budget, and there is none", remedy)
+    if _finite("tolerance", tolerance) < 0:
+        raise InvalidInput("tolerance", tolerance, "must not be negative")
+    return Spec(
+        arms=names,
+        params=params,
+        threshold=bar,
+        bounds=span,
+        budget=budget,
+        policy=chosen,
+        confidence=None if confidence is None else float(confidence),
+        tolerance=float(tolerance),
+        failure=_failure(failure, span),
+        seed=_whole("seed", seed, 0),
+        max_failures=max_failures if max_failures is None else _whole("max_failures", max_failures, 1),
+        settling_constant=policies.settling_constant(len(names), 0.05 if confidence is None else 1 - confidence),
+    )
+
+
+def from_json(data: Mapping[str, Any]) -> Spec:
+    """The specification that `Spec.to_json` wrote.
+
+    >>> spec = specify(arms={"a": {"depth": 2}}, threshold=0.5, budget=2)
+    >>> from_json(json.loads(json.dumps(spec.to_json()))) == spec
+    True
+    """
+    if data.get("format") != 1:
+        raise InvalidInput("format", data.get("format"), "is not one that this version reads", "update thresher")
+    kept = {key: value for key, value in data.items() if key != "format"}
+    kept["arms"] = tuple(kept["arms"])
+    kept["params"] = kept["params"] and tuple(kept["params"])
+    kept["bounds"] = kept["bounds"] and tuple(kept["bounds"])
+    kept["policy"] = policies.from_json(kept["policy"])
+    return Spec(**kept)
+
+
+def check_name(kind: str, name: object) -> str:
+    """A name of a study or an arm, or an error that says what is wrong with it."""
+    if not isinstance(name, str):
+        raise InvalidInput(kind, name, "must be a string")
+    if not name.strip():
+        raise InvalidInput(kind, name, "must not be empty", "give it a name")
+    if len(name) > MAX_NAME:
+        raise InvalidInput(
+            kind, name, f"must not be longer than {MAX_NAME} characters", "put the long text into a parameter"
+        )
+    if not name.isprintable():
+        raise InvalidInput(kind, name, "must be printable, on one line", "put the text into a parameter")
+    return name
+
+
+def check_budget(budget: object, arms: tuple[str, ...], policy: Policy) -> int:
+    """A budget that lets every arm warm up, or an error."""
+    pulls, least = _whole("budget", budget, 1), policy.warmup * len(arms)
+    if pulls < least:
+        rule = f"must be at least {least}: {policy.warmup} warm-up pulls for each of {len(arms)} arms"
+        raise InvalidInput("budget", budget, rule, "give a larger budget, a smaller warmup or fewer arms")
+    return pulls
+
+
+def _arms(given: Iterable[str] | Mapping[str, Params]) -> tuple[tuple[str, ...], tuple[Params, ...] | None]:
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise InvalidInput("arms", given, "must be a list of names, or a dict of names and parameters")
+    names = tuple(given)
+    if not names:
+        raise InvalidInput("arms", "[]", "there must be at least one", "name the options to compare")
+    known = set()
+    for name in names:
+        if check_name("arm", name) in known:
+            raise InvalidInput("arm", name, "is there twice", "give every arm a name of its own")
+        known.add(name)
+    if not isinstance(given, Mapping):
+        return names, None
+    return names, tuple(_params(name, given[name]) for name in names)
+
+
+def _params(arm: str, params: object) -> Params:
+    what = f"parameters of arm {shown(arm)}"
+    if not isinstance(params, Mapping) or not all(isinstance(key, str) for key in params):
+        raise InvalidInput(what, params, "must be a dict with string keys")
+    try:
+        plain: Params = json.loads(json.dumps(dict(params), allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(
+            what, params, f"must be plain JSON data ({error})", "use strings, numbers, lists, dicts"
+        ) from None
+    return plain
+
+
+def _bounds(bounds: object) -> tuple[float, float] | None:
+    if bounds is None:
+        return None
+    if not isinstance(bounds, tuple | list) or len(bounds) != 2:
+        raise InvalidInput("bounds", bounds, "must be a pair (low, high), or None")
+    low, high = (_finite("bounds", end) for end in bounds)
+    if not low < high:
+        raise InvalidInput(
+            "bounds", bounds, "the lower bound must come first and be smaller", f"did you mean ({high:g}, {low:g})?"
+        )
+    if math.isinf(high - low) or max(abs(low), abs(high)) > MAX_REWARD:
+        raise InvalidInput("bounds", bounds, f"must lie within ±{MAX_REWARD:g}", "scale the rewards")
+    return low, high
+
+
+def _failure(failure: object, bounds: tuple[float, float] | None) -> float | Literal["worst", "ignore"]:
+    if failure == "worst":
+        return "worst"
+    if failure == "ignore":
+        return "ignore"
+    number = _as_float(failure)
+    low, high = bounds or (-MAX_REWARD, MAX_REWARD)
+    if number is None or not low <= number <= high:
+        raise InvalidInput("failure", failure, f"must be 'worst', 'ignore', or a reward within ({low:g}, {high:g})")
+    return number
+
+
+def _inside(name: str, value: object, remedy: str) -> None:
+    number = None if isinstance(value, bool) else _as_float(value)
+    if number is None or not 0 < number < 1:
+        raise InvalidInput(name, value, "must lie strictly between 0 and 1", remedy)
+
+
+def _finite(name: str, value: object) -> float:
+    number = None if isinstance(value, bool) else _as_float(value)
+    if number is None or math.isnan(number) or math.isinf(number):
+        raise InvalidInput(name, value, "must be a finite number")
+    return number
+
+
+def _whole(name: str, value: object, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+        raise InvalidInput(name, value, f"must be a whole number of at least {least}")
+    return int(value)
+
+
+def _as_float(value: object) -> float | None:
+    """Numbers and bools, Python's and numpy's, as floats; None for everything else."""
+    if isinstance(value, float | int):
+        try:
+            return float(value)
+        except OverflowError:
+            return None
+    if isinstance(value, numbers.Real | Decimal):
+        return float(value)
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):  # a numpy scalar, a tensor of no dimension
+        return _as_float(value.item())
+    return None
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:5]) + (f", … ({len(names)} in all)" if len(names) > 5 else "")

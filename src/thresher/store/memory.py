@@ -1,0 +1,50 @@
+"""The store of a single process: lists. It has no leases, for the process that asks is the one that remembers."""
+
+import threading
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+
+from ..errors import Conflict
+from ..events import Event
+
+
+class MemoryStore:
+    """Logs in this process's memory; may be handed to several studies as ``storage=``.
+
+    >>> store = MemoryStore()
+    >>> store.append("s", [Event(1, "created")])
+    >>> store.read("s"), store.read("s", after=1), store.studies()
+    ([Event(seq=1, kind='created', ...)], [], ['s'])
+    """
+
+    def __init__(self) -> None:
+        self._logs: dict[str, list[Event]] = {}
+        self._lock = threading.RLock()
+
+    def read(self, study: str, after: int = 0) -> Sequence[Event]:
+        """The events after that number."""
+        return self._logs.get(study, [])[after:]
+
+    def append(self, study: str, events: Sequence[Event]) -> None:
+        """Write all of the events, or raise and write none."""
+        with self._lock:
+            log = self._logs.get(study, [])
+            if events[0].seq != len(log) + 1:
+                raise Conflict("event", events[0].seq, "another agent wrote it first", "read, and decide again")
+            log.extend(events)
+            self._logs[study] = log
+
+    def studies(self) -> list[str]:
+        """The names of all studies, sorted."""
+        return sorted(self._logs)
+
+    def turn(self, study: str) -> AbstractContextManager[object]:
+        """One lock for all studies of the process."""
+        return self._lock
+
+    def renew(self, study: str, pulls: Iterable[int], seconds: float) -> None:
+        """Nothing to renew: a process cannot outlive its own memory."""
+
+    def expired(self, study: str) -> list[int]:
+        """Never any."""
+        return []

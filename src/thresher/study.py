@@ -1,0 +1,352 @@
+"""A study: create it, ask which arm to pull, tell the reward, read the verdict."""
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple, TypeVar
+
+from . import ledger as ledgers
+from . import spec as specs
+from . import verdict as verdicts
+from .errors import AlreadyTold, Conflict, InvalidInput, StudyExists, UnknownStudy
+from .events import CAUSES, Event
+from .ledger import DROPPED, PENDING, Ledger
+from .policies import Policy
+from .seeds import pull_seed
+from .spec import NO_PARAMS, Params, Spec
+from .store import Store, open_store
+from .verdict import Verdict
+
+Answer = TypeVar("Answer")
+
+
+class Pull(NamedTuple):
+    """One evaluation to make: of which arm, its how-manieth, and with which seed."""
+
+    id: int  # counts the study's pulls, from 1
+    arm: str
+    number: int  # counts the arm's pulls, from 1
+    params: Params
+    seed: int  # in [0, 2³²), no other pull of the study has it
+
+
+class Draft:
+    """The events of one call, folded into the ledger as they are written; appended together or not at all."""
+
+    def __init__(self, ledger: Ledger, key: str, agent: str) -> None:
+        self.ledger, self.key, self.agent = ledger, key, agent
+        self.events: list[Event] = []
+
+    def write(
+        self,
+        kind: str,
+        *,
+        pull: int | None = None,
+        arm: int | None = None,
+        reward: float | None = None,
+        reason: str | None = None,
+        cause: str | None = None,
+        late: bool | None = None,
+        budget: int | None = None,
+    ) -> None:
+        """Fold one more event in."""
+        seq = self.ledger.seq + 1
+        event = Event(
+            seq, kind, pull, arm, reward, reason, cause, late, budget, None, self.key, time.time(), self.agent
+        )
+        self.ledger.apply(event)
+        self.events.append(event)
+
+
+class Study:
+    """A question under way. Made by `create_study` and `open_study`; safe to use from several threads.
+
+    >>> study = create_study("coins", arms=["fair", "loaded"], threshold=0.6, budget=20, confidence=None)
+    >>> while pull := study.ask():
+    ...     study.tell(pull, pull.arm == "loaded" or pull.number % 2)
+    >>> study.verdict().above
+    ['loaded']
+    """
+
+    def __init__(self, name: str, store: Store) -> None:
+        self.name = name
+        self.agent = f"{socket.gethostname()}:{os.getpid()}"
+        self._store = store
+        self._lock = threading.RLock()
+        self._calls = 0
+        self._nonce = os.urandom(6).hex()
+        self._ledger: Ledger | None = None
+        self._read()
+
+    # -- the log ------------------------------------------------------------------------------------------------
+
+    def _read(self) -> Ledger:
+        """The ledger, with everything folded in that any agent has written."""
+        if self._ledger is None:
+            events = self._store.read(self.name)
+            if not events:
+                raise UnknownStudy("study", self.name, "is not in this store", "create it with create_study")
+            self._ledger = ledgers.fold(events)
+        else:
+            for event in self._store.read(self.name, self._ledger.seq):
+                self._ledger.apply(event)
+        return self._ledger
+
+    def _commit(self, plan: Callable[[Draft], Answer]) -> Answer:
+        """Let ``plan`` write events on the newest state, and append them. Losing a race means deciding again."""
+        with self._lock:
+            while True:
+                with self._store.turn(self.name):
+                    self._calls += 1
+                    draft = Draft(self._read(), f"{self._nonce}-{self._calls}", self.agent)
+                    try:
+                        answer = plan(draft)
+                        if draft.events:
+                            self._store.append(self.name, draft.events)
+                        return answer
+                    except Conflict:
+                        self._ledger = None
+                    except BaseException:
+                        if draft.events:  # folded, but perhaps not written: what the log says counts
+                            self._ledger = None
+                        raise
+
+    # -- asking and telling -------------------------------------------------------------------------------------
+
+    def ask(self) -> Pull | None:
+        """The next pull to make, or None exactly when the study is done."""
+        pulls = self._commit(lambda draft: self._ask(draft, 1))
+        return pulls[0] if pulls else None
+
+    def ask_many(self, n: int) -> list[Pull]:
+        """The same as ``n`` times `ask`, in one write; fewer only when the study is done."""
+        if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+            raise InvalidInput("number of pulls", n, "must be a whole number of at least 0")
+        return self._commit(lambda draft: self._ask(draft, n))
+
+    def _ask(self, draft: Draft, n: int) -> list[Pull]:
+        ledger, pulls = draft.ledger, []
+        for _ in range(n):
+            arm = ledger.choose()
+            if arm is None:
+                break
+            draft.write("asked", pull=ledger.issued + 1, arm=arm)
+            pulls.append(_pull(ledger, ledger.issued))
+        return pulls
+
+    def tell(self, pull: Pull | int, reward: object) -> None:
+        """The reward of a pull: a number or a bool. The same again is accepted silently, another is an error.
+
+        The reward of a dropped pull is late: it is accepted once and marked so.
+        """
+        number = pull.id if isinstance(pull, Pull) else pull
+
+        def plan(draft: Draft) -> None:
+            ledger = draft.ledger
+            state, value = ledger.state_of(number), ledger.spec.reward(reward)
+            if state not in (PENDING, DROPPED) and ledger.pull_reward[number - 1] == value:
+                return
+            draft.write("told", pull=number, arm=_arm(ledger, number), reward=value, late=state == DROPPED or None)
+
+        self._commit(plan)
+
+    def drop(self, pull: Pull | int, *, reason: str = "dropped by hand", cause: str = "lost") -> None:
+        """Give a pull up. Only the cause ``"failed"`` counts against its arm; again is accepted silently.
+
+        Where the specification gives failures a reward, a pull that failed is told that reward instead.
+        """
+        number = pull.id if isinstance(pull, Pull) else pull
+        if cause not in CAUSES:
+            raise InvalidInput("cause", cause, f"must be one of {', '.join(CAUSES)}")
+
+        def plan(draft: Draft) -> None:
+            ledger = draft.ledger
+            state, failure = ledger.state_of(number), ledger.spec.failure
+            if state == DROPPED:
+                return
+            if state != PENDING:
+                raise AlreadyTold(
+                    "pull", number, f"was told {ledger.pull_reward[number - 1]!r} before", "nothing is left to drop"
+                )
+            arm = _arm(ledger, number)
+            if cause == "failed" and isinstance(failure, float):
+                draft.write("told", pull=number, arm=arm, reward=failure, cause="failed", reason=reason)
+                return
+            draft.write("dropped", pull=number, arm=arm, cause=cause, reason=reason)
+            if ledger.due is not None:
+                why = f"{ledger.streak[arm]} failures in a row, the last: {reason}"
+                draft.write("retired", arm=arm, cause="failures", reason=why)
+
+        self._commit(plan)
+
+    def add(self, arm: str, reward: object) -> None:
+        """A result already paid for, before the first ask. It counts as a pull, and so towards the budget."""
+
+        def plan(draft: Draft) -> None:
+            ledger = draft.ledger
+            value, number = ledger.spec.reward(reward), ledger.spec.arm(arm)
+            draft.write("asked", pull=ledger.issued + 1, arm=number, cause="imported")
+            draft.write("told", pull=ledger.issued, arm=number, reward=value, cause="imported")
+
+        self._commit(plan)
+
+    # -- steering -----------------------------------------------------------------------------------------------
+
+    def extend(self, *, budget: int) -> None:
+        """Give the study a larger budget: the new total. The same again is accepted, a smaller one refused."""
+        self._commit(lambda draft: None if budget == draft.ledger.budget else draft.write("extended", budget=budget))
+
+    def retire(self, arm: str, *, reason: str = "retired by hand") -> None:
+        """Take an arm out: it is not pulled again. Again is accepted silently."""
+
+        def plan(draft: Draft) -> None:
+            number = draft.ledger.spec.arm(arm)
+            if number not in draft.ledger.retired:
+                draft.write("retired", arm=number, reason=reason)
+
+        self._commit(plan)
+
+    def restore(self, arm: str) -> None:
+        """Take a retired arm in again, its failures forgiven. Again is accepted silently."""
+
+        def plan(draft: Draft) -> None:
+            number = draft.ledger.spec.arm(arm)
+            if number in draft.ledger.retired:
+                draft.write("restored", arm=number)
+
+        self._commit(plan)
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    def verdict(self) -> Verdict:
+        """The answer so far."""
+        return self.look(lambda ledger: verdicts.read(self.name, ledger))
+
+    def look(self, reader: Callable[[Ledger], Answer]) -> Answer:
+        """What ``reader`` makes of the newest state; it must not change it."""
+        with self._lock:
+            return reader(self._read())
+
+    @property
+    def done(self) -> bool:
+        """The budget is issued, or no arm takes pulls any more; some pulls may still be pending."""
+        return self.look(lambda ledger: ledger.done)
+
+    @property
+    def spec(self) -> Spec:
+        """What was asked when the study was created."""
+        return self.look(lambda ledger: ledger.spec)
+
+    def events(self, after: int = 0) -> Sequence[Event]:
+        """The log, or what came after that number."""
+        return self._store.read(self.name, after)
+
+    def pending(self) -> list[Pull]:
+        """The pulls that are under way."""
+        return self.look(
+            lambda ledger: [_pull(ledger, i + 1) for i, state in enumerate(ledger.pull_state) if state == PENDING]
+        )
+
+    def __repr__(self) -> str:
+        return f"<Study {self.name!r}: {self.verdict().answer}>"
+
+
+def _arm(ledger: Ledger, pull: int) -> int:
+    return ledger.pull_arm[pull - 1]
+
+
+def _pull(ledger: Ledger, pull: int) -> Pull:
+    spec, arm = ledger.spec, ledger.pull_arm[pull - 1]
+    params = NO_PARAMS if spec.params is None else spec.params[arm]
+    return Pull(pull, spec.arms[arm], ledger.pull_number[pull - 1], params, pull_seed(pull, spec.seed))
+
+
+def create_study(
+    name: str,
+    *,
+    arms: Iterable[str] | Mapping[str, Params],
+    threshold: float,
+    bounds: tuple[float, float] | None = (0.0, 1.0),
+    budget: int | None = None,
+    policy: Policy | str | None = None,
+    confidence: float | None = 0.95,
+    tolerance: float = 0.0,
+    failure: float | Literal["worst", "ignore"] = "worst",
+    storage: str | Store | None = None,
+    seed: int = 0,
+    max_failures: int | None = 3,
+    if_exists: Literal["error", "join"] = "error",
+) -> Study:
+    """Ask which of the ``arms`` have a mean reward of at least ``threshold``.
+
+    Args:
+        name: the study's name.
+        arms: names, or ``{name: params}``; the parameters reach the evaluator.
+        threshold: the bar, strictly inside the bounds. A mean on the bar is above.
+        bounds: where rewards can lie. None takes them as they are; certificates are then not to be had.
+        budget: pulls, over all agents. None: until every arm is settled.
+        policy: a `Policy` or its name; None is `balanced` with certificates, `anytime_evt` without.
+        confidence: how sure all settled labels together must be; None: no certificates. (This version records it and
+            does not certify yet.)
+        tolerance: an arm provably within ± this of the bar is "close".
+        failure: what a failed pull means to the certificate: ``"worst"``, ``"ignore"``, or the reward that it is told.
+        storage: a store, or None for memory.
+        seed: keys the seeds of the pulls.
+        max_failures: so many failures in a row retire an arm; None: never.
+        if_exists: ``"join"`` opens a study of the same name and specification.
+
+    >>> study = create_study("prompts", arms={"terse": {"temperature": 0.2}, "cot": {}}, threshold=0.9, budget=100)
+    >>> study.ask()
+    Pull(id=1, arm='terse', number=1, params={'temperature': 0.2}, seed=...)
+
+    """
+    specs.check_name("study", name)
+    if if_exists not in ("error", "join"):
+        raise InvalidInput("if_exists", if_exists, "must be 'error' or 'join'")
+    spec = specs.specify(
+        arms=arms,
+        threshold=threshold,
+        bounds=bounds,
+        budget=budget,
+        policy=policy,
+        confidence=confidence,
+        tolerance=tolerance,
+        failure=failure,
+        seed=seed,
+        max_failures=max_failures,
+    )
+    store = open_store(storage)
+    with store.turn(name):
+        try:
+            store.append(name, [Event(1, "created", spec=spec.to_json(), time=time.time())])
+        except Conflict:
+            if if_exists == "error":
+                raise StudyExists(
+                    "study", name, "is there already", "open it with open_study, or if_exists='join'"
+                ) from None
+            return _join(Study(name, store), spec)
+    return Study(name, store)
+
+
+def open_study(name: str, *, storage: str | Store | None = None) -> Study:
+    """The study of that name in that store.
+
+    >>> open_study("nobody")
+    Traceback (most recent call last):
+    thresher.errors.UnknownStudy: study 'nobody': is not in this store; create it with create_study
+    """
+    return Study(specs.check_name("study", name), open_store(storage))
+
+
+def _join(study: Study, wanted: Spec) -> Study:
+    found = study.spec
+    differences = found.differences(wanted)
+    if wanted.budget not in (found.budget, study.look(lambda ledger: ledger.budget)):
+        differences.append(f"budget is {study.look(lambda ledger: ledger.budget)}, not {wanted.budget}")
+    if differences:
+        raise StudyExists(
+            "study", study.name, f"is there with another specification: {'; '.join(differences)}", "use another name"
+        )
+    return study

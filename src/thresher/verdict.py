@@ -1,0 +1,214 @@
+"""What a ledger says: a label for every arm, and how sure it is."""
+
+import csv
+import io
+import json
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from typing import Any
+
+from . import kernel
+from .ledger import Ledger
+
+LABELS = ("above", "below", "close", "undecided", "retired")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One arm of a verdict; the names of the columns in JSON and CSV are the names here."""
+
+    name: str
+    label: str  # one of LABELS
+    certified: bool
+    mean: float | None  # None: no reward yet
+    low: float | None  # an interval that holds at any time; None without certificates
+    high: float | None
+    seen: int
+    pending: int
+    charged: int
+    failures: int
+    progress: float | None  # the evidence as a share of the way to certainty
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer so far. ``above``, ``below``, ``close``, ``undecided`` and ``retired`` part the arms."""
+
+    study: str
+    threshold: float
+    bounds: tuple[float, float] | None
+    policy: str
+    confidence: float | None
+    budget: int | None
+    issued: int
+    told: int
+    pending: int
+    done: bool
+    guarantee: str
+    rows: tuple[Row, ...]
+
+    @cached_property
+    def _by_label(self) -> dict[str, list[str]]:
+        parts: dict[str, list[str]] = {label: [] for label in LABELS}
+        for row in self.rows:
+            parts[row.label].append(row.name)
+        return parts
+
+    @property
+    def above(self) -> list[str]:
+        """The arms whose mean reaches the bar."""
+        return self._by_label["above"]
+
+    @property
+    def below(self) -> list[str]:
+        """The arms whose mean lies below the bar."""
+        return self._by_label["below"]
+
+    @property
+    def close(self) -> list[str]:
+        """The arms that are provably within the tolerance of the bar."""
+        return self._by_label["close"]
+
+    @property
+    def undecided(self) -> list[str]:
+        """The arms without any reward yet."""
+        return self._by_label["undecided"]
+
+    @property
+    def retired(self) -> list[str]:
+        """The arms that were given up; `Row.reason` says why."""
+        return self._by_label["retired"]
+
+    @property
+    def open(self) -> list[str]:
+        """The arms that are neither certified nor retired."""
+        return [row.name for row in self.rows if not row.certified and row.label != "retired"]
+
+    def __getitem__(self, name: str) -> Row:
+        """The row of the arm of that name."""
+        return self._rows[name]
+
+    @cached_property
+    def _rows(self) -> dict[str, Row]:
+        return {row.name: row for row in self.rows}
+
+    def to_json(self) -> dict[str, Any]:
+        """The verdict as JSON-ready data; ``"format"`` says which shape it has."""
+        head = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "rows"}
+        parts = {label: self._by_label[label] for label in LABELS}
+        return {"format": 1, **head, **parts, "open": self.open, "rows": [asdict(row) for row in self.rows]}
+
+    def json(self) -> str:
+        """The verdict as JSON text."""
+        return json.dumps(self.to_json(), indent=2, ensure_ascii=False)
+
+    def csv(self) -> str:
+        """The rows as CSV text, with a line of names first."""
+        text = io.StringIO()
+        names = [field.name for field in fields(Row)]
+        table = csv.DictWriter(text, names, lineterminator="\n")
+        table.writeheader()
+        table.writerows(asdict(row) for row in self.rows)
+        return text.getvalue()
+
+    def markdown(self) -> str:
+        """The answer as a Markdown table."""
+        lines = [
+            f"**{self.question}** {self.answer}",
+            "",
+            "| arm | label | mean | pulls | failures |",
+            "|---|---|---:|---:|---:|",
+        ]
+        for row in self.rows:
+            name = row.name.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+            mean = "" if row.mean is None else f"{row.mean:.4g}"
+            lines.append(
+                f"| {name} | {row.label}{'' if row.certified else ' (not certified)'} | {mean} | {row.seen} | {row.failures} |"
+            )
+        return "\n".join([*lines, "", self.guarantee]) + "\n"
+
+    @property
+    def question(self) -> str:
+        """What the study asks."""
+        return f"Which of {len(self.rows):,} arms reach {self.threshold:g}?"
+
+    @property
+    def answer(self) -> str:
+        """How many arms have which label, in a sentence."""
+        counts = [
+            f"{len(self._by_label[label]):,} {label}"
+            for label in LABELS
+            if self._by_label[label] or label in LABELS[:2]
+        ]
+        limit = "" if self.budget is None else f" of {self.budget:,}"
+        under_way = f", {self.pending:,} still under way" if self.pending else ""
+        return f"{', '.join(counts)}, after {self.issued:,}{limit} pulls{under_way}."
+
+    def __str__(self) -> str:
+        return f"{self.question} {self.answer}\n{self.guarantee}"
+
+
+def read(study: str, ledger: Ledger) -> Verdict:
+    """The verdict of a ledger."""
+    spec = ledger.spec
+    return Verdict(
+        study=study,
+        threshold=spec.threshold,
+        bounds=spec.bounds,
+        policy=str(spec.policy),
+        confidence=spec.confidence,
+        budget=ledger.budget,
+        issued=ledger.issued,
+        told=ledger.told,
+        pending=ledger.pending,
+        done=ledger.done,
+        guarantee=_guarantee(ledger),
+        rows=tuple(_row(ledger, arm) for arm in range(len(spec.arms))),
+    )
+
+
+def _row(ledger: Ledger, arm: int) -> Row:
+    board, seen = ledger.board, ledger.board.seen[arm]
+    total = board.total[arm] + board.residue[arm]
+    if arm in ledger.retired:
+        label = "retired"
+    elif not seen:
+        label = "undecided"
+    else:
+        label = "above" if kernel.is_above(total, seen, ledger.spec.threshold) else "below"
+    return Row(
+        name=ledger.spec.arms[arm],
+        label=label,
+        certified=False,
+        mean=total / seen if seen else None,
+        low=None,
+        high=None,
+        seen=seen,
+        pending=board.pending[arm],
+        charged=0,
+        failures=ledger.failures[arm],
+        progress=None,
+        reason=ledger.retired.get(arm, ledger.complaint.get(arm)),
+    )
+
+
+def _guarantee(ledger: Ledger) -> str:
+    wanted = ledger.spec.confidence
+    if wanted is None:
+        return "Nothing is certified: the study was created without a confidence; labels are the side of the mean."
+    return (
+        f"Nothing is certified: this version records the confidence of {wanted:g} but does not certify yet; "
+        "labels are the side of the mean."
+    )
+
+
+def openness(ledger: Ledger, arm: int) -> float:
+    """How far an arm is from being decided, for display: the smaller the more open, none yet is 0, shut ones last."""
+    board, seen = ledger.board, ledger.board.seen[arm]
+    if board.shut[arm]:
+        return kernel.NEVER
+    if not seen:
+        return 0.0
+    gap = abs(board.mean[arm] - ledger.rule.threshold)
+    return kernel.evt(gap, board.scatter[arm], seen, seen, 1.0)
