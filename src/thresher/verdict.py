@@ -123,9 +123,8 @@ class Verdict:
         for row in self.rows:
             name = row.name.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
             mean = "" if row.mean is None else f"{row.mean:.4g}"
-            lines.append(
-                f"| {name} | {row.label}{'' if row.certified else ' (not certified)'} | {mean} | {row.seen} | {row.failures} |"
-            )
+            label = row.label if row.certified else f"{row.label} (not certified)"
+            lines.append(f"| {name} | {label} | {mean} | {row.seen} | {row.failures} |")
         return "\n".join([*lines, "", self.guarantee]) + "\n"
 
     @property
