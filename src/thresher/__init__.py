@@ -13,6 +13,8 @@ from .errors import (
 )
 from .events import Event
 from .policies import Policy, anytime_evt, ap_evt, ap_evt_pf, apt, balanced, evt, evt_pf, lsa, uniform
+from .progress import Progress
+from .runner import run
 from .study import Pull, Study, create_study, open_study
 from .verdict import Row, Verdict
 
@@ -23,6 +25,7 @@ __all__ = [
     "Event",
     "InvalidInput",
     "Policy",
+    "Progress",
     "Pull",
     "Row",
     "Study",
@@ -42,5 +45,6 @@ __all__ = [
     "evt_pf",
     "lsa",
     "open_study",
+    "run",
     "uniform",
 ]

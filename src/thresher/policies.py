@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from . import kernel
+from . import checks, kernel
 from .errors import InvalidInput
 
 DOUBLING: Literal["doubling"] = "doubling"
@@ -38,11 +38,10 @@ class Policy:
         if self.formula not in FORMULAS:
             raise InvalidInput("formula", self.formula, f"must be one of {', '.join(FORMULAS)}")
         if self.exploration is not None and self.exploration != DOUBLING:
-            _number("exploration", self.exploration, 1e-9, 1e15)
-        _number("pending_weight", self.pending_weight, 0.0, 1.0)
-        _number("slack", self.slack, 0.0, 1e15)
-        if isinstance(self.warmup, bool) or not isinstance(self.warmup, int) or self.warmup < 1:
-            raise InvalidInput("warmup", self.warmup, "must be a whole number of at least 1", "the paper uses 2")
+            checks.number("exploration", self.exploration, 1e-9, 1e15)
+        checks.number("pending_weight", self.pending_weight, 0.0, 1.0)
+        checks.number("slack", self.slack, 0.0, 1e15)
+        checks.whole("warmup", self.warmup, least=1)
         if self.variant not in ("main", "supplement"):
             raise InvalidInput("variant", self.variant, "must be 'main' or 'supplement'")
         if self.variant == "supplement" and self.formula != "evt":
@@ -93,11 +92,6 @@ class Policy:
         name, rest = min(((name, differing(name)) for name in CONSTRUCTORS), key=lambda pair: len(pair[1]))
         settings = ", ".join(f"{key}={value!r}" for key, value in rest.items())
         return f"{name}({settings})" if rest else name
-
-
-def _number(name: str, value: object, low: float, high: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise InvalidInput(name, value, f"must be a number from {low:g} to {high:g}")
 
 
 def uniform(*, slack: float = 0.0, warmup: int = 2, pending_weight: float = 1.0) -> Policy:

@@ -2,18 +2,15 @@
 
 import json
 import math
-import numbers
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from decimal import Decimal
 from functools import cached_property
 from typing import Any, Literal
 
-from . import policies
+from . import checks, policies
 from .errors import InvalidInput, shown
 from .policies import Policy
 
-MAX_NAME = 1000  # characters: a name is a handle, and it is printed in tables
 MAX_REWARD = 1e100  # without bounds: beyond it squares of rewards leave the range of floats
 Params = Mapping[str, Any]
 NO_PARAMS: Params = {}
@@ -65,7 +62,7 @@ class Spec:
         >>> specify(arms=["a"], threshold=0.5, budget=2).reward(True)
         1.0
         """
-        number = _as_float(value)
+        number = checks.as_float(value)
         if number is None or math.isnan(number) or math.isinf(number):
             raise InvalidInput(
                 "reward", value, "must be a finite number or a bool", "return a number, or raise an exception to fail"
@@ -115,14 +112,14 @@ def specify(
     names, params = _arms(arms)
     span = _bounds(bounds)
     chosen = policies.policy(policy, certificates=confidence is not None)
-    bar = _finite("threshold", threshold)
+    bar = checks.number("threshold", threshold)
     if span and not span[0] < bar < span[1]:
         rule = f"must lie strictly inside the bounds ({span[0]:g}, {span[1]:g})"
         raise InvalidInput("threshold", threshold, rule, "choose another bar, or the bounds that rewards really have")
     if abs(bar) > MAX_REWARD:
         raise InvalidInput("threshold", threshold, f"must lie within ±{MAX_REWARD:g}", "scale the rewards")
     if confidence is not None:
-        _inside("confidence", confidence, "certificates need one; confidence=None goes without")
+        checks.share("confidence", confidence, remedy="confidence=None goes without certificates")
         if span is None:
             raise InvalidInput("bounds", "None", "certificates need bounded rewards", "give bounds, or confidence=None")
     if budget is None and confidence is None:
@@ -132,8 +129,6 @@ def specify(
     elif chosen.needs_budget:
         remedy = "give a budget or an exploration, or use anytime-evt"
         raise InvalidInput("policy", str(chosen), "takes its exploration from the budget, and there is none", remedy)
-    if _finite("tolerance", tolerance) < 0:
-        raise InvalidInput("tolerance", tolerance, "must not be negative")
     return Spec(
         arms=names,
         params=params,
@@ -142,10 +137,10 @@ def specify(
         budget=budget,
         policy=chosen,
         confidence=None if confidence is None else float(confidence),
-        tolerance=float(tolerance),
+        tolerance=checks.number("tolerance", tolerance, 0.0, MAX_REWARD),
         failure=_failure(failure, span),
-        seed=_whole("seed", seed, 0),
-        max_failures=max_failures if max_failures is None else _whole("max_failures", max_failures, 1),
+        seed=checks.whole("seed", seed, least=0),
+        max_failures=max_failures if max_failures is None else checks.whole("max_failures", max_failures, least=1),
         settling_constant=policies.settling_constant(len(names), 0.05 if confidence is None else 1 - confidence),
     )
 
@@ -167,24 +162,9 @@ def from_json(data: Mapping[str, Any]) -> Spec:
     return Spec(**kept)
 
 
-def check_name(kind: str, name: object) -> str:
-    """A name of a study or an arm, or an error that says what is wrong with it."""
-    if not isinstance(name, str):
-        raise InvalidInput(kind, name, "must be a string")
-    if not name.strip():
-        raise InvalidInput(kind, name, "must not be empty", "give it a name")
-    if len(name) > MAX_NAME:
-        raise InvalidInput(
-            kind, name, f"must not be longer than {MAX_NAME} characters", "put the long text into a parameter"
-        )
-    if not name.isprintable():
-        raise InvalidInput(kind, name, "must be printable, on one line", "put the text into a parameter")
-    return name
-
-
 def check_budget(budget: object, arms: tuple[str, ...], policy: Policy) -> int:
     """A budget that lets every arm warm up, or an error."""
-    pulls, least = _whole("budget", budget, 1), policy.warmup * len(arms)
+    pulls, least = checks.whole("budget", budget, least=1), policy.warmup * len(arms)
     if pulls < least:
         rule = f"must be at least {least}: {policy.warmup} warm-up pulls for each of {len(arms)} arms"
         raise InvalidInput("budget", budget, rule, "give a larger budget, a smaller warmup or fewer arms")
@@ -199,7 +179,7 @@ def _arms(given: Iterable[str] | Mapping[str, Params]) -> tuple[tuple[str, ...],
         raise InvalidInput("arms", "[]", "there must be at least one", "name the options to compare")
     known = set()
     for name in names:
-        if check_name("arm", name) in known:
+        if checks.name("arm", name) in known:
             raise InvalidInput("arm", name, "is there twice", "give every arm a name of its own")
         known.add(name)
     if not isinstance(given, Mapping):
@@ -225,7 +205,7 @@ def _bounds(bounds: object) -> tuple[float, float] | None:
         return None
     if not isinstance(bounds, tuple | list) or len(bounds) != 2:
         raise InvalidInput("bounds", bounds, "must be a pair (low, high), or None")
-    low, high = (_finite("bounds", end) for end in bounds)
+    low, high = (checks.number("bounds", end) for end in bounds)
     if not low < high:
         raise InvalidInput(
             "bounds", bounds, "the lower bound must come first and be smaller", f"did you mean ({high:g}, {low:g})?"
@@ -240,44 +220,11 @@ def _failure(failure: object, bounds: tuple[float, float] | None) -> float | Lit
         return "worst"
     if failure == "ignore":
         return "ignore"
-    number = _as_float(failure)
+    number = checks.as_float(failure)
     low, high = bounds or (-MAX_REWARD, MAX_REWARD)
     if number is None or not low <= number <= high:
         raise InvalidInput("failure", failure, f"must be 'worst', 'ignore', or a reward within ({low:g}, {high:g})")
     return number
-
-
-def _inside(name: str, value: object, remedy: str) -> None:
-    number = None if isinstance(value, bool) else _as_float(value)
-    if number is None or not 0 < number < 1:
-        raise InvalidInput(name, value, "must lie strictly between 0 and 1", remedy)
-
-
-def _finite(name: str, value: object) -> float:
-    number = None if isinstance(value, bool) else _as_float(value)
-    if number is None or math.isnan(number) or math.isinf(number):
-        raise InvalidInput(name, value, "must be a finite number")
-    return number
-
-
-def _whole(name: str, value: object, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-        raise InvalidInput(name, value, f"must be a whole number of at least {least}")
-    return int(value)
-
-
-def _as_float(value: object) -> float | None:
-    """Numbers and bools, Python's and numpy's, as floats; None for everything else."""
-    if isinstance(value, float | int):
-        try:
-            return float(value)
-        except OverflowError:
-            return None
-    if isinstance(value, numbers.Real | Decimal):
-        return float(value)
-    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):  # a numpy scalar, a tensor of no dimension
-        return _as_float(value.item())
-    return None
 
 
 def _listed(names: tuple[str, ...]) -> str:

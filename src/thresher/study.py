@@ -1,25 +1,21 @@
 """A study: create it, ask which arm to pull, tell the reward, read the verdict."""
 
-import os
-import socket
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple
 
-from . import ledger as ledgers
+from . import checks
 from . import spec as specs
 from . import verdict as verdicts
-from .errors import AlreadyTold, Conflict, InvalidInput, StudyExists, UnknownStudy
+from .errors import AlreadyTold, Conflict, InvalidInput, StudyExists
 from .events import CAUSES, Event
+from .journal import Answer, Draft, Journal
 from .ledger import DROPPED, PENDING, Ledger
 from .policies import Policy
 from .seeds import pull_seed
 from .spec import NO_PARAMS, Params, Spec
 from .store import Store, open_store
 from .verdict import Verdict
-
-Answer = TypeVar("Answer")
 
 
 class Pull(NamedTuple):
@@ -30,34 +26,6 @@ class Pull(NamedTuple):
     number: int  # counts the arm's pulls, from 1
     params: Params
     seed: int  # in [0, 2³²), no other pull of the study has it
-
-
-class Draft:
-    """The events of one call, folded into the ledger as they are written; appended together or not at all."""
-
-    def __init__(self, ledger: Ledger, key: str, agent: str) -> None:
-        self.ledger, self.key, self.agent = ledger, key, agent
-        self.events: list[Event] = []
-
-    def write(
-        self,
-        kind: str,
-        *,
-        pull: int | None = None,
-        arm: int | None = None,
-        reward: float | None = None,
-        reason: str | None = None,
-        cause: str | None = None,
-        late: bool | None = None,
-        budget: int | None = None,
-    ) -> None:
-        """Fold one more event in."""
-        seq = self.ledger.seq + 1
-        event = Event(
-            seq, kind, pull, arm, reward, reason, cause, late, budget, None, self.key, time.time(), self.agent
-        )
-        self.ledger.apply(event)
-        self.events.append(event)
 
 
 class Study:
@@ -72,59 +40,19 @@ class Study:
 
     def __init__(self, name: str, store: Store) -> None:
         self.name = name
-        self.agent = f"{socket.gethostname()}:{os.getpid()}"
-        self._store = store
-        self._lock = threading.RLock()
-        self._calls = 0
-        self._nonce = os.urandom(6).hex()
-        self._ledger: Ledger | None = None
-        self._read()
-
-    # -- the log ------------------------------------------------------------------------------------------------
-
-    def _read(self) -> Ledger:
-        """The ledger, with everything folded in that any agent has written."""
-        if self._ledger is None:
-            events = self._store.read(self.name)
-            if not events:
-                raise UnknownStudy("study", self.name, "is not in this store", "create it with create_study")
-            self._ledger = ledgers.fold(events)
-        else:
-            for event in self._store.read(self.name, self._ledger.seq):
-                self._ledger.apply(event)
-        return self._ledger
-
-    def _commit(self, plan: Callable[[Draft], Answer]) -> Answer:
-        """Let ``plan`` write events on the newest state, and append them. Losing a race means deciding again."""
-        with self._lock:
-            while True:
-                with self._store.turn(self.name):
-                    self._calls += 1
-                    draft = Draft(self._read(), f"{self._nonce}-{self._calls}", self.agent)
-                    try:
-                        answer = plan(draft)
-                        if draft.events:
-                            self._store.append(self.name, draft.events)
-                        return answer
-                    except Conflict:
-                        self._ledger = None
-                    except BaseException:
-                        if draft.events:  # folded, but perhaps not written: what the log says counts
-                            self._ledger = None
-                        raise
+        self._journal = Journal(name, store)
 
     # -- asking and telling -------------------------------------------------------------------------------------
 
     def ask(self) -> Pull | None:
         """The next pull to make, or None exactly when the study is done."""
-        pulls = self._commit(lambda draft: self._ask(draft, 1))
+        pulls = self._journal.commit(lambda draft: self._ask(draft, 1))
         return pulls[0] if pulls else None
 
     def ask_many(self, n: int) -> list[Pull]:
         """The same as ``n`` times `ask`, in one write; fewer only when the study is done."""
-        if isinstance(n, bool) or not isinstance(n, int) or n < 0:
-            raise InvalidInput("number of pulls", n, "must be a whole number of at least 0")
-        return self._commit(lambda draft: self._ask(draft, n))
+        count = checks.whole("number of pulls", n, least=0)
+        return self._journal.commit(lambda draft: self._ask(draft, count))
 
     def _ask(self, draft: Draft, n: int) -> list[Pull]:
         ledger, pulls = draft.ledger, []
@@ -150,7 +78,7 @@ class Study:
                 return
             draft.write("told", pull=number, arm=_arm(ledger, number), reward=value, late=state == DROPPED or None)
 
-        self._commit(plan)
+        self._journal.commit(plan)
 
     def drop(self, pull: Pull | int, *, reason: str = "dropped by hand", cause: str = "lost") -> None:
         """Give a pull up. Only the cause ``"failed"`` counts against its arm; again is accepted silently.
@@ -179,7 +107,7 @@ class Study:
                 why = f"{ledger.streak[arm]} failures in a row, the last: {reason}"
                 draft.write("retired", arm=arm, cause="failures", reason=why)
 
-        self._commit(plan)
+        self._journal.commit(plan)
 
     def add(self, arm: str, reward: object) -> None:
         """A result already paid for, before the first ask. It counts as a pull, and so towards the budget."""
@@ -190,13 +118,15 @@ class Study:
             draft.write("asked", pull=ledger.issued + 1, arm=number, cause="imported")
             draft.write("told", pull=ledger.issued, arm=number, reward=value, cause="imported")
 
-        self._commit(plan)
+        self._journal.commit(plan)
 
     # -- steering -----------------------------------------------------------------------------------------------
 
     def extend(self, *, budget: int) -> None:
         """Give the study a larger budget: the new total. The same again is accepted, a smaller one refused."""
-        self._commit(lambda draft: None if budget == draft.ledger.budget else draft.write("extended", budget=budget))
+        self._journal.commit(
+            lambda draft: None if budget == draft.ledger.budget else draft.write("extended", budget=budget)
+        )
 
     def retire(self, arm: str, *, reason: str = "retired by hand") -> None:
         """Take an arm out: it is not pulled again. Again is accepted silently."""
@@ -206,7 +136,7 @@ class Study:
             if number not in draft.ledger.retired:
                 draft.write("retired", arm=number, reason=reason)
 
-        self._commit(plan)
+        self._journal.commit(plan)
 
     def restore(self, arm: str) -> None:
         """Take a retired arm in again, its failures forgiven. Again is accepted silently."""
@@ -216,7 +146,7 @@ class Study:
             if number in draft.ledger.retired:
                 draft.write("restored", arm=number)
 
-        self._commit(plan)
+        self._journal.commit(plan)
 
     # -- reading ------------------------------------------------------------------------------------------------
 
@@ -226,8 +156,7 @@ class Study:
 
     def look(self, reader: Callable[[Ledger], Answer]) -> Answer:
         """What ``reader`` makes of the newest state; it must not change it."""
-        with self._lock:
-            return reader(self._read())
+        return self._journal.look(reader)
 
     @property
     def done(self) -> bool:
@@ -241,7 +170,7 @@ class Study:
 
     def events(self, after: int = 0) -> Sequence[Event]:
         """The log, or what came after that number."""
-        return self._store.read(self.name, after)
+        return self._journal.events(after)
 
     def pending(self) -> list[Pull]:
         """The pulls that are under way."""
@@ -281,7 +210,7 @@ def create_study(
 ) -> Study:
     """Ask which of the ``arms`` have a mean reward of at least ``threshold``.
 
-    Args:
+    The arguments:
         name: the study's name.
         arms: names, or ``{name: params}``; the parameters reach the evaluator.
         threshold: the bar, strictly inside the bounds. A mean on the bar is above.
@@ -302,7 +231,7 @@ def create_study(
     Pull(id=1, arm='terse', number=1, params={'temperature': 0.2}, seed=...)
 
     """
-    specs.check_name("study", name)
+    checks.name("study", name)
     if if_exists not in ("error", "join"):
         raise InvalidInput("if_exists", if_exists, "must be 'error' or 'join'")
     spec = specs.specify(
@@ -337,7 +266,7 @@ def open_study(name: str, *, storage: str | Store | None = None) -> Study:
     Traceback (most recent call last):
     thresher.errors.UnknownStudy: study 'nobody': is not in this store; create it with create_study
     """
-    return Study(specs.check_name("study", name), open_store(storage))
+    return Study(checks.name("study", name), open_store(storage))
 
 
 def _join(study: Study, wanted: Spec) -> Study:

@@ -1,0 +1,322 @@
+"""The loop that keeps workers busy: hand out, take in, and never wait for a pending pull before deciding the next."""
+
+import concurrent.futures as futures
+import contextlib
+import heapq
+import logging
+import queue
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from . import checks
+from .errors import AlreadyTold, Busy, CannotGoOn, InvalidInput, ThresherError
+from .executors import Engine, Evaluate, Place, open_engine
+from .outage import Failure, Watch
+from .progress import Meter, Progress
+from .study import Pull, Study
+from .verdict import Verdict
+
+log = logging.getLogger("thresher")
+TICK = 0.1  # seconds between two calls of on_progress
+
+
+@dataclass(slots=True)
+class Flight:
+    """A pull on its way."""
+
+    pull: Pull
+    attempt: int
+    started: float | None = None
+
+
+def run(
+    study: Study,
+    evaluate: Evaluate,
+    *,
+    workers: int | None = None,
+    executor: Place = None,
+    in_flight: int | None = None,
+    timeout: float | None = None,
+    attempts: int = 1,
+    seconds: float | None = None,
+    on_progress: Callable[[Progress], object] | None = None,
+    give_up: float = 600.0,
+) -> Verdict:
+    """Evaluate pulls, many at once, until the study is done; then the verdict.
+
+    The arguments:
+        study: what `create_study` or `open_study` gave.
+        evaluate: takes a `Pull` and returns a number or a bool, or raises; a coroutine function runs on an event loop.
+        workers: how many at once; by default the machine's cores, or 16 coroutines.
+        executor: ``"threads"``, ``"processes"``, a ``concurrent.futures.Executor``, or a function that makes one.
+        in_flight: how many pulls to have under way, if not as many as there are workers.
+        timeout: seconds for one evaluation; a thread is then abandoned, a process killed, a coroutine cancelled.
+        attempts: how often a failing evaluation is made, with the same seed.
+        seconds: hand nothing out after so many seconds.
+        on_progress: called with a `Progress`, at most ten times a second.
+        give_up: seconds of an outage, in which everything fails, after which `CannotGoOn` is raised.
+
+    Ctrl-C and SIGTERM stop the handing out and wait for what runs, and then have their usual effect; a second one
+    does not wait.
+
+    >>> import thresher
+    >>> study = thresher.create_study("dice", arms=["d4", "d8"], threshold=3.0, bounds=(1, 8), budget=400)
+    >>> verdict = thresher.run(study, lambda pull: pull.seed % int(pull.arm[1:]) + 1, workers=4)
+    >>> verdict.above, verdict.below
+    (['d8'], ['d4'])
+    """
+    for what, value in (("timeout", timeout), ("seconds", seconds), ("give_up", give_up)):
+        if value is not None:
+            checks.seconds(what, value)
+    checks.whole("attempts", attempts, least=1)
+    if in_flight is not None:
+        checks.whole("in_flight", in_flight, least=1)
+    end = None if seconds is None else time.monotonic() + seconds
+    engine = open_engine(evaluate, workers=workers, executor=executor)
+    runner = Runner(study, engine, in_flight, timeout, attempts, end, on_progress, give_up)
+    runner.run()
+    if runner.signal == signal.SIGINT:
+        raise KeyboardInterrupt
+    if runner.signal is not None:
+        signal.raise_signal(runner.signal)
+    return study.verdict()
+
+
+class Runner:
+    """One run. ``signal`` tells afterwards whether, and by which signal, it was stopped."""
+
+    def __init__(
+        self,
+        study: Study,
+        engine: Engine,
+        in_flight: int | None,
+        timeout: float | None,
+        attempts: int,
+        end: float | None,
+        on_progress: Callable[[Progress], object] | None,
+        give_up: float,
+    ) -> None:
+        self.study, self.timeout, self.attempts, self.give_up = study, timeout, attempts, give_up
+        self.on_progress = on_progress
+        self.signal: signal.Signals | None = None
+        self._engine, self._in_flight, self._end = engine, in_flight, end
+        self._spec = study.spec
+        self._inbox: queue.SimpleQueue[Future[object] | signal.Signals] = queue.SimpleQueue()
+        self._flying: dict[Future[object], Flight] = {}
+        self._overdue: dict[Future[object], Pull] = {}  # timed out; should a reward still come, it is late
+        self._busy: list[tuple[float, int, int, Pull]] = []  # when to try again, pull id, attempt, pull
+        self._watch = Watch(study, max(8, 2 * engine.workers))
+        self._signals = 0
+        self._shown = 0.0
+        self._meter = Meter(end)
+
+    # -- the loop -----------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Hand out and take in until the study is done, the time is over, or a signal comes."""
+        with self._signals_caught():
+            try:
+                while self._hand_out() or self._flying or self._busy:
+                    self._take_in()
+                    self._end_overdue()
+                    self._report()
+                self._watch.release()
+                if self._watch.out and not self._stopping:
+                    raise self._cannot_go_on(
+                        "the budget ended in an outage", "mend the evaluator, then extend the study"
+                    )
+            finally:
+                self._ground()
+        self._report(last=True)
+
+    @property
+    def _stopping(self) -> bool:
+        return self._signals > 0 or (self._end is not None and time.monotonic() >= self._end)
+
+    def _hand_out(self) -> bool:
+        """Fill the engine. True while there is more to come of it, even if only later."""
+        now = time.monotonic()
+        if self._stopping:
+            self._cancel_busy()
+            return False
+        while self._busy and self._busy[0][0] <= now:
+            _, _, attempt, pull = heapq.heappop(self._busy)
+            self._submit(pull, attempt)
+        free = (self._in_flight or self._engine.workers) - len(self._flying) - len(self._busy)
+        if self._watch.out:
+            if now - (self._watch.since or now) >= self.give_up:
+                raise self._cannot_go_on(
+                    f"every evaluation failed for {self.give_up:g} s", "mend the evaluator and run again"
+                )
+            free = 1 if now >= self._watch.next_try and not self._flying and not self._busy else 0
+        if free > 0:
+            for pull in self.study.ask_many(free):
+                self._submit(pull, 1)
+        return self._watch.out and not self.study.done
+
+    def _submit(self, pull: Pull, attempt: int) -> None:
+        future = self._engine.submit(pull)
+        self._flying[future] = Flight(pull, attempt)
+        future.add_done_callback(self._inbox.put)
+
+    def _take_in(self) -> None:
+        """Wait for something to happen, then deal with all that has."""
+        with contextlib.suppress(queue.Empty):
+            item = self._inbox.get(timeout=self._patience())
+            while True:
+                if isinstance(item, signal.Signals):
+                    self._caught(item)
+                else:
+                    self._landed(item)
+                item = self._inbox.get_nowait()
+
+    def _patience(self) -> float | None:
+        """How long to wait before something must be looked at again; None: until something happens."""
+        now = time.monotonic()
+        waits = [self._busy[0][0] - now] if self._busy else []
+        if self.on_progress:
+            waits.append(TICK)
+        if self.timeout is not None and self._flying:
+            waits.append(min(0.25, self.timeout / 10))
+        if self._end is not None and not self._stopping:
+            waits.append(self._end - now)
+        if self._watch.out and not self._stopping:
+            waits.append(TICK if self._flying else self._watch.next_try - now)
+            waits.append((self._watch.since or now) + self.give_up - now)
+        return max(0.001, min(waits)) if waits else None
+
+    # -- results ------------------------------------------------------------------------------------------------
+
+    def _landed(self, future: "Future[object]") -> None:
+        flight = self._flying.pop(future, None)
+        if flight is None:
+            self._late(future)
+            return
+        pull = flight.pull
+        try:
+            value = future.result()
+        except Busy as busy:
+            heapq.heappush(self._busy, (time.monotonic() + max(0.0, busy.after), pull.id, flight.attempt, pull))
+        except futures.CancelledError:
+            self.study.drop(pull, reason="cancelled before it began", cause="cancelled")
+        except futures.BrokenExecutor as error:  # whatever was in the pool is gone, and nobody knows by whose fault
+            self._engine.mend(future)
+            self._note(Failure(pull, f"the pool broke: {_told_of(error)}", cause="broken-pool"))
+        except BaseException as error:
+            self._failed(flight, _told_of(error))
+        else:
+            self._returned(flight, value)
+
+    def _returned(self, flight: Flight, value: object) -> None:
+        try:
+            reward = self._spec.reward(value)
+        except InvalidInput as error:
+            self._failed(flight, str(error), nonsense=True)
+            return
+        if self._watch.success():
+            log.warning("an evaluation succeeded: going on")
+        with contextlib.suppress(AlreadyTold):  # another agent gave the pull up, and a reward, before us
+            self.study.tell(flight.pull, reward)
+
+    def _late(self, future: "Future[object]") -> None:
+        """A pull whose time was over came to an end after all."""
+        pull = self._overdue.pop(future, None)
+        if pull is not None and not future.cancelled() and future.exception() is None:
+            with contextlib.suppress(ThresherError):
+                self.study.tell(pull, future.result())
+
+    def _failed(self, flight: Flight, reason: str, *, nonsense: bool = False) -> None:
+        if flight.attempt < self.attempts and not self._stopping:
+            self._submit(flight.pull, flight.attempt + 1)
+        else:
+            self._note(Failure(flight.pull, reason, nonsense=nonsense))
+
+    def _note(self, failure: Failure) -> None:
+        if self._watch.failure(failure, time.monotonic()):
+            log.warning(
+                f"the last {self._watch.window} evaluations all failed, the last with: {failure.reason}; "
+                "handing out stops, one pull is tried now and then; no arm is retired for it"
+            )
+        elif self._watch.only_nonsense():
+            count = len(self._watch.held)
+            self._watch.forgive()
+            remedy = "return a number within the bounds, or declare other bounds"
+            raise CannotGoOn(f"none of the first {count} results is a valid reward: {failure.reason}", remedy=remedy)
+
+    def _end_overdue(self) -> None:
+        """End evaluations whose time is over."""
+        if self.timeout is None:
+            return
+        now = time.monotonic()
+        for future, flight in list(self._flying.items()):
+            if flight.started is None:
+                flight.started = now if future.running() else None
+            elif now - flight.started >= self.timeout and not future.done():
+                del self._flying[future]
+                self._overdue[future] = flight.pull
+                self._failed(flight, f"timed out after {self.timeout:g} s")
+                self._engine.stop(future)
+
+    # -- stopping -----------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _signals_caught(self) -> Iterator[None]:
+        """Signals become items of the inbox, so none can interrupt a write; only the main thread gets any."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        caught = (signal.SIGINT, signal.SIGTERM)
+        before = {number: signal.signal(number, lambda n, _: self._inbox.put(signal.Signals(n))) for number in caught}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _caught(self, number: signal.Signals) -> None:
+        self._signals += 1
+        self.signal = self.signal or number
+        if self._signals == 1 and self._flying:
+            log.warning(f"stopping: waiting for {len(self._flying)} pulls under way; once more does not wait")
+        elif self._signals > 1:
+            for future, flight in list(self._flying.items()):
+                never_began = future.cancel()
+                cause = "cancelled" if never_began else "lost"
+                self.study.drop(flight.pull, reason="the run was stopped", cause=cause)
+            self._flying.clear()
+
+    def _cancel_busy(self) -> None:
+        for _, _, _, pull in self._busy:
+            self.study.drop(pull, reason="the run was stopped before it was tried again", cause="cancelled")
+        self._busy.clear()
+
+    def _ground(self) -> None:
+        """Leave nothing behind: no pull that looks pending, no worker at work."""
+        finished = not self._flying and not self._overdue and self._signals < 2
+        try:
+            self._watch.release()
+            self._cancel_busy()
+            for flight in self._flying.values():
+                self.study.drop(flight.pull, reason="the run ended before it did", cause="lost")
+        finally:
+            self._flying.clear()
+            self._engine.close(wait=finished)
+
+    def _cannot_go_on(self, rule: str, remedy: str) -> CannotGoOn:
+        return CannotGoOn("run", rule=rule, remedy=f"{remedy}; no arm was retired for it")
+
+    def _report(self, *, last: bool = False) -> None:
+        now = time.monotonic()
+        if self.on_progress is not None and (last or now - self._shown >= TICK):
+            self._shown = now
+            self.on_progress(self.study.look(lambda ledger: self._meter.read(ledger, now)))
+
+
+def _told_of(error: BaseException) -> str:
+    """An exception in one line."""
+    text = " ".join(str(error).split())[:300]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
