@@ -43,6 +43,10 @@ class CannotGoOn(ThresherError):
     """A run stopped early because nothing worked; nobody was retired for it."""
 
 
+class NoReward(ThresherError, ValueError):
+    """An evaluation came to its end, but what it gave is no number."""
+
+
 class Busy(Exception):
     """Raised by an evaluator that is told to come back later: the same pull is tried again, uncharged.
 

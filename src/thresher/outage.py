@@ -1,12 +1,21 @@
 """Telling an outage from arms that fail: when everything fails, the world is to blame and no arm is retired for it."""
 
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import NamedTuple
 
 from .study import Pull, Study
 
 FIRST_RESULTS = 8  # so many results that are no rewards at all, and the run ends at once
 LONGEST_PAUSE = 60.0
+
+
+class Finding(Enum):
+    """What a failure shows."""
+
+    NOTHING_NEW = 0
+    OUTAGE = 1  # from now on
+    NO_REWARDS = 2  # the evaluator has returned no valid reward ever
 
 
 class Failure(NamedTuple):
@@ -33,6 +42,7 @@ class Watch:
     since: float | None = None  # when the outage was noticed; None: there is none
     next_try: float = 0.0
     pause: float = 1.0
+    last: str = ""  # the reason of the last failure
 
     @property
     def out(self) -> bool:
@@ -47,29 +57,29 @@ class Watch:
         self.release()
         return ended
 
-    def failure(self, failure: Failure, now: float) -> bool:
-        """A pull failed; says whether this is the moment at which an outage is noticed."""
+    def failure(self, failure: Failure, now: float) -> Finding:
+        """A pull failed; says what is to be made of it."""
         self.results += 1
+        self.last = failure.reason
         self.held.append(failure)
         if self.out:
             self.forgive()
             self.pause = min(2 * self.pause, LONGEST_PAUSE)
             self.next_try = now + self.pause
-            return False
+            return Finding.NOTHING_NEW
         if self.study.look(lambda ledger: ledger.open) < 2:
             self.release()  # with one arm left there is no telling: its failures are its own
+        elif self.results == len(self.held) >= FIRST_RESULTS and all(held.nonsense for held in self.held):
+            self.forgive()
+            return Finding.NO_REWARDS
         elif len(self.held) >= self.window:
             if len({held.pull.arm for held in self.held}) < 2:
                 self.release()
             else:
                 self.since, self.next_try = now, now + self.pause
                 self.forgive()
-                return True
-        return False
-
-    def only_nonsense(self) -> bool:
-        """Whether every result so far is no reward at all, often enough to be sure that something is set up wrongly."""
-        return self.results == len(self.held) >= FIRST_RESULTS and all(held.nonsense for held in self.held)
+                return Finding.OUTAGE
+        return Finding.NOTHING_NEW
 
     def release(self) -> None:
         """The failures count against their arms."""

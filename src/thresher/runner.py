@@ -13,9 +13,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from . import checks
-from .errors import AlreadyTold, Busy, CannotGoOn, InvalidInput, ThresherError
+from .errors import AlreadyTold, Busy, CannotGoOn, InvalidInput, NoReward, ThresherError
 from .executors import Engine, Evaluate, Place, open_engine
-from .outage import Failure, Watch
+from .outage import Failure, Finding, Watch
 from .progress import Meter, Progress
 from .study import Pull, Study
 from .verdict import Verdict
@@ -206,6 +206,8 @@ class Runner:
         except futures.BrokenExecutor as error:  # whatever was in the pool is gone, and nobody knows by whose fault
             self._engine.mend(future)
             self._note(Failure(pull, f"the pool broke: {_told_of(error)}", cause="broken-pool"))
+        except NoReward as error:
+            self._failed(flight, str(error), nonsense=True)
         except BaseException as error:
             self._failed(flight, _told_of(error))
         else:
@@ -236,16 +238,15 @@ class Runner:
             self._note(Failure(flight.pull, reason, nonsense=nonsense))
 
     def _note(self, failure: Failure) -> None:
-        if self._watch.failure(failure, time.monotonic()):
+        finding = self._watch.failure(failure, time.monotonic())
+        if finding is Finding.OUTAGE:
             log.warning(
                 f"the last {self._watch.window} evaluations all failed, the last with: {failure.reason}; "
                 "handing out stops, one pull is tried now and then; no arm is retired for it"
             )
-        elif self._watch.only_nonsense():
-            count = len(self._watch.held)
-            self._watch.forgive()
-            remedy = "return a number within the bounds, or declare other bounds"
-            raise CannotGoOn(f"none of the first {count} results is a valid reward: {failure.reason}", remedy=remedy)
+        elif finding is Finding.NO_REWARDS:
+            what = f"none of the first {self._watch.results} results is a valid reward"
+            raise CannotGoOn(f"{what}, the last: {failure.reason}")
 
     def _end_overdue(self) -> None:
         """End evaluations whose time is over."""
@@ -307,7 +308,9 @@ class Runner:
             self._engine.close(wait=finished)
 
     def _cannot_go_on(self, rule: str, remedy: str) -> CannotGoOn:
-        return CannotGoOn("run", rule=rule, remedy=f"{remedy}; no arm was retired for it")
+        return CannotGoOn(
+            "run", rule=f"{rule}, the last with: {self._watch.last}", remedy=f"{remedy}; no arm was retired"
+        )
 
     def _report(self, *, last: bool = False) -> None:
         now = time.monotonic()

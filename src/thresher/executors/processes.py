@@ -1,15 +1,51 @@
-"""One worker process with a pipe of its own."""
+"""Processes of our own."""
 
 import contextlib
 import multiprocessing
 import os
 import pickle
 import signal
-from collections.abc import Callable
+import threading
+from concurrent.futures import Future
 from multiprocessing.connection import Connection
 from typing import Any
 
-Evaluate = Callable[[Any], object]
+from .threads import Evaluate, Threads, fulfil
+
+# One start at a time: a sibling forked in between would hold a copy of the new worker's end of its pipe, and its
+# death would go unnoticed.
+_STARTING = threading.Lock()
+
+
+class Processes(Threads):
+    """Processes of our own, each with its own pipe and a thread that waits for it: a death costs one pull alone."""
+
+    def stop(self, future: "Future[object]") -> None:
+        """Kill the process; its thread notices and starts another."""
+        process = self._running.get(future)
+        if process is not None:
+            process.kill()
+
+    def close(self, *, wait: bool) -> None:
+        """Let idle processes go; kill those at work."""
+        super().close(wait=wait)
+        if not wait:
+            for process in list(self._running.values()):
+                process.kill()
+        for thread in self._threads:
+            thread.join(timeout=5)
+
+    def _work(self) -> None:
+        process = Process(self.evaluate)
+        try:
+            while (task := self._tasks.get()) is not None:
+                future, pull = task
+                if future.set_running_or_notify_cancel():
+                    self._running[future] = process
+                    fulfil(future, process.evaluate, pull)
+                    del self._running[future]
+        finally:
+            process.close()
 
 
 class WorkerDied(Exception):
@@ -45,17 +81,20 @@ class Process:
     def close(self) -> None:
         """Let the process go."""
         if self._pipe is not None:
-            self._pipe.close()
+            with contextlib.suppress(OSError):
+                self._pipe.send_bytes(b"")
             self._process.join()
+            self._pipe.close()
 
     def _start(self) -> Connection:
         context: Any = multiprocessing.get_context()
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(
-            target=_serve, args=(theirs, self._evaluate, os.getpid()), name="thresher-worker"
-        )
-        self._process.start()
-        theirs.close()
+        with _STARTING:
+            self._pipe, theirs = context.Pipe()
+            self._process = context.Process(
+                target=_serve, args=(theirs, self._evaluate, os.getpid()), name="thresher-worker"
+            )
+            self._process.start()
+            theirs.close()
         return self._pipe
 
     def _bury(self) -> str:
@@ -67,13 +106,16 @@ class Process:
 
 
 def _serve(pipe: Connection, evaluate: Evaluate, parent: int) -> None:
-    """The other side: answer until the pipe closes or the parent is gone. Ctrl-C is the parent's business."""
+    """The other side: answer until told to go or the parent is gone. Ctrl-C is the parent's business."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     with contextlib.suppress(EOFError, OSError):
-        while os.getppid() == parent:  # a sibling may hold a copy of the pipe's far end, so its closing is not enough
+        while os.getppid() == parent:  # siblings may hold copies of the pipe's far end, so no EOF tells of its death
             if pipe.poll(1.0):
-                pipe.send_bytes(_answer(evaluate, pipe.recv_bytes()))
+                question = pipe.recv_bytes()
+                if not question:
+                    return
+                pipe.send_bytes(_answer(evaluate, question))
 
 
 def _answer(evaluate: Evaluate, question: bytes) -> bytes:

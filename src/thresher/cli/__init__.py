@@ -1,0 +1,68 @@
+"""The command line. Each command's module is imported only when it is called, so that ``thresher --version`` is quick."""
+
+import importlib
+import os
+import sys
+
+import click
+
+from .._version import __version__
+from ..errors import CannotGoOn, ThresherError
+
+COMMANDS = {"run": "run", "demo": "demo"}  # command: the module that has it
+
+FINISHED, NOT_MET, WRONG_USE, COULD_NOT_GO_ON = 0, 1, 2, 3
+
+
+class Commands(click.Group):
+    """Commands that are imported when they are needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command's module, and take the command of that name from it."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f".{COMMANDS[cmd_name]}", __package__)
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="thresher %(version)s")
+def cli() -> None:
+    """Find which of K noisy options clear a bar, with as few evaluations as possible.
+
+    \b
+    Try it:
+      thresher demo
+      thresher run --threshold 0.9 --arms prompts.txt --budget 2000 --workers 8 -- ./evaluate.sh {arm}
+    """
+
+
+def main() -> None:
+    """Run the command line; bad input ends with one line on standard error and a status that tells."""
+    try:
+        status = cli.main(standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        status = WRONG_USE
+    except click.ClickException as error:
+        status = _complain(error.format_message(), WRONG_USE)
+    except CannotGoOn as error:
+        status = _complain(str(error), COULD_NOT_GO_ON)
+    except ThresherError as error:
+        status = _complain(str(error), WRONG_USE)
+    except (click.Abort, KeyboardInterrupt):
+        status = 130
+    except BrokenPipeError:  # whoever read our output has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = FINISHED
+    sys.exit(status if isinstance(status, int) else FINISHED)
+
+
+def _complain(message: str, status: int) -> int:
+    click.echo(f"thresher: error: {' '.join(message.split())}", err=True)
+    return status

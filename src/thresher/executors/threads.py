@@ -1,0 +1,68 @@
+"""Threads."""
+
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from ..study import Pull
+
+Evaluate = Callable[[Pull], object]
+
+
+class Threads:
+    """Daemon threads of our own: a hung call neither blocks its fellows nor keeps the interpreter alive."""
+
+    def __init__(self, evaluate: Evaluate, workers: int) -> None:
+        self.evaluate, self.workers = evaluate, workers
+        self._tasks: queue.SimpleQueue[tuple[Future[object], Pull] | None] = queue.SimpleQueue()
+        self._running: dict[Future[object], Any] = {}  # by whom
+        self._threads: set[threading.Thread] = set()
+
+    def submit(self, pull: Pull) -> "Future[object]":
+        """Hand the pull to the next free thread; threads are started as they are needed."""
+        future: Future[object] = Future()
+        if len(self._threads) < self.workers:
+            self._start()
+        self._tasks.put((future, pull))
+        return future
+
+    def stop(self, future: "Future[object]") -> None:
+        """Abandon the thread, which cannot be ended, and start another in its place."""
+        thread = self._running.pop(future, None)
+        if thread is not None:
+            self._threads.discard(thread)
+            self._start()
+
+    def mend(self, future: "Future[object]") -> None:
+        """Threads do not break."""
+
+    def close(self, *, wait: bool) -> None:
+        """Let idle threads go."""
+        for _ in self._threads:
+            self._tasks.put(None)
+
+    def _start(self) -> None:
+        thread = threading.Thread(target=self._work, name="thresher-worker", daemon=True)
+        self._threads.add(thread)
+        thread.start()
+
+    def _work(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            future, pull = task
+            if future.set_running_or_notify_cancel():
+                self._running[future] = threading.current_thread()
+                fulfil(future, self.evaluate, pull)
+                if self._running.pop(future, None) is None:
+                    return  # abandoned: another thread has this one's place
+
+
+def fulfil(future: "Future[object]", evaluate: Evaluate, pull: Pull) -> None:
+    """Give the future what the evaluator returns or raises."""
+    try:
+        result = evaluate(pull)
+    except BaseException as error:
+        future.set_exception(error)
+    else:
+        future.set_result(result)
