@@ -163,11 +163,12 @@ def read(study: str, ledger: Ledger) -> Verdict:
         pending=ledger.pending,
         done=ledger.done,
         guarantee=_guarantee(ledger),
-        rows=tuple(_row(ledger, arm) for arm in range(len(spec.arms))),
+        rows=tuple(row_of(ledger, arm) for arm in range(len(spec.arms))),
     )
 
 
-def _row(ledger: Ledger, arm: int) -> Row:
+def row_of(ledger: Ledger, arm: int) -> Row:
+    """What is known of one arm."""
     board, seen = ledger.board, ledger.board.seen[arm]
     total = board.total[arm] + board.residue[arm]
     if arm in ledger.retired:

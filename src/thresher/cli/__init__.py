@@ -1,4 +1,4 @@
-"""The command line. Each command's module is imported only when it is called, so that ``thresher --version`` is quick."""
+"""The command line. A command's module is imported when it is called, so that ``thresher --version`` is quick."""
 
 import importlib
 import os
@@ -30,16 +30,21 @@ class Commands(click.Group):
         return command
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+HELP = """Find which of K noisy options clear a bar, with as few evaluations as possible.
+
+\b
+Try it:
+  thresher demo
+  thresher run --threshold 0.9 --arms prompts.txt --budget 2000 --workers 8 -- ./evaluate.sh {arm}
+"""
+
+
+@click.group(
+    cls=Commands, help=HELP, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
 @click.version_option(__version__, message="thresher %(version)s")
 def cli() -> None:
-    """Find which of K noisy options clear a bar, with as few evaluations as possible.
-
-    \b
-    Try it:
-      thresher demo
-      thresher run --threshold 0.9 --arms prompts.txt --budget 2000 --workers 8 -- ./evaluate.sh {arm}
-    """
+    """Hold the commands together."""
 
 
 def main() -> None:

@@ -1,0 +1,200 @@
+"""``thresher run``: the main job for any program."""
+
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from .. import policies
+from ..command import Command, check_command, check_reader
+from ..errors import CannotGoOn, InvalidInput
+from ..runner import run as run_study
+from ..spec import Params
+from ..study import Study, create_study
+from ..verdict import Verdict
+from . import FINISHED, NOT_MET
+from .arms import read_arms
+from .live import watching
+from .output import FORMATS, print_verdict
+from .words import Duration
+
+HELP = """Find out which arms reach a bar by running COMMAND again and again, several at once.
+
+COMMAND is called with an arm in place of {arm}, and prints the reward: the last number on its last line counts.
+Other placeholders: {seed}, {number}, {pull}, and {KEY} for each parameter of the arms file; {{ and }} are braces.
+The same values are in the environment as THRESHER_ARM, THRESHER_SEED, THRESHER_NUMBER and THRESHER_PULL.
+
+\b
+Examples:
+  Which prompts pass 90 % of my cases? evaluate.sh runs one random case and prints 1 or 0.
+    thresher run --threshold 0.9 --arms prompts.txt --budget 2000 --workers 8 -- ./evaluate.sh {arm}
+\b
+  Which tests are flaky? A pass is exit 0; the bar is a pass rate of 99 %.
+    thresher run --threshold 0.99 --arms tests.txt --budget 5000 --reward exit-code -- pytest -q {arm}
+\b
+  Which settings beat the baseline? evaluate.py prints {"gain": …} for the same seed on both.
+    thresher run --threshold 0 --bounds -1 1 --arms settings.csv --budget 800 --reward json:gain -- \\
+      python evaluate.py --depth {depth} --seed {seed}
+
+Exit status: 0 finished, 1 a --require was not met, 2 wrong use, 3 could not go on, 130 Ctrl-C, 143 SIGTERM.
+"""
+
+
+class Terminated(BaseException):
+    """SIGTERM came."""
+
+
+class RunCommand(click.Command):
+    """Lets ``--bounds`` take two numbers, or the word none."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Turn ``--bounds none`` into a flag."""
+        own = args.index("--") if "--" in args else len(args)
+        for at in range(own):
+            if args[at : at + 2] == ["--bounds", "none"]:
+                return super().parse_args(ctx, [*args[:at], "--no-bounds", *args[at + 2 :]])
+            if args[at] == "--bounds=none":
+                return super().parse_args(ctx, [*args[:at], "--no-bounds", *args[at + 1 :]])
+        return super().parse_args(ctx, args)
+
+
+def arm_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say what is asked."""
+    options = [
+        click.option("--threshold", type=float, required=True, metavar="B", help="The bar: which means reach it?"),
+        click.option(
+            "--arms", "file", metavar="FILE", help="Arms: a name a line, or CSV or JSON with a name; - is stdin."
+        ),
+        click.option("--arm", "names", multiple=True, metavar="NAME", help="An arm; may be given several times."),
+        click.option("--budget", type=int, metavar="N", help="Pulls, in all. Without one: until every arm is settled."),
+        click.option(
+            "--bounds",
+            type=float,
+            nargs=2,
+            default=(0.0, 1.0),
+            metavar="LO HI",
+            help="Where rewards can lie, or none.  [default: 0 1]",
+        ),
+        click.option("--no-bounds", is_flag=True, hidden=True),
+        click.option("--policy", metavar="P", help=f"Which arm comes next: {', '.join(policies.CONSTRUCTORS)}."),
+        click.option("--confidence", type=float, default=0.95, show_default=True, metavar="C", help="How sure to be."),
+        click.option("--no-confidence", is_flag=True, help="Go without certificates."),
+        click.option(
+            "--failure", default="worst", show_default=True, help="worst, ignore, or the reward of a failure."
+        ),
+        click.option("--max-failures", type=int, default=3, show_default=True, help="In a row: the arm is retired."),
+        click.option(
+            "--seed", type=int, default=0, show_default=True, metavar="S", help="Keys the seeds of the pulls."
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command(cls=RunCommand, help=HELP, short_help="Find out which arms reach a bar, with any program.")
+@arm_options
+@click.option("--workers", type=int, metavar="W", help="How many at once.  [default: the machine's cores]")
+@click.option(
+    "--timeout", type=Duration(), default="1h", show_default=True, metavar="S", help="For one run of COMMAND."
+)
+@click.option("--attempts", type=int, default=1, show_default=True, help="How often a failing run is made, same seed.")
+@click.option("--for", "seconds", type=Duration(), metavar="DURATION", help="Start nothing after 90s, 10m, 2h …")
+@click.option("--give-up", type=Duration(), default="10m", show_default=True, help="When everything fails for so long.")
+@click.option("--reward", default="last-float", show_default=True, help="last-float, exit-code, json:KEY or regex:RE.")
+@click.option("--require-above", type=click.Choice(["all", "any"]), help="Exit 1 unless these are above.")
+@click.option("--require-below", type=click.Choice(["all", "any"]), help="Exit 1 unless these are below.")
+@click.option("--format", "style", type=click.Choice(FORMATS), default="table", show_default=True)
+@click.option("--quiet", is_flag=True, help="Show no progress.")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def run(command: tuple[str, ...], **given: Any) -> int:
+    """Run the study and print its verdict."""
+    arms = _arms(given["file"], given["names"])
+    evaluate = Command(check_command(command, arms), check_reader(given["reward"]), given["timeout"])
+    study = create_study(
+        "run",
+        arms=arms,
+        threshold=given["threshold"],
+        bounds=None if given["no_bounds"] else given["bounds"],
+        budget=given["budget"],
+        policy=given["policy"],
+        confidence=None if given["no_confidence"] or given["no_bounds"] else given["confidence"],
+        failure=_failure(given["failure"]),
+        seed=given["seed"],
+        max_failures=given["max_failures"],
+    )
+    if given["budget"] is None:
+        end = "until Ctrl-C" if given["seconds"] is None else "for the time that --for gives"
+        click.echo(f"thresher: without --budget this version, which does not certify yet, runs {end}", err=True)
+    status = FINISHED
+    try:
+        _carry_out(study, evaluate, given)
+    except KeyboardInterrupt:
+        status = 128 + signal.SIGINT
+    except Terminated:
+        status = 128 + signal.SIGTERM
+    except CannotGoOn:
+        if study.look(lambda ledger: ledger.told):
+            print_verdict(study.verdict(), given["style"])
+        raise
+    finally:
+        evaluate.kill_all()
+    verdict = study.verdict()
+    print_verdict(verdict, given["style"])
+    if status != FINISHED:
+        click.echo(
+            "thresher: stopped; this is the verdict so far, and nothing is kept: a new run begins anew", err=True
+        )
+        return status
+    return FINISHED if _met(verdict, given["require_above"], given["require_below"]) else NOT_MET
+
+
+def _carry_out(study: Study, evaluate: Command, given: dict[str, Any]) -> None:
+    def terminate(number: int, frame: object) -> None:
+        raise Terminated
+
+    signal.signal(signal.SIGTERM, terminate)
+    with watching(study, quiet=given["quiet"]) as show:
+        run_study(
+            study,
+            evaluate,
+            workers=given["workers"],
+            attempts=given["attempts"],
+            seconds=given["seconds"],
+            on_progress=show,
+            give_up=given["give_up"],
+        )
+
+
+def _arms(file: str | None, names: tuple[str, ...]) -> dict[str, Params]:
+    if file and names:
+        raise InvalidInput("--arm", names[0], "the arms come from --arms FILE already", "use one of the two")
+    if file:
+        return read_arms(file)
+    if not names:
+        raise InvalidInput("arms", "", "there are none", "name them with --arms FILE or --arm NAME")
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidInput("--arm", name, "is there twice", "give every arm a name of its own")
+    return {name: {} for name in names}
+
+
+def _failure(text: str) -> Any:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _met(verdict: Verdict, above: str | None, below: str | None) -> bool:
+    """Whether the requirements hold; says on standard error which does not."""
+    fine = True
+    for side, wanted, found in (("above", above, verdict.above), ("below", below, verdict.below)):
+        needed = {"all": len(verdict.rows), "any": 1, None: 0}[wanted]
+        if len(found) < needed:
+            fine = False
+            click.echo(
+                f"thresher: --require-{side} {wanted}: {len(found)} of {len(verdict.rows)} arms are {side}", err=True
+            )
+    return fine

@@ -1,0 +1,48 @@
+"""Small words for people: numbers, lengths of time, and reading them."""
+
+import re
+
+import click
+
+COLOURS = {"above": "green", "below": "red", "close": "yellow", "undecided": "dim", "retired": "magenta"}
+UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def duration(seconds: float | None) -> str:
+    """A length of time, to two units.
+
+    >>> duration(0.42), duration(75), duration(7300), duration(None)
+    ('0.4 s', '1 min 15 s', '2 h 1 min', '?')
+    """
+    if seconds is None:
+        return "?"
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def number(value: float | None) -> str:
+    """A mean, to four digits."""
+    return "–" if value is None else f"{value:.4g}"
+
+
+class Duration(click.ParamType[float]):
+    """Seconds, or a number with s, m, h or d behind it.
+
+    >>> Duration().convert("1.5h", None, None)
+    5400.0
+    """
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The length in seconds."""
+        if isinstance(value, int | float):
+            return float(value)
+        found = re.fullmatch(r"(\d+\.?\d*|\.\d+)\s*([smhd]?)", str(value).strip())
+        if not found or float(found[1]) == 0:
+            self.fail(f"{value!r} is not a length of time above 0; write 90, 90s, 10m, 2h or 1d", param, ctx)
+        return float(found[1]) * UNITS[found[2]]
