@@ -1,18 +1,19 @@
 """A program as an evaluator: run it once a pull, and read the reward from what it prints or how it exits."""
 
+import contextlib
+import errno
 import json
 import os
 import re
 import selectors
-import shutil
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .errors import InvalidInput, NoReward, shown
-from .spec import Params
+from .errors import NoReward, shown
 from .study import Pull
 
 TAIL = 64 * 1024  # bytes of output that count, from the end
@@ -37,25 +38,49 @@ class Command:
     argv: tuple[str, ...]  # never a shell's line
     reward: str = "last-float"  # or exit-code, json:KEY, regex:RE
     timeout: float | None = None
-    _running: set[int] = field(default_factory=set, compare=False, repr=False)  # process groups
+    _runs: "Runs" = field(default_factory=lambda: Runs(), compare=False, repr=False)
 
     def __call__(self, pull: Pull) -> float:
         """The reward of one run."""
         values = pull_values(pull)
         argv = [fill(part, values) for part in self.argv]
         environment = {**os.environ, **{f"THRESHER_{name.upper()}": values[name] for name in PULL_FIELDS}}
-        environment["THRESHER_PARAMS"] = json.dumps(pull.params)
-        code, out, err = self._run(argv, environment)
-        return read_reward(self.reward, code, out, err)
+        return read_reward(self.reward, *self._run(argv, environment))
 
-    def kill_all(self) -> None:
-        """End every run that is under way."""
-        for group in list(self._running):
-            _kill(group)
+    def stop(self) -> None:
+        """End every run that is under way, for good: none can begin afterwards."""
+        self._runs.stop()
 
     def _run(self, argv: Sequence[str], environment: Mapping[str, str]) -> tuple[int, bytes, bytes]:
         """Exit code and the tails of both outputs. The run is over when the program exits, whoever holds its pipes."""
         try:
+            process = self._runs.begin(argv, environment)
+        except (OSError, ValueError) as error:  # ValueError: a NUL or half a surrogate pair among the parameters
+            raise CommandFailed(f"cannot start {shown(argv[0])}: {_why(error)}") from None
+        with process.stdout, process.stderr:  # type: ignore[union-attr]
+            try:
+                tails = _follow(process, self.timeout, lambda: self._runs.over(process))
+            except BaseException as error:
+                self._runs.kill(process)
+                if isinstance(error, TimeoutError):
+                    raise CommandFailed(f"timed out after {self.timeout:g} s and was killed") from None
+                raise
+        return process.returncode, *tails
+
+
+class Runs:
+    """The processes under way. A process is reaped and forgotten in one step, so no signal meets a reused pid."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._under_way: set[int] = set()  # each leads a process group, having a session of its own
+        self._stopped = False
+
+    def begin(self, argv: Sequence[str], environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+        """Start a program, unless all was stopped."""
+        with self._lock:  # starts are serial anyway, and so none slips through while `stop` is at work
+            if self._stopped:
+                raise OSError(errno.ECANCELED, "the run was stopped")
             process = subprocess.Popen(
                 argv,
                 stdin=subprocess.DEVNULL,
@@ -64,45 +89,68 @@ class Command:
                 env=environment,
                 start_new_session=True,
             )
-        except OSError as error:
-            raise CommandFailed(f"cannot start {shown(argv[0])}: {error.strerror}") from None
-        self._running.add(process.pid)
-        try:
-            tails = _follow(process, self.timeout)
-        except TimeoutError:
-            _kill(process.pid)
-            raise CommandFailed(f"timed out after {self.timeout:g} s and was killed") from None
-        finally:
-            self._running.discard(process.pid)
-            process.stdout.close()  # type: ignore[union-attr]
-            process.stderr.close()  # type: ignore[union-attr]
-            process.wait()
-        return process.returncode, *tails
+            self._under_way.add(process.pid)
+            return process
+
+    def over(self, process: "subprocess.Popen[bytes]") -> bool:
+        """Whether the program has exited."""
+        with self._lock:
+            if process.poll() is None:
+                return False
+            self._under_way.discard(process.pid)
+            return True
+
+    def kill(self, process: "subprocess.Popen[bytes]") -> None:
+        """End a run and whatever it started in its group."""
+        with self._lock:
+            if process.pid in self._under_way:
+                _kill(process.pid)
+        while not self.over(process):  # outside of the lock: one that the system cannot end yet holds nobody up
+            time.sleep(0.002)
+
+    def stop(self) -> None:
+        """Kill all, and let none begin."""
+        with self._lock:
+            self._stopped = True
+            for group in self._under_way:
+                _kill(group)
 
 
-def _follow(process: "subprocess.Popen[bytes]", timeout: float | None) -> tuple[bytes, bytes]:
+def _kill(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # it went by itself, or became somebody else's
+        os.killpg(group, signal.SIGKILL)
+
+
+def _why(error: OSError | ValueError) -> str:
+    if isinstance(error, OSError):
+        hint = "; does it begin with a line such as #!/bin/sh?" if error.errno == errno.ENOEXEC else ""
+        return f"{error.strerror}{hint}"
+    return str(error)
+
+
+def _follow(process: "subprocess.Popen[bytes]", timeout: float | None, over: Callable[[], bool]) -> tuple[bytes, bytes]:
     """Read both pipes until the program exits; keep the ends."""
     end = None if timeout is None else time.monotonic() + timeout
     tails = {process.stdout: bytearray(), process.stderr: bytearray()}
-    with selectors.DefaultSelector() as selector:
-        for pipe in tails:
-            os.set_blocking(pipe.fileno(), False)  # type: ignore[union-attr]
-            selector.register(pipe, selectors.EVENT_READ)  # type: ignore[arg-type]
-        exited = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else None
-        try:
+    exited = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else None
+    try:
+        with selectors.PollSelector() as selector:  # poll, as epoll would cost a file descriptor more a run
+            for pipe in tails:
+                os.set_blocking(pipe.fileno(), False)  # type: ignore[union-attr]
+                selector.register(pipe, selectors.EVENT_READ)  # type: ignore[arg-type]
             if exited is not None:
                 selector.register(exited, selectors.EVENT_READ)
-            while process.poll() is None:
+            while not over():
                 left = None if end is None else end - time.monotonic()
                 if left is not None and left <= 0:
                     raise TimeoutError
-                poll = left if exited is not None else min(0.02, left or 0.02)
-                for key, _ in selector.select(poll):
-                    if key.fileobj in tails and not _read(key.fileobj, tails[key.fileobj]):
+                patience = left if exited is not None else min(0.02, left or 0.02)
+                for key, _ in selector.select(patience):
+                    if key.fileobj in tails and _read(key.fileobj, tails[key.fileobj]) == 0:
                         selector.unregister(key.fileobj)
-        finally:
-            if exited is not None:
-                os.close(exited)
+    finally:
+        if exited is not None:
+            os.close(exited)
     for pipe, tail in tails.items():
         for _ in range(64):  # what is left in the pipe; a daemon may go on writing, and is not waited for
             if not _read(pipe, tail):
@@ -110,22 +158,15 @@ def _follow(process: "subprocess.Popen[bytes]", timeout: float | None) -> tuple[
     return bytes(tails[process.stdout]), bytes(tails[process.stderr])
 
 
-def _read(pipe: object, tail: bytearray) -> bool:
-    """Take what is there; False at the end, or if there is nothing."""
+def _read(pipe: object, tail: bytearray) -> int | None:
+    """Take what is there and say how much it was: 0 at the end, None if there is nothing yet."""
     try:
         data = os.read(pipe.fileno(), TAIL)  # type: ignore[attr-defined]
     except BlockingIOError:
-        return False
+        return None
     tail += data
     del tail[:-TAIL]
-    return bool(data)
-
-
-def _kill(group: int) -> None:
-    try:
-        os.killpg(group, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        return
+    return len(data)
 
 
 # -- arguments ---------------------------------------------------------------------------------------------------
@@ -138,50 +179,18 @@ def pull_values(pull: Pull) -> dict[str, str]:
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
-    """The template with its placeholders filled in.
+    """The template with its placeholders filled in, and ``{{`` and ``}}`` made single.
 
-    >>> fill('{arm}: {"depth": 1} {{arm}}', {"arm": "a"})
-    'a: {"depth": 1} {arm}'
+    A template without any ``{{`` keeps its ``}}``: it closes two braces there, as in JSON, and escapes nothing.
+
+    >>> fill('{arm} {{arm}}', {"arm": "a"}), fill('{"model": {"seed": {seed}}}', {"seed": "5"})
+    ('a {arm}', '{"model": {"seed": 5}}')
     """
-    return PLACEHOLDER.sub(lambda found: values[found[1]] if found[1] else found[0][0], template)
-
-
-def check_command(argv: Sequence[str], arms: Mapping[str, Params]) -> tuple[str, ...]:
-    """The command, if it can be run and every placeholder has a value for every arm."""
-    if not argv:
-        raise InvalidInput(
-            "command", "", "there is none", "put it behind --, as in: thresher run … -- ./evaluate.sh {arm}"
-        )
-    for name in {found[1] for part in argv for found in PLACEHOLDER.finditer(part) if found[1]} - set(PULL_FIELDS):
-        lacking = next((arm for arm, params in arms.items() if name not in params), None)
-        if lacking is not None:
-            known = ", ".join(f"{{{key}}}" for key in [*PULL_FIELDS, *arms[lacking]])
-            raise InvalidInput(
-                "placeholder", f"{{{name}}}", f"arm {shown(lacking)} has no such value", f"there are {known}"
-            )
-    if not PLACEHOLDER.search(argv[0]) and shutil.which(argv[0]) is None:
-        found = os.path.exists(argv[0])  # noqa: PTH110 - a name given on the command line
-        rule = "is not executable" if found else "was not found"
-        raise InvalidInput(
-            "command", argv[0], rule, f"try chmod +x {argv[0]}" if found else "give its path, or mend PATH"
-        )
-    return tuple(argv)
+    escapes = "{{" in template
+    return PLACEHOLDER.sub(lambda found: values[found[1]] if found[1] else found[0][escapes:], template)
 
 
 # -- rewards -----------------------------------------------------------------------------------------------------
-
-
-def check_reader(reward: str) -> str:
-    """The way to read a reward, if there is such a way."""
-    kind, _, rest = reward.partition(":")
-    if reward not in ("last-float", "exit-code") and not (kind in ("json", "regex") and rest):
-        raise InvalidInput("reward", reward, "must be last-float, exit-code, json:KEY or regex:RE")
-    if kind == "regex":
-        try:
-            re.compile(rest)
-        except re.error as error:
-            raise InvalidInput("regex", rest, f"is not a regular expression ({error})") from None
-    return reward
 
 
 def read_reward(reward: str, code: int, out: bytes, err: bytes) -> float:
@@ -191,16 +200,25 @@ def read_reward(reward: str, code: int, out: bytes, err: bytes) -> float:
     (0.0, 0.5)
     """
     if code < 0:
-        raise CommandFailed(f"was ended by {signal.Signals(-code).name}{_last_words(err)}")
-    if reward == "exit-code":
-        if code in (126, 127):
-            raise CommandFailed(f"exited with {code}: its program was not found or cannot be run{_last_words(err)}")
+        raise CommandFailed(f"was ended by {_signal(-code)}{_last_words(err)}")
+    if reward == "exit-code" and code < 126:
         return 1.0 if code == 0 else 0.0
+    if code in (126, 127):
+        raise CommandFailed(f"exited with {code}: a program was not found or cannot be run{_last_words(err)}")
+    if code > 128:  # what shells make of a death by a signal
+        raise CommandFailed(f"exited with {code}, perhaps ended by {_signal(code - 128)}{_last_words(err)}")
     if code != 0:
         raise CommandFailed(f"exited with {code}{_last_words(err)}")
     kind, _, rest = reward.partition(":")
     text = out.decode("utf-8", "replace")
     return {"last-float": _last_float, "json": _json, "regex": _regex}[kind](text, rest)
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def _last_words(err: bytes) -> str:
@@ -209,47 +227,51 @@ def _last_words(err: bytes) -> str:
     return f": {shown(last, 200)}" if last else ""
 
 
+def _none(what: str) -> NoReward:
+    return NoReward(f"{what}; print the reward on the last line, or say with --reward where it is")
+
+
 def _last_line(text: str) -> str:
     line = next((line for line in reversed(text.splitlines()) if line.strip()), "")
     if not line:
-        raise NoReward("printed nothing on standard output, where the reward is read")
-    return line
+        raise _none("printed nothing on standard output, where the reward is read")
+    return line.strip()
 
 
 def _last_float(text: str, _: str) -> float:
     line = _last_line(text)
     numbers = NUMBER.findall(line)
     if not numbers:
-        raise NoReward(f"printed no number on its last line, {shown(line.strip())}")
+        raise _none(f"printed no number on its last line, {shown(line)}")
     return float(numbers[-1])
 
 
 def _json(text: str, path: str) -> float:
     value = _first_parsed([text, _last_line(text)])
-    for key in path.split("."):
+    keys = [path] if isinstance(value, Mapping) and path in value else path.split(".")
+    for key in keys:
         if not isinstance(value, Mapping) or key not in value:
-            raise NoReward(f"printed JSON without {shown(path)}: {shown(value)}")
+            raise _none(f"printed JSON without {shown(path)}: {shown(value)}")
         value = value[key]
-    if not isinstance(value, int | float):
-        raise NoReward(f"printed {shown(value)} for {shown(path)}, which is no number")
-    return float(value)
+    if isinstance(value, int | float):
+        with contextlib.suppress(OverflowError):
+            return float(value)
+    raise _none(f"printed {shown(value)} for {shown(path)}, which is no number")
 
 
 def _first_parsed(texts: Sequence[str]) -> object:
     for text in texts:
-        try:
+        with contextlib.suppress(ValueError, RecursionError):
             return json.loads(text)
-        except ValueError:
-            continue
-    raise NoReward(f"printed no JSON: {shown(texts[-1].strip())}")
+    raise _none(f"printed no JSON: {shown(texts[-1])}")
 
 
 def _regex(text: str, pattern: str) -> float:
     found = list(re.finditer(pattern, text))
     if not found:
-        raise NoReward(f"printed nothing that matches {shown(pattern)}")
+        raise _none(f"printed nothing that matches {shown(pattern)}")
     value = found[-1][1] if found[-1].re.groups else found[-1][0]
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise NoReward(f"printed {shown(value)} where {shown(pattern)} looks for a number") from None
+        raise _none(f"printed {shown(value)} where {shown(pattern)} looks for a number") from None

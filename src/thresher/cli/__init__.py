@@ -1,8 +1,11 @@
 """The command line. A command's module is imported when it is called, so that ``thresher --version`` is quick."""
 
+import contextlib
 import importlib
+import io
 import os
 import sys
+from typing import TextIO
 
 import click
 
@@ -49,10 +52,13 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line; bad input ends with one line on standard error and a status that tells."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that knows no ▲ gets its code rather than a traceback
+            stream.reconfigure(errors="backslashreplace")
     try:
-        status = cli.main(standalone_mode=False)
+        status = cli.main(prog_name="thresher", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message())
+        click.echo(error.format_message(), err=True)
         status = WRONG_USE
     except click.ClickException as error:
         status = _complain(error.format_message(), WRONG_USE)
@@ -63,11 +69,22 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         status = 130
     except BrokenPipeError:  # whoever read our output has gone
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drain(sys.stdout)
         status = FINISHED
     sys.exit(status if isinstance(status, int) else FINISHED)
 
 
+def say(text: str) -> None:
+    """A line on standard error. Should nobody read it, the work goes on nevertheless."""
+    with contextlib.suppress(OSError):
+        click.echo(f"thresher: {text}", err=True)
+
+
+def drain(stream: TextIO) -> None:
+    """Let what is written to a stream that nobody reads any more vanish, rather than fail again when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 def _complain(message: str, status: int) -> int:
-    click.echo(f"thresher: error: {' '.join(message.split())}", err=True)
+    say(f"error: {' '.join(message.split())}")
     return status

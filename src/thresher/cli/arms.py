@@ -1,9 +1,13 @@
 """Arms from a file: one name a line, or CSV or JSON with a name and parameters."""
 
 import csv
+import errno
+import io
 import json
+import re
 import sys
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,49 +21,58 @@ def read_arms(file: str) -> dict[str, Params]:
     """The arms of a file, ``-`` being standard input. An error names the row."""
     where = "standard input" if file == "-" else file
     try:
-        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        data = _standard_input() if file == "-" else Path(file).read_bytes()
         text = data.decode("utf-8-sig")
     except OSError as error:
         raise InvalidInput("arms file", where, f"cannot be read ({error.strerror})", "check its name") from None
     except UnicodeDecodeError as error:
-        raise InvalidInput("arms file", where, f"is not UTF-8 text ({error.reason} at byte {error.start})") from None
+        rule = f"is not UTF-8 text ({error.reason} at byte {error.start})"
+        raise InvalidInput("arms file", where, rule, "save it as UTF-8") from None
     kind = _kind(file, text)
     rows = {"json": _from_json, "csv": _from_csv, "lines": _from_lines}[kind](text, where)
-    arms: dict[str, Params] = {}
-    for place, name, params in rows:
-        try:
-            checks.name("arm", name)
-        except InvalidInput as error:
-            raise InvalidInput(f"{place} of {where}: arm", name, error.rule, error.remedy) from None
-        if name in arms:
-            raise InvalidInput(f"{place} of {where}: arm", name, "is there twice", "give every arm a name of its own")
-        reserved = next((key for key in params if key in PULL_FIELDS), None)
-        if reserved:
-            raise InvalidInput(f"{place} of {where}: column", reserved, "is a word of thresher's own", "rename it")
-        arms[name] = params
+    arms = checked_arms((f"{place} of {where}: arm", name, params) for place, name, params in rows)
     if not arms:
         raise InvalidInput("arms file", where, "names no arm", "write one name a line")
     return arms
 
 
+def checked_arms(rows: Iterable[tuple[str, Any, Params]]) -> dict[str, Params]:
+    """Arms by name; an error begins with the place of the first that is wrong."""
+    arms: dict[str, Params] = {}
+    for place, name, params in rows:
+        checks.name(place, name)
+        if name in arms:
+            raise InvalidInput(place, name, "is there twice", "give every arm a name of its own")
+        reserved = next((key for key in params if key in PULL_FIELDS), None)
+        if reserved:
+            raise InvalidInput(place, name, f"its parameter {reserved!r} is a word of thresher's own", "rename it")
+        arms[name] = params
+    return arms
+
+
+SHAPES = 'write ["a", "b"], [{"name": "a", "depth": 1}] or {"a": {"depth": 1}}'
+QUOTING = "put cells that hold commas, quotes or line breaks in double quotes"
 Rows = list[tuple[str, Any, Params]]  # where it stands, name, parameters
 
 
 def _kind(file: str, text: str) -> str:
     """By the file's ending; where that says nothing, by how the text begins."""
     ending = Path(file).suffix.lower()
-    if ending == ".csv" or text.split("\n", 1)[0].strip().split(",")[0] == "name":
-        return "csv"
-    return "json" if ending == ".json" or text.lstrip()[:1] == "[" else "lines"
+    if ending in (".csv", ".json"):
+        return ending[1:]
+    if re.match(r"\s*(\[\s*[\[{\"\]]|\{\s*[\"}])", text):  # not [red], which is a name
+        return "json"
+    header = [column.strip() for column in text.split("\n", 1)[0].split(",")]
+    return "csv" if "name" in header else "lines"
 
 
 def _from_lines(text: str, where: str) -> Rows:
-    lines = enumerate(text.splitlines(), start=1)
+    lines = enumerate(text.split("\n"), start=1)
     return [(f"line {number}", line.strip(), {}) for number, line in lines if line.strip()]
 
 
 def _from_csv(text: str, where: str) -> Rows:
-    reader = csv.reader(text.splitlines(keepends=True), strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     rows: Rows = []
     try:
         columns = [column.strip() for column in next(reader, [])]
@@ -67,37 +80,56 @@ def _from_csv(text: str, where: str) -> Rows:
             raise InvalidInput(
                 f"line 1 of {where}:", ",".join(columns), "has no column 'name'", "name the columns there"
             )
+        twice = next((column for column in columns if columns.count(column) > 1), None)
+        if twice is not None:
+            raise InvalidInput(f"line 1 of {where}: column", twice, "is there twice", "rename one of the two")
         for cells in reader:
             if not any(cell.strip() for cell in cells):
                 continue
             place = f"line {reader.line_num}"
             if len(cells) != len(columns):
                 rule = f"has {len(cells)} cells, and the first line has {len(columns)} columns"
-                raise InvalidInput(f"{place} of {where}:", ",".join(cells), rule, "quote cells that hold commas")
+                raise InvalidInput(f"{place} of {where}:", ",".join(cells), rule, QUOTING)
             row = dict(zip(columns, (cell.strip() for cell in cells), strict=True))
             rows.append((place, row.pop("name"), row))
     except csv.Error as error:
-        raise InvalidInput(f"line {reader.line_num} of {where}:", rule=f"is not CSV ({error})") from None
+        raise InvalidInput(f"line {reader.line_num} of {where}", rule=f"is not CSV ({error})", remedy=QUOTING) from None
     return rows
 
 
 def _from_json(text: str, where: str) -> Rows:
     try:
-        data = json.loads(text)
-    except ValueError as error:
-        raise InvalidInput("arms file", where, f"is not JSON ({error})") from None
+        data = json.loads(text, object_pairs_hook=lambda pairs: _unique(pairs, where))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise InvalidInput("arms file", where, f"is not JSON ({error})", SHAPES) from None
     if isinstance(data, Mapping):
-        data = [{"name": name, **params} if isinstance(params, Mapping) else params for name, params in data.items()]
+        data = [{**params, "name": name} if isinstance(params, Mapping) else params for name, params in data.items()]
     if not isinstance(data, list):
-        raise InvalidInput("arms file", where, "must be a list of names or of objects with a name")
+        raise InvalidInput("arms file", where, "holds neither a list nor an object", SHAPES)
     rows: Rows = []
     for number, item in enumerate(data, start=1):
         if isinstance(item, str):
             rows.append((f"row {number}", item, {}))
         elif isinstance(item, Mapping) and "name" in item:
-            rows.append((f"row {number}", item["name"], {key: value for key, value in item.items() if key != "name"}))
+            params = dict(item)
+            rows.append((f"row {number}", params.pop("name"), params))
         else:
             raise InvalidInput(
-                f"row {number} of {where}:", rule=f"{shown(item)} is neither a name nor an object with a name"
+                f"row {number} of {where}", rule=f"{shown(item)} is neither a name nor parameters", remedy=SHAPES
             )
     return rows
+
+
+def _unique(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:
+    """An object of JSON, which alone would keep the last of two equal keys and say nothing."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise InvalidInput(f"{where}: key", twice, "is there twice in one object", "give every arm a name of its own")
+    return found
+
+
+def _standard_input() -> bytes:
+    if sys.stdin is None:
+        raise OSError(errno.EBADF, "it is closed")
+    return sys.stdin.buffer.read()

@@ -14,8 +14,10 @@ import click
 from ..policies import uniform
 from ..runner import run
 from ..study import Pull, Study, create_study
+from . import FINISHED, say
 from .live import watching
 from .output import FORMATS, print_verdict
+from .stopping import until_stopped
 from .words import duration
 
 WINDOW = 256 * 1024  # bytes that one pull compresses
@@ -69,20 +71,21 @@ Examples:
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--compare/--no-compare", default=True, help="Run equal allocation afterwards, and compare.")
 @click.option("--format", "style", type=click.Choice(FORMATS), default="table", show_default=True)
-def demo(budget: int, workers: int | None, seed: int, compare: bool, style: str) -> None:
+def demo(budget: int, workers: int | None, seed: int, compare: bool, style: str) -> int:
     """Run the demonstration."""
     corpus()  # before the processes start, so that those that are forked share it
     study = create_study("demo", arms=settings(), threshold=BAR, budget=budget, seed=seed, confidence=None)
-    took = _carry_out(study, workers)
+    began = time.monotonic()
+    status = _carry_out(study, workers)
+    took = time.monotonic() - began
     verdict = study.verdict()
     print_verdict(verdict, style)
-    if not compare:
-        return
+    if status or not compare:
+        return status
     most = max(row.seen for row in verdict.rows)
-    click.echo(
-        f"\nThe most open arm got {most} pulls. Equal allocation must give every arm as many to know as much of it; "
-        f"{len(verdict.rows)} × {most} pulls are now made, to measure what that costs …",
-        err=True,
+    say(
+        f"the most open arm got {most} pulls. Equal allocation must give every arm as many to know as much of it; "
+        f"{len(verdict.rows)} × {most} pulls are now made, to measure what that costs …"
     )
     equal = create_study(
         "equal",
@@ -93,23 +96,27 @@ def demo(budget: int, workers: int | None, seed: int, compare: bool, style: str)
         policy=uniform(),
         confidence=None,
     )
-    equally = _carry_out(equal, workers)
+    began = time.monotonic()
+    if status := _carry_out(equal, workers):
+        return status
+    equally = time.monotonic() - began
     other = equal.verdict()
     differing = [row.name for row in verdict.rows if row.label != other[row.name].label]
-    click.echo(
-        f"thresher: {verdict.issued:,} pulls, {duration(took)}. Equal allocation: {other.issued:,} pulls, "
+    say(
+        f"{verdict.issued:,} pulls, {duration(took)}. Equal allocation: {other.issued:,} pulls, "
         f"{duration(equally)}, {equally / took:.1f} times as long. "
         + (
             f"The two disagree on {', '.join(differing)}: too close to the bar to tell yet."
             if differing
             else "The labels agree."
-        ),
-        err=True,
+        )
     )
+    return FINISHED
 
 
-def _carry_out(study: Study, workers: int | None) -> float:
-    began = time.monotonic()
-    with watching(study, quiet=False) as show:
-        run(study, bytes_saved, workers=workers, executor="processes", on_progress=show)
-    return time.monotonic() - began
+def _carry_out(study: Study, workers: int | None) -> int:
+    def job() -> None:
+        with watching(study, quiet=False) as show:
+            run(study, bytes_saved, workers=workers, executor="processes", on_progress=show)
+
+    return until_stopped(job)

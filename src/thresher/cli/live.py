@@ -2,11 +2,11 @@
 
 import heapq
 import logging
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-import click
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
@@ -17,9 +17,12 @@ from ..ledger import Ledger
 from ..progress import Progress
 from ..study import Study
 from ..verdict import Row, openness, row_of
-from .words import COLOURS, duration, number
+from . import say
+from .words import COLOURS, SIGNS, duration, number
 
 REDRAW = 0.25  # seconds
+SHARE = 20  # drawing takes at most one part in so many of the time, however many arms there are
+SHORTEST_GAUGE, LONGEST_GAUGE = 12, 41  # characters
 FIRST_LINE, NEXT_LINES = 2.0, 15.0  # seconds until a line is printed where there is no terminal
 
 
@@ -27,22 +30,22 @@ FIRST_LINE, NEXT_LINES = 2.0, 15.0  # seconds until a line is printed where ther
 def watching(study: Study, *, quiet: bool) -> Iterator[Callable[[Progress], object]]:
     """Show the progress of a run on standard error, and what thresher has to say meanwhile."""
     console = Console(stderr=True, highlight=False)
-    if quiet or not console.is_terminal:
-        with _spoken(lambda text: click.echo(text, err=True)):
+    if quiet or not sys.stderr.isatty() or console.is_dumb_terminal:  # rich alone would believe FORCE_COLOR
+        with _spoken(say):
             yield (lambda progress: None) if quiet else Lines(study)
     else:
         with (
             Live(console=console, auto_refresh=False, transient=True) as live,
-            _spoken(lambda text: console.print(Text(text))),
+            _spoken(lambda text: console.print(Text(f"thresher: {text}"))),
         ):
             yield Screen(study, live)
 
 
 @contextmanager
-def _spoken(say: Callable[[str], object]) -> Iterator[None]:
+def _spoken(speak: Callable[[str], object]) -> Iterator[None]:
     """Warnings of the run as lines of this program."""
     handler, logger = logging.Handler(), logging.getLogger("thresher")
-    handler.emit = lambda record: say(f"thresher: {record.getMessage()}")  # type: ignore[method-assign,assignment]
+    handler.emit = lambda record: speak(record.getMessage())  # type: ignore[method-assign,assignment]
     logger.addHandler(handler)
     logger.propagate = False
     try:
@@ -63,80 +66,111 @@ class Lines:
         """Print a line if it is time for one."""
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + NEXT_LINES
-            answer = self._study.verdict().answer
-            speed = f"{progress.rate:.3g} a second, {duration(progress.seconds_left)} left"
-            click.echo(f"thresher: {answer} {speed}", err=True)
+            say(f"{self._study.verdict().answer}{''.join(f' {part},' for part in pace(progress))[:-1]}")
 
 
 class Screen:
-    """A table that is drawn again and again: the question, the answer so far, and the arms that are most open."""
+    """A table that is drawn again and again: the question, how far it is, and the arms that are most open."""
 
     def __init__(self, study: Study, live: Live) -> None:
         self._study, self._live = study, live
-        self._drawn = 0.0
+        self._next = 0.0
 
     def __call__(self, progress: Progress) -> None:
         """Draw, if it is time to."""
-        now = time.monotonic()
-        if now - self._drawn >= REDRAW:
-            self._drawn = now
+        began = time.monotonic()
+        if began >= self._next:
             self._live.update(self._study.look(lambda ledger: self._picture(ledger, progress)), refresh=True)
+            done = time.monotonic()
+            self._next = done + max(REDRAW, SHARE * (done - began))
 
     def _picture(self, ledger: Ledger, progress: Progress) -> Group:
         width, height = self._live.console.size
         arms = range(len(ledger.spec.arms))
-        most_open = heapq.nsmallest(max(3, height - 7), arms, key=lambda arm: (openness(ledger, arm), arm))
+        room = max(1, height - 7)  # the other lines, and one for the cursor
+        most_open = heapq.nsmallest(room, arms, key=lambda arm: (openness(ledger, arm), arm))
         rows = [row_of(ledger, arm) for arm in most_open]
         more = len(arms) - len(rows)
-        note = Text(f"  … and {more:,} arms that are less open" if more else "", style="dim")
-        return Group(
-            _headline(ledger, progress), _progress_line(ledger, progress), arms_table(rows, ledger, width), note
-        )
+        note = Text(f"… and {more:,} arms that are less open" if more else "", style="dim", no_wrap=True)
+        question = Text(f"Which of {len(arms):,} arms reach {ledger.spec.threshold:g}?", style="bold", no_wrap=True)
+        table = arms_table(rows, ledger, width)
+        return Group(question, _state(ledger, progress, width), _bar(ledger), table, note)
 
 
-def _headline(ledger: Ledger, progress: Progress) -> Text:
-    speed = f"{progress.rate:.3g} pulls a second, {duration(progress.seconds_left)} left"
-    text = Text(f"Which of {len(ledger.spec.arms):,} arms reach {ledger.spec.threshold:g}?  ", style="bold")
-    return text.append(f"{ledger.issued:,} pulls, {ledger.pending:,} under way, {speed}", style="not bold dim")
+def pace(progress: Progress) -> list[str]:
+    """How fast, and how long still, as far as anybody can tell."""
+    parts = [f"{progress.rate:.3g} a second"] if progress.rate else []
+    return parts if progress.seconds_left is None else [*parts, f"{duration(progress.seconds_left)} left"]
 
 
-def _progress_line(ledger: Ledger, progress: Progress) -> ProgressBar | Text:
-    if ledger.budget is None:
-        return Text("")
-    return ProgressBar(total=ledger.budget, completed=ledger.issued - ledger.pending)
+def _state(ledger: Ledger, progress: Progress, width: int) -> Text:
+    """As much as the width takes, the more important first."""
+    limit = "" if ledger.budget is None else f" of {ledger.budget:,}"
+    parts = [f"{ledger.issued:,}{limit} pulls", f"{ledger.pending:,} under way", *reversed(pace(progress))]
+    while len(" · ".join(parts)) > width and len(parts) > 1:
+        parts.pop()
+    return Text(" · ".join(parts), style="dim", no_wrap=True, overflow="ellipsis")
+
+
+def _bar(ledger: Ledger) -> Group:
+    bars = [] if ledger.budget is None else [ProgressBar(ledger.budget, ledger.issued - ledger.pending)]
+    return Group(*bars, Text(""))  # a bar does not end its line itself
 
 
 def arms_table(rows: list[Row], ledger: Ledger, width: int) -> Table:
-    """Arms as a table, the most telling columns first; a gauge shows the mean against the bar where there is room."""
+    """Arms as a table. What does not fit is left out, the least telling first; what is left over goes to a gauge."""
+    columns = _columns(rows, width)
+    if not any(cell.plain for cell in columns["failed"]):
+        del columns["failed"]
+    for head in ("failed", "under way"):
+        if _needed(columns) > width:
+            columns.pop(head, None)
+    bar, means = ledger.spec.threshold, [row.mean for row in rows if row.mean is not None]
+    low, high, left = min([*means, bar]), max([*means, bar]), width - _needed(columns) - 2
+    if left >= SHORTEST_GAUGE:
+        gauges = [gauge_of(row.mean, bar, low, high, width=min(LONGEST_GAUGE, left)) for row in rows]
+        columns = {**columns, f"against {bar:g}"[:left]: gauges}
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("arm", no_wrap=True, max_width=max(12, width // 3))
-    table.add_column("so far", no_wrap=True)
-    table.add_column("mean", justify="right")
-    room = width >= 90
-    if room:
-        table.add_column(f"against {ledger.spec.threshold:g}", no_wrap=True)
-    for name in ("pulls", "under way", "failed"):
-        table.add_column(name, justify="right")
-    means = [row.mean for row in rows if row.mean is not None]
-    low, high = min([*means, ledger.spec.threshold]), max([*means, ledger.spec.threshold])
-    for row in rows:
-        gauge = [gauge_of(row.mean, ledger.spec.threshold, low, high)] if room else []
-        label = Text(row.label, style=COLOURS[row.label])
-        counts = [f"{row.seen:,}", str(row.pending or ""), str(row.failures or "")]
-        table.add_row(Text(row.name), label, number(row.mean), *gauge, *counts)
+    for head in columns:
+        beginning = head in ("arm", "") or head.startswith("against")
+        table.add_column(head, justify="left" if beginning else "right", no_wrap=True)
+    for cells in zip(*columns.values(), strict=True):
+        table.add_row(*cells)
     return table
 
 
-def gauge_of(mean: float | None, bar: float, low: float, high: float, width: int = 25) -> Text:
+def _columns(rows: list[Row], width: int) -> dict[str, list[Text]]:
+    names = [Text(row.name) for row in rows]
+    for name in names:
+        name.truncate(max(10, width // 3), overflow="ellipsis")
+    return {
+        "arm": names,
+        "": [Text(SIGNS[row.label], style=COLOURS[row.label]) for row in rows],
+        "mean": [Text(number(row.mean)) for row in rows],
+        "pulls": [Text(f"{row.seen:,}") for row in rows],
+        "under way": [Text(f"{row.pending or ''}") for row in rows],
+        "failed": [Text(f"{row.failures or ''}") for row in rows],
+    }
+
+
+def _needed(columns: Mapping[str, Sequence[Text]]) -> int:
+    """The width of a table."""
+    widths = [max([len(head), *(cell.cell_len for cell in cells)]) for head, cells in columns.items()]
+    return sum(widths) + 2 * len(widths) - 2
+
+
+def gauge_of(mean: float | None, bar: float, low: float, high: float, *, width: int = 25) -> Text:
     """The mean as a dot on a line, the bar as a stroke.
 
     >>> gauge_of(0.9, 0.8, 0.7, 0.9, width=9).plain
     '────┼───●'
     """
     cells = ["─"] * width
+    text = Text(style="dim")
     if high > low:
         cells[round((bar - low) / (high - low) * (width - 1))] = "┼"
-        if mean is not None:
-            cells[round((mean - low) / (high - low) * (width - 1))] = "●"
-    style = "dim" if mean is None else COLOURS["above" if mean >= bar else "below"]
-    return Text("".join(cells), style=style)
+    if high <= low or mean is None:
+        return text.append("".join(cells))
+    dot = round((mean - low) / (high - low) * (width - 1))
+    text.append("".join(cells[:dot])).append("●", style=f"not dim {COLOURS['above' if mean >= bar else 'below']}")
+    return text.append("".join(cells[dot + 1 :]))

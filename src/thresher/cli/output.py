@@ -1,58 +1,85 @@
 """The verdict on standard output, for people and for programs."""
 
+import sys
+
 import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ..errors import CannotGoOn
 from ..verdict import LABELS, Row, Verdict
-from .words import COLOURS, number
+from . import drain
+from .words import COLOURS, SIGNS, number
 
 FORMATS = ("table", "json", "csv", "markdown")
-MOST_ROWS = 300  # of a table for people; the other formats have all
+MOST_ROWS, MOST_REASONS = 300, 20  # of a table for people; the other formats have all
 
 
 def print_verdict(verdict: Verdict, style: str) -> None:
     """Print it in one of FORMATS."""
-    if style == "table":
-        _print_table(verdict)
-    else:
-        text = {"json": verdict.json, "csv": verdict.csv, "markdown": verdict.markdown}[style]()
+    makers = {"table": lambda: _drawn(verdict), "json": verdict.json, "csv": verdict.csv, "markdown": verdict.markdown}
+    text = makers[style]()
+    try:
         click.echo(text, nl=not text.endswith("\n"))
+    except BrokenPipeError:  # whoever read it, as head does, had enough; the exit status still tells
+        drain(sys.stdout)
+    except OSError as error:
+        drain(sys.stdout)
+        rule = f"cannot be written ({error.strerror}), and the verdict is lost"
+        raise CannotGoOn("standard output", rule=rule) from None
 
 
-def _print_table(verdict: Verdict) -> None:
+def _drawn(verdict: Verdict) -> str:
+    """The table as text: rich would end the program itself if nobody reads what it writes."""
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=max(120, console.width))
+    with console.capture() as capture:
+        _print_table(verdict, console)
+    return capture.get()
+
+
+def _print_table(verdict: Verdict, console: Console) -> None:
     rows = sorted(verdict.rows, key=lambda row: (LABELS.index(row.label), -(row.mean or 0.0)))
     console.print(_table(rows[:MOST_ROWS]))
     if len(rows) > MOST_ROWS:
-        console.print(f"… and {len(rows) - MOST_ROWS:,} more arms: --format csv has all", style="dim")
+        console.print(Text(f"… and {len(rows) - MOST_ROWS:,} more arms: --format csv has all", style="dim"))
     console.print()
+    for line in _troubles(rows):
+        console.print(line)
     console.print(Text(verdict.question, style="bold").append(f" {verdict.answer}", style="not bold"))
-    console.print(verdict.guarantee, style="dim")
+    console.print(Text(verdict.guarantee, style="dim"))
 
 
 def _table(rows: list[Row]) -> Table:
-    has = {name: any(getattr(row, name) for row in rows) for name in ("pending", "failures", "reason")}
+    columns = {
+        "arm": [Text(row.name) for row in rows],
+        "": [Text(f"{SIGNS[row.label]} {row.label}", style=COLOURS[row.label]) for row in rows],
+        "mean": [Text(number(row.mean)) for row in rows],
+        "pulls": [Text(f"{row.seen:,}") for row in rows],
+        "under way": [Text(f"{row.pending or ''}") for row in rows],
+        "failed": [Text(f"{row.failures or ''}") for row in rows],
+    }
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("arm", overflow="fold")
-    table.add_column("verdict", no_wrap=True)
-    for name, shown in (("mean", True), ("pulls", True), ("under way", has["pending"]), ("failed", has["failures"])):
-        if shown:
-            table.add_column(name, justify="right", no_wrap=True)
-    if has["reason"]:
-        table.add_column("reason", overflow="fold")
-    for row in rows:
-        cells: list[Text | str] = [
-            Text(row.name),
-            Text(row.label, style=COLOURS[row.label]),
-            number(row.mean),
-            f"{row.seen:,}",
-        ]
-        cells += [str(row.pending or "")] if has["pending"] else []
-        cells += [str(row.failures or "")] if has["failures"] else []
-        cells += [Text(row.reason or "")] if has["reason"] else []
+    shown = [head for head, cells in columns.items() if head in ("arm", "mean", "pulls") or any(map(str, cells))]
+    for head in shown:
+        left = head in ("arm", "")
+        table.add_column(head, justify="left" if left else "right", no_wrap=head != "arm", overflow="fold")
+    for cells in zip(*(columns[head] for head in shown), strict=True):
         table.add_row(*cells)
     return table
+
+
+def _troubles(rows: list[Row]) -> list[Text]:
+    """Why arms were retired, each; and one word on failures that were survived."""
+    retired = [row for row in rows if row.label == "retired"]
+    lines = [f"{SIGNS['retired']} {row.name}: {row.reason}" for row in retired[:MOST_REASONS]]
+    if len(retired) > MOST_REASONS:
+        lines.append(f"… and {len(retired) - MOST_REASONS:,} more retired arms: --format csv has all")
+    failing = [row for row in rows if row.failures and row.label != "retired"]
+    if failing:
+        worst = max(failing, key=lambda row: row.failures)
+        count = sum(row.failures for row in failing)
+        lines.append(f"{count:,} pulls of {len(failing):,} arms failed; {worst.name}: {worst.reason}")
+    return [Text(line, style="magenta") for line in lines] + ([Text("")] if lines else [])

@@ -1,22 +1,23 @@
 """``thresher run``: the main job for any program."""
 
-import signal
 from collections.abc import Callable
 from typing import Any
 
 import click
 
 from .. import policies
-from ..command import Command, check_command, check_reader
+from ..command import Command
 from ..errors import CannotGoOn, InvalidInput
 from ..runner import run as run_study
 from ..spec import Params
 from ..study import Study, create_study
 from ..verdict import Verdict
-from . import FINISHED, NOT_MET
-from .arms import read_arms
+from . import FINISHED, NOT_MET, say
+from .arms import checked_arms, read_arms
+from .checking import check_command, check_reader, room_for
 from .live import watching
 from .output import FORMATS, print_verdict
+from .stopping import until_stopped
 from .words import Duration
 
 HELP = """Find out which arms reach a bar by running COMMAND again and again, several at once.
@@ -41,22 +42,26 @@ Exit status: 0 finished, 1 a --require was not met, 2 wrong use, 3 could not go 
 """
 
 
-class Terminated(BaseException):
-    """SIGTERM came."""
-
-
 class RunCommand(click.Command):
-    """Lets ``--bounds`` take two numbers, or the word none."""
+    """Lets ``--bounds`` take two numbers, or the word none. What follows COMMAND is its own, even without ``--``."""
+
+    allow_interspersed_args = False
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Turn ``--bounds none`` into a flag."""
-        own = args.index("--") if "--" in args else len(args)
-        for at in range(own):
-            if args[at : at + 2] == ["--bounds", "none"]:
-                return super().parse_args(ctx, [*args[:at], "--no-bounds", *args[at + 2 :]])
-            if args[at] == "--bounds=none":
-                return super().parse_args(ctx, [*args[:at], "--no-bounds", *args[at + 1 :]])
+        takes = {name: option.nargs for option in self.params if not _is_flag(option) for name in option.opts}
+        at = 0
+        while at < len(args) and args[at].startswith("-") and args[at] != "--":
+            name, equals, value = args[at].partition("=")
+            if name == "--bounds" and "none" in (value, *args[at + 1 : at + 2]):
+                rest = args[at + (1 if equals else 2) :]
+                return super().parse_args(ctx, [*args[:at], "--no-bounds", *rest])
+            at += 1 if equals else 1 + takes.get(name, 0)
         return super().parse_args(ctx, args)
+
+
+def _is_flag(option: click.Parameter) -> bool:
+    return isinstance(option, click.Option) and option.is_flag
 
 
 def arm_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -78,7 +83,7 @@ def arm_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--no-bounds", is_flag=True, hidden=True),
         click.option("--policy", metavar="P", help=f"Which arm comes next: {', '.join(policies.CONSTRUCTORS)}."),
-        click.option("--confidence", type=float, default=0.95, show_default=True, metavar="C", help="How sure to be."),
+        click.option("--confidence", type=float, metavar="C", help="How sure to be.  [default: 0.95]"),
         click.option("--no-confidence", is_flag=True, help="Go without certificates."),
         click.option(
             "--failure", default="worst", show_default=True, help="worst, ignore, or the reward of a failure."
@@ -119,42 +124,35 @@ def run(command: tuple[str, ...], **given: Any) -> int:
         bounds=None if given["no_bounds"] else given["bounds"],
         budget=given["budget"],
         policy=given["policy"],
-        confidence=None if given["no_confidence"] or given["no_bounds"] else given["confidence"],
+        confidence=_confidence(given["confidence"], given["no_confidence"], given["no_bounds"]),
         failure=_failure(given["failure"]),
         seed=given["seed"],
         max_failures=given["max_failures"],
     )
     if given["budget"] is None:
         end = "until Ctrl-C" if given["seconds"] is None else "for the time that --for gives"
-        click.echo(f"thresher: without --budget this version, which does not certify yet, runs {end}", err=True)
-    status = FINISHED
+        say(f"without --budget this version, which does not certify yet, runs {end}")
     try:
-        _carry_out(study, evaluate, given)
-    except KeyboardInterrupt:
-        status = 128 + signal.SIGINT
-    except Terminated:
-        status = 128 + signal.SIGTERM
+        status = until_stopped(lambda: _carry_out(study, evaluate, given))
     except CannotGoOn:
-        if study.look(lambda ledger: ledger.told):
+        if given["style"] != "table" or study.look(lambda ledger: ledger.told):  # a table of nothing tells nothing
             print_verdict(study.verdict(), given["style"])
         raise
     finally:
-        evaluate.kill_all()
+        evaluate.stop()
     verdict = study.verdict()
     print_verdict(verdict, given["style"])
     if status != FINISHED:
-        click.echo(
-            "thresher: stopped; this is the verdict so far, and nothing is kept: a new run begins anew", err=True
-        )
+        say("stopped; this is the verdict so far, and nothing is kept: a new run begins anew")
         return status
+    if not verdict.told:
+        reason = next((row.reason for row in verdict.rows if row.reason), "none was made")
+        raise CannotGoOn("run", rule=f"no pull gave a reward, the last: {reason}", remedy="mend the command")
     return FINISHED if _met(verdict, given["require_above"], given["require_below"]) else NOT_MET
 
 
 def _carry_out(study: Study, evaluate: Command, given: dict[str, Any]) -> None:
-    def terminate(number: int, frame: object) -> None:
-        raise Terminated
-
-    signal.signal(signal.SIGTERM, terminate)
+    room_for(given["workers"] or 0)
     with watching(study, quiet=given["quiet"]) as show:
         run_study(
             study,
@@ -174,10 +172,16 @@ def _arms(file: str | None, names: tuple[str, ...]) -> dict[str, Params]:
         return read_arms(file)
     if not names:
         raise InvalidInput("arms", "", "there are none", "name them with --arms FILE or --arm NAME")
-    for name in names:
-        if names.count(name) > 1:
-            raise InvalidInput("--arm", name, "is there twice", "give every arm a name of its own")
-    return {name: {} for name in names}
+    return checked_arms(("--arm", name, {}) for name in names)
+
+
+def _confidence(given: float | None, without: bool, no_bounds: bool) -> float | None:
+    if given is not None and (without or no_bounds):
+        option = "--no-confidence" if without else "--bounds none"
+        raise InvalidInput("--confidence", given, f"certificates are not to be had with {option}", "use one of the two")
+    if without or no_bounds:
+        return None
+    return 0.95 if given is None else given
 
 
 def _failure(text: str) -> Any:
@@ -194,7 +198,5 @@ def _met(verdict: Verdict, above: str | None, below: str | None) -> bool:
         needed = {"all": len(verdict.rows), "any": 1, None: 0}[wanted]
         if len(found) < needed:
             fine = False
-            click.echo(
-                f"thresher: --require-{side} {wanted}: {len(found)} of {len(verdict.rows)} arms are {side}", err=True
-            )
+            say(f"--require-{side} {wanted}: {len(found):,} of {len(verdict.rows):,} arms are {side}")
     return fine

@@ -1,0 +1,69 @@
+"""Whether a command can be run at all, and so often at once: found out before the first pull."""
+
+import re
+import resource
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..command import PLACEHOLDER, PULL_FIELDS, fill, pull_values
+from ..errors import InvalidInput, shown
+from ..spec import Params
+from ..study import Pull
+
+
+def check_command(argv: Sequence[str], arms: Mapping[str, Params]) -> tuple[str, ...]:
+    """The command, if it can be run and every placeholder has a value for every arm."""
+    if not argv:
+        raise InvalidInput(
+            "command", "", "there is none", "put it behind --, as in: thresher run … -- ./evaluate.sh {arm}"
+        )
+    for name in {found[1] for part in argv for found in PLACEHOLDER.finditer(part) if found[1]} - set(PULL_FIELDS):
+        lacking = next((arm for arm, params in arms.items() if name not in params), None)
+        if lacking is not None:
+            known = ", ".join(f"{{{key}}}" for key in [*PULL_FIELDS, *arms[lacking]])
+            raise InvalidInput(
+                "placeholder", f"{{{name}}}", f"arm {shown(lacking)} has no such value", f"there are {known}"
+            )
+    for program in _programs(argv[0], arms):
+        if shutil.which(program) is None:
+            found = Path(program).exists()
+            rule = "is not an executable file" if found else "was not found"
+            raise InvalidInput(
+                "command", program, rule, f"try chmod +x {program}" if found else "give its path, or mend PATH"
+            )
+    return tuple(argv)
+
+
+def _programs(template: str, arms: Mapping[str, Params]) -> set[str]:
+    """The programs that a template can mean; none where it depends on more than the arm."""
+    wanted = {found[1] for found in PLACEHOLDER.finditer(template) if found[1]}
+    if wanted & {"seed", "number", "pull"}:
+        return set()
+    if not wanted:
+        return {fill(template, {})}
+    return {fill(template, pull_values(Pull(0, arm, 0, params, 0))) for arm, params in arms.items()}
+
+
+def check_reader(reward: str) -> str:
+    """The way to read a reward, if there is such a way."""
+    kind, _, rest = reward.partition(":")
+    if reward not in ("last-float", "exit-code") and not (kind in ("json", "regex") and rest):
+        raise InvalidInput("reward", reward, "must be last-float, exit-code, json:KEY or regex:RE")
+    if kind == "regex":
+        try:
+            re.compile(rest)
+        except re.error as error:
+            raise InvalidInput("regex", rest, f"is not a regular expression ({error})") from None
+    return reward
+
+
+def room_for(workers: int) -> None:
+    """Open files enough: a run of a command takes three, and many systems give a program 1,024 unless it asks."""
+    needed = 4 * workers + 64
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        if hard != resource.RLIM_INFINITY and hard < needed:
+            rule = f"so many need {needed:,} open files, and this system gives {hard:,}"
+            raise InvalidInput("workers", workers, rule, f"use at most {(hard - 64) // 4:,}, or raise the limit")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))

@@ -1,0 +1,86 @@
+"""thresher as a program: start it, wait for it, and look at what it leaves behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+THRESHER = [sys.executable, "-m", "thresher.cli"]
+PATIENCE = 60.0  # seconds until a test gives up waiting; far more than anything takes
+ENVIRONMENT = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "NO_COLOR", "FORCE_COLOR")}
+
+
+class Result(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+def thresher(
+    *args: str, stdin: str | bytes = "", cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> Result:
+    """Run it to its end."""
+    done = subprocess.run(
+        [*THRESHER, *args],
+        input=stdin.encode() if isinstance(stdin, str) else stdin,
+        capture_output=True,
+        timeout=PATIENCE,
+        cwd=cwd,
+        env={**ENVIRONMENT, **(env or {})},
+    )
+    return Result(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def run(*args: str, stdin: str | bytes = "", cwd: Path | None = None, env: Mapping[str, str] | None = None) -> Result:
+    """``thresher run`` against a bar of 0.5, if nothing else is said, with two workers."""
+    return thresher("run", "--threshold=0.5", "--workers=2", *args, stdin=stdin, cwd=cwd, env=env)
+
+
+def start(*args: str) -> "subprocess.Popen[bytes]":
+    """Start ``thresher run`` and go on."""
+    argv = [*THRESHER, "run", "--threshold=0.5", *args]
+    return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT)
+
+
+def finish(process: "subprocess.Popen[bytes]") -> Result:
+    out, err = process.communicate(timeout=PATIENCE)
+    return Result(process.returncode, out.decode(), err.decode())
+
+
+def until(condition: Callable[[], object], what: str) -> None:
+    """Wait until something holds."""
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, f"never came: {what}"
+        time.sleep(0.01)
+
+
+def complaint(result: Result, status: int = 2) -> str:
+    """The one line on standard error, of a program that said what was wrong and did nothing else."""
+    assert result.status == status, result
+    assert result.out == "", result.out
+    lines = result.err.splitlines()
+    assert len(lines) == 1, result.err
+    assert lines[0].startswith("thresher: error: "), lines
+    return lines[0]
+
+
+def runs(pid: int) -> bool:
+    """Whether a process is there and is no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def pids(folder: Path) -> list[int]:
+    """Process ids that commands left as names of files."""
+    return [int(file.name) for file in folder.iterdir()]
+
+
+def interrupt(process: "subprocess.Popen[bytes]", number: signal.Signals = signal.SIGINT) -> None:
+    process.send_signal(number)

@@ -1,0 +1,123 @@
+"""Bad input: one line that names the value, the rule and the remedy; no traceback, and nothing done."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from program import complaint, run, thresher
+
+ECHO = ["--", "echo", "1"]
+ONE = ["--arm=a", "--budget=10"]
+
+CASES = {
+    "no arms": (["--budget=4", *ECHO], "arms '': there are none; name them with --arms FILE or --arm NAME"),
+    "both kinds of arms": (["--arm=a", "--arms=x", *ECHO], "--arm 'a': the arms come from --arms FILE already"),
+    "a name twice": (["--arm=a", "--arm=a", "--budget=9", *ECHO], "--arm 'a': is there twice; give every arm"),
+    "an empty name": (["--arm=", "--budget=9", *ECHO], "--arm '': must not be empty; give it a name"),
+    "a NaN bar": ([*ONE, "--threshold=nan", *ECHO], "threshold nan: must be a finite number"),
+    "a bar on the bounds": (
+        [*ONE, "--threshold=1", *ECHO],
+        "threshold 1.0: must lie strictly inside the bounds (0, 1); ",
+    ),
+    "a bar that is a word": ([*ONE, "--threshold=high", *ECHO], "'--threshold': 'high' is not a valid float"),
+    "bounds the wrong way": (
+        [*ONE, "--bounds", "1", "0", *ECHO],
+        "the lower bound must come first and be smaller; did you",
+    ),
+    "one bound": ([*ONE, "--bounds", "0", *ECHO], "'--bounds': '--' is not a valid float"),
+    "a small budget": (
+        ["--arm=a", "--arm=b", "--budget=3", *ECHO],
+        "budget 3: must be at least 4: 2 warm-up pulls for",
+    ),
+    "a budget of words": (["--arm=a", "--budget=many", *ECHO], "'--budget': 'many' is not a valid integer"),
+    "no end": (
+        ["--arm=a", "--no-confidence", *ECHO],
+        "without certificates a study ends with its budget",
+    ),
+    "no end without bounds": (
+        ["--arm=a", "--bounds", "none", *ECHO],
+        "without certificates a study ends with its budget",
+    ),
+    "no workers": ([*ONE, "--workers=0", *ECHO], "workers 0: must be a whole number of at least 1"),
+    "workers beyond the system": ([*ONE, "--workers=99999999", *ECHO], "open files, and this system gives"),
+    "an unknown policy": (
+        [*ONE, "--policy=best", *ECHO],
+        "policy 'best': is not a policy that thresher knows; choose one of",
+    ),
+    "a policy that needs a budget": (["--arm=a", "--policy=evt", *ECHO], "takes its exploration from the budget"),
+    "a confidence of 1": ([*ONE, "--confidence=1", *ECHO], "confidence 1.0: must lie strictly between 0 and 1"),
+    "a confidence and none": (
+        [*ONE, "--confidence=0.9", "--no-confidence", *ECHO],
+        "--confidence 0.9: certificates are not",
+    ),
+    "a confidence, no bounds": ([*ONE, "--confidence=0.9", "--bounds=none", *ECHO], "not to be had with --bounds none"),
+    "a placeholder": (
+        [*ONE, "--", "echo", "{temperature}"],
+        "placeholder '{temperature}': arm 'a' has no such value; there",
+    ),
+    "no command": (ONE, "command '': there is none; put it behind --"),
+    "a missing command": (
+        [*ONE, "--", "./no-such.sh"],
+        "command './no-such.sh': was not found; give its path, or mend PATH",
+    ),
+    "a missing name": ([*ONE, "--", "no-such-program"], "command 'no-such-program': was not found; give its path"),
+    "a folder": ([*ONE, "--", "/"], "command '/': is not an executable file"),
+    "a way to read": (
+        [*ONE, "--reward=first", *ECHO],
+        "reward 'first': must be last-float, exit-code, json:KEY or regex:RE",
+    ),
+    "a key left out": ([*ONE, "--reward=json:", *ECHO], "reward 'json:': must be"),
+    "a broken regex": ([*ONE, "--reward=regex:(", *ECHO], "regex '(': is not a regular expression (missing )"),
+    "a timeout of 0": ([*ONE, "--timeout=0", *ECHO], "'--timeout': '0' is not a length of time above 0; write 90, 90s"),
+    "a time that is none": ([*ONE, "--for=soon", *ECHO], "'soon' is not a length of time above 0"),
+    "no attempts": ([*ONE, "--attempts=0", *ECHO], "attempts 0: must be a whole number of at least 1"),
+    "a failure out of bounds": (
+        [*ONE, "--failure=7", *ECHO],
+        "failure 7.0: must be 'worst', 'ignore', or a reward within",
+    ),
+    "a failure that is a word": ([*ONE, "--failure=bad", *ECHO], "failure 'bad': must be 'worst', 'ignore'"),
+    "a negative seed": ([*ONE, "--seed=-1", *ECHO], "seed -1: must be a whole number of at least 0"),
+    "no failures at all": ([*ONE, "--max-failures=0", *ECHO], "max_failures 0: must be a whole number of at least 1"),
+    "a format": ([*ONE, "--format=xml", *ECHO], "'--format': 'xml' is not one of 'table', 'json', 'csv', 'markdown'"),
+    "a requirement": ([*ONE, "--require-above=most", *ECHO], "'--require-above': 'most' is not one of 'all', 'any'"),
+    "an option": ([*ONE, "--treshold=1", *ECHO], "No such option '--treshold'"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_bad_input_is_answered_in_one_line(case: str) -> None:
+    args, message = CASES[case]
+    assert message in complaint(run(*args))
+
+
+def test_a_command_that_may_not_be_executed_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "evaluate.sh").write_text("#!/bin/sh\necho 1\n")
+    line = complaint(run(*ONE, "--", "./evaluate.sh", cwd=tmp_path))
+    assert line.endswith("command './evaluate.sh': is not an executable file; try chmod +x ./evaluate.sh")
+
+
+def test_a_script_without_its_first_line_is_told_so(tmp_path: Path) -> None:
+    script = tmp_path / "evaluate"
+    script.write_text("echo 1\n")
+    script.chmod(0o755)
+    result = run("--arm=a", "--budget=4", "--", str(script))
+    assert result.status == 3
+    assert "Exec format error; does it begin with a line such as #!/bin/sh?" in result.err
+
+
+def test_the_threshold_is_asked_for() -> None:
+    assert "'--threshold'" in complaint(thresher("run", "--arm=a", "--budget=4", *ECHO))
+
+
+def test_an_unknown_command_is_wrong_use() -> None:
+    assert "No such command 'rnu'" in complaint(thresher("rnu"))
+
+
+def test_a_closed_standard_input_is_said_to_be_closed() -> None:
+    script = '"$0" -m thresher.cli run --threshold=0.5 --arms=- --budget=9 -- echo 1 <&-'
+    done = subprocess.run(["sh", "-c", script, sys.executable], capture_output=True, text=True)
+    assert (done.returncode, done.stderr.splitlines()) == (
+        2,
+        ["thresher: error: arms file 'standard input': cannot be read (it is closed); check its name"],
+    )

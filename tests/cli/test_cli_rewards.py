@@ -1,0 +1,157 @@
+"""How a reward is read from what a command prints, or from how it exits."""
+
+import json
+
+import pytest
+from program import run
+
+from thresher.command import Command, CommandFailed, read_reward
+from thresher.errors import NoReward
+from thresher.study import Pull
+
+PULL = Pull(1, "a", 1, {}, 5)
+
+
+def shell(script: str, reward: str = "last-float") -> float:
+    return Command(("sh", "-c", script), reward)(PULL)
+
+
+@pytest.mark.parametrize(
+    ("printed", "reward"),
+    [
+        ("0.5", 0.5),
+        ("1", 1.0),
+        ("0.1\n0.2\n\n  \n", 0.2),
+        ("0.1 0.2 0.3", 0.3),
+        ("accuracy=0.91", 0.91),
+        ("score: .5", 0.5),
+        ("passed 3 of 4 (75%)", 75.0),
+        ("-2.5e-3", -0.0025),
+        ("+7.", 7.0),
+        ("epoch 10: 0.25.", 0.25),
+        ("50%\r\n", 50.0),
+        ("loss-0.5", 0.5),
+        ("[0.1, 0.2]", 0.2),
+        ("inf", float("inf")),
+    ],
+)
+def test_last_float_is_the_last_number_on_the_last_line_that_is_not_empty(printed: str, reward: float) -> None:
+    assert read_reward("last-float", 0, printed.encode(), b"") == reward
+
+
+@pytest.mark.parametrize("printed", ["", "\n \n", "passed", "v1.2.3", "model-x7b", "information"])
+def test_last_float_takes_nothing_else_for_a_number(printed: str) -> None:
+    with pytest.raises(NoReward, match="--reward"):
+        read_reward("last-float", 0, printed.encode(), b"")
+
+
+def test_numbers_on_standard_error_do_not_count() -> None:
+    assert shell("echo 0.25; echo 0.75 >&2") == 0.25
+
+
+def test_binary_output_is_read_as_far_as_it_is_text() -> None:
+    assert shell(r"printf '\377\376\000\n0.5\n'") == 0.5
+    with pytest.raises(NoReward):
+        shell(r"printf '\377\376\000'")
+
+
+@pytest.mark.parametrize(("code", "reward"), [(0, 1.0), (1, 0.0), (125, 0.0)])
+def test_exit_code_is_1_for_0_and_0_up_to_125(code: int, reward: float) -> None:
+    assert shell(f"exit {code}", "exit-code") == reward
+
+
+@pytest.mark.parametrize("end", ["exit 126", "exit 127", "kill -KILL $$", "sh -c 'kill -KILL $$'; exit $?", "exit 255"])
+def test_exit_code_takes_what_is_no_answer_of_the_program_for_a_failure(end: str) -> None:
+    with pytest.raises(CommandFailed):
+        shell(end, "exit-code")
+
+
+def test_a_failure_says_the_signal_and_the_last_words() -> None:
+    with pytest.raises(CommandFailed, match="was ended by SIGSEGV: 'stack smashed'"):
+        shell("echo stack smashed >&2; kill -SEGV $$")
+    with pytest.raises(CommandFailed, match="ended by signal 40"):
+        read_reward("last-float", -40, b"", b"")
+    with pytest.raises(CommandFailed, match="exited with 137, perhaps ended by SIGKILL"):
+        read_reward("exit-code", 137, b"", b"")
+
+
+def test_a_number_does_not_count_if_the_command_fails() -> None:
+    with pytest.raises(CommandFailed, match="exited with 1"):
+        shell("echo 0.5; exit 1")
+
+
+@pytest.mark.parametrize(
+    ("printed", "key", "reward"),
+    [
+        ('{"score": 0.5}', "score", 0.5),
+        ('{"passed": true}', "passed", 1.0),
+        ('log line\nanother\n{"score": 1}', "score", 1.0),
+        ('{\n "score":\n 0.25}', "score", 0.25),
+        ('{"metrics": {"f1": 0.75}}', "metrics.f1", 0.75),
+        ('{"metrics.f1": 0.75}', "metrics.f1", 0.75),
+    ],
+)
+def test_json_takes_the_value_of_a_key(printed: str, key: str, reward: float) -> None:
+    assert read_reward(f"json:{key}", 0, printed.encode(), b"") == reward
+
+
+@pytest.mark.parametrize(
+    "printed",
+    ["", "0.5", "{}", '{"score": "0.5"}', '{"score": null}', '{"score": [1]}', "{score: 1}", '["score"]', "[" * 60000],
+)
+def test_json_without_a_number_there_is_no_reward(printed: str) -> None:
+    with pytest.raises(NoReward, match="printed"):
+        read_reward("json:score", 0, printed.encode(), b"")
+
+
+def test_a_whole_number_beyond_floats_is_no_reward() -> None:
+    with pytest.raises(NoReward):
+        read_reward("json:score", 0, b'{"score": ' + b"9" * 400 + b"}", b"")
+
+
+def test_regex_takes_the_group_of_the_last_match_or_all_of_it() -> None:
+    text = b"acc=0.1 loss=3\nacc=0.2 loss=2\n"
+    assert read_reward(r"regex:acc=(\S+)", 0, text, b"") == 0.2
+    assert read_reward(r"regex:\d\.\d", 0, text, b"") == 0.2
+    assert read_reward(r"regex:(?:x|acc)=(\S+)", 0, text, b"") == 0.2
+    for pattern in (r"f1=(\S+)", r"(\w+)=", "(z)?acc"):
+        with pytest.raises(NoReward):
+            read_reward(f"regex:{pattern}", 0, text, b"")
+
+
+@pytest.mark.parametrize(
+    ("reward", "script"),
+    [
+        ("last-float", "echo 0.75"),
+        ("exit-code", "test $THRESHER_NUMBER -gt 1"),
+        ("json:deep.score", """echo '{"deep": {"score": 0.75}}'"""),
+        ("regex:score (.*) of", "echo score 0.75 of 1"),
+    ],
+)
+def test_every_way_to_read_a_reward_works_from_the_command_line(reward: str, script: str) -> None:
+    result = run("--arm=a", "--budget=4", "--reward", reward, "--format=json", "--", "sh", "-c", script)
+    assert result.status == 0, result.err
+    assert json.loads(result.out)["rows"][0]["mean"] == 0.75
+
+
+def test_when_the_first_results_are_no_numbers_the_run_ends_at_once_with_the_remedy() -> None:
+    result = run("--arm=a", "--arm=b", "--budget=1000", "--", "echo", "all", "tests", "passed")
+    assert result.status == 3
+    assert result.out == ""
+    (line,) = result.err.splitlines()
+    assert line.startswith("thresher: error: none of the first 8 results is a valid reward")
+    assert "'all tests passed'" in line
+    assert "--reward" in line
+
+
+def test_when_the_first_results_are_out_of_bounds_the_run_ends_at_once_with_the_remedy() -> None:
+    result = run("--arm=a", "--arm=b", "--budget=1000", "--format=json", "--", "echo", "75")
+    assert result.status == 3
+    assert json.loads(result.out)["retired"] == []
+    (line,) = result.err.splitlines()
+    assert "reward 75.0: must lie within the bounds (0, 1); declare the bounds" in line
+
+
+def test_nan_and_infinity_are_no_rewards() -> None:
+    for word in ("nan", "-inf"):
+        assert "must be a finite number" in run("--arm=a", "--arm=b", "--budget=50", "--", "echo", word).err

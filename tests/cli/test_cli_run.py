@@ -1,0 +1,211 @@
+"""``thresher run``: options, formats and exit statuses."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from program import run
+
+from thresher.verdict import Row
+
+ROW_NAMES = "name label certified mean low high seen pending charged failures progress reason".split()
+TWO_ARMS = ["--arm", "0.2", "--arm", "0.8", "--budget", "8"]
+ECHO = ["--", "echo", "{arm}"]
+
+
+def test_the_verdict_parts_the_arms_by_the_bar() -> None:
+    result = run(*TWO_ARMS, "--format=json", *ECHO)
+    assert result.status == 0
+    assert result.err == ""
+    verdict = json.loads(result.out)
+    assert (verdict["above"], verdict["below"]) == (["0.8"], ["0.2"])
+    assert (verdict["issued"], verdict["told"], verdict["pending"], verdict["done"]) == (8, 8, 0, True)
+
+
+def test_json_says_its_format_and_has_the_names_of_the_rows() -> None:
+    verdict = json.loads(run(*TWO_ARMS, "--format=json", *ECHO).out)
+    assert verdict["format"] == 1
+    assert [list(row) for row in verdict["rows"]] == [ROW_NAMES, ROW_NAMES]
+    assert list(Row.__dataclass_fields__) == ROW_NAMES
+
+
+def test_csv_has_a_row_an_arm_under_the_same_names() -> None:
+    rows = list(csv.DictReader(run(*TWO_ARMS, "--format=csv", *ECHO).out.splitlines()))
+    assert [list(row) for row in rows] == [ROW_NAMES, ROW_NAMES]
+    assert [(row["name"], row["label"]) for row in rows] == [("0.2", "below"), ("0.8", "above")]
+    assert [float(row["mean"]) for row in rows] == pytest.approx([0.2, 0.8])
+
+
+def test_markdown_is_a_table_that_survives_strange_names() -> None:
+    out = run("--arm", "a|b", "--arm", "<i>", "--budget=4", "--format=markdown", "--", "echo", "1").out
+    assert "| arm | label | mean | pulls | failures |" in out
+    assert "| a\\|b | above (not certified) | 1 | 2 | 0 |" in out
+    assert "&lt;i>" in out
+
+
+def test_the_table_ends_with_the_question_and_its_answer() -> None:
+    lines = run(*TWO_ARMS, *ECHO).out.splitlines()
+    assert lines[0].split() == ["arm", "mean", "pulls"]
+    assert [line.split()[:4] for line in lines[1:3]] == [["0.8", "▲", "above", "0.8"], ["0.2", "▼", "below", "0.2"]]
+    assert lines[4] == "Which of 2 arms reach 0.5? 1 above, 1 below, after 8 of 8 pulls."
+    assert lines[5].startswith("Nothing is certified")
+
+
+def test_a_table_for_a_file_has_no_escape_codes() -> None:
+    assert "\x1b" not in run(*TWO_ARMS, *ECHO, env={"FORCE_COLOR": "1"}).out
+
+
+@pytest.mark.parametrize(
+    ("requirements", "status"),
+    [
+        (["--require-above=any"], 0),
+        (["--require-above=all"], 1),
+        (["--require-below=any"], 0),
+        (["--require-below=all"], 1),
+        (["--require-above=any", "--require-below=any"], 0),
+        (["--require-above=any", "--require-below=all"], 1),
+    ],
+)
+def test_a_requirement_that_is_not_met_is_status_1(requirements: list[str], status: int) -> None:
+    result = run(*TWO_ARMS, *requirements, "--format=json", *ECHO)
+    assert result.status == status
+    assert json.loads(result.out)["format"] == 1, "the verdict is printed either way"
+    assert ("1 of 2 arms are" in result.err) == bool(status)
+
+
+def test_a_retired_arm_is_neither_above_nor_below() -> None:
+    script = "test $THRESHER_ARM = good || exit 9; echo 1"
+    args = [
+        "--arm=good",
+        "--arm=broken",
+        "--budget=12",
+        "--format=json",
+        "--require-above=all",
+        "--",
+        "sh",
+        "-c",
+        script,
+    ]
+    result = run(*args)
+    assert result.status == 1
+    (broken,) = (row for row in json.loads(result.out)["rows"] if row["name"] == "broken")
+    assert broken["label"] == "retired"
+    assert broken["failures"] >= 3, "one more may have been under way"
+    assert "exited with 9" in broken["reason"]
+
+
+def test_a_table_says_why_arms_were_retired_and_how_often_others_failed() -> None:
+    script = "case $THRESHER_ARM$THRESHER_NUMBER in a2) exit 4;; b*) echo no such model >&2; exit 9;; esac; echo 1"
+    out = run("--arm=a", "--arm=b", "--budget=12", "--", "sh", "-c", script).out
+    assert "✕ b: 3 failures in a row, the last: CommandFailed: exited with 9: 'no such model'" in out
+    assert "1 pulls of 1 arms failed; a: CommandFailed: exited with 4" in out
+
+
+def test_max_failures_says_how_many_retire_an_arm() -> None:
+    script = "test $THRESHER_ARM = good || exit 9; echo 1"
+    args = ["--arm=good", "--arm=broken", "--budget=20", "--max-failures=1", "--format=json", "--", "sh", "-c", script]
+    broken = json.loads(run("--workers=1", *args).out)["rows"][1]
+    assert (broken["label"], broken["failures"]) == ("retired", 1)
+
+
+def test_a_failure_can_be_given_a_reward() -> None:
+    script = "test $THRESHER_ARM = good || exit 3; echo 1"
+    args = ["--arm=good", "--arm=bad", "--budget=8", "--failure=0.25", "--format=json", "--", "sh", "-c", script]
+    assert [row["mean"] for row in json.loads(run(*args).out)["rows"]] == [1, 0.25]
+
+
+def test_attempts_repeat_a_failing_run_with_the_same_seed(tmp_path: Path) -> None:
+    script = (
+        f"echo $THRESHER_SEED >> {tmp_path}/$THRESHER_PULL; test $(wc -l < {tmp_path}/$THRESHER_PULL) = 2 && echo 1"
+    )
+    result = run("--arm=a", "--arm=b", "--budget=6", "--attempts=2", "--format=json", "--", "sh", "-c", script)
+    assert json.loads(result.out)["told"] == 6
+    assert [len(set(file.read_text().split())) for file in tmp_path.iterdir()] == [1] * 6
+
+
+def test_bounds_are_in_the_units_of_the_user() -> None:
+    args = ["--threshold=0", "--bounds", "-10", "10", "--arm=-3", "--arm=7", "--budget=4", "--format=json"]
+    verdict = json.loads(run(*args, *ECHO).out)
+    assert (verdict["above"], verdict["bounds"], verdict["rows"][0]["mean"]) == (["7"], [-10, 10], -3)
+
+
+@pytest.mark.parametrize("spelling", [["--bounds", "none"], ["--bounds=none"]])
+def test_without_bounds_rewards_are_taken_as_they_are(spelling: list[str]) -> None:
+    args = ["--threshold=1000", *spelling, "--arm=5", "--arm=7777", "--budget=4", "--format=json"]
+    verdict = json.loads(run(*args, *ECHO).out)
+    assert (verdict["above"], verdict["bounds"], verdict["confidence"]) == (["7777"], None, None)
+
+
+def test_confidence_policy_and_seed_reach_the_study() -> None:
+    given = json.loads(run(*TWO_ARMS, "--confidence=0.9", "--policy=ap-evt", "--format=json", *ECHO).out)
+    assert (given["confidence"], given["policy"]) == (0.9, "ap-evt")
+    without = json.loads(run(*TWO_ARMS, "--no-confidence", "--format=json", *ECHO).out)
+    assert (without["confidence"], without["policy"]) == (None, "anytime-evt")
+
+
+def test_the_seed_keys_the_seeds_of_the_pulls(tmp_path: Path) -> None:
+    def seeds(name: str, seed: str) -> list[str]:
+        file = tmp_path / name
+        run(
+            "--workers=1",
+            "--arm=a",
+            "--budget=5",
+            f"--seed={seed}",
+            "--",
+            "sh",
+            "-c",
+            f"echo {{seed}} >> {file}; echo 1",
+        )
+        return file.read_text().split()
+
+    first, again, other = seeds("1", "1"), seeds("2", "1"), seeds("3", "2")
+    assert first == again
+    assert len(set(first)) == 5
+    assert not set(first) & set(other)
+
+
+def test_for_stops_the_handing_out_after_a_time() -> None:
+    result = run("--arm=a", "--arm=b", "--for=0.3s", "--format=json", "--", "echo", "1")
+    assert result.status == 0
+    verdict = json.loads(result.out)
+    assert verdict["told"] == verdict["issued"] > 0
+    assert "without --budget" in result.err
+
+
+def test_workers_run_at_the_same_time(tmp_path: Path) -> None:
+    # each of the three waits until it sees the two others, so with fewer at once none would ever end
+    script = f"touch {tmp_path}/$THRESHER_PULL; until test $(ls {tmp_path} | wc -l) -ge 3; do sleep 0.01; done; echo 1"
+    assert run("--workers=3", "--timeout=20s", "--arm=a", "--budget=3", "--", "sh", "-c", script).status == 0
+
+
+def test_a_terminal_is_not_needed_and_a_line_now_and_then_shows_progress() -> None:
+    result = run("--arm=a", "--budget=6", "--workers=1", "--", "sh", "-c", "sleep 0.5; echo 1")
+    (line,) = result.err.splitlines()
+    assert line.startswith("thresher: 1 above, 0 below, after ")
+    assert line.endswith(" left")
+    assert run("--arm=a", "--budget=6", "--quiet", "--", "sh", "-c", "sleep 0.5; echo 1").err == ""
+
+
+def test_two_dashes_may_be_left_out_and_options_of_the_command_are_its_own() -> None:
+    result = run(
+        "--arm=a",
+        "--budget=2",
+        "--format=json",
+        "sh",
+        "-c",
+        'test "$1 $2" = "--bounds none" && echo 1',
+        "x",
+        "--bounds",
+        "none",
+    )
+    assert json.loads(result.out)["bounds"] == [0, 1]
+    assert json.loads(result.out)["told"] == 2
+
+
+def test_a_command_that_never_gives_a_reward_does_not_count_as_finished() -> None:
+    result = run("--arm=only", "--budget=9", "--", "sh", "-c", "echo broken >&2; exit 5")
+    assert result.status == 3
+    assert result.err.startswith("thresher: error: run: no pull gave a reward, the last: 3 failures in a row")
+    assert "broken" in result.err
+    assert len(result.err.splitlines()) == 1
