@@ -57,7 +57,9 @@ def test_the_tournament_finds_what_a_linear_search_finds(arms: int, moves: list,
 
 
 @given(st.integers(1, 9), st.integers(0, 8), st.lists(st.floats(0, 1), max_size=20), st.sampled_from(FORMULAS))
-def test_assign_then_release_leaves_no_trace(arms: int, arm: int, rewards: list[float], formula: kernel.Formula) -> None:
+def test_assign_then_release_leaves_no_trace(
+    arms: int, arm: int, rewards: list[float], formula: kernel.Formula
+) -> None:
     columns = board(arms)
     arm %= arms
     for reward in rewards:
@@ -162,7 +164,9 @@ def test_formulas_are_those_of_the_paper(
 
 
 @given(st.floats(1e-4, 1), st.floats(0, 0.25), counts)
-def test_the_parameter_free_form_is_that_of_the_paper_where_that_has_digits(gap: float, variance: float, seen: int) -> None:
+def test_the_parameter_free_form_is_that_of_the_paper_where_that_has_digits(
+    gap: float, variance: float, seen: int
+) -> None:
     sigma = math.sqrt(variance)
     printed = math.sqrt(seen) * (math.sqrt(variance + gap) - sigma)
     assert kernel.evt_pf(gap, variance * seen, seen, float(seen), 1.0) == pytest.approx(printed, rel=1e-6)

@@ -1,5 +1,7 @@
 """What can go wrong, each in one line that names the value seen, the rule broken and the remedy."""
 
+UNSAID = object()
+
 
 class ThresherError(Exception):
     """The root of every error that thresher raises on purpose.
@@ -9,9 +11,10 @@ class ThresherError(Exception):
     thresher.errors.InvalidInput: threshold 1.5: must lie strictly inside the bounds; pass other bounds
     """
 
-    def __init__(self, what: str, value: object = None, rule: str = "", remedy: str = "") -> None:
-        self.what, self.value, self.rule, self.remedy = what, value, rule, remedy
-        head = what if value is None else f"{what} {shown(value)}"
+    def __init__(self, what: str, value: object = UNSAID, rule: str = "", remedy: str = "") -> None:
+        self.what, self.rule, self.remedy = what, rule, remedy
+        self.value = None if value is UNSAID else value
+        head = what if value is UNSAID else f"{what} {shown(value)}"
         super().__init__("; ".join(part for part in (f"{head}: {rule}" if rule else head, remedy) if part))
 
 

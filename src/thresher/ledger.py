@@ -86,13 +86,12 @@ class Ledger:
     def _check_asked(self, event: Event) -> None:
         if event.pull != self.issued + 1:
             raise InvalidInput("pull", event.pull, f"the next pull is {self.issued + 1}")
+        arm = self._arm_of(event)
+        if event.cause == "imported" and self.issued > self.imported:
+            raise InvalidInput("arm", self.spec.arms[arm], "rewards are imported before the first ask alone")
         if self.budget is not None and self.issued >= self.budget:
             raise InvalidInput("budget", self.budget, "is issued", "extend the study")
-        arm = self._arm_of(event)
-        if event.cause == "imported":
-            if self.issued > self.imported:
-                raise InvalidInput("arm", self.spec.arms[arm], "rewards are imported before the first ask alone")
-        elif self.board.shut[arm]:
+        if self.board.shut[arm] and event.cause != "imported":
             raise InvalidInput("arm", self.spec.arms[arm], "takes no further pulls")
 
     def _check_told(self, event: Event) -> None:

@@ -64,8 +64,9 @@ class Watch:
         self.held.append(failure)
         if self.out:
             self.forgive()
-            self.pause = min(2 * self.pause, LONGEST_PAUSE)
-            self.next_try = now + self.pause
+            if now >= self.next_try:  # a try failed, and not a pull from before
+                self.pause = min(2 * self.pause, LONGEST_PAUSE)
+                self.next_try = now + self.pause
             return Finding.NOTHING_NEW
         if self.study.look(lambda ledger: ledger.open) < 2:
             self.release()  # with one arm left there is no telling: its failures are its own

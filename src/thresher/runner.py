@@ -284,11 +284,13 @@ class Runner:
         if self._signals == 1 and self._flying:
             log.warning(f"stopping: waiting for {len(self._flying)} pulls under way; once more does not wait")
         elif self._signals > 1:
-            for future, flight in list(self._flying.items()):
-                never_began = future.cancel()
-                cause = "cancelled" if never_began else "lost"
-                self.study.drop(flight.pull, reason="the run was stopped", cause=cause)
-            self._flying.clear()
+            self._abandon("the run was stopped")
+
+    def _abandon(self, reason: str) -> None:
+        """Give up what is under way; a pull that never began is cancelled, which costs its arm nothing."""
+        for future, flight in self._flying.items():
+            self.study.drop(flight.pull, reason=reason, cause="cancelled" if future.cancel() else "lost")
+        self._flying.clear()
 
     def _cancel_busy(self) -> None:
         for _, _, _, pull in self._busy:
@@ -301,10 +303,8 @@ class Runner:
         try:
             self._watch.release()
             self._cancel_busy()
-            for flight in self._flying.values():
-                self.study.drop(flight.pull, reason="the run ended before it did", cause="lost")
+            self._abandon("the run ended before it did")
         finally:
-            self._flying.clear()
             self._engine.close(wait=finished)
 
     def _cannot_go_on(self, rule: str, remedy: str) -> CannotGoOn:

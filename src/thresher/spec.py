@@ -121,9 +121,9 @@ def specify(
     if confidence is not None:
         checks.share("confidence", confidence, remedy="confidence=None goes without certificates")
         if span is None:
-            raise InvalidInput("bounds", "None", "certificates need bounded rewards", "give bounds, or confidence=None")
+            raise InvalidInput("bounds", None, "certificates need bounded rewards", "give bounds, or confidence=None")
     if budget is None and confidence is None:
-        raise InvalidInput("budget", "None", "without certificates a study ends with its budget alone", "give a budget")
+        raise InvalidInput("budget", None, "without certificates a study ends with its budget alone", "give a budget")
     if budget is not None:
         check_budget(budget, names, chosen)
     elif chosen.needs_budget:
@@ -176,7 +176,7 @@ def _arms(given: Iterable[str] | Mapping[str, Params]) -> tuple[tuple[str, ...],
         raise InvalidInput("arms", given, "must be a list of names, or a dict of names and parameters")
     names = tuple(given)
     if not names:
-        raise InvalidInput("arms", "[]", "there must be at least one", "name the options to compare")
+        raise InvalidInput("arms", [], "there must be at least one", "name the options to compare")
     known = set()
     for name in names:
         if checks.name("arm", name) in known:

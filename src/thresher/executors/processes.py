@@ -75,8 +75,9 @@ class Process:
 
     def kill(self) -> None:
         """End the process now; a pull in it fails."""
-        if self._process is not None:
-            self._process.kill()
+        with _STARTING:  # one that is just starting has to come alive first
+            if self._process is not None:
+                self._process.kill()
 
     def close(self) -> None:
         """Let the process go."""
@@ -90,11 +91,10 @@ class Process:
         context: Any = multiprocessing.get_context()
         with _STARTING:
             self._pipe, theirs = context.Pipe()
-            self._process = context.Process(
-                target=_serve, args=(theirs, self._evaluate, os.getpid()), name="thresher-worker"
-            )
-            self._process.start()
+            process = context.Process(target=_serve, args=(theirs, self._evaluate, os.getpid()), name="thresher-worker")
+            process.start()
             theirs.close()
+            self._process = process
         return self._pipe
 
     def _bury(self) -> str:

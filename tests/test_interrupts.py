@@ -1,0 +1,131 @@
+"""Ctrl-C and SIGTERM, with real processes that really get the signals."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+SCRIPT = """
+import asyncio, os, sys, time, pathlib
+from concurrent.futures import ProcessPoolExecutor
+import thresher
+
+folder = pathlib.Path(sys.argv[2])
+
+def evaluate(pull):
+    (folder / f"began-{pull.id}-{os.getpid()}").touch()
+    while not (folder / "go").exists():
+        time.sleep(0.01)
+    return 0.5
+
+async def coroutine(pull):
+    (folder / f"began-{pull.id}-{os.getpid()}").touch()
+    while not (folder / "go").exists():
+        await asyncio.sleep(0.01)
+    return 0.5
+
+if __name__ == "__main__":
+    engine = sys.argv[1]
+    study = thresher.create_study("s", arms=["a", "b"], threshold=0.4, budget=1000, confidence=None)
+    place = {"process-pool": lambda: ProcessPoolExecutor(3), "asyncio": None}.get(engine, engine)
+    try:
+        thresher.run(study, coroutine if engine == "asyncio" else evaluate, workers=3, executor=place)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+    finally:
+        v = study.verdict()
+        causes = sorted({e.cause for e in study.events() if e.kind == "dropped"})
+        print(v.issued, v.told, v.pending, causes, flush=True)
+"""
+
+
+class Run:
+    """The script above, in a group of its own as a terminal would have it."""
+
+    def __init__(self, engine: str, folder: Path) -> None:
+        script = folder / "script.py"
+        script.write_text(SCRIPT)
+        self.folder = folder
+        self.process = subprocess.Popen(
+            [sys.executable, str(script), engine, str(folder)],
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        wait_until(lambda: len(list(folder.glob("began-*"))) >= 3)
+
+    def workers(self) -> set[int]:
+        return {int(file.name.split("-")[2]) for file in self.folder.glob("began-*")}
+
+    def ctrl_c(self) -> None:
+        os.killpg(self.process.pid, signal.SIGINT)
+
+    def output(self) -> str:
+        return self.process.communicate(timeout=30)[0]
+
+
+def wait_until(condition: object, seconds: float = 30) -> None:
+    end = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.01)
+
+
+def alive(pid: int) -> bool:
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return False
+
+
+ENGINES = ["threads", "processes", "asyncio"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_ctrl_c_hands_out_nothing_more_and_waits_for_what_runs(engine: str, tmp_path: Path) -> None:
+    run = Run(engine, tmp_path)
+    run.ctrl_c()
+    with pytest.raises(subprocess.TimeoutExpired):
+        run.process.wait(0.5)  # it waits
+    (tmp_path / "go").touch()
+    assert run.output() == "interrupted\n3 3 0 []\n"
+    assert not any(map(alive, run.workers()))
+
+
+@pytest.mark.parametrize("engine", [*ENGINES, "process-pool"])
+def test_a_second_ctrl_c_does_not_wait_and_leaves_no_orphan(engine: str, tmp_path: Path) -> None:
+    run = Run(engine, tmp_path)
+    run.ctrl_c()
+    if engine != "process-pool":  # the standard pool's workers take Ctrl-C themselves and end their pulls
+        with pytest.raises(subprocess.TimeoutExpired):
+            run.process.wait(0.3)
+        run.ctrl_c()
+    said = run.output().splitlines()
+    assert said[0] == "interrupted"
+    issued, told, pending = map(int, said[1].split()[:3])
+    assert (issued, told, pending) == (3, 0, 0)
+    wait_until(lambda: not any(map(alive, run.workers())))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_sigterm_stops_cleanly_and_then_ends_the_process(engine: str, tmp_path: Path) -> None:
+    run = Run(engine, tmp_path)
+    run.process.send_signal(signal.SIGTERM)
+    with pytest.raises(subprocess.TimeoutExpired):
+        run.process.wait(0.3)
+    (tmp_path / "go").touch()
+    run.output()
+    assert run.process.returncode == -signal.SIGTERM
+    assert not any(map(alive, run.workers()))
+
+
+def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
+    run = Run("processes", tmp_path)
+    run.process.kill()
+    run.process.wait()
+    (tmp_path / "go").touch()
+    wait_until(lambda: not any(map(alive, run.workers())))

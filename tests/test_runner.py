@@ -1,0 +1,426 @@
+"""What `thresher.run` promises on every engine."""
+
+import asyncio
+import itertools
+import math
+import threading
+import time
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engines import ENGINES, WORKERS, evaluator, place
+
+import thresher
+
+
+def make(*arms: str, budget: int = 80, **given: Any) -> thresher.Study:
+    settings: dict[str, Any] = {"threshold": 0.4, "confidence": None, "policy": "uniform"}
+    return thresher.create_study("s", arms=arms or ("a", "b"), budget=budget, **settings | given)
+
+
+def causes(study: thresher.Study) -> list[str | None]:
+    return [event.cause for event in study.events() if event.kind == "dropped"]
+
+
+each_engine = pytest.mark.parametrize("engine", ENGINES)
+
+
+# -- the contract of all engines ----------------------------------------------------------------------------------
+
+
+@each_engine
+def test_every_pull_is_evaluated_once_with_its_own_seed(engine: str, tmp_path: Path) -> None:
+    study = make("a", budget=200)
+    verdict = thresher.run(study, evaluator(engine, tmp_path), **place(engine))
+    seeds = {
+        event.pull: thresher.seeds.pull_seed(event.pull or 0, 0) for event in study.events() if event.kind == "asked"
+    }
+    assert len(set(seeds.values())) == 200
+    assert {int(file.name[5:]): int(file.read_text()) for file in tmp_path.iterdir()} == seeds
+    assert verdict["a"].seen == 200
+    assert verdict["a"].mean == pytest.approx(math.fsum(seeds.values()) / 200 / 2**32)
+    assert verdict.done
+    assert verdict.pending == 0
+
+
+@each_engine
+def test_an_arm_that_always_raises_is_retired_and_the_others_go_on(engine: str) -> None:
+    verdict = thresher.run(make("a", "raises", "b"), evaluator(engine), **place(engine))
+    assert verdict.retired == ["raises"]
+    assert verdict["raises"].reason == "3 failures in a row, the last: ValueError: arm raises is broken"
+    assert (verdict.issued, verdict.pending) == (80, 0)
+
+
+@each_engine
+@pytest.mark.parametrize(
+    ("arm", "words"), [("nan", "finite number"), ("text", "'0.5'.*finite number"), ("lock", "lock")]
+)
+def test_what_is_no_reward_is_a_failure(engine: str, arm: str, words: str) -> None:
+    verdict = thresher.run(make("a", arm, "b"), evaluator(engine), **place(engine))
+    assert verdict.retired == [arm]
+    assert pytest.raises(AssertionError, match=words).__class__  # the pattern compiles
+    assert any(part in (verdict[arm].reason or "") for part in (*words.split(".*"), "pickle"))
+
+
+@pytest.mark.parametrize(
+    "engine", [engine for engine in ENGINES if engine != "process-pool"]
+)  # that pool hangs or breaks
+def test_an_exception_that_cannot_be_sent_is_a_failure_all_the_same(engine: str) -> None:
+    verdict = thresher.run(make("a", "unreadable", "b"), evaluator(engine), **place(engine))
+    assert verdict.retired == ["unreadable"]
+
+
+@each_engine
+def test_a_hung_evaluation_ends_with_its_timeout(engine: str) -> None:
+    began = time.monotonic()
+    study = make("a", "hangs", max_failures=1, budget=12)
+    verdict = thresher.run(study, evaluator(engine), timeout=0.3, **place(engine))
+    assert time.monotonic() - began < 20
+    assert verdict.retired == ["hangs"]
+    assert "timed out after 0.3 s" in (verdict["hangs"].reason or "")
+    assert verdict.pending == 0
+
+
+@pytest.mark.parametrize("engine", ["processes", "process-pool"])
+def test_a_killed_process_does_not_end_the_run(engine: str) -> None:
+    study = make("a", "dies", "b", "c", budget=120)
+    verdict = thresher.run(study, evaluator(engine), **place(engine))
+    assert verdict.issued == 120
+    assert verdict.pending == 0
+    assert all(verdict[arm].seen > 5 for arm in "abc")
+    if engine == "processes":  # a pipe each: only the killer's pull is lost, and it is the arm's own failure
+        assert set(causes(study)) == {"failed"}
+        assert "SIGKILL" in (verdict["dies"].reason or "")
+        assert verdict.retired == ["dies"]
+    else:  # nobody knows whose fault it was
+        assert "broken-pool" in causes(study)
+        assert verdict.retired == []
+        assert [row.failures for row in verdict.rows] == [0, 0, 0, 0]
+
+
+@each_engine
+def test_a_busy_evaluation_is_made_again_and_costs_nothing(engine: str, tmp_path: Path) -> None:
+    study = make("a", "busy", budget=20)
+    verdict = thresher.run(study, evaluator(engine, tmp_path), **place(engine))
+    assert verdict["busy"].seen == len(list(tmp_path.glob("busy-*"))) > 0
+    assert causes(study) == []
+
+
+@each_engine
+def test_results_equal_those_of_a_sequential_study_with_the_same_completion_order(engine: str) -> None:
+    study = make("a", "b", "c", policy="ap-evt")
+    thresher.run(study, evaluator(engine), **place(engine))
+    again = make("a", "b", "c", policy="ap-evt")
+    for event in study.events()[1:]:
+        if event.kind == "asked":
+            pull = again.ask() or pytest.fail("no pull")
+            assert (pull.id, pull.arm) == (event.pull, study.spec.arms[event.arm or 0])
+        else:
+            again.tell(event.pull or 0, event.reward)
+    assert again.verdict().rows == study.verdict().rows
+
+
+@each_engine
+def test_it_never_waits_for_a_slow_pull_before_deciding_the_next(engine: str) -> None:
+    study = make("a", "hangs", max_failures=1, budget=60)
+    thresher.run(study, evaluator(engine), timeout=1.0, **place(engine))
+    kinds = [(event.kind, event.arm) for event in study.events()]
+    first_drop = next(at for at, (kind, _) in enumerate(kinds) if kind == "dropped")
+    assert sum(kind == "told" for kind, _ in kinds[:first_drop]) > 20
+
+
+def test_no_worker_process_is_left_behind() -> None:
+    import multiprocessing
+
+    thresher.run(make(), evaluator("processes"), **place("processes"))
+    with pytest.raises(RuntimeError, match="stop here"):
+        thresher.run(make(budget=10**6), evaluator("processes"), on_progress=_fail, **place("processes"))
+    assert [child for child in multiprocessing.active_children() if child.name == "thresher-worker"] == []
+
+
+def _fail(progress: thresher.Progress) -> None:
+    raise RuntimeError("stop here")
+
+
+# -- how many at once ---------------------------------------------------------------------------------------------
+
+
+class Gauge:
+    """Measures how many evaluations run at once; each waits until enough do."""
+
+    def __init__(self, enough: int) -> None:
+        self.now = self.most = 0
+        self.lock = threading.Lock()
+        self.full = threading.Event()
+        self.enough = enough
+
+    def __call__(self, pull: thresher.Pull) -> float:
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+            if self.now >= self.enough:
+                self.full.set()
+        self.full.wait(20)
+        with self.lock:
+            self.now -= 1
+        return 0.5
+
+
+@pytest.mark.parametrize("workers", [1, 3, 16])
+def test_as_many_workers_work_as_were_asked_for(workers: int) -> None:
+    gauge = Gauge(workers)
+    thresher.run(make(budget=50), gauge, workers=workers)
+    assert gauge.most == workers
+
+
+def test_sixty_four_coroutines_run_at_once_on_one_loop() -> None:
+    now = most = 0
+    threads = set()
+
+    async def evaluate(pull: thresher.Pull) -> float:
+        nonlocal now, most
+        threads.add(threading.get_ident())
+        now += 1
+        most = max(most, now)
+        while most < 64:
+            await asyncio.sleep(0)
+        now -= 1
+        return 0.5
+
+    thresher.run(make(budget=200), evaluate, workers=64)
+    assert most == 64
+    assert len(threads) == 1
+
+
+class Recording(Executor):
+    """Any executor will do: this one runs everything at once in the caller."""
+
+    def __init__(self) -> None:
+        self.submitted = 0
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        self.submitted += 1
+        future: Future[Any] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+
+def test_any_executor_will_do() -> None:
+    executor = Recording()
+    assert thresher.run(make(), lambda pull: 0.5, executor=executor).told == 80
+    assert executor.submitted == 80
+
+
+def test_a_function_that_makes_executors_is_called_again_when_one_breaks() -> None:
+    made = []
+
+    def factory() -> Executor:
+        made.append(ProcessPoolExecutor(2))
+        return made[-1]
+
+    study = make("a", "dies", "b", "c", budget=60)
+    thresher.run(study, evaluator("processes"), executor=factory, workers=2)
+    assert len(made) > 1
+
+
+def test_in_flight_may_exceed_the_workers() -> None:
+    most = 0
+
+    def look(progress: thresher.Progress) -> None:
+        nonlocal most
+        most = max(most, progress.pending)
+
+    thresher.run(make(budget=400), lambda pull: time.sleep(0.005) or 0.5, workers=2, in_flight=20, on_progress=look)
+    assert 2 < most <= 20
+
+
+# -- attempts, time, progress -------------------------------------------------------------------------------------
+
+
+def test_a_failing_evaluation_is_repeated_with_the_same_seed_if_attempts_say_so() -> None:
+    calls: dict[int, list[int]] = {}
+
+    def flaky(pull: thresher.Pull) -> float:
+        calls.setdefault(pull.id, []).append(pull.seed)
+        if len(calls[pull.id]) < 3:
+            raise ConnectionError
+        return 0.5
+
+    study = make(budget=30)
+    verdict = thresher.run(study, flaky, workers=3, attempts=3)
+    assert verdict.told == 30
+    assert causes(study) == []
+    assert all(len(seeds) == 3 and len(set(seeds)) == 1 for seeds in calls.values())
+
+
+def test_after_its_seconds_nothing_more_is_handed_out() -> None:
+    study = make(budget=10**6)
+    began = time.monotonic()
+    verdict = thresher.run(study, lambda pull: time.sleep(0.01) or 0.5, workers=4, seconds=0.3)
+    assert time.monotonic() - began < 10
+    assert verdict.pending == 0
+    assert 4 <= verdict.issued == verdict.told < 10**6
+    assert not verdict.done
+
+
+def test_progress_is_told_at_most_ten_times_a_second_and_at_the_end() -> None:
+    seen: list[tuple[float, thresher.Progress]] = []
+    study = make(budget=60)
+    thresher.run(
+        study, lambda pull: time.sleep(0.02) or 0.5, workers=2, on_progress=lambda p: seen.append((time.monotonic(), p))
+    )
+    times = [when for when, _ in seen]
+    assert len(seen) >= 3
+    assert all(later - earlier > 0.09 for earlier, later in itertools.pairwise(times[:-1]))
+    last = seen[-1][1]
+    assert (last.issued, last.told, last.pending, last.settled) == (60, 60, 0, 0)
+    assert any(p.rate > 0 and p.seconds_left is not None for _, p in seen)
+
+
+def test_a_run_goes_on_where_the_last_one_stopped() -> None:
+    study = make(budget=10)
+    assert thresher.run(study, lambda pull: 0.5).done
+    study.extend(budget=30)
+    assert thresher.run(study, lambda pull: 0.5).told == 30
+
+
+def test_a_late_reward_of_a_thread_that_was_given_up_is_kept() -> None:
+    released = threading.Event()
+
+    def evaluate(pull: thresher.Pull) -> float:
+        if pull.id == 1:
+            released.wait(20)
+        elif any(event.kind == "dropped" for event in study.events()):
+            released.set()
+        else:
+            time.sleep(0.01)
+        return 0.5
+
+    study = make(budget=400)
+    verdict = thresher.run(study, evaluate, workers=2, timeout=0.5)
+    assert [event.pull for event in study.events() if event.late][:1] == [1]
+    assert verdict.told + len(causes(study)) - sum(bool(event.late) for event in study.events()) == 400
+
+
+# -- outages ------------------------------------------------------------------------------------------------------
+
+
+def test_an_outage_is_not_a_failure_of_the_arms(caplog: pytest.LogCaptureFixture) -> None:
+    state = {"results": 0}
+
+    def evaluate(pull: thresher.Pull) -> float:
+        state["results"] += 1
+        if 10 < state["results"] <= 20:
+            raise ConnectionError("no route to host")
+        return 0.5
+
+    study = make("a", "b", "c", budget=60, max_failures=1)
+    began = time.monotonic()
+    verdict = thresher.run(study, evaluate, workers=4)
+    assert verdict.done
+    assert verdict.retired == []
+    assert set(causes(study)) == {"outage"}
+    assert time.monotonic() - began > 1  # it waited before it tried again
+    assert "the last 8 evaluations all failed, the last with: ConnectionError: no route to host" in caplog.text
+    assert "going on" in caplog.text
+
+
+def test_an_outage_that_does_not_end_ends_the_run_with_nobody_retired() -> None:
+    study = make("a", "b", "c", budget=1000, max_failures=1)
+
+    def evaluate(pull: thresher.Pull) -> float:
+        raise ConnectionError("no route to host")
+
+    with pytest.raises(thresher.CannotGoOn, match=r"failed for 1.5 s.*no route to host.*no arm was retired"):
+        thresher.run(study, evaluate, workers=2, give_up=1.5)
+    verdict = study.verdict()
+    assert verdict.retired == []
+    assert verdict.pending == 0
+    assert 8 <= verdict.issued < 20
+
+
+def test_failures_of_one_arm_alone_are_no_outage() -> None:
+    def evaluate(pull: thresher.Pull) -> float:
+        if pull.arm == "a":
+            raise ValueError("broken")
+        return 0.5
+
+    study = make("a", "b", budget=60)
+    assert thresher.run(study, evaluate, workers=1).retired == ["a"]
+
+
+def test_the_last_arm_is_retired_by_its_own_failures() -> None:
+    study = make("a", budget=60)
+    calls = []
+
+    def evaluate(pull: thresher.Pull) -> float:
+        calls.append(pull.id)
+        raise ValueError("broken")
+
+    verdict = thresher.run(study, evaluate, workers=1)
+    assert verdict.retired == ["a"]
+    assert len(calls) == 3
+
+
+@pytest.mark.parametrize(
+    ("result", "words"), [(7.0, r"reward 7\.0.*bounds \(0, 1\)"), ("fine", "'fine'.*finite number")]
+)
+def test_a_run_whose_first_results_are_no_rewards_ends_at_once_with_the_remedy(result: object, words: str) -> None:
+    study = make("a", "b", "c", budget=1000, max_failures=1)
+    with pytest.raises(thresher.CannotGoOn, match=f"none of the first 8 results is a valid reward.*{words}"):
+        thresher.run(study, lambda pull: result, workers=2)
+    assert study.verdict().retired == []
+    assert study.verdict().pending == 0
+    assert study.verdict().issued < 12
+
+
+# -- bad input ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"workers": 0}, "workers 0"),
+        ({"workers": 2.5}, "workers 2.5"),
+        ({"timeout": 0}, "timeout 0"),
+        ({"timeout": math.nan}, "timeout nan"),
+        ({"seconds": -1}, "seconds -1"),
+        ({"in_flight": 0}, "in_flight 0"),
+        ({"attempts": 0}, "attempts 0"),
+        ({"give_up": "soon"}, "give_up 'soon'"),
+        ({"executor": "cloud"}, "executor 'cloud'"),
+        ({"executor": 3}, "executor 3"),
+    ],
+)
+def test_bad_settings_are_refused_before_anything_runs(given: dict[str, Any], words: str) -> None:
+    study = make()
+    with pytest.raises(thresher.InvalidInput, match=words):
+        thresher.run(study, lambda pull: 0.5, **given)
+    assert len(study.events()) == 1
+
+
+def test_what_cannot_be_called_is_no_evaluator() -> None:
+    with pytest.raises(thresher.InvalidInput, match=r"evaluate 0\.5"):
+        thresher.run(make(), 0.5)  # type: ignore[arg-type]
+
+
+def test_a_pool_whose_every_thread_hangs_ends_the_run() -> None:
+    study = make("hangs", "x", budget=100, max_failures=None)
+    with pytest.raises(thresher.CannotGoOn, match="hangs"):
+        thresher.run(study, lambda pull: threading.Event().wait(30), timeout=0.1, executor=_pool())
+    assert study.verdict().pending == 0
+
+
+def _pool() -> Executor:
+    """A pool of daemon threads, so that the test's own hung calls do not keep the interpreter alive."""
+    from thresher.executors.threads import Threads
+
+    class Pool(Executor):
+        _max_workers = WORKERS
+
+        def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> "Future[Any]":
+            return Threads(lambda pull: fn(*args), 1).submit(args[0])
+
+    return Pool()

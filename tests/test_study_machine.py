@@ -1,0 +1,164 @@
+"""A study under every order of calls: a simple model says what must come out."""
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    invariant,
+    multiple,
+    precondition,
+    rule,
+)
+
+import thresher
+from thresher import policies
+from thresher.ledger import fold
+
+rewards = st.floats(0, 1)
+arms = st.sampled_from(["a", "b", "c", "d"])
+
+
+class StudyMachine(RuleBasedStateMachine):
+    """The model is a few dicts: what was issued, what came back, who is retired."""
+
+    pulls: Any = Bundle("pulls")
+    ended: Any = Bundle("ended")
+
+    @initialize(
+        policy=st.sampled_from(sorted(policies.CONSTRUCTORS)), budget=st.integers(8, 40), limit=st.integers(1, 3)
+    )
+    def create(self, policy: str, budget: int, limit: int) -> None:
+        self.study = thresher.create_study(
+            "s",
+            arms=["a", "b", "c", "d"],
+            threshold=0.5,
+            budget=budget,
+            policy=policy,
+            confidence=None,
+            max_failures=limit,
+        )
+        self.budget, self.limit, self.issued = budget, limit, 0
+        self.pending: set[int] = set()
+        self.dropped: set[int] = set()
+        self.told: dict[int, float] = {}
+        self.arm: dict[int, str] = {}
+        self.streak = dict.fromkeys("abcd", 0)
+        self.retired: set[str] = set()
+
+    def done(self) -> bool:
+        return self.issued >= self.budget or len(self.retired) == 4
+
+    @rule(target=pulls, n=st.integers(0, 6))
+    def ask(self, n: int) -> Any:
+        issued = self.study.ask_many(n)
+        assert len(issued) <= n
+        for pull in issued:
+            self.issued += 1
+            assert pull.id == self.issued
+            assert pull.arm not in self.retired
+            self.arm[pull.id] = pull.arm
+            assert pull.number == list(self.arm.values()).count(pull.arm)
+            self.pending.add(pull.id)
+        assert len(issued) == n or self.done()
+        return multiple(*(pull.id for pull in issued))
+
+    @rule(target=ended, pull=consumes(pulls), reward=rewards)
+    def tell(self, pull: int, reward: float) -> int:
+        self.study.tell(pull, reward)
+        self.pending.discard(pull)
+        self.told[pull] = reward
+        self.streak[self.arm[pull]] = 0
+        return pull
+
+    @rule(
+        target=ended, pull=consumes(pulls), cause=st.sampled_from(["failed", "failed", "lost", "cancelled", "outage"])
+    )
+    def drop(self, pull: int, cause: str) -> int:
+        self.study.drop(pull, cause=cause)
+        self.pending.discard(pull)
+        self.dropped.add(pull)
+        if cause == "failed":
+            arm = self.arm[pull]
+            self.streak[arm] += 1
+            if self.streak[arm] >= self.limit:
+                self.retired.add(arm)
+        return pull
+
+    @rule(pull=ended, reward=rewards)
+    def tell_again(self, pull: int, reward: float) -> None:
+        """Late for a dropped pull, idempotent for the same reward, an error for another."""
+        if pull in self.told and self.told[pull] != reward:
+            with pytest.raises(thresher.AlreadyTold):
+                self.study.tell(pull, reward)
+            reward = self.told[pull]
+        self.study.tell(pull, reward)
+        if pull not in self.told:
+            self.told[pull] = reward
+            self.streak[self.arm[pull]] = 0
+
+    @rule(pull=ended)
+    def drop_again(self, pull: int) -> None:
+        if pull in self.told:
+            with pytest.raises(thresher.AlreadyTold):
+                self.study.drop(pull)
+        else:
+            self.study.drop(pull, cause="failed")  # a second drop counts for nothing
+
+    @rule(more=st.integers(-2, 6))
+    def extend(self, more: int) -> None:
+        if more < 0:
+            with pytest.raises(thresher.InvalidInput):
+                self.study.extend(budget=self.budget + more)
+        else:
+            self.study.extend(budget=self.budget + more)
+            self.budget += more
+
+    @rule(arm=arms)
+    def retire(self, arm: str) -> None:
+        self.study.retire(arm)
+        self.retired.add(arm)
+
+    @rule(arm=arms)
+    def restore(self, arm: str) -> None:
+        self.study.restore(arm)
+        if arm in self.retired:
+            self.retired.discard(arm)
+            self.streak[arm] = 0
+
+    @precondition(lambda self: self.issued == 0)
+    @rule(arm=arms, reward=rewards)
+    def add(self, arm: str, reward: float) -> None:
+        self.study.add(arm, reward)
+        self.issued = 1
+        self.arm[1], self.told[1] = arm, reward
+
+    @invariant()
+    def the_study_is_what_the_model_says(self) -> None:
+        if not hasattr(self, "study"):
+            return
+        verdict = self.study.verdict()
+        assert (verdict.issued, verdict.pending, verdict.told) == (self.issued, len(self.pending), len(self.told))
+        assert set(verdict.retired) == self.retired
+        assert verdict.done == self.study.done == self.done()
+        for row in verdict.rows:
+            seen = [reward for pull, reward in self.told.items() if self.arm[pull] == row.name]
+            assert row.seen == len(seen)
+            if seen:
+                assert row.mean == pytest.approx(math.fsum(seen) / len(seen))
+        assert {pull.id for pull in self.study.pending()} == self.pending
+
+    @invariant()
+    def the_log_makes_the_same_state(self) -> None:
+        if hasattr(self, "study"):
+            assert fold(self.study.events()).state() == self.study.look(lambda ledger: ledger.state())
+
+
+StudyMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestStudy = StudyMachine.TestCase
