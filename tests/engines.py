@@ -13,7 +13,9 @@ from thresher import Pull
 ENGINES = ("threads", "processes", "asyncio", "thread-pool", "process-pool")
 WORKERS = 4
 FOREVER = 3600.0
-RELEASE = threading.Event()  # set when the tests are over: a standard pool's hung thread would keep the interpreter alive
+RELEASE = (
+    threading.Event()
+)  # set when the tests are over: a standard pool's hung thread would keep the interpreter alive
 
 
 def place(engine: str) -> dict[str, Any]:

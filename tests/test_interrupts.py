@@ -1,10 +1,12 @@
 """Ctrl-C and SIGTERM, with real processes that really get the signals."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -68,9 +70,9 @@ class Run:
         return self.process.communicate(timeout=30)[0]
 
 
-def wait_until(condition: object, seconds: float = 30) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = 30) -> None:
     end = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
+    while not condition():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.01)
 
@@ -83,11 +85,28 @@ def alive(pid: int) -> bool:
 
 
 ENGINES = ["threads", "processes", "asyncio"]
+Start = Callable[[str], Run]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts the script, and leaves nothing of it behind."""
+    started: list[Run] = []
+
+    def begin(engine: str) -> Run:
+        started.append(Run(engine, tmp_path))
+        return started[-1]
+
+    yield begin
+    for run in started:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(run.process.pid, signal.SIGKILL)
+        run.process.communicate()
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_ctrl_c_hands_out_nothing_more_and_waits_for_what_runs(engine: str, tmp_path: Path) -> None:
-    run = Run(engine, tmp_path)
+def test_ctrl_c_hands_out_nothing_more_and_waits_for_what_runs(engine: str, start: Start, tmp_path: Path) -> None:
+    run = start(engine)
     run.ctrl_c()
     with pytest.raises(subprocess.TimeoutExpired):
         run.process.wait(0.5)  # it waits
@@ -97,13 +116,12 @@ def test_ctrl_c_hands_out_nothing_more_and_waits_for_what_runs(engine: str, tmp_
 
 
 @pytest.mark.parametrize("engine", [*ENGINES, "process-pool"])
-def test_a_second_ctrl_c_does_not_wait_and_leaves_no_orphan(engine: str, tmp_path: Path) -> None:
-    run = Run(engine, tmp_path)
+def test_a_second_ctrl_c_does_not_wait_and_leaves_no_orphan(engine: str, start: Start) -> None:
+    run = start(engine)
     run.ctrl_c()
-    if engine != "process-pool":  # the standard pool's workers take Ctrl-C themselves and end their pulls
-        with pytest.raises(subprocess.TimeoutExpired):
-            run.process.wait(0.3)
-        run.ctrl_c()
+    with pytest.raises(subprocess.TimeoutExpired):
+        run.process.wait(0.3)
+    run.ctrl_c()
     said = run.output().splitlines()
     assert said[0] == "interrupted"
     issued, told, pending = map(int, said[1].split()[:3])
@@ -112,8 +130,8 @@ def test_a_second_ctrl_c_does_not_wait_and_leaves_no_orphan(engine: str, tmp_pat
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_sigterm_stops_cleanly_and_then_ends_the_process(engine: str, tmp_path: Path) -> None:
-    run = Run(engine, tmp_path)
+def test_sigterm_stops_cleanly_and_then_ends_the_process(engine: str, start: Start, tmp_path: Path) -> None:
+    run = start(engine)
     run.process.send_signal(signal.SIGTERM)
     with pytest.raises(subprocess.TimeoutExpired):
         run.process.wait(0.3)
@@ -123,8 +141,8 @@ def test_sigterm_stops_cleanly_and_then_ends_the_process(engine: str, tmp_path: 
     assert not any(map(alive, run.workers()))
 
 
-def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
-    run = Run("processes", tmp_path)
+def test_workers_end_when_their_parent_is_killed(start: Start, tmp_path: Path) -> None:
+    run = start("processes")
     run.process.kill()
     run.process.wait()
     (tmp_path / "go").touch()

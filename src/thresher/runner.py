@@ -203,6 +203,8 @@ class Runner:
             heapq.heappush(self._busy, (time.monotonic() + max(0.0, busy.after), pull.id, flight.attempt, pull))
         except futures.CancelledError:
             self.study.drop(pull, reason="cancelled before it began", cause="cancelled")
+        except KeyboardInterrupt:  # a worker that takes Ctrl-C itself
+            self.study.drop(pull, reason="its worker was interrupted", cause="lost")
         except futures.BrokenExecutor as error:  # whatever was in the pool is gone, and nobody knows by whose fault
             self._engine.mend(future)
             self._note(Failure(pull, f"the pool broke: {_told_of(error)}", cause="broken-pool"))
