@@ -41,7 +41,7 @@ class Plain:
 class Coroutine(Plain):
     """The same as a coroutine function."""
 
-    async def __call__(self, pull: Pull) -> object:  # type: ignore[override]
+    async def __call__(self, pull: Pull) -> object:
         await asyncio.sleep(FOREVER if pull.arm == "hangs" else 0)
         return answer(pull, self.folder)
 

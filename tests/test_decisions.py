@@ -142,7 +142,9 @@ def trace(policy: Policy) -> list[int]:
         word = (word * 1103515245 + 12345) % 2**31
         return word >> 8
 
-    study, under_way, arms = study_of(policy, 10, 400), [], []
+    study = study_of(policy, 10, 400)
+    under_way: list[thresher.Pull] = []
+    arms: list[int] = []
     while len(arms) < 400 or under_way:
         if len(under_way) < 8 and (pull := study.ask()):
             arms.append(int(pull.arm[4:]))

@@ -5,6 +5,7 @@ import itertools
 import math
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,14 @@ def make(*arms: str, budget: int = 80, **given: Any) -> thresher.Study:
 
 def causes(study: thresher.Study) -> list[str | None]:
     return [event.cause for event in study.events() if event.kind == "dropped"]
+
+
+def slowly(seconds: float) -> Callable[[thresher.Pull], float]:
+    def evaluate(pull: thresher.Pull) -> float:
+        time.sleep(seconds)
+        return 0.5
+
+    return evaluate
 
 
 each_engine = pytest.mark.parametrize("engine", ENGINES)
@@ -232,7 +241,7 @@ def test_in_flight_may_exceed_the_workers() -> None:
         nonlocal most
         most = max(most, progress.pending)
 
-    thresher.run(make(budget=400), lambda pull: time.sleep(0.005) or 0.5, workers=2, in_flight=20, on_progress=look)
+    thresher.run(make(budget=400), slowly(0.005), workers=2, in_flight=20, on_progress=look)
     assert 2 < most <= 20
 
 
@@ -258,7 +267,7 @@ def test_a_failing_evaluation_is_repeated_with_the_same_seed_if_attempts_say_so(
 def test_after_its_seconds_nothing_more_is_handed_out() -> None:
     study = make(budget=10**6)
     began = time.monotonic()
-    verdict = thresher.run(study, lambda pull: time.sleep(0.01) or 0.5, workers=4, seconds=0.3)
+    verdict = thresher.run(study, slowly(0.01), workers=4, seconds=0.3)
     assert time.monotonic() - began < 10
     assert verdict.pending == 0
     assert 4 <= verdict.issued == verdict.told < 10**6
@@ -268,9 +277,7 @@ def test_after_its_seconds_nothing_more_is_handed_out() -> None:
 def test_progress_is_told_at_most_ten_times_a_second_and_at_the_end() -> None:
     seen: list[tuple[float, thresher.Progress]] = []
     study = make(budget=60)
-    thresher.run(
-        study, lambda pull: time.sleep(0.02) or 0.5, workers=2, on_progress=lambda p: seen.append((time.monotonic(), p))
-    )
+    thresher.run(study, slowly(0.02), workers=2, on_progress=lambda p: seen.append((time.monotonic(), p)))
     times = [when for when, _ in seen]
     assert len(seen) >= 3
     assert all(later - earlier > 0.09 for earlier, later in itertools.pairwise(times[:-1]))

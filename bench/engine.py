@@ -1,0 +1,101 @@
+"""Speed of the live study and of `run`, beside Optuna's ask and tell on the same machine."""
+
+import gc
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import optuna
+
+import thresher
+
+from .report import Figure
+
+TURNS = 5
+
+
+def fastest(*sides: Callable[[], float]) -> list[float]:
+    """The best of several turns of each side; the sides take turns, so that noise falls on all of them."""
+    best = [float("inf")] * len(sides)
+    for _ in range(TURNS):
+        best = [min(before, side()) for before, side in zip(best, sides, strict=True)]
+    return best
+
+
+def ask_and_tell(arms: int, pulls: int) -> Callable[[], float]:
+    """Seconds for one ask and one tell, warm-up over where the budget allows."""
+    names = [f"arm {k}" for k in range(arms)]
+    study = thresher.create_study("bench", arms=names, threshold=0.5, budget=10**9, confidence=None)
+    rng = random.Random(0)
+
+    def turn() -> float:
+        rewards = [rng.random() for _ in range(pulls)]
+        before = time.perf_counter()
+        for reward in rewards:
+            pull = study.ask()
+            assert pull
+            study.tell(pull, reward)
+        return (time.perf_counter() - before) / pulls
+
+    turn()
+    return turn
+
+
+def optuna_ask_and_tell(pulls: int) -> Callable[[], float]:
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    space: dict[str, optuna.distributions.BaseDistribution] = {}
+    space["arm"] = optuna.distributions.CategoricalDistribution([f"arm {k}" for k in range(100)])
+
+    def turn() -> float:
+        before = time.perf_counter()
+        for _ in range(pulls):
+            trial = study.ask(space)
+            study.tell(trial, 0.5)
+        return (time.perf_counter() - before) / pulls
+
+    return turn
+
+
+def create_million() -> float:
+    names = [f"arm {k}" for k in range(1_000_000)]
+    gc.collect()
+    before = time.perf_counter()
+    thresher.create_study("bench", arms=names, threshold=0.5, budget=10**9, confidence=None)
+    return time.perf_counter() - before
+
+
+def run_threads() -> float:
+    """Seconds a pull with eight threads and an evaluator that returns at once."""
+    arms, pulls = [f"arm {k}" for k in range(100)], 40_000
+    study = thresher.create_study("bench", arms=arms, threshold=0.5, budget=pulls, confidence=None)
+    before = time.perf_counter()
+    thresher.run(study, lambda pull: 0.3, workers=8)
+    return (time.perf_counter() - before) / pulls
+
+
+def program(*words: str) -> Callable[[], float]:
+    def turn() -> float:
+        before = time.perf_counter()
+        subprocess.run([sys.executable, *words], check=True, capture_output=True)
+        return time.perf_counter() - before
+
+    return turn
+
+
+def figures() -> Iterator[Figure]:
+    small, theirs = fastest(ask_and_tell(100, 10_000), optuna_ask_and_tell(1_000))
+    yield Figure("ask + tell at K = 100, confidence None", 1e6 * small, "µs")
+    yield Figure("Optuna's ask + tell, in memory, one categorical of 100", 1e6 * theirs, "µs")
+    yield Figure("ask + tell: Optuna's time / ours", theirs / small, "times", 8)
+    million, hundred = fastest(ask_and_tell(1_000_000, 10_000), ask_and_tell(100, 10_000))
+    yield Figure("ask + tell at K = 1,000,000 / at K = 100", million / hundred, "times", 3, at_most=True)
+    yield Figure("creating a study of 1,000,000 arms", min(create_million() for _ in range(2)), "s", 10, at_most=True)
+    yield Figure("run, 8 threads, an evaluator that returns at once", 1 / min(fastest(run_threads)), "pulls/s", 20_000)
+    version, bare = fastest(program("-m", "thresher.cli", "--version"), program("-c", "pass"))
+    yield Figure("thresher --version", 1000 * version, "ms", 150, at_most=True)
+    yield Figure("of which Python's own start", 1000 * bare, "ms")
+    (imported,) = fastest(program("-c", "import thresher"))
+    yield Figure("import thresher, beyond Python's own start", 1000 * (imported - bare), "ms", 100, at_most=True)

@@ -1,0 +1,32 @@
+"""Figures against bars, as a table and as JSON."""
+
+import json
+import platform
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One thing measured."""
+
+    what: str
+    measured: float
+    unit: str
+    bar: float | None = None  # None: for orientation only
+    at_most: bool = False  # else at least
+
+    @property
+    def held(self) -> bool:
+        return self.bar is None or (self.measured <= self.bar if self.at_most else self.measured >= self.bar)
+
+    def __str__(self) -> str:
+        promise = "" if self.bar is None else f"{'at most' if self.at_most else 'at least'} {self.bar:,g}"
+        verdict = "" if self.bar is None else ("held" if self.held else "MISSED")
+        return f"{self.what:<70} {self.measured:>12,.4g} {self.unit:<10} {promise:<18} {verdict}"
+
+
+def write_json(figures: list[Figure], file: Path) -> None:
+    rows = [asdict(figure) | {"held": figure.held} for figure in figures]
+    machine = {"python": platform.python_version(), "machine": platform.machine(), "system": platform.system()}
+    file.write_text(json.dumps({"format": 1, **machine, "figures": rows}, indent=2) + "\n")
