@@ -1,7 +1,6 @@
 """thresher as a program: start it, wait for it, and look at what it leaves behind."""
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -11,7 +10,11 @@ from typing import NamedTuple
 
 THRESHER = [sys.executable, "-m", "thresher.cli"]
 PATIENCE = 60.0  # seconds until a test gives up waiting; far more than anything takes
-ENVIRONMENT = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "NO_COLOR", "FORCE_COLOR")}
+ENVIRONMENT = {
+    key: value
+    for key, value in os.environ.items()
+    if key not in ("COLUMNS", "LINES", "TERM", "NO_COLOR", "FORCE_COLOR")
+}
 
 
 class Result(NamedTuple):
@@ -80,7 +83,3 @@ def runs(pid: int) -> bool:
 def pids(folder: Path) -> list[int]:
     """Process ids that commands left as names of files."""
     return [int(file.name) for file in folder.iterdir()]
-
-
-def interrupt(process: "subprocess.Popen[bytes]", number: signal.Signals = signal.SIGINT) -> None:
-    process.send_signal(number)

@@ -25,9 +25,18 @@ class Terminal:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.process = subprocess.Popen(
-            argv, stdin=slave, stdout=slave, stderr=slave, env={**env, "TERM": "xterm-256color"}, start_new_session=True
+            argv, stdin=slave, stdout=slave, stderr=slave, env={"TERM": "xterm-256color", **env}, preexec_fn=self._take
         )
         os.close(slave)
+
+    @staticmethod
+    def _take() -> None:
+        """Make the terminal the one that controls the new process, so that Ctrl-C means something."""
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    def type(self, keys: bytes) -> None:
+        os.write(self._master, keys)
 
     @property
     def lines(self) -> list[str]:

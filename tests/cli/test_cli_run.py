@@ -9,7 +9,8 @@ from program import run
 
 from thresher.verdict import Row
 
-ROW_NAMES = "name label certified mean low high seen pending charged failures progress reason".split()
+ROW_NAMES = ["name", "label", "certified", "mean", "low", "high"]
+ROW_NAMES += ["seen", "pending", "charged", "failures", "progress", "reason"]
 TWO_ARMS = ["--arm", "0.2", "--arm", "0.8", "--budget", "8"]
 ECHO = ["--", "echo", "{arm}"]
 

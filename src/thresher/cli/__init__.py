@@ -68,9 +68,6 @@ def main() -> None:
         status = _complain(str(error), WRONG_USE)
     except (click.Abort, KeyboardInterrupt):
         status = 130
-    except BrokenPipeError:  # whoever read our output has gone
-        drain(sys.stdout)
-        status = FINISHED
     sys.exit(status if isinstance(status, int) else FINISHED)
 
 

@@ -87,14 +87,15 @@ class Screen:
     def _picture(self, ledger: Ledger, progress: Progress) -> Group:
         width, height = self._live.console.size
         arms = range(len(ledger.spec.arms))
-        room = max(1, height - 7)  # the other lines, and one for the cursor
+        low = height < 8  # then the bar and the note give way to an arm
+        room = max(1, height - (4 if low else 6))
         most_open = heapq.nsmallest(room, arms, key=lambda arm: (openness(ledger, arm), arm))
         rows = [row_of(ledger, arm) for arm in most_open]
         more = len(arms) - len(rows)
         note = Text(f"… and {more:,} arms that are less open" if more else "", style="dim", no_wrap=True)
         question = Text(f"Which of {len(arms):,} arms reach {ledger.spec.threshold:g}?", style="bold", no_wrap=True)
-        table = arms_table(rows, ledger, width)
-        return Group(question, _state(ledger, progress, width), _bar(ledger), table, note)
+        state, table = _state(ledger, progress, width), arms_table(rows, ledger, width)
+        return Group(question, state, table) if low else Group(question, state, _bar(ledger), table, note)
 
 
 def pace(progress: Progress) -> list[str]:
@@ -165,12 +166,15 @@ def gauge_of(mean: float | None, bar: float, low: float, high: float, *, width: 
     >>> gauge_of(0.9, 0.8, 0.7, 0.9, width=9).plain
     '────┼───●'
     """
+    span, last = high - low, width - 1
+
+    def place(value: float) -> int:
+        return round((value - low) / span * last) if span > 0 else last // 2
+
     cells = ["─"] * width
-    text = Text(style="dim")
-    if high > low:
-        cells[round((bar - low) / (high - low) * (width - 1))] = "┼"
-    if high <= low or mean is None:
-        return text.append("".join(cells))
-    dot = round((mean - low) / (high - low) * (width - 1))
-    text.append("".join(cells[:dot])).append("●", style=f"not dim {COLOURS['above' if mean >= bar else 'below']}")
-    return text.append("".join(cells[dot + 1 :]))
+    cells[place(bar)] = "┼"
+    text = Text("".join(cells), style="dim")
+    if mean is None:
+        return text
+    dot = Text("●", style=f"not dim {COLOURS['above' if mean >= bar else 'below']}")
+    return text[: place(mean)] + dot + text[place(mean) + 1 :]

@@ -1,5 +1,6 @@
 """The verdict on standard output, for people and for programs."""
 
+import io
 import sys
 
 import click
@@ -32,12 +33,11 @@ def print_verdict(verdict: Verdict, style: str) -> None:
 
 def _drawn(verdict: Verdict) -> str:
     """The table as text: rich would end the program itself if nobody reads what it writes."""
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=max(120, console.width))
-    with console.capture() as capture:
-        _print_table(verdict, console)
-    return capture.get()
+    screen, text = Console(), io.StringIO()
+    terminal = sys.stdout.isatty()
+    width = screen.width if terminal else max(120, screen.width)
+    _print_table(verdict, Console(file=text, force_terminal=terminal, width=width, highlight=False))
+    return text.getvalue()
 
 
 def _print_table(verdict: Verdict, console: Console) -> None:

@@ -17,12 +17,15 @@ def duration(seconds: float | None) -> str:
     """
     if seconds is None:
         return "?"
-    if seconds < 10:
+    if seconds < 9.95:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s" if minutes else f"{rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"
+    hours, days = minutes // 60, minutes // 1440
+    if days:
+        return f"{days} d {hours % 24} h"
+    if hours:
+        return f"{hours} h {minutes % 60} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 def number(value: float | None) -> str:
@@ -44,6 +47,6 @@ class Duration(click.ParamType[float]):
         if isinstance(value, int | float):
             return float(value)
         found = re.fullmatch(r"(\d+\.?\d*|\.\d+)\s*([smhd]?)", str(value).strip())
-        if not found or float(found[1]) == 0:
+        if not found or not 0 < float(found[1]) < 1e9:
             self.fail(f"{value!r} is not a length of time above 0; write 90, 90s, 10m, 2h or 1d", param, ctx)
         return float(found[1]) * UNITS[found[2]]

@@ -1,0 +1,45 @@
+"""``thresher demo``: a real job, made small."""
+
+import json
+
+import pytest
+from program import thresher
+
+from thresher.cli.demo import WINDOW, bytes_saved, corpus, settings
+from thresher.study import Pull
+
+
+def test_the_arms_are_28_ways_to_compress() -> None:
+    arms = settings()
+    assert len(arms) == 28
+    assert [sum(name.startswith(codec) for name in arms) for codec in ("zlib", "bz2", "lzma")] == [9, 9, 10]
+
+
+def test_the_corpus_is_the_source_of_the_standard_library() -> None:
+    text = corpus()
+    assert len(text) > 20 * WINDOW
+    assert b"class Future" in text
+
+
+@pytest.mark.parametrize("name", ["zlib-1", "bz2-9", "lzma-0"])
+def test_a_reward_depends_on_the_arm_and_the_seed_alone(name: str) -> None:
+    first = Pull(1, name, 1, settings()[name], 12345)
+    again = first._replace(id=99, number=7)
+    other = first._replace(seed=54321)
+    assert bytes_saved(first) == bytes_saved(again) != bytes_saved(other)
+    assert 0 < bytes_saved(first) < 1
+
+
+def test_the_demonstration_runs_for_real() -> None:
+    result = thresher("demo", "--budget=56", "--no-compare", "--workers=2", "--format=json")
+    assert result.status == 0, result.err
+    verdict = json.loads(result.out)
+    assert (verdict["told"], len(verdict["rows"]), verdict["retired"]) == (56, 28, [])
+    assert {row["seen"] for row in verdict["rows"]} == {2}
+    assert all(0.5 < row["mean"] < 0.95 for row in verdict["rows"])
+
+
+def test_a_budget_too_small_for_the_arms_is_refused_in_one_line() -> None:
+    result = thresher("demo", "--budget=5")
+    assert (result.status, result.out) == (2, "")
+    assert result.err.startswith("thresher: error: budget 5: must be at least 56")

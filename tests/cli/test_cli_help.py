@@ -1,0 +1,110 @@
+"""Help, version, and how quickly they come."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+
+import click
+import pytest
+from click.testing import CliRunner
+from program import thresher
+
+from thresher import __version__
+from thresher.cli import COMMANDS, Commands, cli
+from thresher.cli.words import Duration, duration
+
+HEAVY = [
+    "rich",
+    "asyncio",
+    "numpy",
+    "numba",
+    "multiprocessing",
+    "concurrent.futures",
+    "subprocess",
+    "apsw",
+    "thresher.study",
+]
+
+
+def test_the_version_is_printed() -> None:
+    assert thresher("--version") == (0, f"thresher {__version__}\n", "")
+
+
+@pytest.mark.parametrize("args", [["-h"], ["--help"]])
+def test_help_names_every_command(args: list[str]) -> None:
+    result = thresher(*args)
+    assert (result.status, result.err) == (0, "")
+    for command in COMMANDS:
+        assert re.search(rf"^  {command} +\w", result.out, re.MULTILINE)
+
+
+def test_without_a_command_help_is_shown_and_the_use_is_wrong() -> None:
+    result = thresher()
+    assert (result.status, result.out) == (2, "")
+    assert "Commands:" in result.err
+
+
+def test_the_version_loads_nothing_heavy() -> None:
+    program = (
+        f"import json, sys; import thresher.cli; print(json.dumps([name for name in {HEAVY} if name in sys.modules]))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = json.loads(done.stdout)
+    assert "rich" not in loaded
+    assert set(loaded) & {"asyncio", "numpy", "numba", "multiprocessing", "apsw"} == set()
+
+
+def examples() -> list[str]:
+    """The command lines in the help texts, continued lines joined."""
+    found = []
+    with click.Context(cli, info_name="thresher") as context:
+        for command in [cli, *(Commands.get_command(cli, context, name) for name in COMMANDS)]:  # type: ignore[arg-type]
+            assert command is not None
+            text = (command.help or "").replace("\\\n", " ")
+            found += [line.strip() for line in text.splitlines() if line.strip().startswith("thresher ")]
+    return found
+
+
+def test_there_are_examples_for_every_command() -> None:
+    assert {shlex.split(example)[1] for example in examples()} >= set(COMMANDS)
+
+
+@pytest.mark.parametrize("example", examples())
+def test_the_examples_in_the_help_texts_are_understood(example: str) -> None:
+    _, name, *args = shlex.split(example)
+    with click.Context(cli, info_name="thresher") as parent:
+        command = cli.get_command(parent, name)  # type: ignore[attr-defined]
+        assert command.make_context(name, args, parent=parent).params
+
+
+def test_every_option_is_explained() -> None:
+    text = CliRunner().invoke(cli, ["run", "--help"]).output
+    for option in "threshold arms arm budget workers policy bounds confidence no-confidence timeout for reward".split():
+        assert re.search(rf"^ +--{option}\b.* {{2,}}\S", text, re.MULTILINE), option
+    for option in ["require-above", "require-below", "format", "seed", "give-up", "attempts", "failure", "quiet"]:
+        assert re.search(rf"^ +--{option}\b", text, re.MULTILINE), option
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("90s", 90), ("1.5h", 5400), ("10m", 600), ("2d", 172800), (" .5 s", 0.5)]
+)
+def test_a_length_of_time_is_read_with_or_without_its_unit(text: str, seconds: float) -> None:
+    assert Duration().convert(text, None, None) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "1w", "nan", "inf", "1e3", "1:30", "9" * 400])
+def test_what_is_no_length_of_time_is_refused(text: str) -> None:
+    with pytest.raises(click.BadParameter):
+        Duration().convert(text, None, None)
+
+
+def test_a_length_of_time_is_shown_to_two_units() -> None:
+    assert [duration(seconds) for seconds in (0.04, 9.96, 59.6, 3599.7, 90061)] == [
+        "0.0 s",
+        "10 s",
+        "1 min 0 s",
+        "1 h 0 min",
+        "1 d 1 h",
+    ]

@@ -1,0 +1,41 @@
+"""An outage is not a failure of the arms."""
+
+import json
+from pathlib import Path
+
+from program import finish, run, start
+
+ARMS = ["--arm=a", "--arm=b", "--arm=c", "--format=json"]
+
+
+def test_an_outage_that_lasts_ends_the_run_with_status_3_and_retires_nobody() -> None:
+    result = run(*ARMS, "--budget=100", "--give-up=2s", "--", "sh", "-c", "echo no network >&2; exit 7")
+    assert result.status == 3
+    verdict = json.loads(result.out)
+    assert (verdict["retired"], verdict["undecided"], verdict["pending"]) == ([], ["a", "b", "c"], 0)
+    assert [row["failures"] for row in verdict["rows"]] == [0, 0, 0]
+    outage, error = result.err.splitlines()
+    assert "the last 8 evaluations all failed" in outage
+    assert "no network" in outage
+    assert error.startswith("thresher: error: run: every evaluation failed for 2 s, the last with: ")
+    assert error.endswith("mend the evaluator and run again; no arm was retired")
+
+
+def test_a_run_goes_on_when_an_outage_ends(tmp_path: Path) -> None:
+    process = start(*ARMS, "--budget=40", "--workers=2", "--", "sh", "-c", f"cat {tmp_path}/up")
+    assert process.stderr is not None
+    assert "the last 8 evaluations all failed" in process.stderr.readline().decode()
+    (tmp_path / "up").write_text("0.75\n")
+    result = finish(process)
+    assert result.status == 0
+    assert "an evaluation succeeded: going on" in result.err
+    verdict = json.loads(result.out)
+    assert (verdict["above"], verdict["retired"], verdict["issued"]) == (["a", "b", "c"], [], 40)
+    assert verdict["told"] > 25
+
+
+def test_one_arm_that_always_fails_is_no_outage() -> None:
+    script = "test $THRESHER_ARM != b && echo 1"
+    result = run(*ARMS, "--budget=40", "--", "sh", "-c", script)
+    assert result.status == 0
+    assert json.loads(result.out)["retired"] == ["b"]

@@ -1,0 +1,93 @@
+"""Ctrl-C, SIGTERM and a terminal that is closed: the verdict so far is printed, and no process is left."""
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from program import finish, pids, runs, start, until
+
+KEPT = "thresher: stopped; this is the verdict so far, and nothing is kept: a new run begins anew"
+HANGING = "touch {folder}/$$; sleep 1000 & touch {folder}/$!; wait"
+
+
+def begun(folder: Path, script: str, count: int) -> "subprocess.Popen[bytes]":
+    """A run whose first two commands are under way."""
+    folder.mkdir()
+    args = ["--arm=a", "--arm=b", "--budget=100", "--workers=2", "--format=json"]
+    process = start(*args, "--", "sh", "-c", script.format(folder=folder))
+    until(lambda: len(pids(folder)) == count, "the commands that were started")
+    return process
+
+
+def first_line(process: "subprocess.Popen[bytes]") -> str:
+    assert process.stderr is not None
+    return process.stderr.readline().decode().rstrip("\n")
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_the_first_signal_waits_for_what_runs_and_prints_the_verdict_so_far(
+    tmp_path: Path, number: signal.Signals, status: int
+) -> None:
+    script = f"touch {{folder}}/$$; until test -e {tmp_path}/marker; do sleep 0.01; done; echo 0.75"
+    process = begun(tmp_path / "pids", script, 2)
+    process.send_signal(number)
+    assert first_line(process) == "thresher: stopping: waiting for 2 pulls under way; once more does not wait"
+    assert all(map(runs, pids(tmp_path / "pids")))
+    (tmp_path / "marker").touch()
+    result = finish(process)
+    assert result.status == status
+    assert result.err.splitlines() == [KEPT]
+    verdict = json.loads(result.out)
+    assert (verdict["issued"], verdict["told"], verdict["pending"]) == (2, 2, 0)
+    assert verdict["above"] == ["a", "b"]
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_the_second_signal_does_not_wait_and_leaves_no_process(
+    tmp_path: Path, number: signal.Signals, status: int
+) -> None:
+    process = begun(tmp_path / "pids", HANGING, 4)
+    process.send_signal(number)
+    assert first_line(process).startswith("thresher: stopping")
+    process.send_signal(number)
+    result = finish(process)
+    assert result.status == status
+    assert result.err.splitlines() == [KEPT]
+    assert json.loads(result.out)["pending"] == 0
+    until(lambda: not any(map(runs, pids(tmp_path / "pids"))), "the end of the commands and their children")
+
+
+def test_a_terminal_that_is_closed_takes_the_commands_along(tmp_path: Path) -> None:
+    process = begun(tmp_path / "pids", HANGING, 4)
+    process.send_signal(signal.SIGHUP)
+    assert finish(process).status == 143
+    until(lambda: not any(map(runs, pids(tmp_path / "pids"))), "the end of the commands and their children")
+
+
+def test_a_requirement_does_not_hide_that_the_run_was_stopped(tmp_path: Path) -> None:
+    process = start(
+        "--arm=a", "--arm=b", "--workers=1", "--require-below=all", "--", "sh", "-c", f"touch {tmp_path}/$$; echo 1"
+    )
+    until(lambda: len(pids(tmp_path)) > 2, "a few pulls")
+    process.send_signal(signal.SIGINT)
+    assert finish(process).status == 130
+
+
+def test_ctrl_c_ends_an_outage_as_well() -> None:
+    process = start("--arm=a", "--arm=b", "--budget=500", "--workers=2", "--", "false")
+    assert "evaluations all failed" in first_line(process)
+    process.send_signal(signal.SIGINT)
+    assert finish(process).status == 130
+
+
+def test_ctrl_c_before_the_run_begins_leaves_no_traceback(tmp_path: Path) -> None:
+    fifo = tmp_path / "arms"
+    os.mkfifo(fifo)
+    process = start("--arms", str(fifo), "--budget=9", "--", "echo", "1")
+    with fifo.open("w"):  # opened, and so no longer waiting, when thresher reads it
+        process.send_signal(signal.SIGINT)
+        result = finish(process)
+    assert (result.status, result.out, result.err.strip()) == (130, "", "")

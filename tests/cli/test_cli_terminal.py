@@ -1,0 +1,148 @@
+"""What a person sees on a terminal: a table that lives while the run does, and then the verdict alone."""
+
+import os
+import re
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from program import ENVIRONMENT, THRESHER
+from rich.cells import cell_len
+from terminal import Terminal
+
+COLOURS = re.compile(rb"\x1b\[[0-9;]*m")
+
+
+@contextmanager
+def watched(*args: str, columns: int = 100, rows: int = 24, env: dict[str, str] | None = None) -> Iterator[Terminal]:
+    """``thresher run`` with two workers on a terminal."""
+    argv = [*THRESHER, "run", "--threshold=0.5", "--workers=2", *args]
+    terminal = Terminal(argv, columns=columns, rows=rows, env={**ENVIRONMENT, **(env or {})})
+    try:
+        yield terminal
+    finally:
+        terminal.close()
+
+
+def waiting(folder: Path) -> list[str]:
+    """A command whose third pull of an arm, and those after it, wait for a marker."""
+    script = (
+        f"test $THRESHER_NUMBER -le 2 || until test -e {folder}/go; do sleep 0.02; done; echo 0.$((THRESHER_SEED % 9))"
+    )
+    return ["--", "sh", "-c", script]
+
+
+def test_the_table_shows_arms_means_pulls_and_what_is_under_way(tmp_path: Path) -> None:
+    with watched("--arm=first", "--arm=second", "--arm=third", "--budget=12", *waiting(tmp_path)) as terminal:
+        screen = terminal.wait_for(lambda seen: "8 of 12 pulls · 2 under way" in seen.text and "  1  " in seen.text)
+        assert terminal.lines[0] == "Which of 3 arms reach 0.5?"
+        assert terminal.lines[3].split() == ["arm", "mean", "pulls", "under", "way", "against", "0.5"]
+        assert {line.split()[0] for line in terminal.lines[4:7]} == {"first", "second", "third"}
+        for line in terminal.lines[4:7]:
+            assert re.fullmatch(r"\w+ +[▲▼] +0(\.\d+)? +2( +1)? +[─┼●]+", line), screen
+        (tmp_path / "go").touch()
+        assert terminal.finish() == 0
+
+
+def test_at_the_end_the_verdict_alone_remains(tmp_path: Path) -> None:
+    (tmp_path / "go").touch()
+    with watched(
+        "--arm=0.2", "--arm=0.8", "--budget=30", "--", "sh", "-c", "sleep 0.05; echo $THRESHER_ARM"
+    ) as terminal:
+        terminal.wait_for(lambda seen: "under way" in seen.text)
+        assert terminal.finish() == 0
+        assert [line.split() for line in terminal.lines[:3]] == [
+            ["arm", "mean", "pulls"],
+            ["0.8", "▲", "above", "0.8", terminal.lines[1].split()[-1]],
+            ["0.2", "▼", "below", "0.2", terminal.lines[2].split()[-1]],
+        ]
+        assert terminal.lines[4] == "Which of 2 arms reach 0.5? 1 above, 1 below, after 30 of 30 pulls."
+        assert "under way" not in terminal.text
+        assert not any(terminal.lines[7:])
+
+
+def test_the_table_is_redrawn_in_its_place(tmp_path: Path) -> None:
+    with watched("--arm=a", "--arm=b", "--budget=60", "--", "sh", "-c", "sleep 0.05; echo 1") as terminal:
+        counts = set()
+        for _ in range(3):
+            before = len(terminal.raw)
+            terminal.wait_for(lambda seen, size=before: len(seen.raw) > size and "of 60 pulls" in seen.lines[1])
+            counts.add(terminal.lines[1].split()[0])
+            assert terminal.text.count("Which of 2 arms reach") == 1
+        assert len(counts) > 1
+        assert terminal.finish() == 0
+
+
+def drawn(terminal: Terminal) -> list[str]:
+    return [line for line in terminal.lines if line.startswith("an-arm")]
+
+
+@pytest.mark.parametrize(("columns", "rows", "shown"), [(40, 24, 18), (100, 24, 18), (80, 8, 2), (30, 5, 1)])
+def test_many_arms_fit_any_terminal(tmp_path: Path, columns: int, rows: int, shown: int) -> None:
+    arms = tmp_path / "arms.txt"
+    arms.write_text("\n".join(f"an-arm-with-a-long-name-{number}" for number in range(100)))
+    args = ["--arms", str(arms), "--budget=203", *waiting(tmp_path)]
+    with watched(*args, columns=columns, rows=rows) as terminal:
+        terminal.wait_for(lambda seen: seen.lines[1].startswith("202 of 203") and len(drawn(seen)) == shown)
+        assert terminal.lines[0] == "Which of 100 arms reach 0.5?"
+        assert all(re.match(r"an-arm[\w-]*…? +[▲▼] +0(\.\d+)? +2( |$)", line) for line in drawn(terminal)), (
+            terminal.text
+        )
+        if rows >= 8:
+            assert terminal.lines[-2] == f"… and {100 - shown} arms that are less open"
+        os.kill(terminal.process.pid, signal.SIGINT)
+        terminal.wait_for(lambda seen: b"stopping: waiting" in seen.raw)
+        (tmp_path / "go").touch()
+        assert terminal.finish() == 130
+
+
+def test_wide_letters_and_markup_keep_the_columns_in_line(tmp_path: Path) -> None:
+    names = ["[red]x[/red]", "日本語の名前", "naïve", "plain"]
+    with watched(*(f"--arm={name}" for name in names), "--budget=12", *waiting(tmp_path)) as terminal:
+        screen = terminal.wait_for(lambda seen: "10 of 12 pulls · 2 under way" in seen.text)
+        lines = [line.replace("\0", "") for line in terminal.lines[4:8]]
+        assert {line.split()[0] for line in lines} == set(names), screen
+        assert len({cell_len(re.split("[▲▼]", line)[0]) for line in lines}) == 1, screen
+        (tmp_path / "go").touch()
+        assert terminal.finish() == 0
+
+
+def test_warnings_stand_above_the_table(tmp_path: Path) -> None:
+    with watched("--arm=a", "--arm=b", "--budget=60", "--", "sh", "-c", f"cat {tmp_path}/up") as terminal:
+        terminal.wait_for(lambda seen: "evaluations all failed" in seen.text and "Which of 2" in seen.text)
+        assert terminal.text.index("evaluations all failed") < terminal.text.index("Which of 2")
+        (tmp_path / "up").write_text("1\n")
+        assert terminal.finish() == 0
+
+
+def test_ctrl_c_on_the_terminal_reaches_thresher_and_not_its_commands(tmp_path: Path) -> None:
+    with watched("--arm=a", "--arm=b", "--budget=20", *waiting(tmp_path)) as terminal:
+        terminal.wait_for(lambda seen: "6 of 20 pulls · 2 under way" in seen.text)
+        terminal.type(b"\x03")
+        terminal.wait_for(lambda seen: "stopping: waiting for 2 pulls under way" in seen.text)
+        (tmp_path / "go").touch()
+        assert terminal.finish() == 130
+        assert "after 6 of 20 pulls." in terminal.text
+        assert "nothing is kept" in terminal.text
+        assert "failed" not in terminal.text
+
+
+def test_colours_are_left_out_when_they_are_not_wanted(tmp_path: Path) -> None:
+    args = ["--arm=0.2", "--arm=0.8", "--budget=8", "--", "sh", "-c", "sleep 0.1; echo $THRESHER_ARM"]
+
+    def painted(env: dict[str, str]) -> bool:
+        with watched(*args, env=env) as terminal:
+            assert terminal.finish() == 0
+            return any(b"3" in code for code in COLOURS.findall(terminal.raw))
+
+    assert painted({})
+    assert not painted({"NO_COLOR": "1"})
+
+
+def test_a_terminal_that_cannot_move_its_cursor_gets_lines(tmp_path: Path) -> None:
+    args = ["--arm=a", "--budget=6", "--", "sh", "-c", "sleep 0.1; echo 1"]
+    with watched(*args, env={"TERM": "dumb"}) as terminal:
+        assert terminal.finish() == 0
+        assert b"\x1b" not in terminal.raw
