@@ -18,7 +18,7 @@ from ..progress import Progress
 from ..study import Study
 from ..verdict import Row, openness, row_of
 from . import say
-from .words import COLOURS, SIGNS, duration, number
+from .words import COLOURS, SIGNS, duration, number, speed
 
 REDRAW = 0.25  # seconds
 SHARE = 20  # drawing takes at most one part in so many of the time, however many arms there are
@@ -100,7 +100,7 @@ class Screen:
 
 def pace(progress: Progress) -> list[str]:
     """How fast, and how long still, as far as anybody can tell."""
-    parts = [f"{progress.rate:.3g} a second"] if progress.rate else []
+    parts = [speed(progress.rate)] if progress.rate else []
     return parts if progress.seconds_left is None else [*parts, f"{duration(progress.seconds_left)} left"]
 
 

@@ -28,6 +28,19 @@ def duration(seconds: float | None) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
+def speed(rate: float) -> str:
+    """So many a second, or whichever unit makes a number that one can picture.
+
+    >>> speed(1234.5), speed(2.345), speed(0.05)
+    ('1,234 a second', '2.3 a second', '3 a minute')
+    """
+    for unit, seconds in (("second", 1), ("minute", 60), ("hour", 3600)):
+        count = rate * seconds
+        if count >= 1 or unit == "hour":
+            break
+    return f"{count:,.0f} a {unit}" if count >= 10 else f"{count:.2g} a {unit}"
+
+
 def number(value: float | None) -> str:
     """A mean, to four digits."""
     return "–" if value is None else f"{value:.4g}"
