@@ -1,0 +1,25 @@
+"""The laboratory: the live engine, compiled, over thousands of repetitions.
+
+>>> from thresher import lab
+>>> result = lab.simulate(lab.Setup(policy="anytime-evt", arms=20, budget=1000), repetitions=50, seed=1)
+>>> result.accuracy[-1] > 0.9
+True
+"""
+
+from ..errors import ThresherError
+
+try:
+    import numba as _numba
+    import numpy as _numpy
+except ImportError as missing:
+    raise ThresherError(
+        f"the laboratory needs {missing.name}, which is not installed", remedy="pip install 'thresher[lab]'"
+    ) from missing
+
+from .delays import Delay
+from .results import Result
+from .setup import Setup
+from .simulator import simulate, trace
+
+__all__ = ["Delay", "Result", "Setup", "simulate", "trace"]
+del _numba, _numpy

@@ -1,0 +1,108 @@
+"""When rewards come back: the delay models and the service times of workers.
+
+``capacity`` pulls can be under way at once. As soon as they are, something comes back: the oldest (FIFO), a random
+one, all of them (batch), or the one that is finished first (workers). So a policy decides with at most capacity − 1
+rewards unobserved; for FIFO and random order that number is the paper's τ, hence capacity = τ + 1.
+"""
+
+import math
+from dataclasses import dataclass
+
+from ..errors import InvalidInput
+from .streams import Words, exponential, gaussian
+
+NONE, FIFO, BATCH, RANDOM, WORKERS = range(5)
+CONSTANT, EXPONENTIAL, LOGNORMAL, FAILURES = range(4)
+MODELS = {"none": NONE, "fifo": FIFO, "batch": BATCH, "random": RANDOM, "workers": WORKERS}
+SERVICES = {"constant": CONSTANT, "exponential": EXPONENTIAL, "lognormal": LOGNORMAL, "failures": FAILURES}
+MOST = 1_000_000  # pulls under way at once
+
+
+def service(kind: int, seconds: float, shape: float, failed: bool, state: Words) -> float:
+    """How long a pull takes: ``seconds`` on average, save that failures take ``shape`` times as long."""
+    if kind == EXPONENTIAL:
+        return seconds * exponential(state)
+    if kind == LOGNORMAL:
+        return seconds * math.exp(shape * gaussian(state) - 0.5 * shape * shape)
+    if kind == FAILURES:
+        return seconds * exponential(state) * (shape if failed else 1.0)
+    return seconds
+
+
+@dataclass(frozen=True)
+class Delay:
+    """A delay model; `parse` reads it from a string.
+
+    >>> parse("fifo:50").capacity
+    51
+    """
+
+    model: int = NONE
+    capacity: int = 1
+    service: int = CONSTANT
+    shape: float = 0.0
+    seconds: float = 1.0
+
+    @property
+    def timed(self) -> bool:
+        """Whether the model has a clock."""
+        return self.model in (BATCH, WORKERS)
+
+    def __str__(self) -> str:
+        """What `parse` reads.
+
+        >>> str(parse("workers:8:lognormal:0.5"))
+        'workers:8:lognormal:0.5'
+        """
+        name = next(name for name, model in MODELS.items() if model == self.model)
+        if self.model == NONE:
+            return name
+        parts = [name, str(self.capacity - (self.model in (FIFO, RANDOM)))]
+        if self.timed and self.service != CONSTANT:
+            parts.append(next(name for name, kind in SERVICES.items() if kind == self.service))
+            parts += [f"{self.shape:g}"] if self.service in (LOGNORMAL, FAILURES) else []
+        return ":".join(parts)
+
+
+def parse(text: str, *, seconds: float = 1.0) -> Delay:
+    """The delay model that a user wrote.
+
+    ``none``; ``fifo:50`` and ``random:50``, at most 50 rewards unobserved, back in order or in random order;
+    ``batch:16`` and ``workers:16``, 16 at once, synchronous or not, optionally with a service time: ``exponential``,
+    ``lognormal:0.5`` (its σ), or ``failures:5`` (exponential, five times as long when the reward is below the bar).
+
+    >>> parse("workers:16:failures:5")
+    Delay(model=4, capacity=16, service=3, shape=5.0, seconds=1.0)
+    """
+    name, *rest = text.strip().lower().split(":")
+    remedy = "write none, fifo:50, random:50, batch:16 or workers:16[:exponential|lognormal:0.5|failures:5]"
+    if name not in MODELS:
+        raise InvalidInput("delay", text, "is not a delay model that thresher knows", remedy)
+    if not math.isfinite(seconds) or seconds <= 0:
+        raise InvalidInput("seconds per pull", seconds, "must be a positive number")
+    model = MODELS[name]
+    if model == NONE:
+        if rest:
+            raise InvalidInput("delay", text, "none takes no number", remedy)
+        return Delay(seconds=seconds)
+    least = 0 if model in (FIFO, RANDOM) else 1
+    if not rest or not rest[0].isascii() or not rest[0].isdigit() or not least <= int(rest[0]) <= MOST:
+        rule = f"{name} needs a whole number from {least} to {MOST}"
+        raise InvalidInput("delay", text, rule, remedy)
+    capacity = int(rest[0]) + (model in (FIFO, RANDOM))
+    if len(rest) == 1:
+        return Delay(model, capacity, seconds=seconds)
+    if model not in (BATCH, WORKERS) or rest[1] not in SERVICES:
+        raise InvalidInput("delay", text, f"has no service time {rest[1]!r}", remedy)
+    kind = SERVICES[rest[1]]
+    if kind in (CONSTANT, EXPONENTIAL):
+        if len(rest) > 2:
+            raise InvalidInput("delay", text, f"{rest[1]} takes no number", remedy)
+        return Delay(model, capacity, kind, 0.0, seconds)
+    try:
+        (number,) = (float(part) for part in rest[2:])
+    except ValueError:
+        number = math.nan
+    if not 0.0 < number <= 1e6:
+        raise InvalidInput("delay", text, f"{rest[1]} needs a positive number", remedy)
+    return Delay(model, capacity, kind, number, seconds)

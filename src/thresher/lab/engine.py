@@ -1,0 +1,142 @@
+"""Compiles the kernel and the loops, from outside: the very functions that a live study runs, on arrays.
+
+Each function of the modules below is built again around the same bytecode, in a namespace where the names it calls
+stand for compiled functions, and handed to numba. A loop is compiled for one policy and one family (see `loops.py`).
+Machine code is kept in the user's cache directory, in a folder named by a hash of every source that goes into it;
+where that cannot be written, it is compiled anew.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numba
+from numba.extending import overload
+
+from .. import kernel
+from ..policies import DOUBLING, Policy
+from . import delays, families, late, loops, streams
+
+SHARED = (kernel, streams, families, delays)  # the same for every loop
+LOOPS = (loops, late)  # compiled for each policy and family
+FORMULAS = {name for name, f in vars(kernel).items() if "exploration" in getattr(f, "__annotations__", ()) and "gap" in f.__annotations__}
+OPTIONS = {
+    "error_model": "numpy",  # never fastmath: decisions must round one way
+    "_nrt": False,  # nothing is allocated in here, and counting references to columns took two thirds of the time
+}
+Namespace = dict[str, Any]
+
+
+def _functions(module: ModuleType) -> dict[str, FunctionType]:
+    found = vars(module).items()
+    return {name: f for name, f in found if isinstance(f, FunctionType) and f.__module__ == module.__name__}
+
+
+def _rebuilt(function: FunctionType, namespace: Namespace, name: str | None = None) -> FunctionType:
+    copy = FunctionType(function.__code__, namespace, function.__name__, function.__defaults__)
+    copy.__qualname__ = name or function.__name__
+    return copy
+
+
+def _compiled(function: FunctionType, namespace: Namespace) -> Any:
+    return numba.njit(**OPTIONS)(_rebuilt(function, namespace))
+
+
+def _formula(function: FunctionType, namespace: Namespace) -> Any:
+    """A formula as numba can pass it to another function; a compiled one, passed so, could not be kept on disk."""
+    copy, name = _rebuilt(function, namespace), _rebuilt(function, namespace)
+
+    def typed(gap: Any, scatter: Any, seen: Any, weight: Any, exploration: Any) -> FunctionType:
+        return copy
+
+    typed.__annotations__.clear()  # numba compares the two signatures, annotations included
+    overload(name, jit_options=OPTIONS)(typed)
+    return name
+
+
+def _extended(namespace: Namespace, modules: tuple[ModuleType, ...]) -> Namespace:
+    for module in modules:
+        functions = _functions(module)
+        for name, value in vars(module).items():
+            if name not in functions and not name.startswith("__"):
+                namespace.setdefault(name, value)
+        for name, function in functions.items():
+            build = _formula if name in FORMULAS else _compiled
+            namespace[name] = build(function, namespace)
+    return namespace
+
+
+@cache
+def _shared() -> Namespace:
+    return _extended({"__name__": __name__}, SHARED)
+
+
+@cache
+def _cache_folder() -> str | None:
+    """A folder for machine code of exactly these sources, or None where there can be none."""
+    digest = hashlib.sha256(numba.__version__.encode() + Path(__file__).read_bytes())
+    for module in (*SHARED, *LOOPS):
+        digest.update(Path(str(module.__file__)).read_bytes())
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    folder = Path(home, "thresher", f"lab-{digest.hexdigest()[:20]}")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return str(folder) if os.access(folder, os.W_OK) else None
+
+
+@cache
+def loop(policy: Policy, family: str, *, late_rewards: bool, traced: bool = False) -> Callable[..., None]:
+    """The compiled loop for a policy's formulas and a family; it releases the interpreter's lock while it runs."""
+    return _loop(policy.function, policy.second, policy.exploration == DOUBLING, family, late_rewards, traced)
+
+
+@cache
+def instance_drawer(family: str) -> Callable[..., None]:
+    """The compiled function that draws the arms of one repetition."""
+    drawer: Callable[..., None] = _namespace("evt", None, False, family, False)["draw_instance"]
+    return drawer
+
+
+@cache
+def _namespace(formula: str, second: str | None, doubling: bool, family: str, traced: bool) -> Namespace:
+    shared = _shared()
+    choices = {
+        "FORMULA": shared[formula],
+        "SECOND": shared[second or "cheapest"],
+        "ALTERNATES": second is not None,
+        "DOUBLING": doubling,
+        "TRACED": traced,
+        "SET": shared[f"set_{family}"],
+        "DRAW": shared[f"draw_{family}"],
+        "MOMENTS": shared[f"moments_{family}"],
+    }
+    return _extended({**shared, **choices}, LOOPS)
+
+
+@cache
+def _loop(
+    formula: str, second: str | None, doubling: bool, family: str, late_rewards: bool, traced: bool
+) -> Callable[..., None]:
+    namespace = _namespace(formula, second, doubling, family, traced)
+    function = _functions(late)["run_late"] if late_rewards else _functions(loops)["run_at_once"]
+    parts = (function.__name__, formula, second, doubling and "doubling", family, traced and "traced")
+    name = "-".join(str(part) for part in parts if part)
+    rebuilt = _rebuilt(function, namespace, name)
+    folder, before = _cache_folder(), numba.config.CACHE_DIR
+    if folder:
+        try:  # numba asks for the folder while it decorates
+            numba.config.CACHE_DIR = folder
+            compiled: Callable[..., None] = numba.njit(cache=True, nogil=True, **OPTIONS)(rebuilt)
+            return compiled
+        except (OSError, RuntimeError):
+            pass
+        finally:
+            numba.config.CACHE_DIR = before
+    uncached: Callable[..., None] = numba.njit(nogil=True, **OPTIONS)(rebuilt)
+    return uncached

@@ -1,0 +1,180 @@
+"""Families of arms: how rewards are drawn, and what mean and standard deviation an arm truly has.
+
+Each family is three functions that numba compiles into the simulator: ``set_*`` turns an arm's nominal mean and spread
+into the two numbers that ``draw_*`` needs, ``moments_*`` gives its true mean and variance. ``low`` and ``high`` are
+the bounds of the rewards; ``samples`` holds recorded rewards, arm after arm.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import InvalidInput
+from .streams import Words, fraction, gamma, gaussian
+
+Reals = np.ndarray[tuple[int], np.dtype[np.float64]]
+Pair = tuple[float, float]
+
+
+def set_uniform(mean: float, spread: float, low: float, high: float) -> Pair:
+    """The lower end and the width; the spread is the half-width."""
+    return mean - spread, 2.0 * spread
+
+
+def draw_uniform(first: float, second: float, low: float, high: float, samples: Reals, state: Words) -> float:
+    """Uniform on [first, first + second)."""
+    return first + second * fraction(state)
+
+
+def moments_uniform(first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
+    """Mean and variance."""
+    return first + 0.5 * second, second * second / 12.0
+
+
+def set_bernoulli(mean: float, spread: float, low: float, high: float) -> Pair:
+    """The probability of the better bound."""
+    return (mean - low) / (high - low), 0.0
+
+
+def draw_bernoulli(first: float, second: float, low: float, high: float, samples: Reals, state: Words) -> float:
+    """The upper bound with probability ``first``, else the lower."""
+    return high if fraction(state) < first else low
+
+
+def moments_bernoulli(first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
+    """Mean and variance."""
+    width = high - low
+    return low + width * first, width * width * first * (1.0 - first)
+
+
+def set_constant(mean: float, spread: float, low: float, high: float) -> Pair:
+    """The mean itself."""
+    return mean, 0.0
+
+
+def draw_constant(first: float, second: float, low: float, high: float, samples: Reals, state: Words) -> float:
+    """The same each time."""
+    return first
+
+
+def moments_constant(first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
+    """Mean and variance."""
+    return first, 0.0
+
+
+def set_beta(mean: float, spread: float, low: float, high: float) -> Pair:
+    """The two shapes; the spread is the standard deviation."""
+    centre, deviation = (mean - low) / (high - low), spread / (high - low)
+    size = centre * (1.0 - centre) / (deviation * deviation) - 1.0
+    return centre * size, (1.0 - centre) * size
+
+
+def draw_beta(first: float, second: float, low: float, high: float, samples: Reals, state: Words) -> float:
+    """Beta, stretched from [0, 1] to the bounds."""
+    one = gamma(first, state)
+    other = gamma(second, state)
+    return low + (high - low) * (one / (one + other) if one + other > 0.0 else 0.5)
+
+
+def moments_beta(first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
+    """Mean and variance."""
+    width, size = high - low, first + second
+    return low + width * first / size, width * width * first * second / (size * size * (size + 1.0))
+
+
+def set_normal(mean: float, spread: float, low: float, high: float) -> Pair:
+    """Mean and standard deviation."""
+    return mean, spread
+
+
+def draw_normal(first: float, second: float, low: float, high: float, samples: Reals, state: Words) -> float:
+    """Normal, as wide as it is: rewards may leave the bounds."""
+    return first + second * gaussian(state)
+
+
+def moments_normal(first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
+    """Mean and variance."""
+    return first, second * second
+
+
+def set_clipped(mean: float, spread: float, low: float, high: float) -> Pair:
+    """Mean and standard deviation before clipping."""
+    return mean, spread
+
+
+def draw_clipped(first: float, second: float, low: float, high: float, samples: Reals, state: Words) -> float:
+    """Normal; what leaves the bounds is set to the nearer one."""
+    return min(max(first + second * gaussian(state), low), high)
+
+
+def moments_clipped(first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
+    """Mean and variance after clipping: they differ from the nominal ones, and the label goes by them."""
+    if second <= 0.0:
+        return min(max(first, low), high), 0.0
+    start, end = (low - first) / second, (high - first) / second
+    below, above = 0.5 * math.erfc(-start / math.sqrt(2.0)), 0.5 * math.erfc(end / math.sqrt(2.0))
+    at_start, at_end = math.exp(-0.5 * start * start), math.exp(-0.5 * end * end)
+    root = math.sqrt(2.0 * math.pi)
+    inside = 1.0 - below - above
+    mean = low * below + high * above + first * inside + second * (at_start - at_end) / root
+    square = low * low * below + high * high * above + (first * first + second * second) * inside
+    square += 2.0 * first * second * (at_start - at_end) / root
+    square += second * second * (start * at_start - end * at_end) / root
+    return mean, max(0.0, square - mean * mean)
+
+
+def set_recorded(mean: float, spread: float, low: float, high: float) -> Pair:
+    """Where the arm's rewards begin among the samples, and how many there are: given as mean and spread."""
+    return mean, spread
+
+
+def draw_recorded(first: float, second: float, low: float, high: float, samples: Reals, state: Words) -> float:
+    """One of the arm's recorded rewards, each as likely as another, with replacement."""
+    return samples[int(first) + int(second * fraction(state))]
+
+
+def moments_recorded(first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
+    """Mean and variance of the arm's recorded rewards, which are the whole truth here."""
+    total, scatter = 0.0, 0.0
+    for place in range(int(first), int(first) + int(second)):
+        total += samples[place]
+    mean = total / second
+    for place in range(int(first), int(first) + int(second)):
+        scatter += (samples[place] - mean) * (samples[place] - mean)
+    return mean, scatter / second
+
+
+@dataclass(frozen=True)
+class Family:
+    """A kind of arm, by name, and what its spread means.
+
+    >>> family("clipped").spread
+    'standard deviation'
+    """
+
+    name: str
+    spread: str | None  # what --spread means, None where the mean says all
+    bounded: bool = True  # rewards stay within the bounds when the means do
+
+
+FAMILIES = {
+    family.name: family
+    for family in (
+        Family("uniform", "half-width", bounded=False),
+        Family("bernoulli", None),
+        Family("beta", "standard deviation"),
+        Family("normal", "standard deviation", bounded=False),
+        Family("clipped", "standard deviation"),
+        Family("constant", None),
+        Family("recorded", None),
+    )
+}
+
+
+def family(name: str) -> Family:
+    """The family of that name, or an error that lists them."""
+    if name not in FAMILIES:
+        rule = "is not a family that thresher knows"
+        raise InvalidInput("family", name, rule, f"choose one of {', '.join(FAMILIES)}")
+    return FAMILIES[name]

@@ -1,0 +1,125 @@
+"""What a simulation measured: means over repetitions, with their standard errors."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .families import Reals
+from .loops import Measures
+from .setup import Setup
+
+
+@dataclass(frozen=True)
+class Result:
+    """Measures at the checkpoints, a number for each.
+
+    Between checkpoints and at them only rewards that have come back count; at the budget every reward is waited for.
+    An arm without a reward counts as wrong.
+    """
+
+    setup: Setup
+    repetitions: int
+    seed: int
+    threads: int
+    measures: Measures
+    seconds: float  # inside the compiled runs
+
+    @property
+    def shares(self) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+        """The share of arms right, a row for each repetition."""
+        return 1.0 - self.measures.wrong / self.setup.arms
+
+    @property
+    def accuracy(self) -> Reals:
+        """The share of arms right."""
+        mean: Reals = 1.0 - self.measures.wrong.sum(axis=0) / (self.repetitions * self.setup.arms)
+        return mean
+
+    @property
+    def accuracy_se(self) -> Reals:
+        """Its standard error over repetitions."""
+        return _error(self.shares)
+
+    @property
+    def success(self) -> Reals:
+        """The share of repetitions with all arms right."""
+        mean: Reals = (self.measures.wrong == 0).sum(axis=0) / self.repetitions
+        return mean
+
+    @property
+    def success_se(self) -> Reals:
+        """Its standard error over repetitions."""
+        return _error((self.measures.wrong == 0).astype(np.float64))
+
+    @property
+    def pulls_per_arm(self) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+        """Pulls issued of each arm, a row for each checkpoint, averaged over repetitions."""
+        return self.measures.issued / self.repetitions
+
+    @property
+    def clock(self) -> Reals | None:
+        """Time on the simulated clock, where the delay model has one."""
+        return self.measures.clock.mean(axis=0) if self.setup.timing.timed else None
+
+    @property
+    def idle(self) -> float | None:
+        """The share of the workers' time in which they had nothing to do."""
+        if not self.setup.timing.timed:
+            return None
+        whole = self.setup.timing.capacity * self.measures.clock[:, -1].sum()
+        return float(1.0 - self.measures.busy.sum() / whole)
+
+    @property
+    def pulls_per_second(self) -> float:
+        """Simulated pulls by the second, over all threads, inside the compiled runs alone."""
+        return self.repetitions * self.setup.budget / self.seconds
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each checkpoint, ready for a table, CSV or JSON."""
+        clock = self.clock
+        columns = (self.accuracy, self.accuracy_se, self.success, self.success_se)
+        rows = []
+        for place, pulls in enumerate(self.setup.checkpoints):
+            values = dict(
+                zip(
+                    ("accuracy", "accuracy_se", "success", "success_se"),
+                    (float(column[place]) for column in columns),
+                    strict=True,
+                )
+            )
+            time = {} if clock is None else {"seconds": float(clock[place])}
+            rows.append({"pulls": pulls, **values, **time})
+        return rows
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, as JSON-ready data."""
+        ratio, setup = self.measures.ratio, self.setup
+        return {
+            "format": 1,
+            "policy": str(setup.rules),
+            "family": setup.family,
+            "arms": setup.arms,
+            "threshold": setup.threshold,
+            "bounds": list(setup.bounds),
+            "delay": str(setup.timing),
+            "budget": setup.budget,
+            "repetitions": self.repetitions,
+            "seed": self.seed,
+            "threads": self.threads,
+            "results": self.rows(),
+            "in_flight": int(self.measures.in_flight.max()),
+            "pending_ratio": {"mean": float(ratio.mean()), "max": float(ratio.max())},
+            "idle": self.idle,
+            "pulls_per_arm": self.pulls_per_arm[-1].tolist(),
+            "seconds": self.seconds,
+            "pulls_per_second": self.pulls_per_second,
+        }
+
+
+def _error(values: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> Reals:
+    """The standard error of the mean of each column; 0 of a single row says nothing, so NaN."""
+    if len(values) < 2:
+        return np.full(values.shape[1], np.nan)
+    error: Reals = values.std(axis=0, ddof=1) / np.sqrt(len(values))
+    return error

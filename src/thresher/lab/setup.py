@@ -1,0 +1,166 @@
+"""What is simulated: a policy on arms of a family, with a delay, checked at the border."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .. import policies
+from ..errors import InvalidInput
+from ..policies import Policy
+from . import delays, families
+from .delays import Delay
+from .families import Reals
+from .recorded import Recorded
+
+Range = tuple[float, float] | Sequence[float] | float
+MOST_ARMS = 5_000_000
+MOST_PULLS = 10**12
+
+
+@dataclass(frozen=True)
+class Setup:
+    """One line of an experiment. The defaults are Section 4.1 of the paper, small variance.
+
+    ``means`` and ``spreads`` are a range ``(low, high)`` from which each repetition draws anew, a number, or a list
+    with one number for each arm. What the spread is, the family says (`families.Family.spread`).
+
+    >>> Setup(means=(0.2, 0.9), family="bernoulli", budget=500).arms
+    100
+    >>> Setup(family="cauchy")
+    Traceback (most recent call last):
+    thresher.errors.InvalidInput: family 'cauchy': is not a family that thresher knows; choose one of uniform, \
+bernoulli, beta, normal, clipped, constant, recorded
+    """
+
+    policy: Policy | str | None = None
+    family: str = "uniform"
+    arms: int = 100
+    threshold: float = 0.7
+    means: Range = (0.6, 0.8)
+    spreads: Range = (0.15, 0.25)
+    budget: int = 20_000
+    delay: Delay | str = "none"
+    checkpoints: Sequence[int] = ()
+    bounds: tuple[float, float] = (0.0, 1.0)
+    confidence: float | None = None
+    recorded: Recorded | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "policy", policies.policy(self.policy, certificates=self.confidence is not None))
+        put(self, "delay", delays.parse(self.delay) if isinstance(self.delay, str) else self.delay)
+        families.family(self.family)
+        if (self.family == "recorded") != (self.recorded is not None):
+            raise InvalidInput("family", self.family, "recorded rewards and the family 'recorded' go together")
+        if self.recorded is not None:
+            put(self, "arms", len(self.recorded.names))
+        arms = _whole("arms", self.arms, 1, MOST_ARMS)
+        least = arms * self.rules.warmup
+        if _whole("budget", self.budget, 1, MOST_PULLS) < least:
+            rule = f"must be at least {least}: {self.rules.warmup} warm-up pulls for each of {arms} arms"
+            raise InvalidInput("budget", self.budget, rule, "give a larger budget or fewer arms")
+        low, high = self.bounds
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise InvalidInput("bounds", self.bounds, "must be two finite numbers, the lower one first")
+        if not low < self.threshold < high:
+            rule = f"must lie strictly inside the bounds ({low:g}, {high:g})"
+            raise InvalidInput("threshold", self.threshold, rule, "choose another bar, or other bounds")
+        if self.confidence is not None and not 0.0 < self.confidence < 1.0:
+            raise InvalidInput("confidence", self.confidence, "must lie between 0 and 1", "or turn it off")
+        put(self, "checkpoints", _checkpoints(self.checkpoints, self.budget, least))
+        self._check_arms()
+
+    def _check_arms(self) -> None:
+        low, high = self.bounds
+        if self.recorded is not None:
+            self.recorded.check_bounds(low, high)
+            return
+        mean_low, mean_high = self.mean_ranges
+        spread_low, spread_high = self.spread_ranges
+        if mean_low.min() < low or mean_high.max() > high:
+            value = mean_low.min() if mean_low.min() < low else mean_high.max()
+            rule = f"must lie within the bounds ({low:g}, {high:g})"
+            raise InvalidInput("mean", float(value), rule, "give other means, or the bounds that rewards have")
+        if spread_low.min() < 0.0:
+            raise InvalidInput("spread", float(spread_low.min()), "must not be negative")
+        if self.family == "beta":
+            width = high - low
+            room = [np.sqrt((end - low) * (high - end)) / width for end in (mean_low, mean_high)]
+            if spread_low.min() <= 0.0 or np.any(spread_high / width >= np.minimum(*room)):
+                rule = "a Beta arm needs 0 < spread < √(mean · (1 − mean)) at both ends of its means"
+                raise InvalidInput("spread", float(spread_high.max()), rule, "give a smaller spread or inner means")
+
+    @property
+    def rules(self) -> Policy:
+        """The policy, as data."""
+        assert isinstance(self.policy, Policy)
+        return self.policy
+
+    @property
+    def timing(self) -> Delay:
+        """The delay, as data."""
+        assert isinstance(self.delay, Delay)
+        return self.delay
+
+    @cached_property
+    def mean_ranges(self) -> tuple[Reals, Reals]:
+        """The lower and upper end of each arm's mean; of recorded arms, where their rewards begin."""
+        if self.recorded is not None:
+            return self.recorded.begins, self.recorded.begins
+        return _ranges("means", self.means, self.arms)
+
+    @cached_property
+    def spread_ranges(self) -> tuple[Reals, Reals]:
+        """The lower and upper end of each arm's spread; of recorded arms, how many rewards they have."""
+        if self.recorded is not None:
+            return self.recorded.counts, self.recorded.counts
+        return _ranges("spread", self.spreads, self.arms)
+
+    @property
+    def scaled_threshold(self) -> float:
+        """The bar on the kernel's scale."""
+        low, high = self.bounds
+        return (self.threshold - low) / (high - low)
+
+    def but(self, **changes: Any) -> "Setup":
+        """The same setup with some things changed."""
+        kept = {} if "checkpoints" in changes or "budget" not in changes else {"checkpoints": ()}
+        return replace(self, **{**kept, **changes})
+
+
+def _ranges(name: str, given: Range, arms: int) -> tuple[Reals, Reals]:
+    ends: tuple[Any, Any]
+    if isinstance(given, int | float):
+        ends = (given, given)
+    elif isinstance(given, tuple) and len(given) == 2:
+        ends = given
+    elif len(given) == arms:
+        ends = (given, given)
+    else:
+        rule = f"there must be one for each of {arms} arms, not {len(given)}"
+        raise InvalidInput(name, tuple(given), rule, "give a range LO:HI, or one number for each arm")
+    low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), arms).copy() for end in ends)
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()):
+        raise InvalidInput(name, given, "must be finite, the lower end first", "write LO:HI")
+    return low, high
+
+
+def _whole(name: str, value: object, low: int, high: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise InvalidInput(name, value, f"must be a whole number from {low:,} to {high:,}")
+    return value
+
+
+def _checkpoints(given: Sequence[int], budget: int, least: int) -> tuple[int, ...]:
+    """Rising numbers of pulls that end with the budget; by default 1, 2, 5, 10, … and the budget."""
+    if not given:
+        steps = (digit * 10**power for power in range(13) for digit in (1, 2, 5))
+        return (*(step for step in steps if least <= step < budget), budget)
+    points = tuple(_whole("checkpoint", int(point), 1, budget) for point in given)
+    if any(one >= two for one, two in zip(points, points[1:], strict=False)):
+        raise InvalidInput("checkpoints", given, "must rise")
+    return points if points[-1] == budget else (*points, budget)

@@ -1,0 +1,195 @@
+"""Runs a setup over many repetitions, on all cores."""
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+
+from ..errors import InvalidInput
+from ..kernel import Board, Rule
+from ..policies import settling_constant
+from . import engine
+from .delays import NONE
+from .families import Reals
+from .late import Slots, Timing
+from .loops import Arms, Counts, Measures, Trace
+from .results import Result
+from .setup import Setup
+
+Progress = Callable[[int], None]  # called with the pulls done since the last call
+MOST_CELLS = 500_000_000
+PULLS_PER_CHUNK = 2_000_000
+
+
+def simulate(
+    setup: Setup, *, repetitions: int = 100, seed: int = 0, threads: int | None = None, progress: Progress | None = None
+) -> Result:
+    """Play a setup ``repetitions`` times. The result depends on the setup, the repetitions and the seed alone.
+
+    >>> setup = Setup(policy="uniform", family="constant", arms=4, means=[0.1, 0.6, 0.7, 0.9], budget=40)
+    >>> result = simulate(setup, repetitions=3)
+    >>> float(result.accuracy[-1]), result.pulls_per_arm[-1].tolist()
+    (1.0, [10.0, 10.0, 10.0, 10.0])
+    """
+    repetitions = _positive("repetitions", repetitions, 100_000_000)
+    threads = _positive("threads", threads if threads is not None else available_cores(), 1024)
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
+        raise InvalidInput("seed", seed, "must be a whole number from 0 to 2**63 − 1")
+    if repetitions * len(setup.checkpoints) + len(setup.checkpoints) * setup.arms > MOST_CELLS:
+        rule = f"times {len(setup.checkpoints)} checkpoints is more than memory should hold"
+        raise InvalidInput("repetitions", repetitions, rule, "give fewer of either")
+    run = engine.loop(setup.rules, setup.family, late_rewards=setup.timing.model != NONE)
+    measures = _measures(setup, repetitions)
+    run(*_arguments(setup, seed, 0, 0, measures, _no_trace()))  # compiles, plays nothing
+    step = max(1, min(-(-repetitions // (4 * threads)), PULLS_PER_CHUNK // setup.budget))
+    chunks = [(begin, min(begin + step, repetitions)) for begin in range(0, repetitions, step)]
+    lock = threading.Lock()
+
+    def play(chunk: tuple[int, int]) -> None:
+        mine = measures._replace(issued=np.zeros_like(measures.issued))
+        run(*_arguments(setup, seed, *chunk, mine, _no_trace()))
+        with lock:  # whole numbers: the order of the sums does not matter
+            np.add(measures.issued, mine.issued, out=measures.issued)
+            if progress is not None:
+                progress((chunk[1] - chunk[0]) * setup.budget)
+
+    before = time.perf_counter()
+    if threads == 1 or len(chunks) == 1:
+        for chunk in chunks:
+            play(chunk)
+    else:
+        with ThreadPoolExecutor(min(threads, len(chunks))) as pool:
+            list(pool.map(play, chunks))
+    return Result(setup, repetitions, seed, threads, measures, time.perf_counter() - before)
+
+
+class Played(NamedTuple):
+    """One repetition, event by event, and the statistics at its end; made to be replayed by a live study."""
+
+    pull: list[int]  # the id of a pull asked, or minus the id when its reward was told
+    arm: list[int]
+    reward: list[float]
+    board: Board
+
+
+def trace(setup: Setup, *, repetition: int = 0, seed: int = 0) -> Played:
+    """Every event of one repetition.
+
+    >>> played = trace(Setup(policy="uniform", family="constant", arms=2, means=[0.1, 0.9], budget=4))
+    >>> played.pull, played.arm
+    ([1, -1, 2, -2, 3, -3, 4, -4], [0, 0, 1, 1, 0, 0, 1, 1])
+    """
+    run = engine.loop(setup.rules, setup.family, late_rewards=setup.timing.model != NONE, traced=True)
+    size = 2 * setup.budget
+    written = Trace(np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size), np.zeros(1, np.int64))
+    measures = _measures(setup, repetition + 1)
+    arguments = _arguments(setup, seed, repetition, repetition + 1, measures, written)
+    run(*arguments)
+    (board, _) = arguments[3]  # type: ignore[misc]
+    return Played(written.pull.tolist(), written.arm.tolist(), written.reward.tolist(), board)
+
+
+def instances(setup: Setup, *, repetitions: int, seed: int = 0) -> list[tuple[Reals, Reals]]:
+    """The true means and standard deviations of the arms in each repetition.
+
+    >>> [(mean, spread)] = instances(Setup(arms=3, means=0.6, spreads=0.3, budget=6), repetitions=1)
+    >>> [round(float(value), 4) for value in (mean[0], spread[0])]
+    [0.6, 0.1732]
+    """
+    draw = engine.instance_drawer(setup.family)
+    arms, state, found = _arms(setup), np.zeros(4, np.uint64), []
+    for repetition in range(repetitions):
+        draw(arms, seed, repetition, state)
+        found.append((arms.mean.copy(), np.sqrt(arms.variance)))
+    return found
+
+
+def available_cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def blank_board(arms: int) -> Board:
+    """A board in arrays, with room for a tournament."""
+    leaves = 1
+    while leaves < arms:
+        leaves *= 2
+    return Board(
+        seen=np.zeros(arms, np.int64),  # type: ignore[arg-type]  # arrays serve as the sequences that lists are
+        pending=np.zeros(arms, np.int64),  # type: ignore[arg-type]
+        mean=np.zeros(arms),  # type: ignore[arg-type]
+        scatter=np.zeros(arms),  # type: ignore[arg-type]
+        total=np.zeros(arms),  # type: ignore[arg-type]
+        residue=np.zeros(arms),  # type: ignore[arg-type]
+        shut=np.zeros(arms, np.int8),  # type: ignore[arg-type]
+        best=np.zeros(2 * leaves),  # type: ignore[arg-type]
+        winner=np.zeros(2 * leaves, np.int32),  # type: ignore[arg-type]
+    )
+
+
+def rules(setup: Setup) -> tuple[Rule, Rule]:
+    """The rule of each tournament at the start."""
+    first = setup.rules.rule(setup.scaled_threshold, arms=setup.arms, budget=setup.budget)
+    risk = 0.05 if setup.confidence is None else 1 - setup.confidence
+    return first, first._replace(exploration=settling_constant(setup.arms, risk))
+
+
+def _arguments(
+    setup: Setup, seed: int, begin: int, end: int, measures: Measures, written: Trace
+) -> tuple[object, ...]:
+    board = blank_board(setup.arms)
+    other = board
+    if setup.rules.second is not None:
+        other = board._replace(best=np.zeros_like(board.best), winner=np.zeros_like(board.winner))  # type: ignore[arg-type]
+    state, delay = np.zeros(4, np.uint64), setup.timing
+    shared = (seed, begin, end, (board, other), rules(setup), _arms(setup), measures, written, state)
+    if delay.model == NONE:
+        return shared
+    timing = Timing(delay.model, delay.service, delay.seconds if delay.timed else 0.0, delay.shape)
+    return (*shared, np.zeros(4, np.uint64), _slots(min(delay.capacity, setup.budget + 1)), timing)
+
+
+def _arms(setup: Setup) -> Arms:
+    size = setup.arms
+    samples = setup.recorded.samples if setup.recorded is not None else np.zeros(0)
+    drawn = (np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size))
+    low, high = setup.bounds
+    ends = (float(low), float(high), float(setup.threshold))
+    return Arms(*setup.mean_ranges, *setup.spread_ranges, samples, *drawn, *ends)
+
+
+def _measures(setup: Setup, rows: int) -> Measures:
+    points = np.array(setup.checkpoints, np.int64)
+    return Measures(
+        checkpoints=points,
+        wrong=np.zeros((rows, len(points)), np.int64),
+        issued=np.zeros((len(points), setup.arms), np.int64),
+        clock=np.zeros((rows, len(points))),
+        busy=np.zeros((rows, 1)),
+        in_flight=np.zeros((rows, 1), np.int64),
+        ratio=np.zeros((rows, 1)),
+    )
+
+
+def _slots(capacity: int) -> Slots:
+    leaves = 1
+    while leaves < capacity:
+        leaves *= 2
+    whole: list[Counts] = [np.zeros(capacity, np.int64) for _ in range(3)]
+    return Slots(
+        whole[0], whole[1], np.zeros(capacity), whole[2], np.zeros(2 * leaves), np.zeros(2 * leaves, np.int64)
+    )
+
+
+def _no_trace() -> Trace:
+    return Trace(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(1, np.int64))
+
+
+def _positive(name: str, value: object, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        raise InvalidInput(name, value, f"must be a whole number from 1 to {most:,}")
+    return value
