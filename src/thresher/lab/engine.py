@@ -23,7 +23,11 @@ from . import delays, families, late, loops, streams
 
 SHARED = (kernel, streams, families, delays)  # the same for every loop
 LOOPS = (loops, late)  # compiled for each policy and family
-FORMULAS = {name for name, f in vars(kernel).items() if "exploration" in getattr(f, "__annotations__", ()) and "gap" in f.__annotations__}
+FORMULAS = {
+    name
+    for name, f in vars(kernel).items()
+    if "exploration" in getattr(f, "__annotations__", ()) and "gap" in f.__annotations__
+}
 OPTIONS = {
     "error_model": "numpy",  # never fastmath: decisions must round one way
     "_nrt": False,  # nothing is allocated in here, and counting references to columns took two thirds of the time

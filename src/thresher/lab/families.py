@@ -37,7 +37,9 @@ def set_bernoulli(mean: float, spread: float, low: float, high: float) -> Pair:
     return (mean - low) / (high - low), 0.0
 
 
-def draw_bernoulli(first: float, second: float, low: float, high: float, samples: Reals, state: Words) -> float:
+def draw_bernoulli(
+    first: float, second: float, low: float, high: float, samples: Reals, state: Words
+) -> float:
     """The upper bound with probability ``first``, else the lower."""
     return high if fraction(state) < first else low
 
@@ -53,7 +55,9 @@ def set_constant(mean: float, spread: float, low: float, high: float) -> Pair:
     return mean, 0.0
 
 
-def draw_constant(first: float, second: float, low: float, high: float, samples: Reals, state: Words) -> float:
+def draw_constant(
+    first: float, second: float, low: float, high: float, samples: Reals, state: Words
+) -> float:
     """The same each time."""
     return first
 
@@ -129,7 +133,9 @@ def set_recorded(mean: float, spread: float, low: float, high: float) -> Pair:
     return mean, spread
 
 
-def draw_recorded(first: float, second: float, low: float, high: float, samples: Reals, state: Words) -> float:
+def draw_recorded(
+    first: float, second: float, low: float, high: float, samples: Reals, state: Words
+) -> float:
     """One of the arm's recorded rewards, each as likely as another, with replacement."""
     return samples[int(first) + int(second * fraction(state))]
 

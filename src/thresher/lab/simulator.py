@@ -26,7 +26,12 @@ PULLS_PER_CHUNK = 2_000_000
 
 
 def simulate(
-    setup: Setup, *, repetitions: int = 100, seed: int = 0, threads: int | None = None, progress: Progress | None = None
+    setup: Setup,
+    *,
+    repetitions: int = 100,
+    seed: int = 0,
+    threads: int | None = None,
+    progress: Progress | None = None,
 ) -> Result:
     """Play a setup ``repetitions`` times. The result depends on the setup, the repetitions and the seed alone.
 
