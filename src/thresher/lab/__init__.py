@@ -6,7 +6,7 @@
 True
 """
 
-from ..errors import ThresherError
+from thresher.errors import ThresherError
 
 try:
     import numba as _numba

@@ -2,13 +2,15 @@
 
 ``capacity`` pulls can be under way at once. As soon as they are, something comes back: the oldest (FIFO), a random
 one, all of them (batch), or the one that is finished first (workers). So a policy decides with at most capacity − 1
-rewards unobserved; for FIFO and random order that number is the paper's τ, hence capacity = τ + 1.
+rewards unobserved; for FIFO and random order that number is the paper's τ, hence capacity = τ + 1, and as in its
+Step 1 the warm-up is observed before the first decision. Workers and batches warm up like the rest.
 """
 
 import math
 from dataclasses import dataclass
 
-from ..errors import InvalidInput
+from thresher.errors import InvalidInput
+
 from .streams import Words, exponential, gaussian
 
 NONE, FIFO, BATCH, RANDOM, WORKERS = range(5)
@@ -47,6 +49,11 @@ class Delay:
     def timed(self) -> bool:
         """Whether the model has a clock."""
         return self.model in (BATCH, WORKERS)
+
+    @property
+    def warm(self) -> bool:
+        """Whether the warm-up is observed before anything is late."""
+        return self.model in (FIFO, RANDOM)
 
     def __str__(self) -> str:
         """What `parse` reads.

@@ -17,11 +17,12 @@ from typing import Any
 import numba
 from numba.extending import overload
 
-from .. import kernel
-from ..policies import DOUBLING, Policy
-from . import delays, families, late, loops, streams
+from thresher import kernel
+from thresher.policies import DOUBLING, Policy
 
-SHARED = (kernel, streams, families, delays)  # the same for every loop
+from . import delays, families, late, loops, parts, slots, streams
+
+SHARED = (kernel, streams, families, delays, parts, slots)  # the same for every loop
 LOOPS = (loops, late)  # compiled for each policy and family
 FORMULAS = {
     name

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import InvalidInput
+from thresher.errors import InvalidInput
+
 from .streams import Words, fraction, gamma, gaussian
 
 Reals = np.ndarray[tuple[int], np.dtype[np.float64]]

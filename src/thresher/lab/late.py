@@ -1,91 +1,14 @@
-"""The loop in which rewards come back late: slots for the pulls under way, and a clock."""
+"""The loop in which rewards come back late, with a clock."""
 
 import math
-from typing import NamedTuple
 
-from ..kernel import Board, Rule, assign, play, release
-from .delays import BATCH, RANDOM, WORKERS, service
-from .families import Reals
-from .loops import (
-    DRAW,
-    TRACED,
-    Arms,
-    Counts,
-    Measures,
-    Trace,
-    chosen,
-    draw_instance,
-    followed,
-    measure,
-    note,
-    open_boards,
-    rescored,
-    saw,
-)
-from .streams import DELAYS, REWARDS, Words, fraction, start
+from thresher.kernel import Board, Rule, assign, release
 
-
-class Slots(NamedTuple):
-    """Pulls under way, one to a slot, and a tournament that finds the one due first."""
-
-    pull: Counts  # 0: free
-    arm: Counts
-    reward: Reals
-    free: Counts
-    due: Reals
-    winner: Counts
-
-
-class Timing(NamedTuple):
-    """The delay model and its service times, as the loop needs them."""
-
-    model: int
-    service: int
-    seconds: float  # 0 where the model has no clock
-    shape: float
-
-
-def put_due(slots: Slots, slot: int, due: float) -> None:
-    """Enter a slot into the tournament of what comes back first; the kernel's own match decides."""
-    node = len(slots.due) // 2 + slot
-    slots.due[node] = due
-    while node > 1:
-        node //= 2
-        play(slots.due, slots.winner, node)
-
-
-def empty_slots(slots: Slots) -> int:
-    """Free every slot; returns how many there are."""
-    leaves = len(slots.due) // 2
-    for leaf in range(leaves):
-        slots.due[leaves + leaf] = math.inf
-        slots.winner[leaves + leaf] = leaf
-    for node in range(leaves - 1, 0, -1):
-        play(slots.due, slots.winner, node)
-    capacity = len(slots.pull)
-    for slot in range(capacity):
-        slots.pull[slot] = 0
-        slots.free[slot] = capacity - 1 - slot
-    return capacity
-
-
-def back_first(slots: Slots, model: int, state: Words) -> int:
-    """The slot whose reward comes back next."""
-    if model != RANDOM:
-        return slots.winner[1]
-    slot = int(fraction(state) * len(slots.pull))
-    while slots.pull[slot] == 0:
-        slot = int(fraction(state) * len(slots.pull))
-    return slot
-
-
-def owed(issued: int, budget: int, free: int, capacity: int, model: int) -> int:
-    """How many rewards come back before the next decision: at the budget all of them."""
-    if issued == budget:
-        return capacity - free
-    if free > 0:
-        return 0
-    return capacity if model == BATCH else 1
+from .delays import WORKERS, service
+from .loops import DRAW, TRACED, chosen, draw_instance, followed, open_boards, rescored
+from .parts import Arms, Measures, Trace, measure, note, saw
+from .slots import Slots, Timing, back_first, empty_slots, owed, put_due
+from .streams import DELAYS, REWARDS, Words, start
 
 
 def run_late(
@@ -130,7 +53,7 @@ def run_late(
             slots.arm[slot] = asked
             slots.reward[slot] = reward
             put_due(slots, slot, clock + lasts if timing.model == WORKERS else float(issued))
-            for _ in range(owed(issued, budget, free, capacity, timing.model)):
+            for _ in range(owed(issued, budget, free, capacity, timing)):
                 slot = back_first(slots, timing.model, late)
                 clock = slots.due[len(slots.due) // 2 + slot] if timing.model == WORKERS else barrier
                 arm = slots.arm[slot]

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import InvalidInput
+from thresher.errors import InvalidInput
+
 from .families import Reals
 
 WORDS = {"true": 1.0, "pass": 1.0, "false": 0.0, "fail": 0.0}

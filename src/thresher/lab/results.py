@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .families import Reals
-from .loops import Measures
+from .parts import Measures
 from .setup import Setup
 
 

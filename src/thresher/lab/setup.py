@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import policies
-from ..errors import InvalidInput
-from ..policies import Policy
+from thresher import policies
+from thresher.errors import InvalidInput
+from thresher.policies import Policy
+
 from . import delays, families
 from .delays import Delay
 from .families import Reals

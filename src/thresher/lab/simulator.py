@@ -9,16 +9,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..errors import InvalidInput
-from ..kernel import Board, Rule
-from ..policies import settling_constant
+from thresher.errors import InvalidInput
+from thresher.kernel import Board, Rule
+from thresher.policies import settling_constant
+
 from . import engine
 from .delays import NONE
 from .families import Reals
-from .late import Slots, Timing
-from .loops import Arms, Counts, Measures, Trace
+from .parts import Arms, Counts, Measures, Trace
 from .results import Result
 from .setup import Setup
+from .slots import Slots, Timing
 
 Progress = Callable[[int], None]  # called with the pulls done since the last call
 MOST_CELLS = 500_000_000
@@ -32,8 +33,11 @@ def simulate(
     seed: int = 0,
     threads: int | None = None,
     progress: Progress | None = None,
+    per_arm: bool = True,
 ) -> Result:
     """Play a setup ``repetitions`` times. The result depends on the setup, the repetitions and the seed alone.
+
+    ``per_arm=False`` leaves the pulls of each arm uncounted, which pays when checkpoints are many.
 
     >>> setup = Setup(policy="uniform", family="constant", arms=4, means=[0.1, 0.6, 0.7, 0.9], budget=40)
     >>> result = simulate(setup, repetitions=3)
@@ -48,7 +52,7 @@ def simulate(
         rule = f"times {len(setup.checkpoints)} checkpoints is more than memory should hold"
         raise InvalidInput("repetitions", repetitions, rule, "give fewer of either")
     run = engine.loop(setup.rules, setup.family, late_rewards=setup.timing.model != NONE)
-    measures = _measures(setup, repetitions)
+    measures = _measures(setup, repetitions, per_arm=per_arm)
     run(*_arguments(setup, seed, 0, 0, measures, _no_trace()))  # compiles, plays nothing
     step = max(1, min(-(-repetitions // (4 * threads)), PULLS_PER_CHUNK // setup.budget))
     chunks = [(begin, min(begin + step, repetitions)) for begin in range(0, repetitions, step)]
@@ -154,7 +158,8 @@ def _arguments(
     shared = (seed, begin, end, (board, other), rules(setup), _arms(setup), measures, written, state)
     if delay.model == NONE:
         return shared
-    timing = Timing(delay.model, delay.service, delay.seconds if delay.timed else 0.0, delay.shape)
+    first = setup.arms * setup.rules.warmup if delay.warm else 0
+    timing = Timing(delay.model, first, delay.service, delay.seconds if delay.timed else 0.0, delay.shape)
     return (*shared, np.zeros(4, np.uint64), _slots(min(delay.capacity, setup.budget + 1)), timing)
 
 
@@ -167,12 +172,12 @@ def _arms(setup: Setup) -> Arms:
     return Arms(*setup.mean_ranges, *setup.spread_ranges, samples, *drawn, *ends)
 
 
-def _measures(setup: Setup, rows: int) -> Measures:
+def _measures(setup: Setup, rows: int, *, per_arm: bool = True) -> Measures:
     points = np.array(setup.checkpoints, np.int64)
     return Measures(
         checkpoints=points,
         wrong=np.zeros((rows, len(points)), np.int64),
-        issued=np.zeros((len(points), setup.arms), np.int64),
+        issued=np.zeros((len(points) if per_arm else 0, setup.arms), np.int64),
         clock=np.zeros((rows, len(points))),
         busy=np.zeros((rows, 1)),
         in_flight=np.zeros((rows, 1), np.int64),

@@ -1,0 +1,91 @@
+"""Files that are there whole or not at all, CSV text, and a progress bar for people."""
+
+import csv
+import io
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from thresher.errors import InvalidInput
+
+
+@contextmanager
+def whole_folder(out: str | Path) -> Iterator[Path]:
+    """A folder to write into; its files move to ``out`` together when the block ends, and vanish when it fails."""
+    target = Path(out)
+    created = not target.exists()
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=".partial-", dir=target))
+    except OSError as error:
+        rule = f"cannot be written: {error.strerror}"
+        raise InvalidInput("output folder", str(out), rule, "choose another --out") from error
+    try:
+        yield partial
+        for file in sorted(partial.iterdir()):
+            os.replace(file, target / file.name)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        if created:
+            shutil.rmtree(target, ignore_errors=True)
+        raise
+    partial.rmdir()
+
+
+@contextmanager
+def whole_file(out: str | Path) -> Iterator[Path]:
+    """A file beside ``out``, of the same ending, that takes its place when the block ends."""
+    target = Path(out)
+    try:
+        handle, name = tempfile.mkstemp(prefix=".partial-", suffix=target.suffix, dir=target.parent)
+        os.close(handle)
+    except OSError as error:
+        rule = f"cannot be written: {error.strerror}"
+        raise InvalidInput("file", str(out), rule, "choose another place") from error
+    partial = Path(name)
+    try:
+        yield partial
+        os.replace(partial, target)
+    except IsADirectoryError as error:
+        raise InvalidInput("file", str(out), "is a folder", "name a file") from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def csv_text(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> str:
+    r"""Rows as CSV; a number that is not there is written ``nan``.
+
+    >>> csv_text([{"n": 5, "share": 0.25}, {"n": 10, "share": None}])
+    'n,share\n5,0.25\n10,nan\n'
+    """
+    names = list(columns or rows[0])
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(names)
+    for row in rows:
+        writer.writerow(["nan" if row[name] is None else _short(row[name]) for name in names])
+    return text.getvalue()
+
+
+def _short(value: Any) -> Any:
+    return f"{value:.6g}" if isinstance(value, float) else value
+
+
+@contextmanager
+def progress_bar(what: str, pulls: int) -> Iterator[Callable[[int], None] | None]:
+    """A bar on standard error that counts pulls; nothing where nobody watches."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:3.0f} %"))
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=pulls)
+        yield lambda done: bar.advance(task, done)

@@ -1,0 +1,92 @@
+"""What a simulated repetition is made of, whatever the policy and the family: compiled once for all of them."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from thresher.kernel import Board, is_above, observe
+
+from .families import Reals
+
+Counts = np.ndarray[tuple[int], np.dtype[np.int64]]
+Table = np.ndarray[tuple[int, int], np.dtype[np.int64]]
+Times = np.ndarray[tuple[int, int], np.dtype[np.float64]]
+
+
+class Arms(NamedTuple):
+    """What the arms are: ranges to draw their means and spreads from, then what was drawn."""
+
+    mean_low: Reals
+    mean_high: Reals
+    spread_low: Reals
+    spread_high: Reals
+    samples: Reals
+    first: Reals  # the two numbers that a draw needs
+    second: Reals
+    mean: Reals  # true mean and variance
+    variance: Reals
+    low: float  # the bounds of the rewards
+    high: float
+    threshold: float  # in the units of the rewards
+
+
+class Measures(NamedTuple):
+    """What is measured: a row for each repetition, a column for each checkpoint."""
+
+    checkpoints: Counts  # rising numbers of pulls; the last one is the budget
+    wrong: Table  # arms on the wrong side, or without a reward
+    issued: Table  # of each checkpoint and arm: pulls, summed over repetitions; or nothing
+    clock: Times
+    busy: Times  # one column: time that workers spent on pulls
+    in_flight: Table  # one column: the most pulls unobserved at a decision, τ
+    ratio: Times  # one column: the largest pending / seen of an arm, η
+
+
+class Trace(NamedTuple):
+    """Every event of one repetition: ``pull`` is the id of a pull that was asked, minus the id when it was told."""
+
+    pull: Counts
+    arm: Counts
+    reward: Reals
+    length: Counts
+
+
+def wipe(board: Board) -> None:
+    """Forget every reward."""
+    for arm in range(len(board.seen)):
+        board.seen[arm] = 0
+        board.pending[arm] = 0
+        board.mean[arm] = 0.0
+        board.scatter[arm] = 0.0
+        board.total[arm] = 0.0
+        board.residue[arm] = 0.0
+
+
+def saw(board: Board, arms: Arms, arm: int, reward: float) -> None:
+    """Observe a reward, scaled by the bounds."""
+    if arms.low == 0.0 and arms.high == 1.0:  # spares a division; the result is the same
+        observe(board, arm, reward, reward)
+    else:
+        observe(board, arm, (reward - arms.low) / (arms.high - arms.low), reward)
+
+
+def note(trace: Trace, pull: int, arm: int, reward: float) -> None:
+    """Write an event down."""
+    place = trace.length[0]
+    trace.pull[place] = pull
+    trace.arm[place] = arm
+    trace.reward[place] = reward
+    trace.length[0] = place + 1
+
+
+def measure(board: Board, arms: Arms, measures: Measures, row: int, column: int) -> None:
+    """Count the arms on the wrong side, and the pulls of each."""
+    wrong = 0
+    for arm in range(len(board.seen)):
+        seen = board.seen[arm]
+        if len(measures.issued) > 0:
+            measures.issued[column, arm] += seen + board.pending[arm]
+        above = arms.mean[arm] >= arms.threshold
+        if seen == 0 or is_above(board.total[arm] + board.residue[arm], seen, arms.threshold) != above:
+            wrong += 1
+    measures.wrong[row, column] = wrong

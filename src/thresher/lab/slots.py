@@ -1,0 +1,75 @@
+"""Pulls under way, and which of them comes back next."""
+
+import math
+from typing import NamedTuple
+
+from thresher.kernel import play
+
+from .delays import BATCH, RANDOM
+from .families import Reals
+from .parts import Counts
+from .streams import Words, fraction
+
+
+class Slots(NamedTuple):
+    """Pulls under way, one to a slot, and a tournament that finds the one due first."""
+
+    pull: Counts  # 0: free
+    arm: Counts
+    reward: Reals
+    free: Counts
+    due: Reals
+    winner: Counts
+
+
+class Timing(NamedTuple):
+    """The delay model and its service times, as the loop needs them."""
+
+    model: int
+    at_once: int  # so many first pulls are seen at once
+    service: int
+    seconds: float  # 0 where the model has no clock
+    shape: float
+
+
+def put_due(slots: Slots, slot: int, due: float) -> None:
+    """Enter a slot into the tournament of what comes back first; the kernel's own match decides."""
+    node = len(slots.due) // 2 + slot
+    slots.due[node] = due
+    while node > 1:
+        node //= 2
+        play(slots.due, slots.winner, node)
+
+
+def empty_slots(slots: Slots) -> int:
+    """Free every slot; returns how many there are."""
+    leaves = len(slots.due) // 2
+    for leaf in range(leaves):
+        slots.due[leaves + leaf] = math.inf
+        slots.winner[leaves + leaf] = leaf
+    for node in range(leaves - 1, 0, -1):
+        play(slots.due, slots.winner, node)
+    capacity = len(slots.pull)
+    for slot in range(capacity):
+        slots.pull[slot] = 0
+        slots.free[slot] = capacity - 1 - slot
+    return capacity
+
+
+def back_first(slots: Slots, model: int, state: Words) -> int:
+    """The slot whose reward comes back next."""
+    if model != RANDOM:
+        return slots.winner[1]
+    slot = int(fraction(state) * len(slots.pull))
+    while slots.pull[slot] == 0:
+        slot = int(fraction(state) * len(slots.pull))
+    return slot
+
+
+def owed(issued: int, budget: int, free: int, capacity: int, timing: Timing) -> int:
+    """How many rewards come back before the next decision: at the budget all of them."""
+    if issued == budget or issued <= timing.at_once:
+        return capacity - free
+    if free > 0:
+        return 0
+    return capacity if timing.model == BATCH else 1
