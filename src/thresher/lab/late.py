@@ -7,7 +7,7 @@ from thresher.kernel import Board, Rule, assign, release
 from .delays import WORKERS, service
 from .loops import DRAW, TRACED, chosen, draw_instance, followed, open_boards, rescored
 from .parts import Arms, Measures, Trace, measure, note, saw
-from .slots import Slots, Timing, back_first, empty_slots, owed, put_due
+from .slots import Slots, Timing, back_first, empty_slots, owed, put_due, slot_for
 from .streams import DELAYS, REWARDS, Words, start
 
 
@@ -35,7 +35,7 @@ def run_late(
         rule, other_rule = rules
         open_boards(board, other, rule, other_rule)
         free = capacity = empty_slots(slots)
-        clock, barrier, column = 0.0, 0.0, 0
+        clock, barrier, column, told = 0.0, 0.0, 0, 0
         for issued in range(1, budget + 1):
             measures.in_flight[row, 0] = max(measures.in_flight[row, 0], capacity - free)
             asked = chosen(board, other, issued)
@@ -47,14 +47,15 @@ def run_late(
             lasts = service(timing.service, timing.seconds, timing.shape, reward < arms.threshold, late)
             measures.busy[row, 0] += lasts
             barrier = max(barrier, clock + lasts)
+            slot = slot_for(slots, timing.model, issued, free)
             free -= 1
-            slot = slots.free[free]
             slots.pull[slot] = issued
             slots.arm[slot] = asked
             slots.reward[slot] = reward
-            put_due(slots, slot, clock + lasts if timing.model == WORKERS else float(issued))
+            if timing.model == WORKERS:
+                put_due(slots, slot, clock + lasts)
             for _ in range(owed(issued, budget, free, capacity, timing)):
-                slot = back_first(slots, timing.model, late)
+                slot = back_first(slots, timing.model, told, late)
                 clock = slots.due[len(slots.due) // 2 + slot] if timing.model == WORKERS else barrier
                 arm = slots.arm[slot]
                 release(board, arm)
@@ -65,7 +66,9 @@ def run_late(
                 slots.pull[slot] = 0
                 slots.free[free] = slot
                 free += 1
-                put_due(slots, slot, math.inf)
+                told += 1
+                if timing.model == WORKERS:
+                    put_due(slots, slot, math.inf)
             if board.pending[asked] > measures.ratio[row, 0] * board.seen[asked] and board.seen[asked] > 0:
                 measures.ratio[row, 0] = board.pending[asked] / board.seen[asked]
             if issued == measures.checkpoints[column]:

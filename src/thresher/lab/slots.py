@@ -5,14 +5,14 @@ from typing import NamedTuple
 
 from thresher.kernel import play
 
-from .delays import BATCH, RANDOM
+from .delays import BATCH, FIFO, WORKERS
 from .families import Reals
 from .parts import Counts
 from .streams import Words, fraction
 
 
 class Slots(NamedTuple):
-    """Pulls under way, one to a slot, and a tournament that finds the one due first."""
+    """Pulls under way, one to a slot, and a tournament that finds the worker who is done first."""
 
     pull: Counts  # 0: free
     arm: Counts
@@ -56,9 +56,18 @@ def empty_slots(slots: Slots) -> int:
     return capacity
 
 
-def back_first(slots: Slots, model: int, state: Words) -> int:
-    """The slot whose reward comes back next."""
-    if model != RANDOM:
+def slot_for(slots: Slots, model: int, issued: int, free: int) -> int:
+    """The slot of a new pull: in turn where rewards come back in turn, else one that is free."""
+    if model == FIFO or model == BATCH:
+        return (issued - 1) % len(slots.pull)
+    return slots.free[free - 1]
+
+
+def back_first(slots: Slots, model: int, told: int, state: Words) -> int:
+    """The slot whose reward comes back next, after ``told`` of them have."""
+    if model == FIFO or model == BATCH:
+        return told % len(slots.pull)
+    if model == WORKERS:
         return slots.winner[1]
     slot = int(fraction(state) * len(slots.pull))
     while slots.pull[slot] == 0:
