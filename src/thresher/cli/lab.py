@@ -1,0 +1,279 @@
+"""`thresher simulate`, `thresher paper` and `thresher plan`: the laboratory at the command line.
+
+Nothing heavy is imported before a command runs; errors go up as `ThresherError`, which the command group prints.
+"""
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from thresher.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from thresher.lab.planning import Plan
+    from thresher.lab.results import Result
+    from thresher.lab.setup import Setup
+
+FORMATS = click.Choice(["table", "json", "csv"])
+OUTPUT = click.option("--format", "style", type=FORMATS, default="table", show_default=True, help="How to print.")
+SEED = click.option("--seed", type=int, default=0, show_default=True, help="The same seed, the same numbers.")
+THREADS = click.option("--threads", type=int, help="Threads [default: one for each core]. Results do not depend on it.")
+DELAY_HELP = (
+    "When rewards come back: none, fifo:50, random:50, batch:16, workers:16[:exponential|:lognormal:0.5|:failures:5]."
+)
+
+
+@click.command()
+@click.option("--policy", help="Which arm is pulled next [default: anytime-evt; with --confidence balanced].")
+@click.option("--family", default="uniform", show_default=True, help="uniform, bernoulli, beta, normal, clipped, constant.")
+@click.option("--arms", type=int, default=100, show_default=True, help="How many arms.")
+@click.option("--threshold", type=float, default=0.7, show_default=True, help="The bar.")
+@click.option("--means", default="0.6:0.8", show_default=True, help="LO:HI drawn anew each time, a number, or A,B,C,…")
+@click.option(
+    "--spread", default="0.15:0.25", show_default=True, help="Likewise: half-width of uniform arms, else standard deviation."
+)
+@click.option("--bounds", default="0:1", show_default=True, help="Where rewards can lie.")
+@click.option("--recorded", type=click.Path(), help="Resample the rewards of a CSV file with the columns arm,reward.")
+@click.option("--budget", type=int, default=20_000, show_default=True, help="Pulls.")
+@click.option("--checkpoints", help="Pulls at which to measure, as A,B,C [default: 1, 2, 5, 10, … and the budget].")
+@click.option("--repetitions", type=int, default=100, show_default=True, help="How often everything is played.")
+@click.option("--delay", default="none", show_default=True, help=DELAY_HELP)
+@click.option("--seconds-per-pull", type=float, default=1.0, show_default=True, help="On the simulated clock.")
+@click.option("--confidence", default="off", show_default=True, help="off, or the confidence that `balanced` aims at.")
+@THREADS
+@SEED
+@OUTPUT
+def simulate(recorded: str | None, style: str, threads: int | None, seed: int, repetitions: int, **given: Any) -> None:
+    r"""Play a policy many times on arms that are known, and measure how often it is right.
+
+    The defaults are Section 4.1 of the paper with small variance.
+
+    \b
+    thresher simulate --policy evt --repetitions 1000
+    thresher simulate --policy ap-evt --delay fifo:100 --format json
+    thresher simulate --family bernoulli --means 0.7:0.99 --threshold 0.9 --arms 40 --budget 4000
+    thresher simulate --delay workers:16:failures:5 --seconds-per-pull 3
+    thresher simulate --recorded results.csv --threshold 0.5 --budget 2000
+    """
+    from thresher.lab import delays
+    from thresher.lab import simulate as play
+    from thresher.lab.output import progress_bar
+
+    checkpoints = _numbers("checkpoints", given["checkpoints"]) if given["checkpoints"] else ()
+    if any(point != int(point) for point in checkpoints):
+        raise InvalidInput("checkpoints", given["checkpoints"], "must be whole numbers")
+    setup = _setup(
+        recorded,
+        policy=given["policy"],
+        family=given["family"],
+        arms=given["arms"],
+        threshold=given["threshold"],
+        means=_range("means", given["means"]),
+        spreads=_range("spread", given["spread"]),
+        bounds=_pair("bounds", given["bounds"]),
+        budget=given["budget"],
+        checkpoints=tuple(int(point) for point in checkpoints),
+        delay=delays.parse(given["delay"], seconds=given["seconds_per_pull"]),
+        confidence=_confidence(given["confidence"]),
+    )
+    with progress_bar("simulating", max(1, repetitions) * setup.budget) as progress:
+        result = play(setup, repetitions=repetitions, seed=seed, threads=threads, progress=progress)
+    if style == "json":
+        click.echo(json.dumps(result.to_json(), indent=1))
+    elif style == "csv":
+        from thresher.lab.output import csv_text
+
+        click.echo(csv_text(result.rows()), nl=False)
+    else:
+        _print_result(result)
+
+
+@click.command()
+@click.argument("what", metavar="figure1|figure2|table1|all")
+@click.option("--out", required=True, type=click.Path(), help="The folder to write to; made if it is not there.")
+@click.option("--repetitions", type=int, default=100, show_default=True, help="The paper has 100.")
+@SEED
+def paper(what: str, out: str, repetitions: int, seed: int) -> None:
+    r"""Repeat the experiments of the paper: data, pictures, and a verdict on each of its claims.
+
+    \b
+    thresher paper all --out paper
+    thresher paper figure2 --out paper --repetitions 1000
+    """
+    from thresher.lab import report
+
+    for name in report.write(what, out, repetitions=repetitions, seed=seed):
+        click.echo(f"{out.rstrip('/')}/{name}")
+
+
+@click.command()
+@click.option("--threshold", type=float, required=True, help="The bar.")
+@click.option("--arms", type=int, help="How many arms.")
+@click.option("--family", default="bernoulli", show_default=True, help="bernoulli, uniform, beta, normal, clipped.")
+@click.option("--means", help="Where you think the arms' means are: LO:HI, or A,B,C,…")
+@click.option("--spread", default="0.15:0.25", show_default=True, help="Half-width of uniform arms, else standard deviation.")
+@click.option("--bounds", default="0:1", show_default=True, help="Where rewards can lie.")
+@click.option("--pilot", type=click.Path(), help="Instead of arms and means: rewards so far, a CSV with arm,reward.")
+@click.option("--policy", help="The policy to plan for [default: balanced; anytime-evt with --confidence off].")
+@click.option("--confidence", default="0.95", show_default=True, help="The confidence that `balanced` aims at, or off.")
+@click.option("--workers", type=int, default=1, show_default=True, help="How many pulls run at once.")
+@click.option("--seconds-per-pull", type=float, default=1.0, show_default=True, help="How long a pull takes.")
+@click.option("--service", default="constant", show_default=True, help="constant, exponential, lognormal:0.5, failures:5.")
+@click.option("--picture", type=click.Path(), help="Draw it into this file too (.png, .pdf, .svg).")
+@THREADS
+@SEED
+@OUTPUT
+def plan(pilot: str | None, picture: str | None, style: str, threads: int | None, seed: int, **given: Any) -> None:
+    r"""How many pulls, and how much time, will my problem need?
+
+    Simulates your problem with the default policy and with equal allocation.
+
+    \b
+    thresher plan --threshold 0.9 --arms 40 --means 0.7:0.99 --workers 16 --seconds-per-pull 3
+    thresher plan --threshold 0.5 --pilot results.csv --picture plan.png
+    """
+    from thresher.lab import planning
+    from thresher.lab.output import whole_file
+
+    if pilot is None and (given["arms"] is None or given["means"] is None):
+        missing = "--arms" if given["arms"] is None else "--means"
+        raise InvalidInput(missing, None, "is needed", "or give --pilot with the rewards so far")
+    if pilot is not None and (given["arms"] is not None or given["means"] is not None):
+        raise InvalidInput("pilot", pilot, "says how many arms there are and what they give", "leave out --arms, --means")
+    if picture is not None and not picture.lower().endswith((".png", ".pdf", ".svg")):
+        raise InvalidInput("picture", picture, "must end with .png, .pdf or .svg")
+    shared = {
+        "policy": given["policy"],
+        "threshold": given["threshold"],
+        "bounds": _pair("bounds", given["bounds"]),
+        "confidence": _confidence(given["confidence"]),
+        "budget": 10**12,  # not used: the pulls are what is looked for
+    }
+    if pilot is not None:
+        from thresher.lab import recorded
+
+        setup = planning.pilot_setup(recorded.read(pilot), **shared)
+    else:
+        arms = {"family": given["family"], "arms": given["arms"]}
+        setup = _setup(None, **shared, **arms, means=_range("means", given["means"]), spreads=_range("spread", given["spread"]))
+    timing = {"workers": given["workers"], "seconds": given["seconds_per_pull"], "service": given["service"]}
+    found = planning.plan(setup, seed=seed, threads=threads, **timing)
+    if picture is not None:
+        from pathlib import Path
+
+        with whole_file(picture) as partial:
+            planning.draw(found, Path(partial))
+    if style == "json":
+        click.echo(json.dumps({"format": 1, "workers": found.workers, "needs": found.rows()}, indent=1))
+    elif style == "csv":
+        from thresher.lab.output import csv_text
+
+        click.echo(csv_text(found.rows()), nl=False)
+    else:
+        _print_plan(found)
+
+
+COMMANDS = (simulate, paper, plan)
+
+
+def _setup(recorded: str | None, **settings: Any) -> "Setup":
+    from thresher.lab import Setup
+    from thresher.lab import recorded as files
+
+    if recorded is None:
+        return Setup(**settings)
+    return Setup(**{**settings, "family": "recorded", "recorded": files.read(recorded)})
+
+
+def _numbers(name: str, text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidInput(name, text, "must be numbers with commas between them") from None
+
+
+def _pair(name: str, text: str) -> tuple[float, float]:
+    try:
+        low, high = (float(part) for part in text.split(":"))
+    except ValueError:
+        raise InvalidInput(name, text, "must be two numbers with a colon between them", "write LO:HI") from None
+    return low, high
+
+
+def _range(name: str, text: str) -> tuple[float, float] | list[float] | float:
+    if ":" in text:
+        return _pair(name, text)
+    numbers = _numbers(name, text)
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def _confidence(text: str) -> float | None:
+    if text.strip().lower() == "off":
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidInput("confidence", text, "must be a number between 0 and 1, or off") from None
+
+
+def _print_result(result: "Result") -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    setup = result.setup
+    title = f"{setup.rules}, {setup.arms:,} {setup.family} arms against {setup.threshold:g}, {setup.timing}"
+    table = Table(title=title, title_justify="left")
+    for name in ("pulls", "arms right", "all right", *(("seconds",) if setup.timing.timed else ())):
+        table.add_column(name, justify="right")
+    for row in result.rows():
+        cells = [f"{row['pulls']:,}"]
+        cells += [f"{row[name]:.2%} ± {row[name + '_se']:.2%}" for name in ("accuracy", "success")]
+        table.add_row(*cells, *([f"{row['seconds']:,.1f}"] if "seconds" in row else []))
+    console = Console(file=sys.stdout)
+    console.print(table)
+    words = [f"{result.repetitions:,} repetitions, seed {result.seed}"]
+    if result.measures.in_flight.max() > 0:
+        words.append(f"at most {int(result.measures.in_flight.max()):,} unobserved (τ)")
+        words.append(f"η {float(result.measures.ratio.mean()):.2f} on average")
+    if result.idle is not None:
+        words.append(f"workers idle {result.idle:.1%}")
+    words.append(f"{result.pulls_per_second / 1e6:,.1f} million pulls a second")
+    console.print("; ".join(words), highlight=False)
+
+
+def _print_plan(plan: "Plan") -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    policies = list(plan.curves)
+    most = max((need.pulls or need.beyond) for need in plan.needs)
+    title = f"{plan.setup.arms:,} {plan.setup.family} arms against {plan.setup.threshold:g}, {plan.workers:,} workers"
+    table = Table(title=title, title_justify="left")
+    for name, side in (("to have", "left"), ("with", "left"), ("pulls", "right"), ("time", "right"), ("", "left")):
+        table.add_column(name, justify=side)  # type: ignore[arg-type]
+    for need in plan.needs:
+        pulls = f"> {need.beyond:,}" if need.pulls is None else f"{need.pulls:,}"
+        if need.pulls_se is not None:
+            pulls += f" ± {need.pulls_se:,.0f}"
+        bar = "█" * max(1, round(24 * (need.pulls or need.beyond) / most)) + ("…" if need.pulls is None else "")
+        target = need.target if need.policy == policies[0] else ""
+        table.add_row(target, need.policy, pulls, "" if need.seconds is None else _time(need.seconds), bar)
+    Console(file=sys.stdout).print(table)
+
+
+def _time(seconds: float) -> str:
+    """Seconds as a person says them.
+
+    >>> _time(42), _time(5400), _time(200_000)
+    ('42 s', '1 h 30 min', '2 d 8 h')
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 120:
+        return f"{minutes} min"
+    if minutes < 48 * 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes // 1440} d {minutes % 1440 // 60} h"
