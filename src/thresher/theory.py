@@ -95,9 +95,7 @@ def rounds(
     >>> error_bound(n, [0.25, 1.0], [0.5, 0.0], 0.5) <= 0.05 < error_bound(n - 1, [0.25, 1.0], [0.5, 0.0], 0.5)
     True
     """
-    pulls = _crossing(
-        risk, means, spreads, threshold, algorithm, pending_weight, pending_ratio, in_flight, corrected
-    )
+    pulls = _crossing(risk, means, spreads, threshold, algorithm, pending_weight, pending_ratio, in_flight, corrected)
     return pulls if math.isinf(pulls) else float(math.ceil(pulls))
 
 
@@ -136,9 +134,7 @@ def best_pending_weight(
     """
 
     def needed(weight: float) -> float:
-        return _crossing(
-            risk, means, spreads, threshold, algorithm, weight, pending_ratio, in_flight, corrected
-        )
+        return _crossing(risk, means, spreads, threshold, algorithm, weight, pending_ratio, in_flight, corrected)
 
     low, high = 0.0, 1.0
     for _ in range(80):  # rounds fall, then rise in δ
@@ -194,9 +190,7 @@ def _rate(
     """The factor of (n − K − (1 − δ)τ) in the exponent of the error bound."""
     _check(means, spreads, algorithm, weight, ratio)
     if algorithm == "apt":
-        raise InvalidInput(
-            "algorithm", algorithm, "the paper gives no constant for it", "use evt, ap-evt or ap-evt-pf"
-        )
+        raise InvalidInput("algorithm", algorithm, "the paper gives no constant for it", "use evt, ap-evt or ap-evt-pf")
     if algorithm == "evt":
         weight = ratio = 0.0
     stretch = 1.0 + weight * ratio
@@ -217,9 +211,7 @@ def _total(
     return math.fsum(term(gap, spread) for gap, spread in zip(distances, spreads, strict=True))
 
 
-def _check(
-    means: Sequence[float], spreads: Sequence[float], algorithm: str, weight: float, ratio: float
-) -> None:
+def _check(means: Sequence[float], spreads: Sequence[float], algorithm: str, weight: float, ratio: float) -> None:
     if algorithm not in ALGORITHMS:
         raise InvalidInput("algorithm", algorithm, f"must be one of {', '.join(ALGORITHMS)}")
     if not means or len(means) != len(spreads):

@@ -27,12 +27,17 @@ DELAY_HELP = (
 
 @click.command()
 @click.option("--policy", help="Which arm is pulled next [default: anytime-evt; with --confidence balanced].")
-@click.option("--family", default="uniform", show_default=True, help="uniform, bernoulli, beta, normal, clipped, constant.")
+@click.option(
+    "--family", default="uniform", show_default=True, help="uniform, bernoulli, beta, normal, clipped, constant."
+)
 @click.option("--arms", type=int, default=100, show_default=True, help="How many arms.")
 @click.option("--threshold", type=float, default=0.7, show_default=True, help="The bar.")
 @click.option("--means", default="0.6:0.8", show_default=True, help="LO:HI drawn anew each time, a number, or A,B,C,…")
 @click.option(
-    "--spread", default="0.15:0.25", show_default=True, help="Likewise: half-width of uniform arms, else standard deviation."
+    "--spread",
+    default="0.15:0.25",
+    show_default=True,
+    help="Likewise: half-width of uniform arms, else standard deviation.",
 )
 @click.option("--bounds", default="0:1", show_default=True, help="Where rewards can lie.")
 @click.option("--recorded", type=click.Path(), help="Resample the rewards of a CSV file with the columns arm,reward.")
@@ -113,14 +118,18 @@ def paper(what: str, out: str, repetitions: int, seed: int) -> None:
 @click.option("--arms", type=int, help="How many arms.")
 @click.option("--family", default="bernoulli", show_default=True, help="bernoulli, uniform, beta, normal, clipped.")
 @click.option("--means", help="Where you think the arms' means are: LO:HI, or A,B,C,…")
-@click.option("--spread", default="0.15:0.25", show_default=True, help="Half-width of uniform arms, else standard deviation.")
+@click.option(
+    "--spread", default="0.15:0.25", show_default=True, help="Half-width of uniform arms, else standard deviation."
+)
 @click.option("--bounds", default="0:1", show_default=True, help="Where rewards can lie.")
 @click.option("--pilot", type=click.Path(), help="Instead of arms and means: rewards so far, a CSV with arm,reward.")
 @click.option("--policy", help="The policy to plan for [default: balanced; anytime-evt with --confidence off].")
 @click.option("--confidence", default="0.95", show_default=True, help="The confidence that `balanced` aims at, or off.")
 @click.option("--workers", type=int, default=1, show_default=True, help="How many pulls run at once.")
 @click.option("--seconds-per-pull", type=float, default=1.0, show_default=True, help="How long a pull takes.")
-@click.option("--service", default="constant", show_default=True, help="constant, exponential, lognormal:0.5, failures:5.")
+@click.option(
+    "--service", default="constant", show_default=True, help="constant, exponential, lognormal:0.5, failures:5."
+)
 @click.option("--picture", type=click.Path(), help="Draw it into this file too (.png, .pdf, .svg).")
 @THREADS
 @SEED
@@ -141,7 +150,9 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
         missing = "--arms" if given["arms"] is None else "--means"
         raise InvalidInput(missing, None, "is needed", "or give --pilot with the rewards so far")
     if pilot is not None and (given["arms"] is not None or given["means"] is not None):
-        raise InvalidInput("pilot", pilot, "says how many arms there are and what they give", "leave out --arms, --means")
+        raise InvalidInput(
+            "pilot", pilot, "says how many arms there are and what they give", "leave out --arms, --means"
+        )
     if picture is not None and not picture.lower().endswith((".png", ".pdf", ".svg")):
         raise InvalidInput("picture", picture, "must end with .png, .pdf or .svg")
     shared = {
@@ -157,7 +168,9 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
         setup = planning.pilot_setup(recorded.read(pilot), **shared)
     else:
         arms = {"family": given["family"], "arms": given["arms"]}
-        setup = _setup(None, **shared, **arms, means=_range("means", given["means"]), spreads=_range("spread", given["spread"]))
+        setup = _setup(
+            None, **shared, **arms, means=_range("means", given["means"]), spreads=_range("spread", given["spread"])
+        )
     timing = {"workers": given["workers"], "seconds": given["seconds_per_pull"], "service": given["service"]}
     found = planning.plan(setup, seed=seed, threads=threads, **timing)
     if picture is not None:

@@ -63,7 +63,11 @@ def _duel(table: dict[tuple[str, str, int], Row], one: str, other: str, measure:
     for setting, pulls in product(SPREADS_41, PULLS_41):
         first, second = table[setting, one, pulls], table[setting, other, pulls]
         gap, error = _difference(first, second, measure)
-        better, worse, even = better + (gap > SURE * error), worse + (gap < -SURE * error), even + (abs(gap) <= SURE * error)
+        better, worse, even = (
+            better + (gap > SURE * error),
+            worse + (gap < -SURE * error),
+            even + (abs(gap) <= SURE * error),
+        )
         if pulls == 20_000:
             examples.append(f"{setting} {_share(first, measure)} against {_share(second, measure)}")
     verdict = HOLDS if better and not worse else PARTLY if better > worse else OPEN if not (better or worse) else FAILS
@@ -111,16 +115,16 @@ def _nice(table: Speeds) -> Claim:
     lines, reached = [], []
     for name, delta in product(("AP-EVT", "AP-EVT_pf"), DELTAS):
         up_to = [
-            tau
-            for tau in TAUS
-            if all(_speed(table[setting, name, delta, tau]) >= NICE * tau for setting in SPREADS_42)
+            tau for tau in TAUS if all(_speed(table[setting, name, delta, tau]) >= NICE * tau for setting in SPREADS_42)
         ]
         reached.append(max(up_to, default=0))
         at = "; ".join(
             f"τ = {tau}: {', '.join(_shown(table[setting, name, delta, tau]) for setting in SPREADS_42)}"
             for tau in (10, 100, 500)
         )
-        lines.append(f"{name}, δ = {delta:g}, small, median, large: {at}; at least τ/2 in all three up to τ = {reached[-1]}.")
+        lines.append(
+            f"{name}, δ = {delta:g}, small, median, large: {at}; at least τ/2 in all three up to τ = {reached[-1]}."
+        )
     verdict = HOLDS if min(reached) >= 500 else PARTLY if max(reached) >= 10 else FAILS
     return Claim("4.2", "Both algorithms achieve a nice speedup property.", verdict, tuple(lines))
 

@@ -24,15 +24,14 @@ from . import delays, families, late, loops, parts, slots, streams
 
 SHARED = (kernel, streams, families, delays, parts, slots)  # the same for every loop
 LOOPS = (loops, late)  # compiled for each policy and family
-FORMULAS = {
-    name
-    for name, f in vars(kernel).items()
-    if "exploration" in getattr(f, "__annotations__", ()) and "gap" in f.__annotations__
-}
+FORMULAS = frozenset(name for name, f in vars(kernel).items() if "gap" in getattr(f, "__annotations__", ()))
+njit: Any = numba.njit  # its annotations know nothing of the options below
+settings: Any = numba.config
 OPTIONS = {
     "error_model": "numpy",  # never fastmath: decisions must round one way
     "_nrt": False,  # nothing is allocated in here, and counting references to columns took two thirds of the time
 }
+INNER = {**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # called from compiled code alone
 Namespace = dict[str, Any]
 
 
@@ -48,7 +47,7 @@ def _rebuilt(function: FunctionType, namespace: Namespace, name: str | None = No
 
 
 def _compiled(function: FunctionType, namespace: Namespace) -> Any:
-    return numba.njit(**OPTIONS)(_rebuilt(function, namespace))
+    return njit(**INNER)(_rebuilt(function, namespace))
 
 
 def _formula(function: FunctionType, namespace: Namespace) -> Any:
@@ -59,7 +58,7 @@ def _formula(function: FunctionType, namespace: Namespace) -> Any:
         return copy
 
     typed.__annotations__.clear()  # numba compares the two signatures, annotations included
-    overload(name, jit_options=OPTIONS)(typed)
+    overload(name, jit_options=INNER)(typed)
     return name
 
 
@@ -86,13 +85,31 @@ def _cache_folder() -> str | None:
     digest = hashlib.sha256(numba.__version__.encode() + Path(__file__).read_bytes())
     for module in (*SHARED, *LOOPS):
         digest.update(Path(str(module.__file__)).read_bytes())
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    folder = Path(home, "thresher", f"lab-{digest.hexdigest()[:20]}")
     try:
+        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        folder = Path(home, "thresher", f"lab-{digest.hexdigest()[:20]}")
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
+    except (OSError, RuntimeError):  # RuntimeError: there is no home
         return None
     return str(folder) if os.access(folder, os.W_OK) else None
+
+
+def keeps() -> bool:
+    """Whether machine code can be kept."""
+    return _cache_folder() is not None
+
+
+def kept(policy: Policy, family: str, *, late_rewards: bool) -> bool:
+    """Whether the machine code of a loop seems to be in the cache."""
+    name = _name(policy.function, policy.second, policy.exploration == DOUBLING, family, late_rewards, False)
+    folder = _cache_folder()
+    return folder is not None and any(Path(folder).glob(f"*/*.{name}-[0-9]*.nbi"))
+
+
+def _name(formula: str, second: str | None, doubling: bool, family: str, late_rewards: bool, traced: bool) -> str:
+    function = "run_late" if late_rewards else "run_at_once"
+    parts = (function, formula, second, doubling and "doubling", family, traced and "traced")
+    return "-".join(str(part) for part in parts if part)
 
 
 @cache
@@ -104,7 +121,8 @@ def loop(policy: Policy, family: str, *, late_rewards: bool, traced: bool = Fals
 @cache
 def instance_drawer(family: str) -> Callable[..., None]:
     """The compiled function that draws the arms of one repetition."""
-    drawer: Callable[..., None] = _namespace("evt", None, False, family, False)["draw_instance"]
+    namespace = _namespace("evt", None, False, family, False)
+    drawer: Callable[..., None] = njit(**OPTIONS)(_rebuilt(_functions(loops)["draw_instance"], namespace))
     return drawer
 
 
@@ -130,18 +148,17 @@ def _loop(
 ) -> Callable[..., None]:
     namespace = _namespace(formula, second, doubling, family, traced)
     function = _functions(late)["run_late"] if late_rewards else _functions(loops)["run_at_once"]
-    parts = (function.__name__, formula, second, doubling and "doubling", family, traced and "traced")
-    name = "-".join(str(part) for part in parts if part)
+    name = _name(formula, second, doubling, family, late_rewards, traced)
     rebuilt = _rebuilt(function, namespace, name)
-    folder, before = _cache_folder(), numba.config.CACHE_DIR
+    folder, before = _cache_folder(), settings.CACHE_DIR
     if folder:
         try:  # numba asks for the folder while it decorates
-            numba.config.CACHE_DIR = folder
-            compiled: Callable[..., None] = numba.njit(cache=True, nogil=True, **OPTIONS)(rebuilt)
+            settings.CACHE_DIR = folder
+            compiled: Callable[..., None] = njit(cache=True, nogil=True, **OPTIONS)(rebuilt)
             return compiled
         except (OSError, RuntimeError):
             pass
         finally:
-            numba.config.CACHE_DIR = before
-    uncached: Callable[..., None] = numba.njit(nogil=True, **OPTIONS)(rebuilt)
+            settings.CACHE_DIR = before
+    uncached: Callable[..., None] = njit(nogil=True, **OPTIONS)(rebuilt)
     return uncached

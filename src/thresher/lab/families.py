@@ -38,9 +38,7 @@ def set_bernoulli(mean: float, spread: float, low: float, high: float) -> Pair:
     return (mean - low) / (high - low), 0.0
 
 
-def draw_bernoulli(
-    first: float, second: float, low: float, high: float, samples: Reals, state: Words
-) -> float:
+def draw_bernoulli(first: float, second: float, low: float, high: float, samples: Reals, state: Words) -> float:
     """The upper bound with probability ``first``, else the lower."""
     return high if fraction(state) < first else low
 
@@ -56,9 +54,7 @@ def set_constant(mean: float, spread: float, low: float, high: float) -> Pair:
     return mean, 0.0
 
 
-def draw_constant(
-    first: float, second: float, low: float, high: float, samples: Reals, state: Words
-) -> float:
+def draw_constant(first: float, second: float, low: float, high: float, samples: Reals, state: Words) -> float:
     """The same each time."""
     return first
 
@@ -134,9 +130,7 @@ def set_recorded(mean: float, spread: float, low: float, high: float) -> Pair:
     return mean, spread
 
 
-def draw_recorded(
-    first: float, second: float, low: float, high: float, samples: Reals, state: Words
-) -> float:
+def draw_recorded(first: float, second: float, low: float, high: float, samples: Reals, state: Words) -> float:
     """One of the arm's recorded rewards, each as likely as another, with replacement."""
     return samples[int(first) + int(second * fraction(state))]
 

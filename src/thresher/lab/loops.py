@@ -20,6 +20,7 @@ TRACED = False  # every event is written down
 SET, DRAW = families.set_uniform, families.draw_uniform
 MOMENTS = families.moments_uniform
 
+
 def draw_instance(arms: Arms, seed: int, repetition: int, state: Words) -> None:
     """Draw means, then spreads, of one repetition."""
     start(state, seed, repetition, INSTANCE)

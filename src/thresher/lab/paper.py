@@ -78,6 +78,14 @@ def figure1(repetitions: int, seed: int, progress: Progress = None) -> Iterator[
                     yield {"setting": setting, "algorithm": name, "n": pulls, "repetitions": repetitions, **row}
 
 
+def loops(part: str) -> list[tuple[Policy, str, bool]]:
+    """What must be compiled for a part of the paper: policy, family, whether rewards come late."""
+    at_once = list(ALGORITHMS_41.values()) if part != "table1" else [policies.apt(), policies.evt(), policies.evt_pf()]
+    late = [algorithm_42(name, 0.0) for name in ("AP-EVT", "AP-EVT_pf")]
+    mine = [(policy, "uniform", False) for policy in at_once] if part != "figure2" else []
+    return mine + ([(policy, "uniform", True) for policy in late] if part in ("figure2", "all") else [])
+
+
 def figure1_pulls(repetitions: int) -> int:
     """How many pulls figure 1 plays."""
     lines = len(ALGORITHMS_41) - 1

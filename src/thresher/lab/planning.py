@@ -1,10 +1,9 @@
 """How many pulls a problem will need: `thresher plan`."""
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,10 +17,11 @@ from .recorded import Recorded
 from .results import Result
 from .setup import Setup
 from .simulator import available_cores, simulate
+from .warming import compile_together
 
 TARGETS = (("90 % of arms right", 0.90), ("95 % of arms right", 0.95), ("99 % of arms right", 0.99))
 ALL_RIGHT = ("all arms right with probability 0.9", 0.9)
-STAGES = ((40, 40_000), (200, 20_000), (1000, 10_000))  # pulls an arm, and repetitions times arms
+STAGES = ((40, 40_000), (200, 10_000), (1000, 4_000))  # pulls an arm, and repetitions times arms
 FEWEST, MOST = 20, 1000  # repetitions
 GROWTH = 1.04  # from one checkpoint to the next
 
@@ -38,6 +38,15 @@ class Need:
     beyond: int
 
 
+class Curve(NamedTuple):
+    """What was measured at each number of pulls."""
+
+    pulls: list[int]
+    accuracy: list[float]
+    accuracy_se: list[float]
+    success: list[float]
+
+
 @dataclass(frozen=True)
 class Plan:
     """All needs, and the curves that they were read from."""
@@ -45,7 +54,7 @@ class Plan:
     setup: Setup
     workers: int
     needs: tuple[Need, ...]
-    curves: dict[str, tuple[list[int], list[float], list[float], list[float]]]  # pulls, accuracy, error, success
+    curves: dict[str, Curve]  # by policy
 
     def rows(self) -> list[dict[str, Any]]:
         """A row for each target and policy."""
@@ -53,7 +62,13 @@ class Plan:
 
 
 def plan(
-    setup: Setup, *, workers: int = 1, seconds: float = 1.0, service: str = "constant", seed: int = 0, threads: int | None = None
+    setup: Setup,
+    *,
+    workers: int = 1,
+    seconds: float = 1.0,
+    service: str = "constant",
+    seed: int = 0,
+    threads: int | None = None,
 ) -> Plan:
     """Simulate the problem with the setup's policy and with equal allocation until the targets are met.
 
@@ -70,16 +85,20 @@ def plan(
         raise InvalidInput("workers", workers, f"must be a whole number from 1 to {delays.MOST:,}")
     delay = delays.parse(f"workers:{workers}:{service}", seconds=seconds)
     chosen = [setup.rules, policies.uniform()] if setup.rules != policies.uniform() else [setup.rules]
-    with ThreadPoolExecutor(len(chosen)) as pool:  # while one policy is played, the next is being compiled
-        found = list(pool.map(lambda policy: _needs(setup, policy, delay, seed, threads), chosen))
+    compile_together([(policy, setup.family, True) for policy in chosen])
+    found = [_needs(setup, policy, delay, seed, threads) for policy in chosen]
     needs = [need for group in zip(*(mine for mine, _ in found), strict=True) for need in group]
-    return Plan(setup, workers, tuple(needs), {str(policy): curve for policy, (_, curve) in zip(chosen, found, strict=True)})
+    return Plan(
+        setup, workers, tuple(needs), {str(policy): curve for policy, (_, curve) in zip(chosen, found, strict=True)}
+    )
 
 
-def _needs(setup: Setup, policy: Policy, delay: delays.Delay, seed: int, threads: int | None) -> tuple[list[Need], Any]:
+def _needs(
+    setup: Setup, policy: Policy, delay: delays.Delay, seed: int, threads: int | None
+) -> tuple[list[Need], Curve]:
     open_targets = [*TARGETS, ALL_RIGHT]
     needs: dict[str, Need] = {}
-    curve: tuple[list[int], list[float], list[float], list[float]] = ([], [], [], [])
+    curve = Curve([], [], [], [])
     for per_arm, cells in STAGES:
         points = _points(setup.arms * policy.warmup, max(per_arm * setup.arms, 4 * delay.capacity))
         # a run waits for every reward at its budget: stop looking before it
@@ -91,14 +110,18 @@ def _needs(setup: Setup, policy: Policy, delay: delays.Delay, seed: int, threads
             needs[target] = need
             if need.pulls is not None:
                 open_targets.remove((target, level))
-        begin = curve[0][-1] if curve[0] else 0
+        begin = curve.pulls[-1] if curve.pulls else 0
         new = [place for place, pulls in enumerate(points) if pulls > begin]
-        for column, values in zip(curve, (points, result.accuracy, result.accuracy_se, result.success), strict=True):
-            column.extend(type(column[0])(values[place]) if column else values[place] for place in new)
+        curve.pulls.extend(points[place] for place in new)
+        for column, values in (
+            (curve.accuracy, result.accuracy),
+            (curve.accuracy_se, result.accuracy_se),
+            (curve.success, result.success),
+        ):
+            column.extend(float(values[place]) for place in new)
         if not open_targets:
             break
-    clean = ([int(x) for x in curve[0]], *([float(x) for x in column] for column in curve[1:]))
-    return [needs[target] for target, _ in (*TARGETS, ALL_RIGHT)], clean
+    return [needs[target] for target, _ in (*TARGETS, ALL_RIGHT)], curve
 
 
 def _read(target: str, level: float, policy: str, result: Result, points: Sequence[int], seed: int) -> Need:
@@ -108,7 +131,9 @@ def _read(target: str, level: float, policy: str, result: Result, points: Sequen
     if place is None:
         return Need(target, policy, None, None, None, points[-1])
     again = first_columns(resampled(right, seed), level)
-    pulls = np.where(np.isfinite(again), np.array([*points, points[-1]])[np.minimum(again, len(points)).astype(int)], np.inf)
+    pulls = np.where(
+        np.isfinite(again), np.array([*points, points[-1]])[np.minimum(again, len(points)).astype(int)], np.inf
+    )
     error = float(pulls.std(ddof=1)) if np.isfinite(pulls).all() else None
     clock = result.clock
     assert clock is not None
@@ -154,13 +179,16 @@ def draw(plan: Plan, path: Path) -> None:
             left.axhline(level, color="#B5B5B5", linewidth=0.8, zorder=0)
         right.axhline(ALL_RIGHT[1], color="#B5B5B5", linewidth=0.8, zorder=0)
         for need in plan.needs:
-            if need.pulls is not None:
-                axis, level = (right, ALL_RIGHT[1]) if need.target == ALL_RIGHT[0] else (left, dict(TARGETS)[need.target])
-                colour = BLUE if need.policy == next(iter(plan.curves)) else GREY
-                axis.plot(need.pulls, level, marker="o", color=colour, markersize=6)
-                axis.annotate(
-                    f"{need.pulls:,}", (need.pulls, level), textcoords="offset points", xytext=(4, -11), fontsize=8, color=colour
-                )
+            if need.pulls is None:
+                continue
+            axis, level = (right, ALL_RIGHT[1]) if need.target == ALL_RIGHT[0] else (left, dict(TARGETS)[need.target])
+            first = need.policy == next(iter(plan.curves))
+            colour = BLUE if first else GREY
+            axis.plot(need.pulls, level, marker="o", color=colour, markersize=5)
+            place = {"xytext": (-5, 4), "ha": "right"} if first else {"xytext": (5, -11), "ha": "left"}
+            axis.annotate(
+                f"{need.pulls:,}", (need.pulls, level), textcoords="offset points", fontsize=8, color=colour, **place
+            )
         left.set_ylim(top=1.005)
         left.set_title("share of arms right")
         right.set_title("chance that all arms are right")

@@ -55,9 +55,7 @@ class Recorded:
             for reward in rewards:
                 if not low <= reward <= high:
                     rule = f"a recorded reward must lie within the bounds ({low:g}, {high:g})"
-                    raise InvalidInput(
-                        f"arm {name!r}, reward", reward, rule, "give the bounds that rewards have"
-                    )
+                    raise InvalidInput(f"arm {name!r}, reward", reward, rule, "give the bounds that rewards have")
 
 
 def read(path: str | Path, *, expected: Sequence[str] = ()) -> Recorded:

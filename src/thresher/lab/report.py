@@ -9,6 +9,7 @@ from . import claims, paper, plots, table1
 from .claims import Claim
 from .output import csv_text, progress_bar, whole_folder
 from .paper import Row
+from .warming import compile_together
 
 PARTS = ("figure1", "figure2", "table1")
 
@@ -26,6 +27,7 @@ def write(what: str, out: str | Path, *, repetitions: int = 100, seed: int = 0) 
     found: list[Claim] = []
     more: list[str] = []
     with whole_folder(out) as folder:
+        compile_together(paper.loops(what))
         if what in ("figure1", "all"):
             with progress_bar("figure 1", paper.figure1_pulls(repetitions)) as progress:
                 rows = list(paper.figure1(repetitions, seed, progress))

@@ -56,9 +56,7 @@ bernoulli, beta, normal, clipped, constant, recorded
         put(self, "delay", delays.parse(self.delay) if isinstance(self.delay, str) else self.delay)
         families.family(self.family)
         if (self.family == "recorded") != (self.recorded is not None):
-            raise InvalidInput(
-                "family", self.family, "recorded rewards and the family 'recorded' go together"
-            )
+            raise InvalidInput("family", self.family, "recorded rewards and the family 'recorded' go together")
         if self.recorded is not None:
             put(self, "arms", len(self.recorded.names))
         arms = _whole("arms", self.arms, 1, MOST_ARMS)
@@ -87,9 +85,7 @@ bernoulli, beta, normal, clipped, constant, recorded
         if mean_low.min() < low or mean_high.max() > high:
             value = mean_low.min() if mean_low.min() < low else mean_high.max()
             rule = f"must lie within the bounds ({low:g}, {high:g})"
-            raise InvalidInput(
-                "mean", float(value), rule, "give other means, or the bounds that rewards have"
-            )
+            raise InvalidInput("mean", float(value), rule, "give other means, or the bounds that rewards have")
         if spread_low.min() < 0.0:
             raise InvalidInput("spread", float(spread_low.min()), "must not be negative")
         if self.family == "beta":
@@ -97,9 +93,7 @@ bernoulli, beta, normal, clipped, constant, recorded
             room = [np.sqrt((end - low) * (high - end)) / width for end in (mean_low, mean_high)]
             if spread_low.min() <= 0.0 or np.any(spread_high / width >= np.minimum(*room)):
                 rule = "a Beta arm needs 0 < spread < √(mean · (1 − mean)) at both ends of its means"
-                raise InvalidInput(
-                    "spread", float(spread_high.max()), rule, "give a smaller spread or inner means"
-                )
+                raise InvalidInput("spread", float(spread_high.max()), rule, "give a smaller spread or inner means")
 
     @property
     def rules(self) -> Policy:

@@ -147,9 +147,7 @@ def rules(setup: Setup) -> tuple[Rule, Rule]:
     return first, first._replace(exploration=settling_constant(setup.arms, risk))
 
 
-def _arguments(
-    setup: Setup, seed: int, begin: int, end: int, measures: Measures, written: Trace
-) -> tuple[object, ...]:
+def _arguments(setup: Setup, seed: int, begin: int, end: int, measures: Measures, written: Trace) -> tuple[object, ...]:
     board = blank_board(setup.arms)
     other = board
     if setup.rules.second is not None:
@@ -190,9 +188,7 @@ def _slots(capacity: int) -> Slots:
     while leaves < capacity:
         leaves *= 2
     whole: list[Counts] = [np.zeros(capacity, np.int64) for _ in range(3)]
-    return Slots(
-        whole[0], whole[1], np.zeros(capacity), whole[2], np.zeros(2 * leaves), np.zeros(2 * leaves, np.int64)
-    )
+    return Slots(whole[0], whole[1], np.zeros(capacity), whole[2], np.zeros(2 * leaves), np.zeros(2 * leaves, np.int64))
 
 
 def _no_trace() -> Trace:

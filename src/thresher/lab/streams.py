@@ -11,9 +11,7 @@ import numpy as np
 
 Words = np.ndarray[tuple[int], np.dtype[np.uint64]]
 
-U11, U17, U19, U23, U27, U30, U31, U41, U45 = (
-    np.uint64(bits) for bits in (11, 17, 19, 23, 27, 30, 31, 41, 45)
-)
+U11, U17, U19, U23, U27, U30, U31, U41, U45 = (np.uint64(bits) for bits in (11, 17, 19, 23, 27, 30, 31, 41, 45))
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIX1 = np.uint64(0xBF58476D1CE4E5B9)
 MIX2 = np.uint64(0x94D049BB133111EB)
