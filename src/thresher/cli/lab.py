@@ -135,7 +135,7 @@ def paper(what: str, out: str, repetitions: int, seed: int) -> None:
 @SEED
 @OUTPUT
 def plan(pilot: str | None, picture: str | None, style: str, threads: int | None, seed: int, **given: Any) -> None:
-    r"""How many pulls, and how much time, will my problem need?
+    r"""Estimate how many pulls, and how much time, a problem will need.
 
     Simulates your problem with the default policy and with equal allocation.
 

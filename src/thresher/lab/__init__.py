@@ -2,7 +2,7 @@
 
 >>> from thresher import lab
 >>> result = lab.simulate(lab.Setup(policy="anytime-evt", arms=20, budget=1000), repetitions=50, seed=1)
->>> result.accuracy[-1] > 0.9
+>>> bool(result.accuracy[-1] > 0.9)
 True
 """
 

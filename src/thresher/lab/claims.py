@@ -139,8 +139,9 @@ def _rivals(table: Speeds) -> Claim:
             speeds[_sign(_speed(one) - _speed(other), _hypot(one, other, "speedup_se"))] += 1
         verdicts.append(HOLDS if speeds[1] and not speeds[-1] else PARTLY if pulls[1] > pulls[-1] else FAILS)
         lines.append(
-            f"δ = {delta:g}, AP-EVT against AP-EVT_pf: by pulls to 95 % better at {pulls[1]}, worse at {pulls[-1]}, even at "
-            f"{pulls[0]} of {sum(pulls)} points; by speed-up better at {speeds[1]}, worse at {speeds[-1]}, even at {speeds[0]}."
+            f"δ = {delta:g}, AP-EVT against AP-EVT_pf: by pulls to 95 % better at {pulls[1]}, worse at {pulls[-1]}, "
+            f"even at {pulls[0]} of {sum(pulls)} points; by speed-up better at {speeds[1]}, worse at {speeds[-1]}, "
+            f"even at {speeds[0]}."
         )
     return Claim("4.2", "AP-EVT overall outperforms AP-EVT_pf.", _joined(verdicts), tuple(lines))
 

@@ -31,7 +31,7 @@ OPTIONS = {
     "error_model": "numpy",  # never fastmath: decisions must round one way
     "_nrt": False,  # nothing is allocated in here, and counting references to columns took two thirds of the time
 }
-INNER = {**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # called from compiled code alone
+INNER: Any = {**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # called from compiled code alone
 Namespace = dict[str, Any]
 
 

@@ -132,7 +132,7 @@ def set_recorded(mean: float, spread: float, low: float, high: float) -> Pair:
 
 def draw_recorded(first: float, second: float, low: float, high: float, samples: Reals, state: Words) -> float:
     """One of the arm's recorded rewards, each as likely as another, with replacement."""
-    return samples[int(first) + int(second * fraction(state))]
+    return float(samples[int(first) + int(second * fraction(state))])
 
 
 def moments_recorded(first: float, second: float, low: float, high: float, samples: Reals) -> Pair:

@@ -28,7 +28,7 @@ def whole_folder(out: str | Path) -> Iterator[Path]:
     try:
         yield partial
         for file in sorted(partial.iterdir()):
-            os.replace(file, target / file.name)
+            file.replace(target / file.name)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         if created:
@@ -50,7 +50,7 @@ def whole_file(out: str | Path) -> Iterator[Path]:
     partial = Path(name)
     try:
         yield partial
-        os.replace(partial, target)
+        partial.replace(target)
     except IsADirectoryError as error:
         raise InvalidInput("file", str(out), "is a folder", "name a file") from error
     finally:

@@ -9,7 +9,7 @@ from .paper import DELTAS, SPREADS_41, SPREADS_42, Row
 
 # Okabe and Ito's palette
 BLUE, ORANGE, GREEN, RED, GREY, PURPLE = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#6E6E6E", "#CC79A7"
-LOOK: dict[str, Any] = {
+LOOK: Any = {
     "font.size": 9.5,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -130,7 +130,7 @@ def figure2(rows: Sequence[Row], path: Path) -> None:
         for axis in axes[:, 0]:
             axis.set_ylabel("speed-up to 95 % of arms right")
         figure.suptitle(
-            "Section 4.2: K = 100, bar 0.5, means U(.3, .7), rewards first in, first out; bands are ± one standard error",
+            "Section 4.2: K = 100, bar 0.5, means U(.3, .7), first in, first out; bands are ± one standard error",
             fontsize=10.5,
         )
 

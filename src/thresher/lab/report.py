@@ -54,8 +54,7 @@ def write(what: str, out: str | Path, *, repetitions: int = 100, seed: int = 0) 
             _put(folder / "table1.md", _table(rows))
         if found:
             _put(folder / "claims.md", claims_page(found, more, repetitions, seed))
-        names = sorted(file.name for file in folder.iterdir())
-    return names
+        return sorted(file.name for file in folder.iterdir())
 
 
 def _put(path: Path, text: str) -> None:

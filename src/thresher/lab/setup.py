@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -162,6 +163,6 @@ def _checkpoints(given: Sequence[int], budget: int, least: int) -> tuple[int, ..
         steps = (digit * 10**power for power in range(13) for digit in (1, 2, 5))
         return (*(step for step in steps if least <= step < budget), budget)
     points = tuple(_whole("checkpoint", int(point), 1, budget) for point in given)
-    if any(one >= two for one, two in zip(points, points[1:], strict=False)):
+    if any(one >= two for one, two in pairwise(points)):
         raise InvalidInput("checkpoints", given, "must rise")
     return points if points[-1] == budget else (*points, budget)

@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -98,7 +98,7 @@ def trace(setup: Setup, *, repetition: int = 0, seed: int = 0) -> Played:
     measures = _measures(setup, repetition + 1)
     arguments = _arguments(setup, seed, repetition, repetition + 1, measures, written)
     run(*arguments)
-    (board, _) = arguments[3]  # type: ignore[misc]
+    board: Board = arguments[3][0]
     return Played(written.pull.tolist(), written.arm.tolist(), written.reward.tolist(), board)
 
 
@@ -147,7 +147,7 @@ def rules(setup: Setup) -> tuple[Rule, Rule]:
     return first, first._replace(exploration=settling_constant(setup.arms, risk))
 
 
-def _arguments(setup: Setup, seed: int, begin: int, end: int, measures: Measures, written: Trace) -> tuple[object, ...]:
+def _arguments(setup: Setup, seed: int, begin: int, end: int, measures: Measures, written: Trace) -> tuple[Any, ...]:
     board = blank_board(setup.arms)
     other = board
     if setup.rules.second is not None:

@@ -38,7 +38,7 @@ def put_due(slots: Slots, slot: int, due: float) -> None:
     slots.due[node] = due
     while node > 1:
         node //= 2
-        play(slots.due, slots.winner, node)
+        play(slots.due, slots.winner, node)  # type: ignore[arg-type]  # arrays serve as lists do
 
 
 def empty_slots(slots: Slots) -> int:
@@ -48,7 +48,7 @@ def empty_slots(slots: Slots) -> int:
         slots.due[leaves + leaf] = math.inf
         slots.winner[leaves + leaf] = leaf
     for node in range(leaves - 1, 0, -1):
-        play(slots.due, slots.winner, node)
+        play(slots.due, slots.winner, node)  # type: ignore[arg-type]  # arrays serve as lists do
     capacity = len(slots.pull)
     for slot in range(capacity):
         slots.pull[slot] = 0
@@ -58,17 +58,17 @@ def empty_slots(slots: Slots) -> int:
 
 def slot_for(slots: Slots, model: int, issued: int, free: int) -> int:
     """The slot of a new pull: in turn where rewards come back in turn, else one that is free."""
-    if model == FIFO or model == BATCH:
+    if model in (FIFO, BATCH):
         return (issued - 1) % len(slots.pull)
-    return slots.free[free - 1]
+    return int(slots.free[free - 1])
 
 
 def back_first(slots: Slots, model: int, told: int, state: Words) -> int:
     """The slot whose reward comes back next, after ``told`` of them have."""
-    if model == FIFO or model == BATCH:
+    if model in (FIFO, BATCH):
         return told % len(slots.pull)
     if model == WORKERS:
-        return slots.winner[1]
+        return int(slots.winner[1])
     slot = int(fraction(state) * len(slots.pull))
     while slots.pull[slot] == 0:
         slot = int(fraction(state) * len(slots.pull))

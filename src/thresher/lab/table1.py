@@ -17,7 +17,7 @@ from .simulator import instances, simulate
 
 RISK = 0.05
 INSTANCES = 1001
-PULLS = tuple(digit * 10**power for power in (3, 4) for digit in (1, 2, 3, 5, 7)) + (100_000, 200_000)
+PULLS = (*(digit * 10**power for power in (3, 4) for digit in (1, 2, 3, 5, 7)), 100_000, 200_000)
 COLUMNS = (
     "section",
     "setting",
