@@ -1,0 +1,106 @@
+"""The compiled engine is the plain one: fed the same rewards in the same order, both choose alike and hold the same bits."""
+
+import pytest
+
+from thresher import kernel, policies
+from thresher.lab import Setup, trace
+from thresher.lab.simulator import rules
+
+POLICIES = {
+    "uniform": policies.uniform(),
+    "apt": policies.apt(slack=0.01),
+    "evt": policies.evt(),
+    "evt supplement": policies.evt(variant="supplement"),
+    "ap-evt": policies.ap_evt(warmup=3),
+    "ap-evt half": policies.ap_evt(5.0, pending_weight=0.5),
+    "evt-pf": policies.evt_pf(),
+    "ap-evt-pf": policies.ap_evt_pf(),
+    "lsa": policies.lsa(),
+    "anytime-evt": policies.anytime_evt(),
+    "balanced": policies.balanced(),
+}
+DELAYS = ("none", "fifo:7", "random:12", "batch:5", "workers:6:failures:5", "workers:4:lognormal:0.5")
+
+
+def plain_board(arms: int) -> kernel.Board:
+    leaves = 1 << (arms - 1).bit_length()
+    zeros, nothing = [0.0] * arms, [0] * arms
+    columns = (nothing[:], nothing[:], zeros[:], zeros[:], zeros[:], zeros[:], nothing[:])
+    return kernel.Board(*columns, [0.0] * (2 * leaves), [0] * (2 * leaves))
+
+
+class Plain:
+    """The kernel driven by hand in plain Python, as a live study's fold drives it."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup, self.issued = setup, 0
+        self.board = plain_board(setup.arms)
+        self.second = self.board._replace(best=self.board.best[:], winner=self.board.winner[:])
+        self.rule, self.second_rule = rules(setup)
+        self.formula = getattr(kernel, setup.rules.function)
+        self.rescore_all()
+
+    def rescore_all(self) -> None:
+        kernel.rescore_all(self.board, self.formula, self.rule)
+        kernel.rescore_all(self.second, kernel.cheapest, self.second_rule)
+
+    def rescore(self, arm: int) -> None:
+        kernel.rescore(self.board, arm, self.formula, self.rule)
+        kernel.rescore(self.second, arm, kernel.cheapest, self.second_rule)
+
+    def choose(self) -> int:
+        even = (self.issued + 1) % 2 == 0
+        return kernel.choose(self.second if even and self.setup.rules.second else self.board)
+
+    def asked(self, arm: int) -> None:
+        self.issued += 1
+        kernel.assign(self.board, arm)
+        if self.setup.rules.exploration == "doubling":
+            self.rule = self.rule._replace(
+                exploration=kernel.doubled(self.rule.exploration, self.issued, self.setup.arms)
+            )
+            self.rescore_all()
+        self.rescore(arm)
+
+    def told(self, arm: int, reward: float) -> None:
+        low, high = self.setup.bounds
+        kernel.release(self.board, arm)
+        kernel.observe(self.board, arm, (reward - low) / (high - low), reward)
+        self.rescore(arm)
+
+
+def replay(setup: Setup, seed: int = 3) -> None:
+    played, plain = trace(setup, repetition=2, seed=seed), Plain(setup)
+    for pull, arm, reward in zip(played.pull, played.arm, played.reward, strict=True):
+        if pull > 0:
+            assert plain.choose() == arm, f"pull {pull}"
+            plain.asked(arm)
+        else:
+            plain.told(arm, reward)
+    for name in ("seen", "pending", "mean", "scatter", "total", "residue"):
+        assert getattr(played.board, name).tolist() == getattr(plain.board, name), name  # equal to the bit
+    assert played.board.best.tolist() == plain.board.best
+    assert played.board.winner.tolist() == plain.board.winner
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("late", [False, True], ids=["at once", "late"])
+def test_compiled_and_plain_engine_hold_the_same_bits(name: str, late: bool) -> None:
+    for delay in DELAYS[1:] if late else DELAYS[:1]:
+        replay(Setup(policy=POLICIES[name], arms=13, budget=600, delay=delay))
+
+
+def test_other_bounds_are_scaled_as_a_live_study_scales_them() -> None:
+    setup = Setup(
+        policy="anytime-evt", arms=9, budget=300, bounds=(-3.0, 11.0), threshold=2.5, means=(0.0, 6.0), spreads=(0.5, 2.0)
+    )
+    replay(setup)
+    replay(setup.but(delay="fifo:3"))
+
+
+def test_a_trace_has_every_pull_asked_and_told_once() -> None:
+    played = trace(Setup(policy="evt", arms=5, budget=100, delay="random:9"))
+    assert sorted(played.pull) == [*range(-100, 0), *range(1, 101)]
+    waiting = [sum(1 if pull > 0 else -1 for pull in played.pull[: place + 1]) for place in range(200)]
+    assert max(waiting) == 10
+    assert min(waiting) == 0

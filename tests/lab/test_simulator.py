@@ -1,0 +1,127 @@
+"""What the simulator promises: the same seed, the same numbers, whatever the threads; delays that are what they say."""
+
+import math
+
+import numpy as np
+import pytest
+
+from thresher.lab import Result, Setup, simulate
+from thresher.lab.simulator import instances
+
+
+def same(one: Result, other: Result) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(one.measures, other.measures, strict=True))
+
+
+@pytest.mark.parametrize("delay", ["none", "workers:5:exponential"])
+def test_results_do_not_depend_on_the_number_of_threads(delay: str) -> None:
+    setup = Setup(policy="evt", arms=20, budget=400, delay=delay, checkpoints=(100, 250, 400))
+    one, two, seven = (simulate(setup, repetitions=37, seed=5, threads=threads) for threads in (1, 2, 7))
+    assert same(one, two)
+    assert same(one, seven)
+    assert not same(one, simulate(setup, repetitions=37, seed=6, threads=2))
+    assert np.array_equal(one.measures.wrong[:11], simulate(setup, repetitions=11, seed=5).measures.wrong)
+
+
+def test_one_worker_a_batch_of_one_and_no_slack_are_the_sequential_run() -> None:
+    setup = Setup(policy="evt", arms=20, budget=400)
+    none = simulate(setup, repetitions=20)
+    for delay in ("workers:1", "batch:1", "fifo:0", "random:0"):
+        other = simulate(setup.but(delay=delay), repetitions=20)
+        assert np.array_equal(none.measures.wrong, other.measures.wrong)
+        assert np.array_equal(none.measures.issued, other.measures.issued)
+        assert other.measures.in_flight.max() == 0
+
+
+@pytest.mark.parametrize(("delay", "most"), [("fifo:30", 30), ("random:30", 30), ("workers:30", 29), ("batch:30", 29)])
+def test_no_decision_is_made_with_more_rewards_unobserved_than_said(delay: str, most: int) -> None:
+    result = simulate(Setup(policy="ap-evt", arms=20, budget=500, delay=delay), repetitions=5)
+    assert result.measures.in_flight.tolist() == [[most]] * 5
+    assert (result.measures.ratio > 0).all()
+
+
+def test_equal_allocation_pulls_every_arm_equally_often() -> None:
+    result = simulate(Setup(policy="uniform", arms=7, budget=70), repetitions=4)
+    assert result.pulls_per_arm[-1].tolist() == [10.0] * 7
+
+
+def test_asynchronous_workers_finish_sooner_than_synchronous_batches() -> None:
+    setup = Setup(policy="uniform", arms=10, budget=4000)
+    pool = simulate(setup.but(delay="workers:10:exponential"), repetitions=10)
+    batch = simulate(setup.but(delay="batch:10:exponential"), repetitions=10)
+    assert pool.clock is not None
+    assert batch.clock is not None
+    assert pool.clock[-1] == pytest.approx(400, rel=0.05)  # 4,000 pulls of a second by ten workers
+    harmonic = sum(1 / k for k in range(1, 11))  # a batch lasts as long as the slowest of ten
+    assert batch.clock[-1] == pytest.approx(400 * harmonic, rel=0.05)
+    assert pool.idle is not None
+    assert batch.idle is not None
+    assert pool.idle < 0.05 < batch.idle
+
+
+def test_failures_that_take_longer_make_the_clock_run_longer() -> None:
+    setup = Setup(policy="uniform", family="bernoulli", arms=10, budget=20_000, threshold=0.5, means=0.5)
+    quick = simulate(setup.but(delay="workers:4:exponential"), repetitions=2).clock
+    slow = simulate(setup.but(delay="workers:4:failures:5"), repetitions=2).clock
+    assert quick is not None
+    assert slow is not None
+    assert slow[-1] / quick[-1] == pytest.approx(3.0, rel=0.05)  # half of the pulls take five times as long
+
+
+MOMENTS = {
+    "uniform": (0.6, 0.2, 0.6, 0.2 / math.sqrt(3)),
+    "bernoulli": (0.6, 0.2, 0.6, math.sqrt(0.24)),
+    "beta": (0.6, 0.2, 0.6, 0.2),
+    "normal": (0.6, 0.2, 0.6, 0.2),
+    "constant": (0.6, 0.2, 0.6, 0.0),
+}
+
+
+@pytest.mark.parametrize("family", [*MOMENTS, "clipped"])
+def test_rewards_have_the_mean_and_spread_that_the_family_states(family: str) -> None:
+    pulls = 40_000
+    setup = Setup(policy="uniform", family=family, arms=1, means=0.6, spreads=0.2, budget=pulls)
+    if family == "clipped":
+        setup = setup.but(spreads=0.5)
+    [(mean, spread)] = instances(setup, repetitions=1)
+    if family != "clipped":
+        assert (float(mean[0]), float(spread[0])) == pytest.approx(MOMENTS[family][2:])
+    from thresher.lab import trace
+
+    rewards = np.array(trace(setup).reward[::2])
+    margin = 6.0 * float(spread[0]) / math.sqrt(pulls) + 1e-12  # six standard errors
+    assert rewards.mean() == pytest.approx(float(mean[0]), abs=margin)
+    assert rewards.std() == pytest.approx(float(spread[0]), abs=0.02)
+    if family in ("bernoulli", "beta", "clipped"):
+        assert rewards.min() >= 0.0
+        assert rewards.max() <= 1.0
+
+
+def test_a_clipped_arm_is_labelled_by_its_true_mean() -> None:
+    """Mean .9 and deviation .5 clipped to [0, 1] truly has a mean below .78."""
+    setup = Setup(policy="uniform", family="clipped", arms=1, means=0.9, spreads=0.5, threshold=0.78, budget=20_000)
+    [(mean, _)] = instances(setup, repetitions=1)
+    assert mean[0] < 0.78
+    assert simulate(setup, repetitions=3).accuracy[-1] == 1.0
+
+
+def test_repetitions_draw_their_instances_anew_and_alike_for_every_policy() -> None:
+    setup = Setup(arms=50, budget=100)
+    (first, _), (second, _) = instances(setup, repetitions=2, seed=9)
+    assert not np.array_equal(first, second)
+    assert ((0.6 <= first) & (first < 0.8)).all()
+    again = instances(setup.but(policy="uniform"), repetitions=1, seed=9)[0][0]
+    assert np.array_equal(first, again)
+
+
+def test_progress_counts_every_pull() -> None:
+    seen: list[int] = []
+    simulate(Setup(arms=5, budget=50), repetitions=9, progress=seen.append)
+    assert sum(seen) == 9 * 50
+
+
+def test_standard_errors_are_those_of_the_mean_over_repetitions() -> None:
+    result = simulate(Setup(policy="uniform", arms=10, budget=50), repetitions=64)
+    shares = 1.0 - result.measures.wrong[:, -1] / 10
+    assert result.accuracy[-1] == pytest.approx(shares.mean())
+    assert result.accuracy_se[-1] == pytest.approx(shares.std(ddof=1) / 8)
