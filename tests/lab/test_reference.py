@@ -65,7 +65,12 @@ BERNOULLI = {  # share of arms wrong after 20, 50, 100 pulls an arm
 def test_bernoulli_arms(name: str) -> None:
     for per_arm, reference in zip((20, 50, 100), BERNOULLI[name], strict=True):
         setup = Setup(
-            policy=name, family="bernoulli", means=(0.0, 1.0), threshold=0.5, budget=100 * per_arm, checkpoints=(100 * per_arm,)
+            policy=name,
+            family="bernoulli",
+            means=(0.0, 1.0),
+            threshold=0.5,
+            budget=100 * per_arm,
+            checkpoints=(100 * per_arm,),
         )
         result = simulate(setup, repetitions=1000, seed=14)
         margin = SURE * 1.12 * result.accuracy_se[-1] + 0.0005  # the reference had 4,096 repetitions

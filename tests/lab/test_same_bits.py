@@ -1,4 +1,4 @@
-"""The compiled engine is the plain one: fed the same rewards in the same order, both choose alike and hold the same bits."""
+"""The compiled engine is the plain one: fed the same rewards in the same order, both hold the same bits."""
 
 import pytest
 
@@ -79,8 +79,8 @@ def replay(setup: Setup, seed: int = 3) -> None:
             plain.told(arm, reward)
     for name in ("seen", "pending", "mean", "scatter", "total", "residue"):
         assert getattr(played.board, name).tolist() == getattr(plain.board, name), name  # equal to the bit
-    assert played.board.best.tolist() == plain.board.best
-    assert played.board.winner.tolist() == plain.board.winner
+    assert list(played.board.best) == plain.board.best
+    assert list(played.board.winner) == plain.board.winner
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -92,7 +92,13 @@ def test_compiled_and_plain_engine_hold_the_same_bits(name: str, late: bool) -> 
 
 def test_other_bounds_are_scaled_as_a_live_study_scales_them() -> None:
     setup = Setup(
-        policy="anytime-evt", arms=9, budget=300, bounds=(-3.0, 11.0), threshold=2.5, means=(0.0, 6.0), spreads=(0.5, 2.0)
+        policy="anytime-evt",
+        arms=9,
+        budget=300,
+        bounds=(-3.0, 11.0),
+        threshold=2.5,
+        means=(0.0, 6.0),
+        spreads=(0.5, 2.0),
     )
     replay(setup)
     replay(setup.but(delay="fifo:3"))

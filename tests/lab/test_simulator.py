@@ -109,7 +109,7 @@ def test_repetitions_draw_their_instances_anew_and_alike_for_every_policy() -> N
     setup = Setup(arms=50, budget=100)
     (first, _), (second, _) = instances(setup, repetitions=2, seed=9)
     assert not np.array_equal(first, second)
-    assert ((0.6 <= first) & (first < 0.8)).all()
+    assert ((first >= 0.6) & (first < 0.8)).all()
     again = instances(setup.but(policy="uniform"), repetitions=1, seed=9)[0][0]
     assert np.array_equal(first, again)
 

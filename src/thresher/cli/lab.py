@@ -280,7 +280,7 @@ def _time(seconds: float) -> str:
     """Seconds as a person says them.
 
     >>> _time(42), _time(5400), _time(200_000)
-    ('42 s', '1 h 30 min', '2 d 8 h')
+    ('42 s', '90 min', '2 d 7 h')
     """
     if seconds < 120:
         return f"{seconds:.0f} s"

@@ -1,0 +1,238 @@
+"""simulate, paper and plan at the command line: what they print, what they refuse, what they leave behind."""
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from thresher.cli.lab import COMMANDS
+from thresher.errors import ThresherError
+
+GROUP = click.Group(commands={command.name or "": command for command in COMMANDS})
+SMALL = ["--arms", "5", "--budget", "60", "--repetitions", "4"]
+
+
+def run(*words: str) -> str:
+    result = CliRunner().invoke(GROUP, words, catch_exceptions=True)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_simulate_prints_json_with_results_and_speed() -> None:
+    data = json.loads(run("simulate", "--policy", "evt", *SMALL, "--format", "json", "--checkpoints", "20,40"))
+    assert data["format"] == 1
+    assert [row["pulls"] for row in data["results"]] == [20, 40, 60]
+    assert set(data["results"][0]) == {"pulls", "accuracy", "accuracy_se", "success", "success_se"}
+    assert data["pulls_per_second"] > 0
+    assert sum(data["pulls_per_arm"]) == pytest.approx(60)
+
+
+def test_simulate_defaults_to_section_41_small() -> None:
+    data = json.loads(run("simulate", "--repetitions", "2", "--format", "json"))
+    expected = {
+        "policy": "anytime-evt",
+        "family": "uniform",
+        "arms": 100,
+        "threshold": 0.7,
+        "delay": "none",
+        "budget": 20_000,
+    }
+    assert {key: data[key] for key in expected} == expected
+
+
+def test_simulate_prints_csv_and_tables() -> None:
+    rows = list(csv.DictReader(run("simulate", *SMALL, "--delay", "workers:2", "--format", "csv").splitlines()))
+    assert float(rows[-1]["seconds"]) == pytest.approx(30)
+    assert "arms right" in run("simulate", *SMALL, "--delay", "batch:3:exponential")
+
+
+def test_simulate_resamples_recorded_rewards(tmp_path: Path) -> None:
+    file = tmp_path / "rewards.csv"
+    file.write_text("arm,reward\nlow,0.1\nhigh,0.9\nlow,0.2\nhigh,pass\n")
+    words = ("simulate", "--recorded", str(file), "--threshold", "0.5", "--budget", "40", "--format", "json")
+    data = json.loads(run(*words))
+    assert (data["arms"], data["results"][-1]["accuracy"]) == (2, 1.0)
+
+
+BAD = {
+    "an unknown family": (["simulate", "--family", "cauchy"], "family 'cauchy'"),
+    "an unknown delay": (["simulate", "--delay", "snail:3"], "delay 'snail:3'"),
+    "a delay without its number": (["simulate", "--delay", "fifo"], "delay 'fifo'"),
+    "an unknown policy": (["simulate", "--policy", "greedy"], "policy 'greedy'"),
+    "means outside the bounds": (["simulate", "--means", "0.6:1.2"], "mean 1.2"),
+    "means the wrong way round": (["simulate", "--means", "0.8:0.6"], "means (0.8, 0.6)"),
+    "means that are text": (["simulate", "--means", "some:more"], "means 'some:more'"),
+    "too few means": (["simulate", "--arms", "3", "--means", "0.1,0.2"], "one for each of 3 arms"),
+    "a negative spread": (["simulate", "--spread", "-0.1:0.2"], "spread -0.1"),
+    "a Beta too wide": (["simulate", "--family", "beta", "--spread", "0.6"], "a Beta arm needs"),
+    "a threshold on the bound": (["simulate", "--threshold", "1"], "threshold 1.0"),
+    "no repetitions": (["simulate", "--repetitions", "0"], "repetitions 0"),
+    "no threads": (["simulate", "--threads", "0"], "threads 0"),
+    "a budget below the warm-up": (["simulate", "--budget", "10"], "budget 10"),
+    "a seed below zero": (["simulate", "--seed", "-1"], "seed -1"),
+    "falling checkpoints": (["simulate", "--checkpoints", "300,200"], "must rise"),
+    "confidence that is text": (["simulate", "--confidence", "high"], "confidence 'high'"),
+    "no such recorded file": (["simulate", "--recorded", "no/such.csv"], "cannot be read"),
+    "an unknown part": (["paper", "figure9", "--out", "x"], "part 'figure9'"),
+    "one repetition of the paper": (["paper", "all", "--out", "x", "--repetitions", "1"], "repetitions 1"),
+    "a plan without arms": (["plan", "--threshold", "0.5", "--means", "0:1"], "--arms"),
+    "a plan without means": (["plan", "--threshold", "0.5", "--arms", "4"], "--means"),
+    "a plan that needs a budget": (
+        ["plan", "--threshold", "0.5", "--arms", "4", "--means", "0:1", "--policy", "evt"],
+        "evt",
+    ),
+    "a plan without workers": (
+        ["plan", "--threshold", "0.5", "--arms", "4", "--means", "0:1", "--workers", "0"],
+        "workers 0",
+    ),
+    "a picture of no kind": (
+        ["plan", "--threshold", "0.5", "--arms", "4", "--means", "0:1", "--picture", "p.doc"],
+        "picture 'p.doc'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_clear_line(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    words, part = BAD[name]
+    with pytest.raises(ThresherError) as caught:
+        run(*words)
+    assert part in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+RECORDED = {
+    "text": ("arm,reward\na,0.5\nb,good\n", "row 3, column reward 'good'"),
+    "NaN": ("arm,reward\na,nan\n", "row 2, column reward 'nan'"),
+    "infinity": ("arm,reward\na,1\nb,inf\n", "row 3, column reward 'inf'"),
+    "no arm": ("arm,reward\n ,0.5\n", "row 2, column arm"),
+    "no reward": ("arm,reward\na\n", "row 2, column reward ''"),
+    "no column": ("name,reward\na,1\n", "no column 'arm'"),
+    "nothing": ("", "no column 'arm'"),
+    "no rows": ("arm,reward\n", "no rewards"),
+    "outside the bounds": ("arm,reward\na,0.5\nb,7\n", "arm 'b', reward 7.0"),
+}
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_recorded_file_that_is_wrong_is_named_by_row_and_column(name: str, tmp_path: Path) -> None:
+    text, part = RECORDED[name]
+    file = tmp_path / "rewards.csv"
+    file.write_text(text)
+    for words in (
+        ["simulate", "--recorded", str(file), "--threshold", "0.5"],
+        ["plan", "--threshold", "0.5", "--pilot", str(file)],
+    ):
+        with pytest.raises(ThresherError) as caught:
+            run(*words)
+        assert part in str(caught.value)
+
+
+def test_missing_arms_are_named(tmp_path: Path) -> None:
+    from thresher.lab import recorded
+
+    file = tmp_path / "rewards.csv"
+    file.write_text("arm,reward\na,1\n")
+    with pytest.raises(ThresherError, match="has no reward of 1 arms, 'b' first"):
+        recorded.read(file, expected=["a", "b"])
+
+
+def test_an_output_folder_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("here first")
+    with pytest.raises(ThresherError, match=r"output folder .* cannot be written"):
+        run("paper", "figure1", "--out", str(file / "below"))
+    assert file.read_text() == "here first"
+
+
+def test_a_paper_that_fails_on_the_way_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from thresher.lab import plots
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("no ink")
+
+    monkeypatch.setattr(plots, "table1", broken)
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "table1.csv").write_text("old")
+    for out in (tmp_path / "new", kept):
+        with pytest.raises(RuntimeError, match="no ink"):
+            run("paper", "table1", "--out", str(out), "--repetitions", "2")
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
+    assert [path.name for path in kept.iterdir()] == ["table1.csv"]
+    assert (kept / "table1.csv").read_text() == "old"
+
+
+def test_paper_writes_data_pictures_and_claims(tmp_path: Path) -> None:
+    out = tmp_path / "paper"
+    names = run("paper", "all", "--out", str(out), "--repetitions", "5").splitlines()
+    assert sorted(path.name for path in out.iterdir()) == sorted(Path(name).name for name in names)
+    assert {f"{name}.{kind}" for name in ("figure1", "figure2", "table1") for kind in ("csv", "png", "pdf")} <= {
+        path.name for path in out.iterdir()
+    }
+    first = list(csv.DictReader((out / "figure1.csv").read_text().splitlines()))
+    assert ",".join(first[0]) == "setting,algorithm,n,repetitions,accuracy,accuracy_se,success,success_se"
+    assert {row["algorithm"] for row in first} == {"ATP", "EVT", "EVT_pf", "uniform", "anytime EVT"}
+    second = list(csv.DictReader((out / "figure2.csv").read_text().splitlines()))
+    assert ",".join(second[0]) == "setting,algorithm,delta,tau,pulls_to_95,speedup"
+    assert {int(row["tau"]) for row in second} >= {0, 1, 500}
+    assert {row["delta"] for row in second} == {"0", "0.5", "1"}
+    text = (out / "claims.md").read_text()
+    assert text.count("Verdict: **") == 6
+
+
+def test_plan_answers_for_the_default_policy_and_equal_allocation(tmp_path: Path) -> None:
+    problem = ["--threshold", "0.5", "--arms", "6", "--means", "0:1", "--workers", "3", "--seconds-per-pull", "2"]
+    picture = tmp_path / "plan.png"
+    data = json.loads(run("plan", *problem, "--format", "json", "--picture", str(picture)))
+    needs = data["needs"]
+    assert [need["policy"] for need in needs] == ["balanced", "uniform"] * 4
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    first = needs[0]
+    assert first["seconds"] == pytest.approx(first["pulls"] * 2 / 3, rel=0.2)
+    assert "90 % of arms right" in run("plan", *problem)
+    assert data == json.loads(run("plan", *problem, "--format", "json", "--threads", "1"))
+
+
+def test_plan_reads_a_pilot(tmp_path: Path) -> None:
+    file = tmp_path / "pilot.csv"
+    file.write_text("arm,reward\n" + "".join(f"a,{n % 10 != 0:d}\nb,{n % 3 == 0:d}\n" for n in range(30)))
+    rows = list(csv.DictReader(run("plan", "--threshold", "0.6", "--pilot", str(file), "--format", "csv").splitlines()))
+    assert float(rows[0]["pulls"]) >= 4
+    file.write_text("arm,reward\na,0.71\na,0.9\na,0.8\nb,0.2\nb,0.4\n")
+    assert "recorded arms" in run("plan", "--threshold", "0.6", "--pilot", str(file))
+
+
+def test_every_command_has_help_with_examples() -> None:
+    for command in COMMANDS:
+        assert f"thresher {command.name} " in run(command.name or "", "--help")
+
+
+def test_importing_the_commands_imports_nothing_heavy() -> None:
+    heavy = "{'numpy', 'numba', 'matplotlib'}"
+    program = f"import sys, thresher, thresher.cli.lab, thresher.theory; sys.exit(bool({heavy} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+
+
+def test_without_numba_the_extra_is_named() -> None:
+    program = """
+import sys
+sys.modules["numba"] = None
+try:
+    import thresher.lab
+except Exception as error:
+    print(type(error).__mro__[1].__name__, error)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "numba" in done.stdout
+    assert "pip install 'thresher[lab]'" in done.stdout
+    assert done.stdout.count("\n") == 1

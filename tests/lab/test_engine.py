@@ -1,0 +1,53 @@
+"""How the engine compiles and keeps machine code."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from thresher.lab import engine, output
+
+PROGRAM = """
+from thresher.lab import Setup, simulate
+print(simulate(Setup(policy="evt", arms=4, budget=40), repetitions=3).measures.wrong.tolist())
+"""
+
+
+def test_machine_code_is_kept_under_a_hash_of_its_sources_and_found_again(tmp_path: Path) -> None:
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    first, second = (
+        subprocess.run([sys.executable, "-W", "error", "-c", PROGRAM], env=environment, capture_output=True, text=True)
+        for _ in range(2)
+    )
+    assert (first.returncode, first.stderr) == (0, "")
+    assert first.stdout == second.stdout
+    [folder] = (tmp_path / "thresher").iterdir()
+    assert folder.name.startswith("lab-")
+    assert [path.name.split("-uniform")[0] for path in folder.rglob("*.nbi")] == ["loops.run_at_once-evt"]
+
+
+def test_where_nothing_can_be_kept_it_compiles_quietly(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "file")}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", PROGRAM], env=environment, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_every_formula_of_the_kernel_is_known() -> None:
+    assert sorted(engine.FORMULAS) == ["apt", "cheapest", "evt", "evt_pf", "evt_supplement", "lsa", "uniform"]
+
+
+def test_a_whole_file_replaces_the_old_one_or_leaves_it(tmp_path: Path) -> None:
+    target = tmp_path / "a.txt"
+    target.write_text("old")
+    with pytest.raises(ZeroDivisionError), output.whole_file(target) as partial:
+        partial.write_text(f"half {1 // 0}")
+    assert target.read_text() == "old"
+    with output.whole_file(target) as partial:
+        partial.write_text("new")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+    assert target.read_text() == "new"

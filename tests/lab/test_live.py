@@ -1,0 +1,47 @@
+"""A live study that is told the simulator's rewards, in its order, asks for the same arms and holds the same bits."""
+
+import pytest
+
+import thresher
+from thresher import policies
+from thresher.lab import Setup, trace
+from thresher.ledger import fold
+
+POLICIES = {
+    "uniform": policies.uniform(),
+    "apt": policies.apt(),
+    "evt": policies.evt(),
+    "evt supplement": policies.evt(variant="supplement"),
+    "ap-evt": policies.ap_evt(),
+    "evt-pf": policies.evt_pf(),
+    "lsa": policies.lsa(),
+    "anytime-evt": policies.anytime_evt(),
+    "balanced": policies.balanced(),
+}
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("delay", ["none", "fifo:7", "workers:6:exponential"])
+def test_a_live_study_and_the_simulator_agree(name: str, delay: str) -> None:
+    setup = Setup(policy=POLICIES[name], arms=11, budget=300, delay=delay, means=(0.6, 0.8), spreads=(0.05, 0.2))
+    played = trace(setup, seed=4)
+    study = thresher.create_study(
+        "mirror",
+        arms=[f"arm {number}" for number in range(11)],
+        threshold=0.7,
+        budget=300,
+        policy=POLICIES[name],
+        confidence=None,
+    )
+    pulls = {}
+    for pull, arm, reward in zip(played.pull, played.arm, played.reward, strict=True):
+        if pull > 0:
+            asked = study.ask()
+            assert asked is not None
+            assert (asked.id, asked.arm) == (pull, f"arm {arm}")
+            pulls[pull] = asked
+        else:
+            study.tell(pulls[-pull], reward)
+    board = fold(study.events()).board
+    for column in ("seen", "pending", "mean", "scatter", "total", "residue", "best", "winner"):
+        assert list(getattr(played.board, column)) == list(getattr(board, column)), column
