@@ -51,3 +51,33 @@ def test_a_whole_file_replaces_the_old_one_or_leaves_it(tmp_path: Path) -> None:
         partial.write_text("new")
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
     assert target.read_text() == "new"
+
+
+LOOPS = (
+    ("evt", "uniform", "fifo:3"),
+    ("uniform", "bernoulli", "workers:3:failures:5"),
+    ("balanced", "bernoulli", "fifo:3"),
+)
+EACH = """
+import sys
+from thresher.lab import Setup, simulate
+for words in sys.argv[1:]:
+    policy, family, delay = words.split(",")
+    setup = Setup(policy=policy, family=family, delay=delay, arms=5, budget=300, threshold=0.65)
+    result = simulate(setup, repetitions=9)
+    print(result.measures.wrong.tolist(), result.measures.clock.tolist(), result.measures.issued.tolist())
+"""
+
+
+def test_loops_that_different_processes_compiled_do_not_get_mixed_up(tmp_path: Path) -> None:
+    """Machine code is linked by name: it went wrong once, when two processes gave two functions the same one."""
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+
+    def run(*words: str) -> str:
+        command = [sys.executable, "-c", EACH, *words]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+
+    alone = [run(",".join(loop)) for loop in LOOPS]
+    for order in (LOOPS, LOOPS[::-1]):
+        expected = [alone[LOOPS.index(loop)] for loop in order]
+        assert run(*(",".join(loop) for loop in order)) == "".join(expected)

@@ -41,16 +41,21 @@ def _functions(module: ModuleType) -> dict[str, FunctionType]:
 
 
 def _rebuilt(function: FunctionType, namespace: Namespace, name: str | None = None) -> FunctionType:
-    copy = FunctionType(function.__code__, namespace, function.__name__, function.__defaults__)
+    """The same bytecode in another namespace.
+
+    Machine code from the cache is linked by name: functions that differ in what their names stand for must differ in
+    their own name too, or one would silently take the other's place.
+    """
+    copy = FunctionType(function.__code__, namespace, name or function.__name__, function.__defaults__)
     copy.__qualname__ = name or function.__name__
     return copy
 
 
-def _compiled(function: FunctionType, namespace: Namespace) -> Any:
-    return njit(**INNER)(_rebuilt(function, namespace))
+def _compiled(function: FunctionType, namespace: Namespace, name: str) -> Any:
+    return njit(**INNER)(_rebuilt(function, namespace, name))
 
 
-def _formula(function: FunctionType, namespace: Namespace) -> Any:
+def _formula(function: FunctionType, namespace: Namespace, _: str) -> Any:
     """A formula as numba can pass it to another function; a compiled one, passed so, could not be kept on disk."""
     copy, name = _rebuilt(function, namespace), _rebuilt(function, namespace)
 
@@ -62,7 +67,7 @@ def _formula(function: FunctionType, namespace: Namespace) -> Any:
     return name
 
 
-def _extended(namespace: Namespace, modules: tuple[ModuleType, ...]) -> Namespace:
+def _extended(namespace: Namespace, modules: tuple[ModuleType, ...], variant: str = "") -> Namespace:
     for module in modules:
         functions = _functions(module)
         for name, value in vars(module).items():
@@ -70,7 +75,7 @@ def _extended(namespace: Namespace, modules: tuple[ModuleType, ...]) -> Namespac
                 namespace.setdefault(name, value)
         for name, function in functions.items():
             build = _formula if name in FORMULAS else _compiled
-            namespace[name] = build(function, namespace)
+            namespace[name] = build(function, namespace, name + variant)
     return namespace
 
 
@@ -106,10 +111,13 @@ def kept(policy: Policy, family: str, *, late_rewards: bool) -> bool:
     return folder is not None and any(Path(folder).glob(f"*/*.{name}-[0-9]*.nbi"))
 
 
+def _variant(formula: str, second: str | None, doubling: bool, family: str, traced: bool) -> str:
+    parts = (formula, second, doubling and "doubling", family, traced and "traced")
+    return "".join(f"-{part}" for part in parts if part)
+
+
 def _name(formula: str, second: str | None, doubling: bool, family: str, late_rewards: bool, traced: bool) -> str:
-    function = "run_late" if late_rewards else "run_at_once"
-    parts = (function, formula, second, doubling and "doubling", family, traced and "traced")
-    return "-".join(str(part) for part in parts if part)
+    return ("run_late" if late_rewards else "run_at_once") + _variant(formula, second, doubling, family, traced)
 
 
 @cache
@@ -122,7 +130,9 @@ def loop(policy: Policy, family: str, *, late_rewards: bool, traced: bool = Fals
 def instance_drawer(family: str) -> Callable[..., None]:
     """The compiled function that draws the arms of one repetition."""
     namespace = _namespace("evt", None, False, family, False)
-    drawer: Callable[..., None] = njit(**OPTIONS)(_rebuilt(_functions(loops)["draw_instance"], namespace))
+    drawer: Callable[..., None] = njit(**OPTIONS)(
+        _rebuilt(_functions(loops)["draw_instance"], namespace, f"draw_instance-alone-{family}")
+    )
     return drawer
 
 
@@ -139,7 +149,7 @@ def _namespace(formula: str, second: str | None, doubling: bool, family: str, tr
         "DRAW": shared[f"draw_{family}"],
         "MOMENTS": shared[f"moments_{family}"],
     }
-    return _extended({**shared, **choices}, LOOPS)
+    return _extended({**shared, **choices}, LOOPS, _variant(formula, second, doubling, family, traced))
 
 
 @cache
