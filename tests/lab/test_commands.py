@@ -164,7 +164,7 @@ def test_a_paper_that_fails_on_the_way_leaves_nothing_behind(tmp_path: Path, mon
     kept = tmp_path / "kept"
     kept.mkdir()
     (kept / "table1.csv").write_text("old")
-    for out in (tmp_path / "new", kept):
+    for out in (tmp_path / "new" / "below", kept):
         with pytest.raises(RuntimeError, match="no ink"):
             run("paper", "table1", "--out", str(out), "--repetitions", "2")
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
@@ -214,7 +214,7 @@ def test_plan_reads_a_pilot(tmp_path: Path) -> None:
 
 def test_every_command_has_help_with_examples() -> None:
     for command in COMMANDS:
-        assert f"thresher {command.name} " in run(command.name or "", "--help")
+        assert f"\n  thresher {command.name} " in run(command.name or "", "--help")  # on a line of its own
 
 
 def test_importing_the_commands_imports_nothing_heavy() -> None:
@@ -236,3 +236,10 @@ except Exception as error:
     assert "numba" in done.stdout
     assert "pip install 'thresher[lab]'" in done.stdout
     assert done.stdout.count("\n") == 1
+
+
+def test_one_repetition_has_no_error_and_says_so() -> None:
+    text = run("simulate", "--arms", "5", "--budget", "60", "--repetitions", "1", "--format", "json")
+    assert "NaN" not in text
+    assert json.loads(text)["results"][0]["accuracy_se"] is None
+    assert "±" not in run("simulate", "--arms", "5", "--budget", "60", "--repetitions", "1")

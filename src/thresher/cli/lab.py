@@ -28,7 +28,7 @@ DELAY_HELP = (
 @click.command()
 @click.option("--policy", help="Which arm is pulled next [default: anytime-evt; with --confidence balanced].")
 @click.option(
-    "--family", default="uniform", show_default=True, help="uniform, bernoulli, beta, normal, clipped, constant."
+    "--family", default="uniform", show_default=True, help="uniform, bernoulli, beta, normal, clipped or constant."
 )
 @click.option("--arms", type=int, default=100, show_default=True, help="How many arms.")
 @click.option("--threshold", type=float, default=0.7, show_default=True, help="The bar.")
@@ -51,7 +51,7 @@ DELAY_HELP = (
 @SEED
 @OUTPUT
 def simulate(recorded: str | None, style: str, threads: int | None, seed: int, repetitions: int, **given: Any) -> None:
-    r"""Play a policy many times on arms that are known, and measure how often it is right.
+    """Play a policy many times on arms that are known, and measure how often it is right.
 
     The defaults are Section 4.1 of the paper with small variance.
 
@@ -61,7 +61,7 @@ def simulate(recorded: str | None, style: str, threads: int | None, seed: int, r
     thresher simulate --family bernoulli --means 0.7:0.99 --threshold 0.9 --arms 40 --budget 4000
     thresher simulate --delay workers:16:failures:5 --seconds-per-pull 3
     thresher simulate --recorded results.csv --threshold 0.5 --budget 2000
-    """
+    """  # noqa: D301 - click wants the character itself
     from thresher.lab import delays
     from thresher.lab import simulate as play
     from thresher.lab.output import progress_bar
@@ -101,12 +101,12 @@ def simulate(recorded: str | None, style: str, threads: int | None, seed: int, r
 @click.option("--repetitions", type=int, default=100, show_default=True, help="The paper has 100.")
 @SEED
 def paper(what: str, out: str, repetitions: int, seed: int) -> None:
-    r"""Repeat the experiments of the paper: data, pictures, and a verdict on each of its claims.
+    """Repeat the experiments of the paper: data, pictures, and a verdict on each of its claims.
 
     \b
     thresher paper all --out paper
     thresher paper figure2 --out paper --repetitions 1000
-    """
+    """  # noqa: D301 - click wants the character itself
     from thresher.lab import report
 
     for name in report.write(what, out, repetitions=repetitions, seed=seed):
@@ -116,7 +116,7 @@ def paper(what: str, out: str, repetitions: int, seed: int) -> None:
 @click.command()
 @click.option("--threshold", type=float, required=True, help="The bar.")
 @click.option("--arms", type=int, help="How many arms.")
-@click.option("--family", default="bernoulli", show_default=True, help="bernoulli, uniform, beta, normal, clipped.")
+@click.option("--family", default="bernoulli", show_default=True, help="bernoulli, uniform, beta, normal or clipped.")
 @click.option("--means", help="Where you think the arms' means are: LO:HI, or A,B,C,…")
 @click.option(
     "--spread", default="0.15:0.25", show_default=True, help="Half-width of uniform arms, else standard deviation."
@@ -135,14 +135,14 @@ def paper(what: str, out: str, repetitions: int, seed: int) -> None:
 @SEED
 @OUTPUT
 def plan(pilot: str | None, picture: str | None, style: str, threads: int | None, seed: int, **given: Any) -> None:
-    r"""Estimate how many pulls, and how much time, a problem will need.
+    """Estimate how many pulls, and how much time, a problem will need.
 
     Simulates your problem with the default policy and with equal allocation.
 
     \b
     thresher plan --threshold 0.9 --arms 40 --means 0.7:0.99 --workers 16 --seconds-per-pull 3
     thresher plan --threshold 0.5 --pilot results.csv --picture plan.png
-    """
+    """  # noqa: D301 - click wants the character itself
     from thresher.lab import planning
     from thresher.lab.output import whole_file
 
@@ -242,7 +242,9 @@ def _print_result(result: "Result") -> None:
         table.add_column(name, justify="right")
     for row in result.rows():
         cells = [f"{row['pulls']:,}"]
-        cells += [f"{row[name]:.2%} ± {row[name + '_se']:.2%}" for name in ("accuracy", "success")]
+        for name in ("accuracy", "success"):
+            error = row[f"{name}_se"]
+            cells.append(f"{row[name]:.2%}" + ("" if error is None else f" ± {error:.2%}"))
         table.add_row(*cells, *([f"{row['seconds']:,.1f}"] if "seconds" in row else []))
     console = Console(file=sys.stdout)
     console.print(table)

@@ -18,7 +18,7 @@ from thresher.errors import InvalidInput
 def whole_folder(out: str | Path) -> Iterator[Path]:
     """A folder to write into; its files move to ``out`` together when the block ends, and vanish when it fails."""
     target = Path(out)
-    created = not target.exists()
+    missing = [folder for folder in (target, *target.parents) if not folder.exists()]
     try:
         target.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(prefix=".partial-", dir=target))
@@ -31,8 +31,8 @@ def whole_folder(out: str | Path) -> Iterator[Path]:
             file.replace(target / file.name)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
-        if created:
-            shutil.rmtree(target, ignore_errors=True)
+        if missing:  # the topmost folder that was made
+            shutil.rmtree(missing[-1], ignore_errors=True)
         raise
     partial.rmdir()
 

@@ -1,5 +1,6 @@
 """What a simulation measured: means over repetitions, with their standard errors."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,20 +77,15 @@ class Result:
         return self.repetitions * self.setup.budget / self.seconds
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row for each checkpoint, ready for a table, CSV or JSON."""
+        """A row for each checkpoint, ready for a table, CSV or JSON; the error of a single repetition is None."""
         clock = self.clock
-        columns = (self.accuracy, self.accuracy_se, self.success, self.success_se)
         rows = []
         for place, pulls in enumerate(self.setup.checkpoints):
-            values = dict(
-                zip(
-                    ("accuracy", "accuracy_se", "success", "success_se"),
-                    (float(column[place]) for column in columns),
-                    strict=True,
-                )
-            )
-            time = {} if clock is None else {"seconds": float(clock[place])}
-            rows.append({"pulls": pulls, **values, **time})
+            row: dict[str, Any] = {"pulls": pulls}
+            for name in ("accuracy", "accuracy_se", "success", "success_se"):
+                value = float(getattr(self, name)[place])
+                row[name] = None if math.isnan(value) else value
+            rows.append(row if clock is None else {**row, "seconds": float(clock[place])})
         return rows
 
     def to_json(self) -> dict[str, Any]:
@@ -118,7 +114,7 @@ class Result:
 
 
 def _error(values: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> Reals:
-    """The standard error of the mean of each column; 0 of a single row says nothing, so NaN."""
+    """The standard error of the mean of each column; a single row has none, so NaN."""
     if len(values) < 2:
         return np.full(values.shape[1], np.nan)
     error: Reals = values.std(axis=0, ddof=1) / np.sqrt(len(values))

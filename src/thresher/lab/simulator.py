@@ -72,7 +72,11 @@ def simulate(
             play(chunk)
     else:
         with ThreadPoolExecutor(min(threads, len(chunks))) as pool:
-            list(pool.map(play, chunks))
+            try:
+                list(pool.map(play, chunks))
+            except BaseException:  # Ctrl-C waits for the chunks under way, not for all of them
+                pool.shutdown(cancel_futures=True)
+                raise
     return Result(setup, repetitions, seed, threads, measures, time.perf_counter() - before)
 
 
