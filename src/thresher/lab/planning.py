@@ -21,7 +21,7 @@ from .warming import compile_together
 
 TARGETS = (("90 % of arms right", 0.90), ("95 % of arms right", 0.95), ("99 % of arms right", 0.99))
 ALL_RIGHT = ("all arms right with probability 0.9", 0.9)
-STAGES = ((40, 40_000), (200, 10_000), (1000, 4_000), (3000, 2_000))  # pulls an arm, and repetitions times arms
+STAGES = ((40, 40_000), (200, 10_000), (1500, 2_500))  # pulls an arm, and repetitions times arms
 FEWEST, MOST = 20, 1000  # repetitions
 GROWTH = 1.04  # from one checkpoint to the next
 

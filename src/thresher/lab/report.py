@@ -100,6 +100,6 @@ def _table(rows: Sequence[Row]) -> str:
         cells = [row["section"], row["setting"], row["algorithm"], f"{row['hardness']:,.0f}"]
         cells += [f"{row[name]:.2e}" if row[name] else "–" for name in ("rounds_printed", "rounds_corrected")]
         cells.append(f"{row['rounds_simulated']:,}" if row["rounds_simulated"] else f"> {row['most_pulls']:,}")
-        cells.append(f"{row['success']:.2f} ± {row['success_se']:.2f}")
+        cells.append(f"{row['success']:.3f} ± {row['success_se']:.3f}")
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
