@@ -21,8 +21,9 @@ from .warming import compile_together
 
 TARGETS = (("90 % of arms right", 0.90), ("95 % of arms right", 0.95), ("99 % of arms right", 0.99))
 ALL_RIGHT = ("all arms right with probability 0.9", 0.9)
-STAGES = ((40, 40_000), (200, 10_000), (1500, 2_500))  # pulls an arm, and repetitions times arms
+STAGES = ((40, 40_000), (200, 10_000), (1500, 2_500), (6000, 1_000))  # pulls an arm, and repetitions times arms
 FEWEST, MOST = 20, 1000  # repetitions
+LONGEST = 6_500_000  # pulls of the last stage over all repetitions: many arms go without it
 GROWTH = 1.04  # from one checkpoint to the next
 
 
@@ -101,9 +102,11 @@ def _needs(
     curve = Curve([], [], [], [])
     for per_arm, cells in STAGES:
         points = _points(setup.arms * policy.warmup, max(per_arm * setup.arms, 4 * delay.capacity))
+        repetitions = min(MOST, max(FEWEST, cells // setup.arms))
+        if (per_arm, cells) == STAGES[-1] and points[-1] * repetitions > LONGEST:
+            break
         # a run waits for every reward at its budget: stop looking before it
         line = setup.but(policy=policy, delay=delay, budget=points[-1] + 1, checkpoints=points)
-        repetitions = min(MOST, max(FEWEST, cells // setup.arms))
         result = simulate(line, repetitions=repetitions, seed=seed, threads=threads or available_cores(), per_arm=False)
         for target, level in list(open_targets):
             need = _read(target, level, str(policy), result, points, seed)
