@@ -243,3 +243,15 @@ def test_one_repetition_has_no_error_and_says_so() -> None:
     assert "NaN" not in text
     assert json.loads(text)["results"][0]["accuracy_se"] is None
     assert "±" not in run("simulate", "--arms", "5", "--budget", "60", "--repetitions", "1")
+
+
+def test_without_matplotlib_pictures_are_refused_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from thresher.lab import plots
+
+    monkeypatch.setattr(plots, "find_spec", lambda _: None)
+    out = tmp_path / "out"
+    with pytest.raises(ThresherError, match="pictures need matplotlib"):
+        run("paper", "all", "--out", str(out))
+    assert not out.exists()

@@ -143,7 +143,7 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
     thresher plan --threshold 0.9 --arms 40 --means 0.7:0.99 --workers 16 --seconds-per-pull 3
     thresher plan --threshold 0.5 --pilot results.csv --picture plan.png
     """  # noqa: D301 - click wants the character itself
-    from thresher.lab import planning
+    from thresher.lab import planning, plots
     from thresher.lab.output import whole_file
 
     if pilot is None and (given["arms"] is None or given["means"] is None):
@@ -155,6 +155,8 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
         )
     if picture is not None and not picture.lower().endswith((".png", ".pdf", ".svg")):
         raise InvalidInput("picture", picture, "must end with .png, .pdf or .svg")
+    if picture is not None:
+        plots.check_ready()
     shared = {
         "policy": given["policy"],
         "threshold": given["threshold"],

@@ -2,8 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from thresher.errors import ThresherError
 
 from .paper import DELTAS, SPREADS_41, SPREADS_42, Row
 
@@ -32,6 +35,13 @@ LINES_41 = {
     "uniform": (GREY, ":", "v"),
 }
 LINES_42 = {0.0: (RED, "^"), 0.5: (ORANGE, "s"), 1.0: (BLUE, "o")}
+
+
+def check_ready() -> None:
+    """Raise, before any work is done, where there is nothing to draw with."""
+    if find_spec("matplotlib") is None:
+        words = "pictures need matplotlib, which is not installed"
+        raise ThresherError(words, remedy="pip install 'thresher[lab]'")
 
 
 @contextmanager

@@ -24,6 +24,7 @@ def write(what: str, out: str | Path, *, repetitions: int = 100, seed: int = 0) 
     if isinstance(repetitions, bool) or not isinstance(repetitions, int) or not 2 <= repetitions <= 1_000_000:
         rule = "must be a whole number from 2 to 1,000,000"
         raise InvalidInput("repetitions", repetitions, rule, "an error needs two at least; the paper has 100")
+    plots.check_ready()
     found: list[Claim] = []
     more: list[str] = []
     with whole_folder(out) as folder:
