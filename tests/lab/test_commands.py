@@ -81,7 +81,7 @@ BAD = {
     "confidence that is text": (["simulate", "--confidence", "high"], "confidence 'high'"),
     "no such recorded file": (["simulate", "--recorded", "no/such.csv"], "cannot be read"),
     "an unknown part": (["paper", "figure9", "--out", "x"], "part 'figure9'"),
-    "one repetition of the paper": (["paper", "all", "--out", "x", "--repetitions", "1"], "repetitions 1"),
+    "no repetition of the paper": (["paper", "all", "--out", "x", "--repetitions", "0"], "repetitions 0"),
     "a plan without arms": (["plan", "--threshold", "0.5", "--means", "0:1"], "--arms"),
     "a plan without means": (["plan", "--threshold", "0.5", "--arms", "4"], "--means"),
     "a plan that needs a budget": (
@@ -188,6 +188,11 @@ def test_paper_writes_data_pictures_and_claims(tmp_path: Path) -> None:
     assert {row["delta"] for row in second} == {"0", "0.5", "1"}
     text = (out / "claims.md").read_text()
     assert text.count("Verdict: **") == 6
+
+
+def test_a_paper_of_one_repetition_decides_nothing(tmp_path: Path) -> None:
+    run("paper", "figure1", "--out", str(tmp_path), "--repetitions", "1")
+    assert (tmp_path / "claims.md").read_text().count("**not decided by these data**") == 6
 
 
 def test_plan_answers_for_the_default_policy_and_equal_allocation(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ Section 4.1 as printed: uniform arms around means U(.6, .8), never clipped thoug
 instance drawn anew. Section 4.2: means U(.3, .7) against 0.5, rewards back first in, first out, at most τ unobserved.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -75,7 +76,8 @@ def figure1(repetitions: int, seed: int, progress: Progress = None) -> Iterator[
                 result = simulate(run, repetitions=repetitions, seed=seed, progress=progress)
                 for row in result.rows():
                     pulls = row.pop("pulls")
-                    yield {"setting": setting, "algorithm": name, "n": pulls, "repetitions": repetitions, **row}
+                    known = {key: math.nan if value is None else value for key, value in row.items()}
+                    yield {"setting": setting, "algorithm": name, "n": pulls, "repetitions": repetitions, **known}
 
 
 def loops(part: str) -> list[tuple[Policy, str, bool]]:
