@@ -9,7 +9,7 @@ ARMS = ["--arm=a", "--arm=b", "--arm=c", "--format=json"]
 
 
 def test_an_outage_that_lasts_ends_the_run_with_status_3_and_retires_nobody() -> None:
-    result = run(*ARMS, "--budget=100", "--give-up=2s", "--", "sh", "-c", "echo no network >&2; exit 7")
+    result = run(*ARMS, "--budget=100", "--give-up=2s", "--quiet", "--", "sh", "-c", "echo no network >&2; exit 7")
     assert result.status == 3
     verdict = json.loads(result.out)
     assert (verdict["retired"], verdict["undecided"], verdict["pending"]) == ([], ["a", "b", "c"], 0)

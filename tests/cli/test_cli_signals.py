@@ -16,7 +16,7 @@ HANGING = "touch {folder}/$$; sleep 1000 & touch {folder}/$!; wait"
 def begun(folder: Path, script: str, count: int) -> "subprocess.Popen[bytes]":
     """A run whose first two commands are under way."""
     folder.mkdir()
-    args = ["--arm=a", "--arm=b", "--budget=100", "--workers=2", "--format=json"]
+    args = ["--arm=a", "--arm=b", "--budget=100", "--workers=2", "--format=json", "--quiet"]
     process = start(*args, "--", "sh", "-c", script.format(folder=folder))
     until(lambda: len(pids(folder)) == count, "the commands that were started")
     return process

@@ -1,5 +1,6 @@
 """What a person sees on a terminal: a table that lives while the run does, and then the verdict alone."""
 
+import json
 import os
 import re
 import signal
@@ -144,3 +145,17 @@ def test_a_terminal_that_cannot_move_its_cursor_gets_lines(tmp_path: Path) -> No
     with watched(*args, env={"TERM": "dumb"}) as terminal:
         assert terminal.finish() == 0
         assert b"\x1b" not in terminal.raw
+
+
+def test_the_table_lives_on_standard_error_while_the_verdict_goes_to_a_file(tmp_path: Path) -> None:
+    run = [*THRESHER, "run", "--threshold=0.5", "--workers=2", "--arm=a", "--arm=b", "--budget=8", "--format=json"]
+    argv = ["sh", "-c", f'exec "$@" > {tmp_path}/verdict.json', "sh", *run, *waiting(tmp_path)]
+    terminal = Terminal(argv, columns=80, rows=24, env=ENVIRONMENT)
+    try:
+        terminal.wait_for(lambda seen: "6 of 8 pulls · 2 under way" in seen.text)
+        (tmp_path / "go").touch()
+        assert terminal.finish() == 0
+    finally:
+        terminal.close()
+    assert terminal.text.strip() == ""
+    assert json.loads((tmp_path / "verdict.json").read_text())["told"] == 8

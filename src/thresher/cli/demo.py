@@ -22,7 +22,7 @@ from .words import duration
 
 WINDOW = 256 * 1024  # bytes that one pull compresses
 BAR = 0.79
-PULLS_PER_ARM = 15  # with equal allocation after it, half a minute on 2 cores
+PULLS_PER_ARM = 12  # with equal allocation after it, half a minute on 2 cores
 LEFT_OUT = {"test", "tests", "site-packages", "dist-packages"}
 
 
@@ -104,7 +104,7 @@ def demo(budget: int, workers: int | None, seed: int, compare: bool, style: str)
     differing = [row.name for row in verdict.rows if row.label != other[row.name].label]
     say(
         f"{verdict.issued:,} pulls, {duration(took)}. Equal allocation: {other.issued:,} pulls, "
-        f"{duration(equally)}, {equally / took:.1f} times as long. "
+        f"{other.issued / verdict.issued:.1f} times as many, in {duration(equally)}. "
         + (
             f"The two disagree on {', '.join(differing)}: too close to the bar to tell yet."
             if differing

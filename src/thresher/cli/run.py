@@ -86,9 +86,15 @@ def arm_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--confidence", type=float, metavar="C", help="How sure to be.  [default: 0.95]"),
         click.option("--no-confidence", is_flag=True, help="Go without certificates."),
         click.option(
-            "--failure", default="worst", show_default=True, help="worst, ignore, or the reward of a failure."
+            "--failure",
+            default="worst",
+            show_default=True,
+            metavar="REWARD",
+            help="worst, ignore, or the reward of a failure.",
         ),
-        click.option("--max-failures", type=int, default=3, show_default=True, help="In a row: the arm is retired."),
+        click.option(
+            "--max-failures", type=int, default=3, show_default=True, metavar="N", help="In a row: the arm is retired."
+        ),
         click.option(
             "--seed", type=int, default=0, show_default=True, metavar="S", help="Keys the seeds of the pulls."
         ),
@@ -102,17 +108,32 @@ def arm_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @arm_options
 @click.option("--workers", type=int, metavar="W", help="How many at once.  [default: the machine's cores]")
 @click.option(
-    "--timeout", type=Duration(), default="1h", show_default=True, metavar="S", help="For one run of COMMAND."
+    "--timeout", type=Duration(), default="1h", show_default=True, metavar="DURATION", help="For one run of COMMAND."
 )
-@click.option("--attempts", type=int, default=1, show_default=True, help="How often a failing run is made, same seed.")
+@click.option(
+    "--attempts",
+    type=int,
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="How often a failing run is made, same seed.",
+)
 @click.option("--for", "seconds", type=Duration(), metavar="DURATION", help="Start nothing after 90s, 10m, 2h …")
 @click.option("--give-up", type=Duration(), default="10m", show_default=True, help="When everything fails for so long.")
-@click.option("--reward", default="last-float", show_default=True, help="last-float, exit-code, json:KEY or regex:RE.")
-@click.option("--require-above", type=click.Choice(["all", "any"]), help="Exit 1 unless these are above.")
-@click.option("--require-below", type=click.Choice(["all", "any"]), help="Exit 1 unless these are below.")
-@click.option("--format", "style", type=click.Choice(FORMATS), default="table", show_default=True)
+@click.option(
+    "--reward",
+    default="last-float",
+    show_default=True,
+    metavar="HOW",
+    help="last-float, exit-code, json:KEY or regex:RE.",
+)
+@click.option("--require-above", type=click.Choice(["all", "any"]), help="Exit 1 unless so many arms are above.")
+@click.option("--require-below", type=click.Choice(["all", "any"]), help="Exit 1 unless so many arms are below.")
+@click.option(
+    "--format", "style", type=click.Choice(FORMATS), default="table", show_default=True, help="Of the verdict."
+)
 @click.option("--quiet", is_flag=True, help="Show no progress.")
-@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND [ARGUMENT]...")
 def run(command: tuple[str, ...], **given: Any) -> int:
     """Run the study and print its verdict."""
     arms = _arms(given["file"], given["names"])
