@@ -1,9 +1,11 @@
 """``thresher demo``: a real job, made small."""
 
 import json
+import signal
+import subprocess
 
 import pytest
-from program import thresher
+from program import ENVIRONMENT, THRESHER, finish, runs, thresher, until
 
 from thresher.cli.demo import WINDOW, bytes_saved, corpus, settings
 from thresher.study import Pull
@@ -43,3 +45,20 @@ def test_a_budget_too_small_for_the_arms_is_refused_in_one_line() -> None:
     result = thresher("demo", "--budget=5")
     assert (result.status, result.out) == (2, "")
     assert result.err.startswith("thresher: error: budget 5: must be at least 56")
+
+
+def test_ctrl_c_ends_the_demonstration_and_its_processes() -> None:
+    argv = [*THRESHER, "demo", "--workers=2", "--format=json"]
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT)
+
+    def workers() -> list[int]:
+        listed = subprocess.run(["ps", "--ppid", str(process.pid), "-o", "pid="], capture_output=True, text=True)
+        return [int(pid) for pid in listed.stdout.split()]
+
+    until(lambda: len(workers()) == 2, "two processes at work")
+    started = workers()
+    process.send_signal(signal.SIGINT)
+    result = finish(process)
+    assert result.status == 130
+    assert json.loads(result.out)["pending"] == 0
+    until(lambda: not any(map(runs, started)), "the end of the processes")
