@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help demo test lint format bench clean
+.PHONY: help demo test lint format bench paper clean
 
 help:
 	@echo "make demo    install the base and run the main job on a real problem"
 	@echo "make test    install everything the tests need and run them all"
 	@echo "make lint    ruff, mypy --strict and the layers"
 	@echo "make bench   measure speed, as ratios in one run"
+	@echo "make paper   the paper's experiments, 1,000 repetitions, into build/paper"
 	@echo "make format  let ruff lay out the code"
 
 # Debian keeps venv's pip in a package of its own; root may install it, others are told to.
@@ -30,7 +31,7 @@ $(VENV)/base: $(BIN)/python pyproject.toml constraints.txt
 
 $(VENV)/dev: $(VENV)/base
 	@echo "installing what tests and checks need …"
-	@$(PIP) --editable '.[dev]'
+	@$(PIP) --editable '.[dev,lab]'
 	@touch $@
 
 demo: $(VENV)/base
@@ -51,6 +52,9 @@ format: $(VENV)/dev
 
 bench: $(VENV)/dev
 	$(BIN)/python -m bench
+
+paper: $(VENV)/dev
+	$(BIN)/thresher paper all --out build/paper --repetitions 1000
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -11,17 +11,7 @@ import optuna
 
 import thresher
 
-from .report import Figure
-
-TURNS = 5
-
-
-def fastest(*sides: Callable[[], float]) -> list[float]:
-    """The best of several turns of each side; the sides take turns, so that noise falls on all of them."""
-    best = [float("inf")] * len(sides)
-    for _ in range(TURNS):
-        best = [min(before, side()) for before, side in zip(best, sides, strict=True)]
-    return best
+from .report import Figure, fastest
 
 
 def ask_and_tell(arms: int, pulls: int) -> Callable[[], float]:

@@ -1,36 +1,32 @@
-"""How fast the laboratory is, as ratios measured in one run: `python bench/lab.py [--json FILE] [--quick]`.
+"""Speed of the laboratory, beside a straightforward C++ program of the same job that is compiled and run here."""
 
-A straightforward C++ program of the same job is compiled and run beside it; the sides take turns, and the fastest of
-several turns counts, since other work on the machine can only slow a side down.
-"""
-
-import argparse
-import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from thresher.lab import Setup, simulate
 
-TURNS = 5
+from .report import Figure, fastest
+
 PULLS = 20_000
 MANY = 100_000
-
-
-def fastest(*sides: Callable[[], float], turns: int = TURNS) -> list[float]:
-    """The least seconds a pull of each side; they take turns."""
-    best = [float("inf")] * len(sides)
-    for _ in range(turns):
-        best = [min(before, side()) for before, side in zip(best, sides, strict=True)]
-    return best
+PLAN = (
+    "--threshold=0.9",
+    "--arms=100",
+    "--family=bernoulli",
+    "--means=0.7:0.99",
+    "--workers=16",
+    "--seconds-per-pull=3",
+)
 
 
 def ours(policy: str, arms: int, budget: int, repetitions: int, threads: int = 1) -> Callable[[], float]:
+    """Seconds a pull, inside the compiled runs alone."""
     setup = Setup(policy=policy, arms=arms, budget=budget, checkpoints=(budget,))
     simulate(setup, repetitions=1, threads=1)  # compiles
     return lambda: 1.0 / simulate(setup, repetitions=repetitions, threads=threads).pulls_per_second
@@ -45,20 +41,14 @@ def cold_command(*words: str) -> float:
     """The seconds that a command takes with an empty cache of machine code."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "XDG_CACHE_HOME": folder}
-        program = "import sys; from thresher.cli import lab; getattr(lab, sys.argv[1])(sys.argv[2:])"
         filled = [word.replace("{folder}", folder) for word in words]
         before = time.perf_counter()
-        subprocess.run([sys.executable, "-c", program, *filled], env=environment, check=True, capture_output=True)
+        command = [sys.executable, "-m", "thresher.cli", *filled]
+        subprocess.run(command, env=environment, check=True, capture_output=True, cwd=folder)
         return time.perf_counter() - before
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--json", type=Path, help="write the figures to this file too")
-    options.add_argument("--quick", action="store_true", help="without the commands from a cold start")
-    given = options.parse_args(words)
-    rows: list[tuple[str, float, str, float, bool]] = []  # what, measured, unit, bar, whether at most
-
+def figures() -> Iterator[Figure]:
     evt, apt = ours("evt", 100, PULLS, 100), ours("apt", 100, PULLS, 100)
     compiler = shutil.which("g++")
     if compiler:
@@ -67,47 +57,17 @@ def main(words: Sequence[str] | None = None) -> int:
             source = Path(__file__).with_name("straight.cpp")
             subprocess.run([compiler, "-O3", "-march=native", "-o", str(program), str(source)], check=True)
             mine, theirs, quick = fastest(evt, straight(program, "evt", 100, PULLS, 100), apt)
-        rows.append(("EVT, K = 100, time a pull over straightforward C++", mine / theirs, "×", 1.2, True))
+        yield Figure("lab: EVT at K = 100, straightforward C++", 1e9 * theirs, "ns a pull")
+        yield Figure("lab: EVT at K = 100, our time / that of C++", mine / theirs, "times", 1.2, at_most=True)
     else:
         print("no g++ here: the comparison with C++ is left out", file=sys.stderr)
-        theirs = float("nan")
         mine, quick = fastest(evt, apt)
-    rows.append(("APT, K = 100, speed over EVT", mine / quick, "×", 1.5, False))
+    yield Figure("lab: EVT at K = 100", 1e9 * mine, "ns a pull")
+    yield Figure("lab: APT's speed / EVT's", mine / quick, "times", 1.5)
     [large] = fastest(ours("evt", MANY, 20 * MANY, 1), turns=3)
-    rows.append((f"EVT, K = {MANY:,}, time a pull over K = 100", large / mine, "×", 6.0, True))
+    yield Figure("lab: EVT at K = 100,000 / at K = 100", large / mine, "times", 6, at_most=True)
     one, two = fastest(ours("evt", 100, PULLS, 400), ours("evt", 100, PULLS, 400, threads=2))
-    rows.append(("EVT, throughput of two threads over one", one / two, "×", 1.7, False))
-    if not given.quick:
-        seconds = cold_command("paper", "all", "--out", "{folder}/paper", "--repetitions", "100")
-        rows.append(("thresher paper all, 100 repetitions, compilation included", seconds, " s", 60.0, True))
-        words = (
-            "--threshold",
-            "0.9",
-            "--arms",
-            "100",
-            "--means",
-            "0.7:0.99",
-            "--workers",
-            "16",
-            "--seconds-per-pull",
-            "3",
-        )
-        rows.append(("thresher plan, K = 100, compilation included", cold_command("plan", *words), " s", 10.0, True))
-
-    print(f"{'':60} {'measured':>10} {'bar':>10}")
-    for what, measured, unit, bar, at_most in rows:
-        met = measured <= bar if at_most else measured >= bar
-        print(f"{what:60} {measured:9.2f}{unit} {'≤' if at_most else '≥'} {bar:g}{unit}{'' if met else '  MISSED'}")
-    print(f"nanoseconds a pull, K = 100: EVT {mine * 1e9:.1f}, APT {quick * 1e9:.1f}, C++ EVT {theirs * 1e9:.1f}")
-    if given.json:
-        nanoseconds = {"evt": mine * 1e9, "apt": quick * 1e9, "cpp_evt": None if theirs != theirs else theirs * 1e9}
-        figures = [
-            {"what": what, "measured": measured, "unit": unit.strip(), "bar": bar, "at_most": at_most}
-            for what, measured, unit, bar, at_most in rows
-        ]
-        given.json.write_text(json.dumps({"format": 1, "ratios": figures, "nanoseconds": nanoseconds}, indent=1) + "\n")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    yield Figure("lab: two threads' throughput / one's", one / two, "times", 1.7)
+    paper = cold_command("paper", "all", "--out", "{folder}/paper", "--repetitions", "100")
+    yield Figure("thresher paper all, 100 repetitions, from a cold start", paper, "s", 60, at_most=True)
+    yield Figure("thresher plan at K = 100, from a cold start", cold_command("plan", *PLAN), "s", 10, at_most=True)

@@ -1,9 +1,12 @@
 """What all tests share."""
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 import engines
 import pytest
+
+collect_ignore = [] if find_spec("numba") else ["lab"]  # without the extra there is no laboratory to test
 
 
 @pytest.fixture(scope="session", autouse=True)

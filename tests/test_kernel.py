@@ -37,7 +37,9 @@ steps = st.lists(
 
 
 @given(st.integers(1, 13), steps, st.sampled_from(FORMULAS))
-def test_the_tournament_finds_what_a_linear_search_finds(arms: int, moves: list[tuple[int, str, float]], formula: kernel.Formula) -> None:
+def test_the_tournament_finds_what_a_linear_search_finds(
+    arms: int, moves: list[tuple[int, str, float]], formula: kernel.Formula
+) -> None:
     columns = board(arms)
     kernel.rescore_all(columns, formula, RULE)
     for arm, move, reward in moves:

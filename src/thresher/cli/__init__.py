@@ -12,7 +12,13 @@ import click
 from .._version import __version__
 from ..errors import CannotGoOn, ThresherError
 
-COMMANDS = {"run": "run", "demo": "demo"}  # command: the module that has it
+COMMANDS = {  # command: the module that has it
+    "run": "run",
+    "demo": "demo",
+    "plan": "lab",
+    "simulate": "lab",
+    "paper": "lab",
+}
 
 FINISHED, NOT_MET, WRONG_USE, COULD_NOT_GO_ON = 0, 1, 2, 3
 

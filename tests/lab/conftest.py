@@ -1,4 +1,0 @@
-import pytest
-
-for name in ("numpy", "numba", "matplotlib"):
-    pytest.importorskip(name, reason="the laboratory's tests need the extra lab")
