@@ -22,7 +22,7 @@ PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_-]*)\}")
 PULL_FIELDS = ("arm", "seed", "number", "pull")
 
 
-class CommandFailed(Exception):
+class CommandFailed(ThresherError):
     """The command gave no reward; the text says why."""
 
 

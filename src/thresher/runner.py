@@ -127,7 +127,7 @@ class Runner:
                 self._watch.release()
                 if self._watch.out and not self._stopping:
                     raise self._cannot_go_on(
-                        "the budget ended in an outage", "mend the evaluator, then extend the study"
+                        "the budget ended in an outage", "mend the evaluator and go on with a larger budget"
                     )
             finally:
                 self._ground()
@@ -324,4 +324,6 @@ class Runner:
 def _told_of(error: BaseException) -> str:
     """An exception in one line."""
     text = " ".join(str(error).split())[:300]
+    if isinstance(error, ThresherError):
+        return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
