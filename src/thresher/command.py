@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .errors import NoReward, shown
+from .errors import NoReward, ThresherError, shown
 from .study import Pull
 
 TAIL = 64 * 1024  # bytes of output that count, from the end
