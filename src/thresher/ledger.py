@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Iterable
 from typing import Any
 
-from . import kernel, spec
+from . import evidence, kernel, spec
 from .errors import AlreadyTold, InvalidInput, UnknownPull
 from .events import CAUSES, Event
 from .spec import Spec
@@ -31,12 +31,19 @@ class Ledger:
         self.second_rule = self.rule._replace(exploration=specification.settling_constant)
         self.alternates = specification.policy.second is not None
         self.open = arms  # arms that still take pulls
+        self.settled = 0  # arms whose label is certain
         # of each arm
         self.asked = array("q", [0]) * arms  # pulls issued, dropped ones included
         self.failures = array("q", [0]) * arms
         self.streak = array("q", [0]) * arms  # failures in a row
         self.retired: dict[int, str] = {}
         self.complaint: dict[int, str] = {}  # the reason of the last failure
+        self.certifies = specification.confidence is not None
+        self.stakes = _stakes(specification)
+        self.docket = _docket(arms if self.certifies else 0)
+        self.capitals: dict[int, array[float]] = {}  # of an arm, from its first commit on
+        self.first_pull = array("q", [0]) * (arms if self.certifies else 0)
+        self.intervals: dict[int, Any] = {}  # for display: made and kept by whoever shows them, no part of the state
         self.due: int | None = None  # the arm whose retirement must be the next event
         # of each pull, by id − 1
         self.pull_arm = array("q")
@@ -156,6 +163,12 @@ class Ledger:
         self.pull_state.append(PENDING)
         self.pull_reward.append(0.0)
         kernel.assign(self.board, arm)
+        if self.certifies:
+            self.docket.following.append(0)
+            self.docket.outcome.append(evidence.PENDING)
+            self.docket.reward.append(0.0)
+            evidence.enqueue(self.docket, arm, self.issued)
+            self.first_pull[arm] = self.first_pull[arm] or self.issued
         if self.spec.policy.exploration == "doubling":
             exploration = kernel.doubled(self.rule.exploration, self.issued, len(self.spec.arms))
             if exploration != self.rule.exploration:
@@ -177,7 +190,11 @@ class Ledger:
         self.streak[arm] = 0
         if event.cause == "failed":  # a failure that the specification gives a reward
             self._blame(arm, event)
-        kernel.observe(self.board, arm, self.spec.scale(reward), reward)
+        scaled = self.spec.scale(reward)
+        kernel.observe(self.board, arm, scaled, reward)
+        if self.certifies:
+            evidence.tell(self.docket, arm, pull, scaled)
+            self._weigh(arm)
         self._rescore(arm)
 
     def _dropped(self, event: Event) -> None:
@@ -192,19 +209,25 @@ class Ledger:
             limit = self.spec.max_failures
             if limit is not None and self.streak[arm] >= limit and not self.board.shut[arm]:
                 self.due = arm
+        if self.certifies:
+            uncharged = event.cause == "cancelled" or self.spec.failure == "ignore"
+            evidence.give_up(self.docket, pull, evidence.LEFT_OUT if uncharged else evidence.CHARGED)
+            self._weigh(arm)
         self._rescore(arm)
 
     def _retired(self, event: Event) -> None:
         arm: int = event.arm  # type: ignore[assignment]  # checked
         self.due = None
         self.retired[arm] = event.reason or ""
-        self._shut(arm, 1)
+        self._shut(arm)
+        self._rescore(arm)
 
     def _restored(self, event: Event) -> None:
         arm: int = event.arm  # type: ignore[assignment]  # checked
         del self.retired[arm]
         self.streak[arm] = 0
-        self._shut(arm, 0)
+        self._shut(arm)
+        self._rescore(arm)
 
     def _extended(self, event: Event) -> None:
         self.budget = event.budget
@@ -213,10 +236,24 @@ class Ledger:
             self.rule = self.spec.policy.rule(bar, arms=arms, budget=self.budget)
             self._rescore_all()
 
-    def _shut(self, arm: int, shut: int) -> None:
+    def _weigh(self, arm: int) -> None:
+        """Commit what can be committed of the arm; a settled one takes no further pulls."""
+        while evidence.ready(self.docket, arm, self.board.pending[arm]):
+            capital = self.capitals.get(arm)
+            if capital is None:
+                capital = self.capitals[arm] = array("d", [0.0]) * evidence.columns_needed(self.stakes.tolerance)
+                evidence.reset(capital)
+            evidence.advance(self.docket, arm, capital, self.stakes)
+            if self.docket.settled[arm]:
+                self.settled += 1
+                self.due = None if self.due == arm else self.due
+                self._shut(arm)
+
+    def _shut(self, arm: int) -> None:
+        """Retired and settled arms take no further pulls."""
+        shut = int(arm in self.retired or (self.certifies and self.docket.settled[arm] != evidence.OPEN))
         self.open += self.board.shut[arm] - shut
         self.board.shut[arm] = shut
-        self._rescore(arm)
 
     def _blame(self, arm: int, event: Event) -> None:
         self.failures[arm] += 1
@@ -234,7 +271,7 @@ class Ledger:
 
     def state(self) -> dict[str, Any]:
         """All of the state, for comparing two ledgers to the bit."""
-        return {name: value for name, value in vars(self).items() if name != "formula"}
+        return {name: value for name, value in vars(self).items() if name not in ("formula", "intervals")}
 
 
 def fold(events: Iterable[Event]) -> Ledger:
@@ -247,6 +284,27 @@ def fold(events: Iterable[Event]) -> Ledger:
     for event in stream:
         ledger.apply(event)
     return ledger
+
+
+def _stakes(specification: Spec) -> evidence.Stakes:
+    low, high = specification.bounds or (0.0, 1.0)
+    level = len(specification.arms) / (1.0 - (specification.confidence or 0.0))
+    return evidence.Stakes(specification.scaled_threshold, specification.tolerance / (high - low), level)
+
+
+def _docket(arms: int) -> evidence.Docket:
+    whole = array("q", [0])
+    return evidence.Docket(
+        first=whole * arms,
+        last=whole * arms,
+        waiting=whole * arms,
+        committed=whole * arms,
+        charged=whole * arms,
+        settled=whole * arms,
+        following=array("q", [0]),  # of pull 0, which is none
+        outcome=array("q", [0]),
+        reward=array("d", [0.0]),
+    )
 
 
 def _board(arms: int) -> kernel.Board:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Any
 
-from . import kernel
+from . import certainty, kernel
 from .ledger import Ledger
 
 LABELS = ("above", "below", "close", "undecided", "retired")
@@ -46,6 +46,7 @@ class Verdict:
     pending: int
     done: bool
     guarantee: str
+    hints: tuple[str, ...]
     rows: tuple[Row, ...]
 
     @cached_property
@@ -162,7 +163,8 @@ def read(study: str, ledger: Ledger) -> Verdict:
         told=ledger.told,
         pending=ledger.pending,
         done=ledger.done,
-        guarantee=_guarantee(ledger),
+        guarantee=certainty.guarantee(ledger),
+        hints=certainty.hints(ledger),
         rows=tuple(row_of(ledger, arm) for arm in range(len(spec.arms))),
     )
 
@@ -171,35 +173,30 @@ def row_of(ledger: Ledger, arm: int) -> Row:
     """What is known of one arm."""
     board, seen = ledger.board, ledger.board.seen[arm]
     total = board.total[arm] + board.residue[arm]
-    if arm in ledger.retired:
+    mean = total / seen if seen else None
+    settled = certainty.settled_label(ledger, arm)
+    if settled is not None:
+        label = settled
+    elif arm in ledger.retired:
         label = "retired"
     elif not seen:
         label = "undecided"
     else:
         label = "above" if kernel.is_above(total, seen, ledger.spec.threshold) else "below"
+    low, high = certainty.interval(ledger, arm, mean) or (None, None)
     return Row(
         name=ledger.spec.arms[arm],
         label=label,
-        certified=False,
-        mean=total / seen if seen else None,
-        low=None,
-        high=None,
+        certified=settled is not None,
+        mean=mean,
+        low=low,
+        high=high,
         seen=seen,
         pending=board.pending[arm],
-        charged=0,
+        charged=ledger.docket.charged[arm] if ledger.certifies else 0,
         failures=ledger.failures[arm],
-        progress=None,
+        progress=certainty.progress(ledger, arm),
         reason=ledger.retired.get(arm, ledger.complaint.get(arm)),
-    )
-
-
-def _guarantee(ledger: Ledger) -> str:
-    wanted = ledger.spec.confidence
-    if wanted is None:
-        return "Nothing is certified: the study was created without a confidence; labels are the side of the mean."
-    return (
-        f"Nothing is certified: this version records the confidence of {wanted:g} but does not certify yet; "
-        "labels are the side of the mean."
     )
 
 

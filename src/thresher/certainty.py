@@ -1,0 +1,139 @@
+"""How sure a verdict is, in words and numbers for people. Nothing here decides anything."""
+
+import math
+
+from . import evidence
+from .evidence import BETS, OPEN
+from .intervals import Interval
+from .ledger import Ledger
+
+LABELS = {evidence.ABOVE: "above", evidence.BELOW: "below", evidence.CLOSE: "close"}
+MOST_REPLAYED = 50_000  # rewards that a hint may look at again
+
+
+def settled_label(ledger: Ledger, arm: int) -> str | None:
+    """The label that is certain; None: not yet."""
+    return LABELS.get(ledger.docket.settled[arm]) if ledger.certifies else None
+
+
+def interval(ledger: Ledger, arm: int, mean: float | None) -> tuple[float, float] | None:
+    """Where the arm's mean lies, in the user's units: together with all other arms' at the study's confidence.
+
+    Clipped at the bar once the arm is settled and stretched to the mean while it is not, so that it never contradicts
+    the label; None without certificates.
+    """
+    if not ledger.certifies:
+        return None
+    spec, label = ledger.spec, settled_label(ledger, arm)
+    bottom, top = spec.bounds or (0.0, 1.0)
+    found = ledger.intervals.get(arm)
+    if found is None:
+        found = ledger.intervals[arm] = Interval(1.0 / ledger.stakes.level)
+    low, high = (bottom + end * (top - bottom) for end in found.follow(ledger.docket, arm, ledger.first_pull[arm]))
+    if label == "above":
+        return max(low, spec.threshold), max(high, spec.threshold)
+    if label == "below":
+        return min(low, spec.threshold), min(high, spec.threshold)
+    if label == "close":
+        near, far = spec.threshold - spec.tolerance, spec.threshold + spec.tolerance
+        return min(max(low, near), far), max(min(high, far), near)
+    if mean is not None:
+        low, high = min(low, mean), max(high, mean)
+    return max(low, bottom), min(high, top)
+
+
+def progress(ledger: Ledger, arm: int) -> float | None:
+    """The evidence as a share of the way to certainty: the logarithm of the capital against that of the level."""
+    if not ledger.certifies:
+        return None
+    if ledger.docket.settled[arm] != OPEN:
+        return 1.0
+    capital = ledger.capitals.get(arm)
+    if capital is None:
+        return 0.0
+
+    def way(start: int) -> float:
+        grown = sum(capital[start : start + BETS]) / BETS
+        return min(1.0, math.log(max(grown, 1.0)) / math.log(ledger.stakes.level))
+
+    if ledger.stakes.tolerance <= 0:
+        return max(way(0), way(BETS))
+    reached = capital[4 * BETS :]
+    near = min(1.0 if reached[0] else way(2 * BETS), 1.0 if reached[1] else way(3 * BETS))
+    return max(way(0), way(BETS), near)
+
+
+def guarantee(ledger: Ledger) -> str:
+    """What may be relied on, in one sentence with its assumptions."""
+    spec = ledger.spec
+    if spec.confidence is None:
+        return "Nothing is certified: the study was created without a confidence; labels are the side of the mean."
+    low, high = spec.bounds or (0.0, 1.0)
+    assumed = f"an arm's rewards are independent, alike and within ({low:g}, {high:g})"
+    if spec.failure == "ignore":
+        assumed += ", and pulls are lost whatever their reward"
+    if ledger.settled == 0:
+        rest = f"provided that {assumed}, one is wrong in at most {1 - spec.confidence:.2g} of studies"
+        return f"Nothing is certified yet: labels are the side of the mean. Once they are certified, {rest}."
+    labels = (
+        "the certified label is right"
+        if ledger.settled == 1
+        else f"all {ledger.settled:,} certified labels are right together"
+    )
+    return f"With probability at least {spec.confidence:g} {labels}, whenever you stop, provided that {assumed}."
+
+
+def hints(ledger: Ledger) -> tuple[str, ...]:
+    """What would help a study that is over and has arms open."""
+    if not ledger.certifies or not ledger.done:
+        return ()
+    arms = range(len(ledger.spec.arms))
+    left = [arm for arm in arms if ledger.docket.settled[arm] == OPEN and arm not in ledger.retired]
+    found = [_hint_of_tolerance(ledger, left), _hint_of_losses(ledger, left)]
+    return tuple(hint for hint in found if hint)
+
+
+def _hint_of_tolerance(ledger: Ledger, left: list[int]) -> str | None:
+    docket, spec = ledger.docket, ledger.spec
+    if (
+        not left
+        or sum(docket.committed[arm] for arm in left) > MOST_REPLAYED
+        or not all(docket.committed[arm] for arm in left)
+    ):
+        return None
+    low, high = spec.bounds or (0.0, 1.0)
+    widest = max(abs(ledger.board.mean[arm] - ledger.stakes.threshold) for arm in left)
+    for tolerance in (digit * 10.0**power for power in (-4, -3, -2, -1) for digit in (1, 2, 5)):
+        if tolerance > max(widest, ledger.stakes.tolerance) and all(_is_close(ledger, arm, tolerance) for arm in left):
+            share = sum(ledger.asked[arm] for arm in left) / ledger.issued
+            who = "1 arm lies" if len(left) == 1 else f"{len(left):,} arms lie"
+            text = f"{tolerance * (high - low):.4g}"
+            where = f"{who} within ±{text} of the bar and took {share:.0%} of the pulls"
+            return f"{where}; a tolerance of {text} would have ended this study"
+    return None
+
+
+def _is_close(ledger: Ledger, arm: int, tolerance: float) -> bool:
+    """Whether the arm's committed rewards would have settled it with that (scaled) tolerance."""
+    stakes = ledger.stakes._replace(tolerance=tolerance)
+    capital = [0.0] * evidence.columns_needed(tolerance)
+    evidence.reset(capital)
+    docket, pull = ledger.docket, ledger.first_pull[arm]
+    while pull not in (0, docket.first[arm]):
+        outcome, reward = docket.outcome[pull], docket.reward[pull]
+        seen = (reward, reward) if outcome == evidence.TOLD else (0.0, 1.0)
+        if outcome in (evidence.TOLD, evidence.CHARGED) and evidence.commit(capital, stakes, *seen) != OPEN:
+            return True
+        pull = docket.following[pull]
+    return False
+
+
+def _hint_of_losses(ledger: Ledger, left: list[int]) -> str | None:
+    docket, board, bar = ledger.docket, ledger.board, ledger.stakes.threshold
+    stuck = 0
+    for arm in left:
+        total = docket.committed[arm] + docket.charged[arm]
+        stuck += total > 0 and docket.charged[arm] / total >= abs(board.mean[arm] - bar)
+    if not stuck or not any(docket.charged[arm] for arm in left):
+        return None
+    return f"losses are as large as the gap of {stuck:,} {'arm' if stuck == 1 else 'arms'}: they cannot be settled"
