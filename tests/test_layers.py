@@ -13,6 +13,7 @@ ROWS = [
     {"checks", "theory"},
     {"policies"},
     {"spec"},
+    {"columns"},
     {"ledger", "intervals"},
     {"certainty"},
     {"verdict"},

@@ -1,7 +1,8 @@
 """Intervals that hold at any time, for people to look at.
 
-They use logarithms, decide nothing, and are no part of the state that is compared. The predictable plug-in empirical Bernstein sequence of Waudby-Smith and Ramdas (2023, theorem 2), on the rewards that
-the certificate has committed, in their order; a charged pull is 0 for the lower end and 1 for the upper.
+They use logarithms, decide nothing, and are no part of the state that is compared. They are the predictable plug-in
+empirical Bernstein sequence of Waudby-Smith and Ramdas (2023, theorem 2) on the rewards that the certificate has
+committed, in their order; a charged pull is 0 for the lower end and 1 for the upper.
 """
 
 import math

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Iterable
 from typing import Any
 
-from . import evidence, kernel, spec
+from . import columns, evidence, kernel, spec
 from .errors import AlreadyTold, InvalidInput, UnknownPull
 from .events import CAUSES, Event
 from .spec import Spec
@@ -26,7 +26,7 @@ class Ledger:
         arms = len(specification.arms)
         self.formula: kernel.Formula = getattr(kernel, specification.policy.function)
         self.rule = specification.policy.rule(specification.scaled_threshold, arms=arms, budget=self.budget)
-        self.board = _board(arms)
+        self.board = columns.board(arms)
         self.second = self.board._replace(best=self.board.best[:], winner=self.board.winner[:])
         self.second_rule = self.rule._replace(exploration=specification.settling_constant)
         self.alternates = specification.policy.second is not None
@@ -39,8 +39,8 @@ class Ledger:
         self.retired: dict[int, str] = {}
         self.complaint: dict[int, str] = {}  # the reason of the last failure
         self.certifies = specification.confidence is not None
-        self.stakes = _stakes(specification)
-        self.docket = _docket(arms if self.certifies else 0)
+        self.stakes = columns.stakes(specification)
+        self.docket = columns.docket(arms if self.certifies else 0)
         self.capitals: dict[int, array[float]] = {}  # of an arm, from its first commit on
         self.first_pull = array("q", [0]) * (arms if self.certifies else 0)
         self.intervals: dict[int, Any] = {}  # for display: made and kept by whoever shows them, no part of the state
@@ -284,46 +284,6 @@ def fold(events: Iterable[Event]) -> Ledger:
     for event in stream:
         ledger.apply(event)
     return ledger
-
-
-def _stakes(specification: Spec) -> evidence.Stakes:
-    low, high = specification.bounds or (0.0, 1.0)
-    level = len(specification.arms) / (1.0 - (specification.confidence or 0.0))
-    return evidence.Stakes(specification.scaled_threshold, specification.tolerance / (high - low), level)
-
-
-def _docket(arms: int) -> evidence.Docket:
-    whole = array("q", [0])
-    return evidence.Docket(
-        first=whole * arms,
-        last=whole * arms,
-        waiting=whole * arms,
-        committed=whole * arms,
-        charged=whole * arms,
-        settled=whole * arms,
-        following=array("q", [0]),  # of pull 0, which is none
-        outcome=array("q", [0]),
-        reward=array("d", [0.0]),
-    )
-
-
-def _board(arms: int) -> kernel.Board:
-    leaves = 1
-    while leaves < arms:
-        leaves *= 2
-    # arrays, not lists: a tenth slower at K = 100, but at K = 1,000,000 the garbage collector need not walk them
-    whole, real = array("q", [0]), array("d", [0.0])
-    return kernel.Board(
-        seen=whole * arms,
-        pending=whole * arms,
-        mean=real * arms,
-        scatter=real * arms,
-        total=real * arms,
-        residue=real * arms,
-        shut=whole * arms,
-        best=real * (2 * leaves),
-        winner=whole * (2 * leaves),
-    )
 
 
 _KINDS = {
