@@ -75,11 +75,8 @@ def guarantee(ledger: Ledger) -> str:
     if ledger.settled == 0:
         rest = f"provided that {assumed}, one is wrong in at most {1 - spec.confidence:.2g} of studies"
         return f"Nothing is certified yet: labels are the side of the mean. Once they are certified, {rest}."
-    labels = (
-        "the certified label is right"
-        if ledger.settled == 1
-        else f"all {ledger.settled:,} certified labels are right together"
-    )
+    count = {1: "the certified label is", 2: "both certified labels are"}.get(ledger.settled)
+    labels = f"{count or f'all {ledger.settled:,} certified labels are'} right"
     return f"With probability at least {spec.confidence:g} {labels}, whenever you stop, provided that {assumed}."
 
 
@@ -103,7 +100,7 @@ def _hint_of_tolerance(ledger: Ledger, left: list[int]) -> str | None:
         return None
     low, high = spec.bounds or (0.0, 1.0)
     widest = max(abs(ledger.board.mean[arm] - ledger.stakes.threshold) for arm in left)
-    for tolerance in (digit * 10.0**power for power in (-4, -3, -2, -1) for digit in (1, 2, 5)):
+    for tolerance in (digit * 10.0**power for power in (-4, -3, -2) for digit in (1, 2, 5, 10)):
         if tolerance > max(widest, ledger.stakes.tolerance) and all(_is_close(ledger, arm, tolerance) for arm in left):
             share = sum(ledger.asked[arm] for arm in left) / ledger.issued
             who = "1 arm lies" if len(left) == 1 else f"{len(left):,} arms lie"

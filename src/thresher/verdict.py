@@ -11,6 +11,7 @@ from . import certainty, kernel
 from .ledger import Ledger
 
 LABELS = ("above", "below", "close", "undecided", "retired")
+SIDES = ("above", "below")  # what an arm is called before it is certain
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,18 +116,19 @@ class Verdict:
 
     def markdown(self) -> str:
         """The answer as a Markdown table."""
+        head = ["arm", "label", "certified", "mean", "low", "high", "pulls", "failures"]
         lines = [
             f"**{self.question}** {self.answer}",
             "",
-            "| arm | label | mean | pulls | failures |",
-            "|---|---|---:|---:|---:|",
+            _markdown_row(head),
+            "|---|---|---|---:|---:|---:|---:|---:|",
         ]
         for row in self.rows:
             name = row.name.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
-            mean = "" if row.mean is None else f"{row.mean:.4g}"
-            label = row.label if row.certified else f"{row.label} (not certified)"
-            lines.append(f"| {name} | {label} | {mean} | {row.seen} | {row.failures} |")
-        return "\n".join([*lines, "", self.guarantee]) + "\n"
+            numbers = ["" if value is None else f"{value:.4g}" for value in (row.mean, row.low, row.high)]
+            certain = "yes" if row.certified else "no"
+            lines.append(_markdown_row([name, row.label, certain, *numbers, str(row.seen), str(row.failures)]))
+        return "\n".join([*lines, "", self.guarantee, *self.hints]) + "\n"
 
     @property
     def question(self) -> str:
@@ -135,18 +137,24 @@ class Verdict:
 
     @property
     def answer(self) -> str:
-        """How many arms have which label, in a sentence."""
-        counts = [
-            f"{len(self._by_label[label]):,} {label}"
-            for label in LABELS
-            if self._by_label[label] or label in LABELS[:2]
-        ]
+        """How many arms have which label, and how many of these labels are certain, in a sentence."""
+        counts = []
+        for label in LABELS:
+            names = self._by_label[label]
+            if names or label in SIDES:
+                certain = sum(self[name].certified for name in names)
+                sure = f" ({certain:,} certified)" if self.confidence is not None and label in SIDES else ""
+                counts.append(f"{len(names):,} {label}{sure}")
         limit = "" if self.budget is None else f" of {self.budget:,}"
         under_way = f", {self.pending:,} still under way" if self.pending else ""
         return f"{', '.join(counts)}, after {self.issued:,}{limit} pulls{under_way}."
 
     def __str__(self) -> str:
-        return f"{self.question} {self.answer}\n{self.guarantee}"
+        return "\n".join([f"{self.question} {self.answer}", self.guarantee, *self.hints])
+
+
+def _markdown_row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def read(study: str, ledger: Ledger) -> Verdict:

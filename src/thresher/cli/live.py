@@ -18,7 +18,7 @@ from ..progress import Progress
 from ..study import Study
 from ..verdict import Row, openness, row_of
 from . import say
-from .words import COLOURS, SIGNS, duration, number, speed
+from .words import COLOURS, SIGNS, certainty, duration, number, speed
 
 REDRAW = 0.25  # seconds
 SHARE = 20  # drawing takes at most one part in so many of the time, however many arms there are
@@ -121,15 +121,18 @@ def _bar(ledger: Ledger) -> Group:
 def arms_table(rows: list[Row], ledger: Ledger, width: int) -> Table:
     """Arms as a table. What does not fit is left out, the least telling first; what is left over goes to a gauge."""
     columns = _columns(rows, width)
-    if not any(cell.plain for cell in columns["failed"]):
-        del columns["failed"]
-    for head in ("failed", "under way"):
+    for head in ("failed", "certain"):
+        if not any(cell.plain for cell in columns[head]):
+            del columns[head]
+    for head in ("failed", "under way", "certain"):
         if _needed(columns) > width:
             columns.pop(head, None)
     bar, means = ledger.spec.threshold, [row.mean for row in rows if row.mean is not None]
-    low, high, left = min([*means, bar]), max([*means, bar]), width - _needed(columns) - 2
+    farthest = max((abs(mean - bar) for mean in means), default=0.0)
+    left = width - _needed(columns) - 2
     if left >= SHORTEST_GAUGE:
-        gauges = [gauge_of(row.mean, bar, low, high, width=min(LONGEST_GAUGE, left)) for row in rows]
+        ends = bar - 1.25 * farthest, bar + 1.25 * farthest
+        gauges = [gauge_of(row, bar, *ends, width=min(LONGEST_GAUGE, left)) for row in rows]
         columns = {**columns, f"against {bar:g}"[:left]: gauges}
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
     for head in columns:
@@ -147,6 +150,7 @@ def _columns(rows: list[Row], width: int) -> dict[str, list[Text]]:
     return {
         "arm": names,
         "": [Text(SIGNS[row.label], style=COLOURS[row.label]) for row in rows],
+        "certain": [certainty(row) for row in rows],
         "mean": [Text(number(row.mean)) for row in rows],
         "pulls": [Text(f"{row.seen:,}") for row in rows],
         "under way": [Text(f"{row.pending or ''}") for row in rows],
@@ -160,21 +164,18 @@ def _needed(columns: Mapping[str, Sequence[Text]]) -> int:
     return sum(widths) + 2 * len(widths) - 2
 
 
-def gauge_of(mean: float | None, bar: float, low: float, high: float, *, width: int = 25) -> Text:
-    """The mean as a dot on a line, the bar as a stroke.
-
-    >>> gauge_of(0.9, 0.8, 0.7, 0.9, width=9).plain
-    '────┼───●'
-    """
-    span, last = high - low, width - 1
+def gauge_of(row: Row, bar: float, low: float, high: float, *, width: int = 25) -> Text:
+    """The bar as a stroke in the middle of a line, the interval as its thick part, the mean as a dot."""
 
     def place(value: float) -> int:
-        return round((value - low) / span * last) if span > 0 else last // 2
+        return round((min(max(value, low), high) - low) / (high - low) * (width - 1)) if high > low else width // 2
 
-    cells = ["─"] * width
-    cells[place(bar)] = "┼"
-    text = Text("".join(cells), style="dim")
-    if mean is None:
-        return text
-    dot = Text("●", style=f"not dim {COLOURS['above' if mean >= bar else 'below']}")
-    return text[: place(mean)] + dot + text[place(mean) + 1 :]
+    text = Text("─" * width, style="dim")
+    colour = COLOURS[row.label]
+    if row.low is not None and row.high is not None and row.seen:
+        first, last = place(row.low), place(row.high)
+        text = text[:first] + Text("━" * (last - first + 1), style=f"dim {colour}") + text[last + 1 :]
+    for value, sign, style in ((bar, "┼", "not dim"), (row.mean, "●", f"not dim {colour}")):
+        if value is not None:
+            text = text[: place(value)] + Text(sign, style=style) + text[place(value) + 1 :]
+    return text

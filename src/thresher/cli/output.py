@@ -11,7 +11,7 @@ from rich.text import Text
 from ..errors import CannotGoOn
 from ..verdict import LABELS, Row, Verdict
 from . import drain
-from .words import COLOURS, SIGNS, number
+from .words import COLOURS, SIGNS, certainty, number, span
 
 FORMATS = ("table", "json", "csv", "markdown")
 MOST_ROWS, MOST_REASONS = 300, 20  # of a table for people; the other formats have all
@@ -50,13 +50,17 @@ def _print_table(verdict: Verdict, console: Console) -> None:
         console.print(line)
     console.print(Text(verdict.question, style="bold").append(f" {verdict.answer}", style="not bold"))
     console.print(Text(verdict.guarantee, style="dim"))
+    for hint in verdict.hints:
+        console.print(Text(f"{hint[0].upper()}{hint[1:]}.", style="yellow"))
 
 
 def _table(rows: list[Row]) -> Table:
     columns = {
         "arm": [Text(row.name) for row in rows],
         "": [Text(f"{SIGNS[row.label]} {row.label}", style=COLOURS[row.label]) for row in rows],
+        "certain": [certainty(row) for row in rows],
         "mean": [Text(number(row.mean)) for row in rows],
+        "between": [Text(span(row.low, row.high), style="dim") for row in rows],
         "pulls": [Text(f"{row.seen:,}") for row in rows],
         "under way": [Text(f"{row.pending or ''}") for row in rows],
         "failed": [Text(f"{row.failures or ''}") for row in rows],

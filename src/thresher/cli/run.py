@@ -86,6 +86,14 @@ def arm_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--confidence", type=float, metavar="C", help="How sure to be.  [default: 0.95]"),
         click.option("--no-confidence", is_flag=True, help="Go without certificates."),
         click.option(
+            "--tolerance",
+            type=float,
+            default=0.0,
+            show_default=True,
+            metavar="T",
+            help="An arm provably within ± this of the bar is close, and done.",
+        ),
+        click.option(
             "--failure",
             default="worst",
             show_default=True,
@@ -127,8 +135,12 @@ def arm_options(command: Callable[..., Any]) -> Callable[..., Any]:
     metavar="HOW",
     help="last-float, exit-code, json:KEY or regex:RE.",
 )
-@click.option("--require-above", type=click.Choice(["all", "any"]), help="Exit 1 unless so many arms are above.")
-@click.option("--require-below", type=click.Choice(["all", "any"]), help="Exit 1 unless so many arms are below.")
+@click.option(
+    "--require-above", type=click.Choice(["all", "any"]), help="Exit 1 unless so many arms are certified above."
+)
+@click.option(
+    "--require-below", type=click.Choice(["all", "any"]), help="Exit 1 unless so many arms are certified below."
+)
 @click.option(
     "--format", "style", type=click.Choice(FORMATS), default="table", show_default=True, help="Of the verdict."
 )
@@ -146,13 +158,11 @@ def run(command: tuple[str, ...], **given: Any) -> int:
         budget=given["budget"],
         policy=given["policy"],
         confidence=_confidence(given["confidence"], given["no_confidence"], given["no_bounds"]),
+        tolerance=given["tolerance"],
         failure=_failure(given["failure"]),
         seed=given["seed"],
         max_failures=given["max_failures"],
     )
-    if given["budget"] is None:
-        end = "until Ctrl-C" if given["seconds"] is None else "for the time that --for gives"
-        say(f"without --budget this version, which does not certify yet, runs {end}")
     try:
         status = until_stopped(lambda: _carry_out(study, evaluate, given))
     except CannotGoOn:
@@ -215,9 +225,11 @@ def _failure(text: str) -> Any:
 def _met(verdict: Verdict, above: str | None, below: str | None) -> bool:
     """Whether the requirements hold; says on standard error which does not."""
     fine = True
-    for side, wanted, found in (("above", above, verdict.above), ("below", below, verdict.below)):
+    for side, wanted in (("above", above), ("below", below)):
+        found = [row for row in verdict.rows if row.label == side and (row.certified or verdict.confidence is None)]
         needed = {"all": len(verdict.rows), "any": 1, None: 0}[wanted]
         if len(found) < needed:
             fine = False
-            say(f"--require-{side} {wanted}: {len(found):,} of {len(verdict.rows):,} arms are {side}")
+            certain = "" if verdict.confidence is None else "certified "
+            say(f"--require-{side} {wanted}: {len(found):,} of {len(verdict.rows):,} arms are {certain}{side}")
     return fine

@@ -3,6 +3,9 @@
 import re
 
 import click
+from rich.text import Text
+
+from ..verdict import Row
 
 COLOURS = {"above": "green", "below": "red", "close": "yellow", "undecided": "dim", "retired": "magenta"}
 SIGNS = {"above": "▲", "below": "▼", "close": "≈", "undecided": "·", "retired": "✕"}  # for those who see no colours
@@ -44,6 +47,22 @@ def speed(rate: float) -> str:
 def number(value: float | None) -> str:
     """A mean, to four digits."""
     return "–" if value is None else f"{value:.4g}"
+
+
+def span(low: float | None, high: float | None) -> str:
+    """An interval.
+
+    >>> span(0.25, 0.75), span(None, None)
+    ('0.25 – 0.75', '')
+    """
+    return "" if low is None or high is None else f"{number(low)} – {number(high)}"
+
+
+def certainty(row: Row) -> Text:
+    """A tick where the label is certain, else the share of the way there."""
+    if row.certified:
+        return Text("✓", style="green")
+    return Text("" if row.progress is None or row.label == "retired" else f"{row.progress:.0%}", style="dim")
 
 
 class Duration(click.ParamType[float]):
