@@ -32,16 +32,20 @@ class StudyMachine(RuleBasedStateMachine):
     ended: Any = Bundle("ended")
 
     @initialize(
-        policy=st.sampled_from(sorted(policies.CONSTRUCTORS)), budget=st.integers(8, 40), limit=st.integers(1, 3)
+        policy=st.sampled_from(sorted(policies.CONSTRUCTORS)),
+        budget=st.integers(8, 40),
+        limit=st.integers(1, 3),
+        confidence=st.sampled_from([None, 0.5]),
     )
-    def create(self, policy: str, budget: int, limit: int) -> None:
+    def create(self, policy: str, budget: int, limit: int, confidence: float | None) -> None:
         self.study = thresher.create_study(
             "s",
             arms=["a", "b", "c", "d"],
             threshold=0.5,
             budget=budget,
             policy=policy,
-            confidence=None,
+            confidence=confidence,
+            tolerance=0.2,
             max_failures=limit,
         )
         self.budget, self.limit, self.issued = budget, limit, 0
@@ -51,14 +55,20 @@ class StudyMachine(RuleBasedStateMachine):
         self.arm: dict[int, str] = {}
         self.streak = dict.fromkeys("abcd", 0)
         self.retired: set[str] = set()
+        self.certain: dict[str, str] = {}
+
+    def settled(self) -> dict[str, str]:
+        return {row.name: row.label for row in self.study.verdict().rows if row.certified}
 
     def done(self) -> bool:
-        return self.issued >= self.budget or len(self.retired) == 4
+        return self.issued >= self.budget or len(self.retired | set(self.settled())) == 4
 
     @rule(target=pulls, n=st.integers(0, 6))
     def ask(self, n: int) -> Any:
+        settled = self.settled()
         issued = self.study.ask_many(n)
         assert len(issued) <= n
+        assert not {pull.arm for pull in issued} & set(settled)
         for pull in issued:
             self.issued += 1
             assert pull.id == self.issued
@@ -87,7 +97,7 @@ class StudyMachine(RuleBasedStateMachine):
         if cause == "failed":
             arm = self.arm[pull]
             self.streak[arm] += 1
-            if self.streak[arm] >= self.limit:
+            if self.streak[arm] >= self.limit and arm not in self.settled():
                 self.retired.add(arm)
         return pull
 
@@ -145,7 +155,10 @@ class StudyMachine(RuleBasedStateMachine):
             return
         verdict = self.study.verdict()
         assert (verdict.issued, verdict.pending, verdict.told) == (self.issued, len(self.pending), len(self.told))
-        assert set(verdict.retired) == self.retired
+        settled = self.settled()
+        assert set(verdict.retired) == self.retired - set(settled)
+        assert {arm: settled.get(arm) for arm in self.certain} == self.certain  # a settled label never changes
+        self.certain = settled
         assert verdict.done == self.study.done == self.done()
         for row in verdict.rows:
             seen = [reward for pull, reward in self.told.items() if self.arm[pull] == row.name]

@@ -8,7 +8,7 @@ import pytest
 from program import ENVIRONMENT, THRESHER
 
 RUN = [*THRESHER, "run", "--threshold=0.5", "--arm=0.2", "--arm=0.8", "--budget=8"]
-ECHO = ["--", "echo", "{arm}"]
+ECHO = ["--no-confidence", "--", "echo", "{arm}"]
 
 
 def unread() -> int:

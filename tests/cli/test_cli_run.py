@@ -40,13 +40,13 @@ def test_csv_has_a_row_an_arm_under_the_same_names() -> None:
 
 def test_markdown_is_a_table_that_survives_strange_names() -> None:
     out = run("--arm", "a|b", "--arm", "<i>", "--budget=4", "--format=markdown", "--", "echo", "1").out
-    assert "| arm | label | mean | pulls | failures |" in out
-    assert "| a\\|b | above (not certified) | 1 | 2 | 0 |" in out
+    assert "| arm | label | certified | mean | low | high | pulls | failures |" in out
+    assert "| a\\|b | above | no | 1 | 0 | 1 | 2 | 0 |" in out
     assert "&lt;i>" in out
 
 
 def test_the_table_ends_with_the_question_and_its_answer() -> None:
-    lines = run(*TWO_ARMS, *ECHO).out.splitlines()
+    lines = run(*TWO_ARMS, "--no-confidence", *ECHO).out.splitlines()
     assert lines[0].split() == ["arm", "mean", "pulls"]
     assert [line.split()[:4] for line in lines[1:3]] == [["0.8", "▲", "above", "0.8"], ["0.2", "▼", "below", "0.2"]]
     assert lines[4] == "Which of 2 arms reach 0.5? 1 above, 1 below, after 8 of 8 pulls."
@@ -69,10 +69,40 @@ def test_a_table_for_a_file_has_no_escape_codes() -> None:
     ],
 )
 def test_a_requirement_that_is_not_met_is_status_1(requirements: list[str], status: int) -> None:
-    result = run(*TWO_ARMS, *requirements, "--format=json", *ECHO)
-    assert result.status == status
-    assert json.loads(result.out)["format"] == 1, "the verdict is printed either way"
-    assert ("1 of 2 arms are" in result.err) == bool(status)
+    certified, plain = ["--budget=400"], [*TWO_ARMS[-2:], "--no-confidence"]
+    for more in (certified, plain):
+        result = run(*TWO_ARMS[:-2], *more, *requirements, "--format=json", *ECHO)
+        assert result.status == status
+        assert json.loads(result.out)["format"] == 1, "the verdict is printed either way"
+        assert ("1 of 2 arms are" in result.err) == bool(status)
+
+
+def test_a_requirement_counts_certified_labels_where_there_are_certificates() -> None:
+    result = run(*TWO_ARMS, "--require-above=any", "--format=json", *ECHO)
+    assert result.status == 1
+    assert json.loads(result.out)["above"] == ["0.8"]
+    assert result.err == "thresher: --require-above any: 0 of 2 arms are certified above\n"
+
+
+def test_without_a_budget_a_run_ends_when_every_arm_is_settled() -> None:
+    result = run("--arm=0.2", "--arm=0.8", "--arm=0.5", "--tolerance=0.2", "--format=json", *ECHO)
+    verdict = json.loads(result.out)
+    assert (verdict["above"], verdict["below"], verdict["close"], verdict["open"]) == (["0.8"], ["0.2"], ["0.5"], [])
+    assert all(row["certified"] and row["progress"] == 1 for row in verdict["rows"])
+    assert verdict["done"] is True
+
+
+def test_the_table_shows_what_is_certain_between_which_ends_and_a_hint() -> None:
+    lines = run("--arm=0.2", "--arm=0.51", "--budget=150", *ECHO).out.splitlines()
+    assert lines[0].split() == ["arm", "certain", "mean", "between", "pulls"]
+    assert lines[1].split()[:4] == ["0.51", "▲", "above", lines[1].split()[3]]
+    assert lines[2].split()[:4] == ["0.2", "▼", "below", "✓"]
+    assert lines[4].startswith(
+        "Which of 2 arms reach 0.5? 1 above (0 certified), 1 below (1 certified), after 150 of 150"
+    )
+    text = " ".join(lines[5:])
+    assert text.startswith("With probability at least 0.95 the certified label is right, whenever you stop")
+    assert "1 arm lies within ±" in text
 
 
 def test_a_retired_arm_is_neither_above_nor_below() -> None:
@@ -167,11 +197,11 @@ def test_the_seed_keys_the_seeds_of_the_pulls(tmp_path: Path) -> None:
 
 
 def test_for_stops_the_handing_out_after_a_time() -> None:
-    result = run("--arm=a", "--arm=b", "--for=0.3s", "--format=json", "--", "echo", "1")
+    result = run("--arm=a", "--arm=b", "--for=0.3s", "--format=json", "--", "echo", "0.5")
     assert result.status == 0
     verdict = json.loads(result.out)
     assert verdict["told"] == verdict["issued"] > 0
-    assert "without --budget" in result.err
+    assert verdict["done"] is False
 
 
 def test_workers_run_at_the_same_time(tmp_path: Path) -> None:
@@ -181,7 +211,7 @@ def test_workers_run_at_the_same_time(tmp_path: Path) -> None:
 
 
 def test_a_terminal_is_not_needed_and_a_line_now_and_then_shows_progress() -> None:
-    result = run("--arm=a", "--budget=6", "--workers=1", "--", "sh", "-c", "sleep 0.5; echo 1")
+    result = run("--arm=a", "--budget=6", "--workers=1", "--no-confidence", "--", "sh", "-c", "sleep 0.5; echo 1")
     (line,) = result.err.splitlines()
     assert line.startswith("thresher: 1 above, 0 below, after ")
     assert line.endswith(" left")

@@ -39,10 +39,10 @@ def test_the_table_shows_arms_means_pulls_and_what_is_under_way(tmp_path: Path) 
     with watched("--arm=first", "--arm=second", "--arm=third", "--budget=12", *waiting(tmp_path)) as terminal:
         screen = terminal.wait_for(lambda seen: "8 of 12 pulls · 2 under way" in seen.text and "  1  " in seen.text)
         assert terminal.lines[0] == "Which of 3 arms reach 0.5?"
-        assert terminal.lines[3].split() == ["arm", "mean", "pulls", "under", "way", "against", "0.5"]
+        assert terminal.lines[3].split() == ["arm", "certain", "mean", "pulls", "under", "way", "against", "0.5"]
         assert {line.split()[0] for line in terminal.lines[4:7]} == {"first", "second", "third"}
         for line in terminal.lines[4:7]:
-            assert re.fullmatch(r"\w+ +[▲▼] +0(\.\d+)? +2( +1)? +[─┼●]+", line), screen
+            assert re.fullmatch(r"\w+ +[▲▼] +\d+% +0(\.\d+)? +2( +1)? +[─━┼●]+", line), screen
         (tmp_path / "go").touch()
         assert terminal.finish() == 0
 
@@ -50,7 +50,8 @@ def test_the_table_shows_arms_means_pulls_and_what_is_under_way(tmp_path: Path) 
 def test_at_the_end_the_verdict_alone_remains(tmp_path: Path) -> None:
     (tmp_path / "go").touch()
     with watched(
-        "--arm=0.2", "--arm=0.8", "--budget=30", "--", "sh", "-c", "sleep 0.05; echo $THRESHER_ARM"
+        *("--arm=0.2", "--arm=0.8", "--budget=30", "--no-confidence"),
+        *("--", "sh", "-c", "sleep 0.05; echo $THRESHER_ARM"),
     ) as terminal:
         terminal.wait_for(lambda seen: "under way" in seen.text)
         assert terminal.finish() == 0
@@ -65,7 +66,7 @@ def test_at_the_end_the_verdict_alone_remains(tmp_path: Path) -> None:
 
 
 def test_the_table_is_redrawn_in_its_place(tmp_path: Path) -> None:
-    with watched("--arm=a", "--arm=b", "--budget=60", "--", "sh", "-c", "sleep 0.05; echo 1") as terminal:
+    with watched("--arm=a", "--arm=b", "--budget=60", "--", "sh", "-c", "sleep 0.05; echo 0.5") as terminal:
         counts: set[str] = set()
         for _ in range(3):
             terminal.wait_for(lambda seen: "of 60 pulls" in seen.lines[1] and seen.lines[1].split()[0] not in counts)
@@ -86,7 +87,7 @@ def test_many_arms_fit_any_terminal(tmp_path: Path, columns: int, rows: int, sho
     with watched(*args, columns=columns, rows=rows) as terminal:
         terminal.wait_for(lambda seen: seen.lines[1].startswith("202 of 203") and len(drawn(seen)) == shown)
         assert terminal.lines[0] == "Which of 100 arms reach 0.5?"
-        assert all(re.match(r"an-arm[\w-]*…? +[▲▼] +0(\.\d+)? +2( |$)", line) for line in drawn(terminal)), (
+        assert all(re.match(r"an-arm[\w-]*…? +[▲▼]( +\d+%)? +0(\.\d+)? +2( |$)", line) for line in drawn(terminal)), (
             terminal.text
         )
         if rows >= 8:
