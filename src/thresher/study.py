@@ -217,8 +217,7 @@ def create_study(
         bounds: where rewards can lie. None takes them as they are; certificates are then not to be had.
         budget: pulls, over all agents. None: until every arm is settled.
         policy: a `Policy` or its name; None is `balanced` with certificates, `anytime_evt` without.
-        confidence: how sure all settled labels together must be; None: no certificates. (This version records it and
-            does not certify yet.)
+        confidence: how sure all settled labels together must be; None: no certificates.
         tolerance: an arm provably within ± this of the bar is "close".
         failure: what a failed pull means to the certificate: ``"worst"``, ``"ignore"``, or the reward that it is told.
         storage: a store, or None for memory.
