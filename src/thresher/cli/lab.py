@@ -4,22 +4,24 @@ Nothing heavy is imported before a command runs; errors go up as `ThresherError`
 """
 
 import json
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from thresher.errors import InvalidInput
 
+from .lab_tables import print_plan, print_result
+
 if TYPE_CHECKING:
-    from thresher.lab.planning import Plan
-    from thresher.lab.results import Result
     from thresher.lab.setup import Setup
 
 FORMATS = click.Choice(["table", "json", "csv"])
 OUTPUT = click.option("--format", "style", type=FORMATS, default="table", show_default=True, help="How to print.")
 SEED = click.option("--seed", type=int, default=0, show_default=True, help="The same seed, the same numbers.")
 THREADS = click.option("--threads", type=int, help="Threads [default: one for each core]. Results do not depend on it.")
+TOLERANCE = click.option(
+    "--tolerance", type=float, default=0.0, show_default=True, help="Arms provably this near to the bar are close."
+)
 DELAY_HELP = (
     "When rewards come back: none, fifo:50, random:50, batch:16, workers:16[:exponential|:lognormal:0.5|:failures:5]."
 )
@@ -46,7 +48,11 @@ DELAY_HELP = (
 @click.option("--repetitions", type=int, default=100, show_default=True, help="How often everything is played.")
 @click.option("--delay", default="none", show_default=True, help=DELAY_HELP)
 @click.option("--seconds-per-pull", type=float, default=1.0, show_default=True, help="On the simulated clock.")
-@click.option("--confidence", default="off", show_default=True, help="off, or the confidence that `balanced` aims at.")
+@click.option("--confidence", default="off", show_default=True, help="off, or a number: settle arms, and stop.")
+@TOLERANCE
+@click.option("--lost", default="0:0", show_default=True, help="Share of pulls lost: BAD:GOOD, below the bar and not.")
+@click.option("--hung", type=float, default=0.0, show_default=True, help="Share of pulls that never return.")
+@click.option("--failure", default="worst", show_default=True, help="What lost pulls count as: worst or ignore.")
 @THREADS
 @SEED
 @OUTPUT
@@ -61,6 +67,7 @@ def simulate(recorded: str | None, style: str, threads: int | None, seed: int, r
     thresher simulate --family bernoulli --means 0.7:0.99 --threshold 0.9 --arms 40 --budget 4000
     thresher simulate --delay workers:16:failures:5 --seconds-per-pull 3
     thresher simulate --recorded results.csv --threshold 0.5 --budget 2000
+    thresher simulate --family bernoulli --means 0.7:0.99 --threshold 0.9 --arms 40 --confidence 0.95 --tolerance 0.02
     """  # noqa: D301 - click wants the character itself
     from thresher.lab import delays
     from thresher.lab import simulate as play
@@ -82,6 +89,10 @@ def simulate(recorded: str | None, style: str, threads: int | None, seed: int, r
         checkpoints=tuple(int(point) for point in checkpoints),
         delay=delays.parse(given["delay"], seconds=given["seconds_per_pull"]),
         confidence=_confidence(given["confidence"]),
+        tolerance=given["tolerance"],
+        lost=_pair("lost", given["lost"]),
+        hung=given["hung"],
+        failure=given["failure"],
     )
     with progress_bar("simulating", max(1, repetitions) * setup.budget) as progress:
         result = play(setup, repetitions=repetitions, seed=seed, threads=threads, progress=progress)
@@ -92,7 +103,7 @@ def simulate(recorded: str | None, style: str, threads: int | None, seed: int, r
 
         click.echo(csv_text(result.rows()), nl=False)
     else:
-        _print_result(result)
+        print_result(result)
 
 
 @click.command()
@@ -187,7 +198,7 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
 
         click.echo(csv_text(found.rows()), nl=False)
     else:
-        _print_plan(found)
+        print_plan(found)
 
 
 COMMANDS = (simulate, paper, plan)
@@ -231,66 +242,3 @@ def _confidence(text: str) -> float | None:
         return float(text)
     except ValueError:
         raise InvalidInput("confidence", text, "must be a number between 0 and 1, or off") from None
-
-
-def _print_result(result: "Result") -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    setup = result.setup
-    title = f"{setup.rules}, {setup.arms:,} {setup.family} arms against {setup.threshold:g}, {setup.timing}"
-    table = Table(title=title, title_justify="left")
-    for name in ("pulls", "arms right", "all right", *(("seconds",) if setup.timing.timed else ())):
-        table.add_column(name, justify="right")
-    for row in result.rows():
-        cells = [f"{row['pulls']:,}"]
-        for name in ("accuracy", "success"):
-            error = row[f"{name}_se"]
-            cells.append(f"{row[name]:.2%}" + ("" if error is None else f" ± {error:.2%}"))
-        table.add_row(*cells, *([f"{row['seconds']:,.1f}"] if "seconds" in row else []))
-    console = Console(file=sys.stdout)
-    console.print(table)
-    words = [f"{result.repetitions:,} repetitions, seed {result.seed}"]
-    if result.measures.in_flight.max() > 0:
-        words.append(f"at most {int(result.measures.in_flight.max()):,} unobserved (τ)")
-        words.append(f"η {float(result.measures.ratio.mean()):.2f} on average")
-    if result.idle is not None:
-        words.append(f"workers idle {result.idle:.1%}")
-    words.append(f"{result.pulls_per_second / 1e6:,.1f} million pulls a second")
-    console.print("; ".join(words), highlight=False)
-
-
-def _print_plan(plan: "Plan") -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    policies = list(plan.curves)
-    most = max((need.pulls or need.beyond) for need in plan.needs)
-    title = f"{plan.setup.arms:,} {plan.setup.family} arms against {plan.setup.threshold:g}, {plan.workers:,} workers"
-    table = Table(title=title, title_justify="left")
-    for name, side in (("to have", "left"), ("with", "left"), ("pulls", "right"), ("time", "right"), ("", "left")):
-        table.add_column(name, justify=side)  # type: ignore[arg-type]
-    for need in plan.needs:
-        pulls = f"> {need.beyond:,}" if need.pulls is None else f"{need.pulls:,}"
-        if need.pulls_se is not None:
-            pulls += f" ± {need.pulls_se:,.0f}"
-        bar = "█" * max(1, round(24 * (need.pulls or need.beyond) / most)) + ("…" if need.pulls is None else "")
-        target = need.target if need.policy == policies[0] else ""
-        table.add_row(target, need.policy, pulls, "" if need.seconds is None else _time(need.seconds), bar)
-    Console(file=sys.stdout).print(table)
-
-
-def _time(seconds: float) -> str:
-    """Seconds as a person says them.
-
-    >>> _time(42), _time(5400), _time(200_000)
-    ('42 s', '90 min', '2 d 7 h')
-    """
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    if minutes < 120:
-        return f"{minutes} min"
-    if minutes < 48 * 60:
-        return f"{minutes // 60} h {minutes % 60} min"
-    return f"{minutes // 1440} d {minutes % 1440 // 60} h"

@@ -12,17 +12,17 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 from numba.extending import overload
 
-from thresher import kernel
+from thresher import evidence, kernel
 from thresher.policies import DOUBLING, Policy
 
-from . import delays, families, late, loops, parts, slots, streams
+from . import delays, families, late, loops, parts, proofs, slots, streams
 
-SHARED = (kernel, streams, families, delays, parts, slots)  # the same for every loop
+SHARED = (kernel, evidence, streams, families, delays, parts, proofs, slots)  # the same for every loop
 LOOPS = (loops, late)  # compiled for each policy and family
 FORMULAS = frozenset(name for name, f in vars(kernel).items() if "gap" in getattr(f, "__annotations__", ()))
 njit: Any = numba.njit  # its annotations know nothing of the options below
@@ -104,32 +104,48 @@ def keeps() -> bool:
     return _cache_folder() is not None
 
 
-def kept(policy: Policy, family: str, *, late_rewards: bool) -> bool:
+class Kind(NamedTuple):
+    """What a loop is compiled for."""
+
+    formula: str
+    second: str | None
+    doubling: bool
+    family: str
+    traced: bool
+    certifies: bool
+
+    @property
+    def variant(self) -> str:
+        """The end of the names of functions that depend on it."""
+        flags = (self.doubling and "doubling", self.family, self.traced and "traced", self.certifies and "certified")
+        return "".join(f"-{part}" for part in (self.formula, self.second, *flags) if part)
+
+
+def _kind(policy: Policy, family: str, *, traced: bool = False, certifies: bool = False) -> Kind:
+    return Kind(policy.function, policy.second, policy.exploration == DOUBLING, family, traced, certifies)
+
+
+def _name(kind: Kind, late_rewards: bool) -> str:
+    return ("run_late" if late_rewards else "run_at_once") + kind.variant
+
+
+def kept(policy: Policy, family: str, *, late_rewards: bool, certifies: bool) -> bool:
     """Whether the machine code of a loop seems to be in the cache."""
-    name = _name(policy.function, policy.second, policy.exploration == DOUBLING, family, late_rewards, False)
-    folder = _cache_folder()
+    name, folder = _name(_kind(policy, family, certifies=certifies), late_rewards), _cache_folder()
     return folder is not None and any(Path(folder).glob(f"*/*.{name}-[0-9]*.nbi"))
 
 
-def _variant(formula: str, second: str | None, doubling: bool, family: str, traced: bool) -> str:
-    parts = (formula, second, doubling and "doubling", family, traced and "traced")
-    return "".join(f"-{part}" for part in parts if part)
-
-
-def _name(formula: str, second: str | None, doubling: bool, family: str, late_rewards: bool, traced: bool) -> str:
-    return ("run_late" if late_rewards else "run_at_once") + _variant(formula, second, doubling, family, traced)
-
-
-@cache
-def loop(policy: Policy, family: str, *, late_rewards: bool, traced: bool = False) -> Callable[..., None]:
+def loop(
+    policy: Policy, family: str, *, late_rewards: bool, traced: bool = False, certifies: bool = False
+) -> Callable[..., None]:
     """The compiled loop for a policy's formulas and a family; it releases the interpreter's lock while it runs."""
-    return _loop(policy.function, policy.second, policy.exploration == DOUBLING, family, late_rewards, traced)
+    return _loop(_kind(policy, family, traced=traced, certifies=certifies), late_rewards)
 
 
 @cache
 def instance_drawer(family: str) -> Callable[..., None]:
     """The compiled function that draws the arms of one repetition."""
-    namespace = _namespace("evt", None, False, family, False)
+    namespace = _namespace(Kind("evt", None, False, family, False, False))
     drawer: Callable[..., None] = njit(**OPTIONS)(
         _rebuilt(_functions(loops)["draw_instance"], namespace, f"draw_instance-alone-{family}")
     )
@@ -137,29 +153,30 @@ def instance_drawer(family: str) -> Callable[..., None]:
 
 
 @cache
-def _namespace(formula: str, second: str | None, doubling: bool, family: str, traced: bool) -> Namespace:
+def _namespace(kind: Kind) -> Namespace:
     shared = _shared()
     choices = {
-        "FORMULA": shared[formula],
-        "SECOND": shared[second or "cheapest"],
-        "ALTERNATES": second is not None,
-        "DOUBLING": doubling,
-        "TRACED": traced,
-        "SET": shared[f"set_{family}"],
-        "DRAW": shared[f"draw_{family}"],
-        "MOMENTS": shared[f"moments_{family}"],
+        "FORMULA": shared[kind.formula],
+        "SECOND": shared[kind.second or "cheapest"],
+        "ALTERNATES": kind.second is not None,
+        "DOUBLING": kind.doubling,
+        "TRACED": kind.traced,
+        "CERTIFIES": kind.certifies,
+        "SET": shared[f"set_{kind.family}"],
+        "DRAW": shared[f"draw_{kind.family}"],
+        "MOMENTS": shared[f"moments_{kind.family}"],
     }
-    return _extended({**shared, **choices}, LOOPS, _variant(formula, second, doubling, family, traced))
+    return _extended({**shared, **choices}, LOOPS, kind.variant)
 
 
 @cache
-def _loop(
-    formula: str, second: str | None, doubling: bool, family: str, late_rewards: bool, traced: bool
-) -> Callable[..., None]:
-    namespace = _namespace(formula, second, doubling, family, traced)
+def _loop(kind: Kind, late_rewards: bool) -> Callable[..., None]:
     function = _functions(late)["run_late"] if late_rewards else _functions(loops)["run_at_once"]
-    name = _name(formula, second, doubling, family, late_rewards, traced)
-    rebuilt = _rebuilt(function, namespace, name)
+    return _kept(_rebuilt(function, _namespace(kind), _name(kind, late_rewards)))
+
+
+def _kept(rebuilt: FunctionType) -> Callable[..., None]:
+    """Compiled when it is first called, into the cache where there is one."""
     folder, before = _cache_folder(), settings.CACHE_DIR
     if folder:
         try:  # numba asks for the folder while it decorates

@@ -5,10 +5,30 @@ import math
 from thresher.kernel import Board, Rule, assign, release
 
 from .delays import WORKERS, service
-from .loops import DRAW, TRACED, chosen, draw_instance, followed, open_boards, rescored
-from .parts import Arms, Measures, Trace, measure, note, saw
-from .slots import Slots, Timing, back_first, empty_slots, owed, put_due, slot_for
+from .loops import CERTIFIES, DRAW, TRACED, chosen, draw_instance, followed, measured, open_boards, rescored
+from .parts import Arms, Measures, Trace, note, saw
+from .proofs import Proof, issue, learn, lose
+from .slots import Slots, Timing, back_first, empty_slots, hangs, is_lost, owed, put_due, slot_for
 from .streams import DELAYS, REWARDS, Words, start
+
+
+def came_back(
+    board: Board, proof: Proof, arms: Arms, trace: Trace, slots: Slots, slot: int, timing: Timing, late: Words
+) -> None:
+    """A pull is under way no more: its reward came, or it was lost."""
+    arm, pull, reward = slots.arm[slot], slots.pull[slot], slots.reward[slot]
+    release(board, arm)
+    if is_lost(timing, reward < arms.threshold, late):
+        if CERTIFIES:
+            lose(board, proof, arm, pull)
+        if TRACED:
+            note(trace, -pull, arm, math.nan)
+        return
+    saw(board, arms, arm, reward)
+    if CERTIFIES:
+        learn(board, proof, arms, arm, pull, reward)
+    if TRACED:
+        note(trace, -pull, arm, reward)
 
 
 def run_late(
@@ -21,6 +41,7 @@ def run_late(
     measures: Measures,
     trace: Trace,
     state: Words,
+    proof: Proof,
     late: Words,
     slots: Slots,
     timing: Timing,
@@ -33,20 +54,27 @@ def run_late(
         start(state, seed, row, REWARDS)
         start(late, seed, row, DELAYS)
         rule, other_rule = rules
-        open_boards(board, other, rule, other_rule)
+        open_boards(board, other, rule, other_rule, proof)
         free = capacity = empty_slots(slots)
-        clock, barrier, column, told = 0.0, 0.0, 0, 0
+        clock, barrier, column, told, hung = 0.0, 0.0, 0, 0, 0
         for issued in range(1, budget + 1):
             measures.in_flight[row, 0] = max(measures.in_flight[row, 0], capacity - free)
             asked = chosen(board, other, issued)
             reward = DRAW(arms.first[asked], arms.second[asked], arms.low, arms.high, arms.samples, state)
             assign(board, asked)
+            if CERTIFIES:
+                issue(proof, asked, issued)
             rule = followed(board, other, asked, issued, rule, other_rule)
             if TRACED:
                 note(trace, issued, asked, reward)
+            measures.used[row, 0] = issued
             lasts = service(timing.service, timing.seconds, timing.shape, reward < arms.threshold, late)
-            measures.busy[row, 0] += lasts
-            barrier = max(barrier, clock + lasts)
+            if hangs(timing, late):
+                lasts = math.inf
+                hung += 1
+            else:
+                measures.busy[row, 0] += lasts
+                barrier = max(barrier, clock + lasts)
             slot = slot_for(slots, timing.model, issued, free)
             free -= 1
             slots.pull[slot] = issued
@@ -54,24 +82,32 @@ def run_late(
             slots.reward[slot] = reward
             if timing.model == WORKERS:
                 put_due(slots, slot, clock + lasts)
-            for _ in range(owed(issued, budget, free, capacity, timing)):
+            coming = owed(issued, budget, free, capacity - free - hung, timing)
+            while coming > 0:
+                coming -= 1
                 slot = back_first(slots, timing.model, told, late)
                 clock = slots.due[len(slots.due) // 2 + slot] if timing.model == WORKERS else barrier
-                arm = slots.arm[slot]
-                release(board, arm)
-                saw(board, arms, arm, slots.reward[slot])
-                rescored(board, other, arm, rule, other_rule)
-                if TRACED:
-                    note(trace, -slots.pull[slot], arm, slots.reward[slot])
+                was_open = CERTIFIES and proof.open[0] > 0
+                came_back(board, proof, arms, trace, slots, slot, timing, late)
+                rescored(board, other, slots.arm[slot], rule, other_rule)
                 slots.pull[slot] = 0
                 slots.free[free] = slot
                 free += 1
                 told += 1
                 if timing.model == WORKERS:
                     put_due(slots, slot, math.inf)
+                if was_open and proof.open[0] == 0:
+                    measures.ended[row, 0] = clock
+                    coming = capacity - free - hung  # nothing more is asked; what is under way is waited for
             if board.pending[asked] > measures.ratio[row, 0] * board.seen[asked] and board.seen[asked] > 0:
                 measures.ratio[row, 0] = board.pending[asked] / board.seen[asked]
             if issued == measures.checkpoints[column]:
-                measure(board, arms, measures, row, column)
+                measured(board, proof, arms, measures, row, column)
                 measures.clock[row, column] = clock
                 column += 1
+            if free == 0 or (CERTIFIES and proof.open[0] == 0):
+                break  # every worker hangs, or every arm is settled
+        while column < len(measures.checkpoints):  # the checkpoints that are left find everything as it is
+            measured(board, proof, arms, measures, row, column)
+            measures.clock[row, column] = clock
+            column += 1

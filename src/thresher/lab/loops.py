@@ -10,6 +10,7 @@ from thresher.kernel import Board, Formula, Rule, choose, doubled, rescore, resc
 
 from . import families
 from .parts import Arms, Measures, Trace, measure, note, saw, wipe
+from .proofs import Proof, issue, learn, measure_proof, open_proof
 from .streams import INSTANCE, REWARDS, Words, fraction, start
 
 FORMULA: Formula = kernel.evt
@@ -17,6 +18,7 @@ SECOND: Formula = kernel.cheapest
 ALTERNATES = False  # even pulls follow the second tournament
 DOUBLING = False  # the exploration doubles with the pulls
 TRACED = False  # every event is written down
+CERTIFIES = False  # arms are settled, and then pulled no more
 SET, DRAW = families.set_uniform, families.draw_uniform
 MOMENTS = families.moments_uniform
 
@@ -33,9 +35,11 @@ def draw_instance(arms: Arms, seed: int, repetition: int, state: Words) -> None:
         arms.mean[arm], arms.variance[arm] = moments
 
 
-def open_boards(board: Board, other: Board, rule: Rule, other_rule: Rule) -> None:
+def open_boards(board: Board, other: Board, rule: Rule, other_rule: Rule, proof: Proof) -> None:
     """An empty board with its tournaments."""
     wipe(board)
+    if CERTIFIES:
+        open_proof(proof)
     rescore_all(board, FORMULA, rule)
     if ALTERNATES:
         rescore_all(other, SECOND, other_rule)
@@ -66,6 +70,13 @@ def followed(board: Board, other: Board, arm: int, issued: int, rule: Rule, othe
     return rule
 
 
+def measured(board: Board, proof: Proof, arms: Arms, measures: Measures, row: int, column: int) -> None:
+    """Measure a checkpoint."""
+    measure(board, arms, measures, row, column)
+    if CERTIFIES:
+        measure_proof(proof, arms, measures, row, column)
+
+
 def run_at_once(
     seed: int,
     begin: int,
@@ -76,6 +87,7 @@ def run_at_once(
     measures: Measures,
     trace: Trace,
     state: Words,
+    proof: Proof,
 ) -> None:
     """Play the repetitions from ``begin`` to ``end``, every reward seen before the next decision."""
     board, other = boards
@@ -83,16 +95,22 @@ def run_at_once(
         draw_instance(arms, seed, row, state)
         start(state, seed, row, REWARDS)
         rule, other_rule = rules
-        open_boards(board, other, rule, other_rule)
+        open_boards(board, other, rule, other_rule, proof)
         issued = 0
         for column in range(len(measures.checkpoints)):
             while issued < measures.checkpoints[column]:
+                if CERTIFIES and proof.open[0] == 0:
+                    break  # the checkpoints that are left find everything as it is
                 issued += 1
                 arm = chosen(board, other, issued)
                 reward = DRAW(arms.first[arm], arms.second[arm], arms.low, arms.high, arms.samples, state)
                 saw(board, arms, arm, reward)
+                if CERTIFIES:
+                    issue(proof, arm, issued)
+                    learn(board, proof, arms, arm, issued, reward)
                 rule = followed(board, other, arm, issued, rule, other_rule)
                 if TRACED:
                     note(trace, issued, arm, reward)
                     note(trace, -issued, arm, reward)
-            measure(board, arms, measures, row, column)
+            measured(board, proof, arms, measures, row, column)
+        measures.used[row, 0] = issued

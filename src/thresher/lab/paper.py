@@ -17,6 +17,7 @@ from thresher.policies import Policy
 from .crossing import first_columns, first_reached, resampled
 from .setup import Setup
 from .simulator import simulate
+from .warming import Loop
 
 Row = dict[str, Any]
 Progress = Callable[[int], None] | None
@@ -80,12 +81,12 @@ def figure1(repetitions: int, seed: int, progress: Progress = None) -> Iterator[
                     yield {"setting": setting, "algorithm": name, "n": pulls, "repetitions": repetitions, **known}
 
 
-def loops(part: str) -> list[tuple[Policy, str, bool]]:
-    """What must be compiled for a part of the paper: policy, family, whether rewards come late."""
+def loops(part: str) -> list[Loop]:
+    """What must be compiled for a part of the paper."""
     at_once = list(ALGORITHMS_41.values()) if part != "table1" else [policies.apt(), policies.evt(), policies.evt_pf()]
     late = [algorithm_42(name, 0.0) for name in ("AP-EVT", "AP-EVT_pf")]
-    mine = [(policy, "uniform", False) for policy in at_once] if part != "figure2" else []
-    return mine + ([(policy, "uniform", True) for policy in late] if part in ("figure2", "all") else [])
+    mine = [(policy, "uniform", False, False) for policy in at_once] if part != "figure2" else []
+    return mine + ([(policy, "uniform", True, False) for policy in late] if part in ("figure2", "all") else [])
 
 
 def figure1_pulls(repetitions: int) -> int:

@@ -40,10 +40,18 @@ class Measures(NamedTuple):
     busy: Times  # one column: time that workers spent on pulls
     in_flight: Table  # one column: the most pulls unobserved at a decision, τ
     ratio: Times  # one column: the largest pending / seen of an arm, η
+    used: Table  # one column: pulls issued until the end
+    # with certificates:
+    settled: Table  # arms whose label is certain
+    mislabelled: Table  # of these, arms whose label is wrong
+    ended: Times  # one column: the time at which the last arm was settled
 
 
 class Trace(NamedTuple):
-    """Every event of one repetition: ``pull`` is the id of a pull that was asked, minus the id when it was told."""
+    """Every event of one repetition: ``pull`` is the id of a pull that was asked, minus the id when it was told.
+
+    A pull that was lost has the reward NaN where it would have been told; one that hangs has no second event.
+    """
 
     pull: Counts
     arm: Counts
@@ -60,6 +68,7 @@ def wipe(board: Board) -> None:
         board.scatter[arm] = 0.0
         board.total[arm] = 0.0
         board.residue[arm] = 0.0
+        board.shut[arm] = 0
 
 
 def saw(board: Board, arms: Arms, arm: int, reward: float) -> None:

@@ -86,7 +86,7 @@ def plan(
         raise InvalidInput("workers", workers, f"must be a whole number from 1 to {delays.MOST:,}")
     delay = delays.parse(f"workers:{workers}:{service}", seconds=seconds)
     chosen = [setup.rules, policies.uniform()] if setup.rules != policies.uniform() else [setup.rules]
-    compile_together([(policy, setup.family, True) for policy in chosen])
+    compile_together([(policy, setup.family, True, False) for policy in chosen])
     found = [_needs(setup, policy, delay, seed, threads) for policy in chosen]
     needs = [need for group in zip(*(mine for mine, _ in found), strict=True) for need in group]
     return Plan(

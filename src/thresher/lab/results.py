@@ -1,6 +1,5 @@
 """What a simulation measured: means over repetitions, with their standard errors."""
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +7,7 @@ import numpy as np
 
 from .families import Reals
 from .parts import Measures
+from .settled import Certificates, known, standard_error
 from .setup import Setup
 
 
@@ -40,7 +40,7 @@ class Result:
     @property
     def accuracy_se(self) -> Reals:
         """Its standard error over repetitions."""
-        return _error(self.shares)
+        return standard_error(self.shares)
 
     @property
     def success(self) -> Reals:
@@ -51,7 +51,7 @@ class Result:
     @property
     def success_se(self) -> Reals:
         """Its standard error over repetitions."""
-        return _error((self.measures.wrong == 0).astype(np.float64))
+        return standard_error((self.measures.wrong == 0).astype(np.float64))
 
     @property
     def pulls_per_arm(self) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
@@ -74,7 +74,12 @@ class Result:
     @property
     def pulls_per_second(self) -> float:
         """Simulated pulls by the second, over all threads, inside the compiled runs alone."""
-        return self.repetitions * self.setup.budget / self.seconds
+        return float(self.measures.used.sum()) / self.seconds
+
+    @property
+    def certificates(self) -> Certificates | None:
+        """What was settled, where the setup has a confidence."""
+        return None if self.setup.confidence is None else Certificates(self.setup.arms, self.measures)
 
     def rows(self) -> list[dict[str, Any]]:
         """A row for each checkpoint, ready for a table, CSV or JSON; the error of a single repetition is None."""
@@ -83,8 +88,9 @@ class Result:
         for place, pulls in enumerate(self.setup.checkpoints):
             row: dict[str, Any] = {"pulls": pulls}
             for name in ("accuracy", "accuracy_se", "success", "success_se"):
-                value = float(getattr(self, name)[place])
-                row[name] = None if math.isnan(value) else value
+                row[name] = known(getattr(self, name)[place])
+            if self.certificates is not None:
+                row |= self.certificates.row(place)
             rows.append(row if clock is None else {**row, "seconds": float(clock[place])})
         return rows
 
@@ -103,6 +109,8 @@ class Result:
             "repetitions": self.repetitions,
             "seed": self.seed,
             "threads": self.threads,
+            "confidence": setup.confidence,
+            **({} if self.certificates is None else {"tolerance": setup.tolerance, **self.certificates.to_json()}),
             "results": self.rows(),
             "in_flight": int(self.measures.in_flight.max()),
             "pending_ratio": {"mean": float(ratio.mean()), "max": float(ratio.max())},
@@ -111,11 +119,3 @@ class Result:
             "seconds": self.seconds,
             "pulls_per_second": self.pulls_per_second,
         }
-
-
-def _error(values: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> Reals:
-    """The standard error of the mean of each column; a single row has none, so NaN."""
-    if len(values) < 2:
-        return np.full(values.shape[1], np.nan)
-    error: Reals = values.std(axis=0, ddof=1) / np.sqrt(len(values))
-    return error

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from thresher import policies
 from thresher.errors import InvalidInput
+from thresher.evidence import Stakes
 from thresher.policies import Policy
 
 from . import delays, families
@@ -29,6 +30,10 @@ class Setup:
 
     ``means`` and ``spreads`` are a range ``(low, high)`` from which each repetition draws anew, a number, or a list
     with one number for each arm. What the spread is, the family says (`families.Family.spread`).
+
+    With a ``confidence`` arms are settled as in a live study: one that is gets no more pulls, and a repetition ends
+    when all are. ``lost`` are the chances that a pull is lost when its reward is below the bar, and when it is not;
+    ``failure`` is what the certificate makes of lost pulls; ``hung`` is the chance that one never returns.
 
     >>> Setup(means=(0.2, 0.9), family="bernoulli", budget=500).arms
     100
@@ -49,6 +54,10 @@ bernoulli, beta, normal, clipped, constant, recorded
     checkpoints: Sequence[int] = ()
     bounds: tuple[float, float] = (0.0, 1.0)
     confidence: float | None = None
+    tolerance: float = 0.0
+    failure: Literal["worst", "ignore"] = "worst"
+    lost: tuple[float, float] = (0.0, 0.0)
+    hung: float = 0.0
     recorded: Recorded | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -71,10 +80,38 @@ bernoulli, beta, normal, clipped, constant, recorded
         if not low < self.threshold < high:
             rule = f"must lie strictly inside the bounds ({low:g}, {high:g})"
             raise InvalidInput("threshold", self.threshold, rule, "choose another bar, or other bounds")
-        if self.confidence is not None and not 0.0 < self.confidence < 1.0:
-            raise InvalidInput("confidence", self.confidence, "must lie between 0 and 1", "or turn it off")
+        self._check_certificates()
         put(self, "checkpoints", _checkpoints(self.checkpoints, self.budget, least))
         self._check_arms()
+
+    def _check_certificates(self) -> None:
+        if self.confidence is not None and not 0.0 < self.confidence < 1.0:
+            raise InvalidInput("confidence", self.confidence, "must lie between 0 and 1", "or turn it off")
+        if not 0.0 <= self.tolerance < math.inf:
+            raise InvalidInput("tolerance", self.tolerance, "must be a number that is not negative")
+        if self.tolerance > 0.0 and self.confidence is None:
+            raise InvalidInput("tolerance", self.tolerance, "belongs to certificates", "give a confidence too")
+        if self.failure not in ("worst", "ignore"):
+            raise InvalidInput("failure", self.failure, "must be 'worst' or 'ignore'")
+        for name, shares in (("lost", self.lost), ("hung", (self.hung,))):
+            for share in shares:
+                if not 0.0 <= share < 1.0:
+                    raise InvalidInput(name, share, "must be a share from 0 to below 1")
+        if self.timing.model == delays.NONE and (self.hung > 0.0 or max(self.lost) > 0.0):
+            raise InvalidInput("delay", "none", "only pulls under way can be lost or hang", "write workers:1")
+        if self.hung > 0.0 and self.timing.model != delays.WORKERS:
+            raise InvalidInput("hung", self.hung, "only workers can be kept for ever", "write workers:16 as delay")
+        if self.confidence is not None and not families.family(self.family).bounded:
+            self._check_bounded()
+
+    def _check_bounded(self) -> None:
+        """Certificates need rewards within the bounds."""
+        low, high = self.bounds
+        reach = self.spread_ranges[1] if self.family == "uniform" else np.full(self.arms, math.inf)
+        if np.any(self.mean_ranges[0] - reach < low) or np.any(self.mean_ranges[1] + reach > high):
+            rule = f"certificates need rewards within the bounds ({low:g}, {high:g})"
+            remedy = "give smaller spreads, wider bounds, or the family clipped"
+            raise InvalidInput("family", self.family, rule, remedy)
 
     def _check_arms(self) -> None:
         low, high = self.bounds
@@ -107,6 +144,13 @@ bernoulli, beta, normal, clipped, constant, recorded
         """The delay, as data."""
         assert isinstance(self.delay, Delay)
         return self.delay
+
+    @property
+    def stakes(self) -> Stakes:
+        """What certificates are measured against; a level that is never reached where there are none."""
+        low, high = self.bounds
+        level = math.inf if self.confidence is None else self.arms / (1.0 - self.confidence)
+        return Stakes(self.scaled_threshold, self.tolerance / (high - low), level)
 
     @cached_property
     def mean_ranges(self) -> tuple[Reals, Reals]:

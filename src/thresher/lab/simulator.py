@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from thresher.errors import InvalidInput
+from thresher.evidence import CHARGED, LEFT_OUT
 from thresher.kernel import Board, Rule
 from thresher.policies import settling_constant
 
@@ -17,6 +18,7 @@ from . import engine
 from .delays import NONE
 from .families import Reals
 from .parts import Arms, Counts, Measures, Trace
+from .proofs import Proof, blank_proof
 from .results import Result
 from .setup import Setup
 from .slots import Slots, Timing
@@ -48,10 +50,13 @@ def simulate(
     threads = _positive("threads", threads if threads is not None else available_cores(), 1024)
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
         raise InvalidInput("seed", seed, "must be a whole number from 0 to 2**63 − 1")
+    if setup.confidence is not None and 34 * setup.arms + setup.budget > MOST_CELLS // 4:
+        rule = f"with certificates for {setup.arms:,} arms is more than memory should hold"
+        raise InvalidInput("budget", setup.budget, rule, "give fewer of either")
     if repetitions * len(setup.checkpoints) + len(setup.checkpoints) * setup.arms > MOST_CELLS:
         rule = f"times {len(setup.checkpoints)} checkpoints is more than memory should hold"
         raise InvalidInput("repetitions", repetitions, rule, "give fewer of either")
-    run = engine.loop(setup.rules, setup.family, late_rewards=setup.timing.model != NONE)
+    run = _loop(setup)
     measures = _measures(setup, repetitions, per_arm=per_arm)
     run(*_arguments(setup, seed, 0, 0, measures, _no_trace()))  # compiles, plays nothing
     step = max(1, min(-(-repetitions // (4 * threads)), PULLS_PER_CHUNK // setup.budget))
@@ -85,8 +90,9 @@ class Played(NamedTuple):
 
     pull: list[int]  # the id of a pull asked, or minus the id when its reward was told
     arm: list[int]
-    reward: list[float]
+    reward: list[float]  # NaN: the pull was lost
     board: Board
+    proof: Proof
 
 
 def trace(setup: Setup, *, repetition: int = 0, seed: int = 0) -> Played:
@@ -96,14 +102,15 @@ def trace(setup: Setup, *, repetition: int = 0, seed: int = 0) -> Played:
     >>> played.pull, played.arm
     ([1, -1, 2, -2, 3, -3, 4, -4], [0, 0, 1, 1, 0, 0, 1, 1])
     """
-    run = engine.loop(setup.rules, setup.family, late_rewards=setup.timing.model != NONE, traced=True)
+    run = _loop(setup, traced=True)
     size = 2 * setup.budget
     written = Trace(np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size), np.zeros(1, np.int64))
     measures = _measures(setup, repetition + 1)
     arguments = _arguments(setup, seed, repetition, repetition + 1, measures, written)
     run(*arguments)
-    board: Board = arguments[3][0]
-    return Played(written.pull.tolist(), written.arm.tolist(), written.reward.tolist(), board)
+    board, proof, events = arguments[3][0], arguments[9], int(written.length[0])
+    pull, arm, reward = (column[:events].tolist() for column in (written.pull, written.arm, written.reward))
+    return Played(pull, arm, reward, board, proof)
 
 
 def instances(setup: Setup, *, repetitions: int, seed: int = 0) -> list[tuple[Reals, Reals]]:
@@ -157,12 +164,24 @@ def _arguments(setup: Setup, seed: int, begin: int, end: int, measures: Measures
     if setup.rules.second is not None:
         other = board._replace(best=np.zeros_like(board.best), winner=np.zeros_like(board.winner))  # type: ignore[arg-type]
     state, delay = np.zeros(4, np.uint64), setup.timing
-    shared = (seed, begin, end, (board, other), rules(setup), _arms(setup), measures, written, state)
+    shared = (seed, begin, end, (board, other), rules(setup), _arms(setup), measures, written, state, _proof(setup))
     if delay.model == NONE:
         return shared
     first = setup.arms * setup.rules.warmup if delay.warm else 0
-    timing = Timing(delay.model, first, delay.service, delay.seconds if delay.timed else 0.0, delay.shape)
+    seconds = delay.seconds if delay.timed else 0.0
+    timing = Timing(delay.model, first, delay.service, seconds, delay.shape, *map(float, (*setup.lost, setup.hung)))
     return (*shared, np.zeros(4, np.uint64), _slots(min(delay.capacity, setup.budget + 1)), timing)
+
+
+def _loop(setup: Setup, *, traced: bool = False) -> Callable[..., None]:
+    certifies, late = setup.confidence is not None, setup.timing.model != NONE
+    return engine.loop(setup.rules, setup.family, late_rewards=late, traced=traced, certifies=certifies)
+
+
+def _proof(setup: Setup) -> Proof:
+    certifies = setup.confidence is not None
+    lost = LEFT_OUT if setup.failure == "ignore" else CHARGED
+    return blank_proof(setup.arms if certifies else 0, setup.budget if certifies else 0, setup.stakes, lost)
 
 
 def _arms(setup: Setup) -> Arms:
@@ -184,6 +203,10 @@ def _measures(setup: Setup, rows: int, *, per_arm: bool = True) -> Measures:
         busy=np.zeros((rows, 1)),
         in_flight=np.zeros((rows, 1), np.int64),
         ratio=np.zeros((rows, 1)),
+        used=np.zeros((rows, 1), np.int64),
+        settled=np.zeros((rows, len(points)), np.int64),
+        mislabelled=np.zeros((rows, len(points)), np.int64),
+        ended=np.zeros((rows, 1)),
     )
 
 

@@ -30,6 +30,9 @@ class Timing(NamedTuple):
     service: int
     seconds: float  # 0 where the model has no clock
     shape: float
+    lost_below: float  # the chance that a pull is lost when its reward is below the bar,
+    lost_above: float  # and when it is not
+    hung: float  # the chance that a pull never returns, and keeps its worker for ever
 
 
 def put_due(slots: Slots, slot: int, due: float) -> None:
@@ -75,10 +78,21 @@ def back_first(slots: Slots, model: int, told: int, state: Words) -> int:
     return slot
 
 
-def owed(issued: int, budget: int, free: int, capacity: int, timing: Timing) -> int:
-    """How many rewards come back before the next decision: at the budget all of them."""
+def owed(issued: int, budget: int, free: int, under_way: int, timing: Timing) -> int:
+    """How many of the pulls under way come back before the next decision: at the budget all of them."""
     if issued == budget or issued <= timing.at_once:
-        return capacity - free
+        return under_way
     if free > 0:
         return 0
-    return capacity if timing.model == BATCH else 1
+    return under_way if timing.model == BATCH else min(under_way, 1)
+
+
+def hangs(timing: Timing, state: Words) -> bool:
+    """Whether a pull never returns. Nothing is drawn where none does, so that other runs stay as they are."""
+    return timing.hung > 0.0 and fraction(state) < timing.hung
+
+
+def is_lost(timing: Timing, failed: bool, state: Words) -> bool:
+    """Whether a pull is lost."""
+    chance = timing.lost_below if failed else timing.lost_above
+    return chance > 0.0 and fraction(state) < chance

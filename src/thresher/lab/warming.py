@@ -17,12 +17,12 @@ from .recorded import Recorded
 from .setup import Setup
 from .simulator import available_cores, simulate
 
-Loop = tuple[Policy, str, bool]  # policy, family, whether rewards come late
+Loop = tuple[Policy, str, bool, bool]  # policy, family, whether rewards come late, whether with certificates
 
 
 def compile_together(loops: Sequence[Loop]) -> None:
     """Have the loops compiled, on as many cores as there are."""
-    missing = [loop for loop in loops if not engine.kept(loop[0], loop[1], late_rewards=loop[2])]
+    missing = [loop for loop in loops if not engine.kept(loop[0], loop[1], late_rewards=loop[2], certifies=loop[3])]
     shares = [missing[first :: available_cores()] for first in range(available_cores())]
     children = [_child(share) for share in shares[1:] if share] if engine.keeps() else []
     compile_here(shares[0])
@@ -32,18 +32,19 @@ def compile_together(loops: Sequence[Loop]) -> None:
 
 def compile_here(loops: Sequence[Loop]) -> None:
     """Compile by playing the smallest game there is."""
-    for policy, family, late in loops:
+    for policy, family, late, certifies in loops:
         data = Recorded(("a", "b"), ((0.5,), (0.5,))) if family == "recorded" else None
         delay = "fifo:0" if late else "none"
-        game = Setup(policy, family, 2, 0.5, 0.5, 0.1, 2 * policy.warmup, delay, recorded=data)
+        sure = 0.95 if certifies else None
+        game = Setup(policy, family, 2, 0.5, 0.5, 0.1, 2 * policy.warmup, delay, confidence=sure, recorded=data)
         simulate(game, repetitions=1, threads=1)
 
 
 def _child(loops: Sequence[Loop]) -> "subprocess.Popen[bytes]":
-    text = json.dumps([(policy.to_json(), family, late) for policy, family, late in loops])
+    text = json.dumps([(policy.to_json(), *rest) for policy, *rest in loops])
     command = [sys.executable, "-m", "thresher.lab.warming", text]
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":
-    compile_here([(policies.from_json(policy), family, late) for policy, family, late in json.loads(sys.argv[1])])
+    compile_here([(policies.from_json(policy), *rest) for policy, *rest in json.loads(sys.argv[1])])

@@ -1,0 +1,90 @@
+"""Tables of the laboratory's commands, for people."""
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from thresher.lab.planning import Plan
+    from thresher.lab.results import Result
+
+
+def print_result(result: "Result") -> None:
+    """What was measured at each checkpoint, and below it what concerns the whole."""
+    from rich.console import Console
+    from rich.table import Table
+
+    setup = result.setup
+    title = f"{setup.rules}, {setup.arms:,} {setup.family} arms against {setup.threshold:g}, {setup.timing}"
+    shares = {"arms right": "accuracy", "all right": "success"}
+    if result.certificates is not None:
+        title += f", confidence {setup.confidence:g}"
+        shares |= {"arms settled": "settled", "wrongly settled": "any_wrong_settled"}
+    table = Table(title=title, title_justify="left")
+    for name in ("pulls", *shares, *(("seconds",) if setup.timing.timed else ())):
+        table.add_column(name, justify="right")
+    for row in result.rows():
+        cells = [f"{row['pulls']:,}"]
+        for name in shares.values():
+            error = row[f"{name}_se"]
+            cells.append(f"{row[name]:.2%}" + ("" if error is None else f" ± {error:.2%}"))
+        table.add_row(*cells, *([f"{row['seconds']:,.1f}"] if "seconds" in row else []))
+    console = Console(file=sys.stdout)
+    console.print(table)
+    console.print("; ".join(_words(result)), highlight=False)
+
+
+def _words(result: "Result") -> list[str]:
+    words = [f"{result.repetitions:,} repetitions, seed {result.seed}"]
+    if result.certificates is not None:
+        found = result.certificates
+        pulls, error = found.pulls_to_settle
+        within = "" if error is None else f" ± {error:,.0f}"
+        if pulls is None:
+            words.append(f"all arms settled in {found.finished:.1%} of repetitions within the budget")
+        else:
+            words.append(f"all arms settled after {pulls:,.0f}{within} pulls")
+    if result.measures.in_flight.max() > 0:
+        words.append(f"at most {int(result.measures.in_flight.max()):,} unobserved (τ)")
+        words.append(f"η {float(result.measures.ratio.mean()):.2f} on average")
+    if result.idle is not None:
+        words.append(f"workers idle {result.idle:.1%}")
+    words.append(f"{result.pulls_per_second / 1e6:,.1f} million pulls a second")
+    return words
+
+
+def print_plan(plan: "Plan") -> None:
+    """What each target takes, with a bar for each policy."""
+    from rich.console import Console
+    from rich.table import Table
+
+    policies = list(plan.curves)
+    most = max((need.pulls or need.beyond) for need in plan.needs)
+    title = f"{plan.setup.arms:,} {plan.setup.family} arms against {plan.setup.threshold:g}, {plan.workers:,} workers"
+    table = Table(title=title, title_justify="left")
+    sides: Any = (("to have", "left"), ("with", "left"), ("pulls", "right"), ("time", "right"), ("", "left"))
+    for name, side in sides:
+        table.add_column(name, justify=side)
+    for need in plan.needs:
+        pulls = f"> {need.beyond:,}" if need.pulls is None else f"{need.pulls:,}"
+        if need.pulls_se is not None:
+            pulls += f" ± {need.pulls_se:,.0f}"
+        bar = "█" * max(1, round(24 * (need.pulls or need.beyond) / most)) + ("…" if need.pulls is None else "")
+        target = need.target if need.policy == policies[0] else ""
+        table.add_row(target, need.policy, pulls, "" if need.seconds is None else spoken(need.seconds), bar)
+    Console(file=sys.stdout).print(table)
+
+
+def spoken(seconds: float) -> str:
+    """Seconds as a person says them.
+
+    >>> spoken(42), spoken(5400), spoken(200_000)
+    ('42 s', '90 min', '2 d 7 h')
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 120:
+        return f"{minutes} min"
+    if minutes < 48 * 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes // 1440} d {minutes % 1440 // 60} h"

@@ -1,0 +1,110 @@
+"""Certificates of a simulated repetition: when rewards reach `evidence.py`, and what is counted of its labels.
+
+The rule itself is `evidence.py`, compiled; nothing of it is said here again.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from thresher.evidence import (
+    ABOVE,
+    BELOW,
+    CLOSE,
+    OPEN,
+    PENDING,
+    Docket,
+    Stakes,
+    advance,
+    columns_needed,
+    enqueue,
+    give_up,
+    ready,
+    reset,
+    tell,
+)
+from thresher.kernel import Board
+
+from .parts import Arms, Counts, Measures, Times
+
+
+class Proof(NamedTuple):
+    """What the certificates of one repetition are made of."""
+
+    docket: Docket
+    capitals: Times  # a row for each arm
+    stakes: Stakes
+    open: Counts  # one entry: arms that are not settled
+    lost: int  # what becomes of a lost pull: CHARGED or LEFT_OUT
+
+
+def blank_proof(arms: int, budget: int, stakes: Stakes, lost: int) -> Proof:
+    """Columns for a repetition of so many arms and pulls."""
+    columns: Any = [np.zeros(arms, np.int64) for _ in range(6)]  # arrays serve as the sequences that lists are
+    pulls: Any = (np.zeros(budget + 1, np.int64), np.zeros(budget + 1, np.int8), np.zeros(budget + 1))
+    docket = Docket(*columns, *pulls)
+    capitals = np.zeros((arms, columns_needed(stakes.tolerance)))
+    return Proof(docket, capitals, stakes, np.zeros(1, np.int64), lost)
+
+
+def open_proof(proof: Proof) -> None:
+    """Nothing is known of any arm. Columns of pulls are cleared as pulls are issued."""
+    docket = proof.docket
+    for arm in range(len(docket.first)):
+        docket.first[arm] = 0
+        docket.last[arm] = 0
+        docket.waiting[arm] = 0
+        docket.committed[arm] = 0
+        docket.charged[arm] = 0
+        docket.settled[arm] = OPEN
+        reset(proof.capitals[arm])
+    proof.open[0] = len(docket.first)
+
+
+def issue(proof: Proof, arm: int, pull: int) -> None:
+    """A pull was issued."""
+    proof.docket.following[pull] = 0
+    proof.docket.outcome[pull] = PENDING
+    proof.docket.reward[pull] = 0.0
+    enqueue(proof.docket, arm, pull)
+
+
+def weigh(board: Board, proof: Proof, arm: int) -> None:
+    """Commit what can be committed of the arm; a settled one is shut."""
+    while ready(proof.docket, arm, board.pending[arm]):
+        advance(proof.docket, arm, proof.capitals[arm], proof.stakes)
+        if proof.docket.settled[arm] != OPEN:
+            board.shut[arm] = 1
+            proof.open[0] -= 1
+
+
+def learn(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, reward: float) -> None:
+    """A reward came."""
+    tell(proof.docket, arm, pull, (reward - arms.low) / (arms.high - arms.low))
+    weigh(board, proof, arm)
+
+
+def lose(board: Board, proof: Proof, arm: int, pull: int) -> None:
+    """A pull was lost."""
+    give_up(proof.docket, pull, proof.lost)
+    weigh(board, proof, arm)
+
+
+def mislabelled(label: int, mean: float, arms: Arms, stakes: Stakes) -> bool:
+    """Whether a settled label is wrong. A mean exactly on the bar is above."""
+    if label == ABOVE:
+        return mean < arms.threshold
+    if label == BELOW:
+        return mean >= arms.threshold
+    return label == CLOSE and abs(mean - arms.threshold) > stakes.tolerance * (arms.high - arms.low)
+
+
+def measure_proof(proof: Proof, arms: Arms, measures: Measures, row: int, column: int) -> None:
+    """Count the settled arms, and the wrong ones among them."""
+    settled, wrong = 0, 0
+    for arm in range(len(arms.mean)):
+        label = proof.docket.settled[arm]
+        settled += label != OPEN
+        wrong += mislabelled(label, arms.mean[arm], arms, proof.stakes)
+    measures.settled[row, column] = settled
+    measures.mislabelled[row, column] = wrong

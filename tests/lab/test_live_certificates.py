@@ -1,0 +1,66 @@
+"""The laboratory's certificates are the live study's: from the same rewards the same labels and capitals, to the bit."""
+
+import math
+
+import pytest
+
+import thresher
+from thresher.lab import Setup, trace
+from thresher.ledger import Ledger, fold
+
+MEANS = (0.05, 0.1, 0.25, 0.55, 0.8, 0.85, 0.95)
+PROBLEM = Setup(
+    family="bernoulli", arms=7, means=list(MEANS), threshold=0.5, budget=900, confidence=0.95, policy="balanced"
+)
+RUNS = {
+    "at once": PROBLEM.but(budget=9000),
+    "at once, with a tolerance": PROBLEM.but(tolerance=0.2),
+    "workers, failures slow": PROBLEM.but(delay="workers:9:failures:20"),
+    "workers, with a tolerance": PROBLEM.but(delay="workers:9:failures:20", tolerance=0.2),
+    "lost pulls": PROBLEM.but(delay="workers:9:failures:5", lost=(0.1, 0.05)),
+    "lost pulls, ignored": PROBLEM.but(delay="workers:9:failures:5", lost=(0.1, 0.05), failure="ignore"),
+    "hung pulls": PROBLEM.but(delay="workers:40:exponential", hung=0.02),
+    "other bounds": PROBLEM.but(bounds=(-3.0, 5.0), threshold=1.0, means=[8 * mean - 3 for mean in MEANS], tolerance=2),
+}
+
+
+def replayed(setup: Setup) -> tuple[Ledger, list[int], list[list[float]]]:
+    """A live study's ledger after the trace; what the laboratory settled, and its capitals."""
+    played = trace(setup, repetition=1, seed=8)
+    study = thresher.create_study(
+        "mirror",
+        arms=[f"arm {number}" for number in range(setup.arms)],
+        threshold=setup.threshold,
+        bounds=setup.bounds,
+        budget=setup.budget,
+        policy=setup.policy,
+        confidence=setup.confidence,
+        tolerance=setup.tolerance,
+        failure=setup.failure,
+    )
+    pulls = {}
+    for pull, arm, reward in zip(played.pull, played.arm, played.reward, strict=True):
+        if pull > 0:
+            asked = study.ask()
+            assert asked is not None
+            assert (asked.id, asked.arm) == (pull, f"arm {arm}")
+            pulls[pull] = asked
+        elif math.isnan(reward):
+            study.drop(pulls[-pull])
+        else:
+            study.tell(pulls[-pull], reward)
+    assert study.done == (study.ask() is None)
+    return fold(study.events()), list(played.proof.docket.settled), played.proof.capitals.tolist()
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_compiled_evidence_equals_the_live_study_to_the_bit(name: str) -> None:
+    setup = RUNS[name]
+    ledger, settled, capitals = replayed(setup)
+    assert list(ledger.docket.settled) == settled
+    assert sum(label != 0 for label in settled) >= 3  # something is compared
+    for arm, capital in ledger.capitals.items():
+        assert list(capital) == capitals[arm]
+    assert sum(ledger.docket.charged) > 0 or setup.failure == "ignore" or max(*setup.lost, setup.hung) == 0
+    if name in ("at once", "at once, with a tolerance", "other bounds"):
+        assert ledger.issued < setup.budget  # it ended when all were settled
