@@ -1,0 +1,92 @@
+"""Wrong settled labels in at most ``risk`` of studies: on the bar, close to it, with slow failures and lost pulls.
+
+Seeded. A test fails when its count would be that large less than once in a million times, were the true rate the risk;
+`bench/certificates.py` plays the same with more repetitions.
+"""
+
+import chances
+import pytest
+
+from thresher import evidence, policies
+from thresher.lab import Setup, simulate
+from thresher.lab.arrival import label_by_arrival
+
+RISK = 0.05
+ALONE = Setup(policy="uniform", family="bernoulli", arms=1, means=0.45, threshold=0.5, budget=3000, confidence=0.95)
+
+
+def wrong(setup: Setup, repetitions: int, seed: int) -> int:
+    """In how many repetitions a settled label was wrong."""
+    return int((simulate(setup, repetitions=repetitions, seed=seed).measures.mislabelled[:, -1] > 0).sum())
+
+
+@pytest.mark.parametrize("name", policies.CONSTRUCTORS)
+def test_every_policy_keeps_the_promise_on_the_bar_and_next_to_it(name: str) -> None:
+    """On the bar only "below" is wrong, next to it only "above". One worker is the sequential run."""
+    for delay in ("workers:1", "workers:50:failures:5"):
+        for mean in (0.5, 0.4999):
+            setup = Setup(
+                policy=name,
+                family="bernoulli",
+                arms=4,
+                means=mean,
+                threshold=0.5,
+                budget=2000,
+                confidence=0.95,
+                delay=delay,
+                checkpoints=(2000,),
+            )
+            assert wrong(setup, 200, 21) <= chances.most(200, RISK)
+
+
+FAMILIES = {"bernoulli": 0.0, "uniform": 0.25, "beta": 0.3}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("name", ["uniform", "balanced"])
+def test_every_family_keeps_the_promise(name: str, family: str) -> None:
+    for delay in ("workers:1", "workers:50:failures:5"):
+        for mean in (0.5, 0.4999, 0.49):
+            setup = ALONE.but(policy=name, family=family, arms=2, means=mean, spreads=FAMILIES[family], delay=delay)
+            assert wrong(setup, 300, 22) <= chances.most(300, RISK)
+
+
+@pytest.mark.parametrize("workers", [10, 50, 100])
+@pytest.mark.parametrize("mean", [0.45, 0.48])
+def test_slow_failures_do_not_make_an_arm_look_good(workers: int, mean: float) -> None:
+    for slower in (5, 10, 20):
+        setup = ALONE.but(means=mean, delay=f"workers:{workers}:failures:{slower}")
+        assert wrong(setup, 400, 23) <= chances.most(400, RISK)
+
+
+def test_in_order_of_arrival_slow_failures_would_break_the_guarantee() -> None:
+    """Why rewards are committed in the order of issue: 50 workers, failures 20 times slower, mean .45 against .5."""
+    setup, runs = ALONE.but(delay="workers:50:failures:20", budget=600), 150
+    above = sum(label_by_arrival(setup, repetition=run, seed=24) == evidence.ABOVE for run in range(runs))
+    assert runs - above <= chances.most(runs, 0.01)  # about 99 % were measured
+    assert wrong(setup, runs, 24) <= chances.most(runs, RISK)
+
+
+def test_workers_that_die_on_bad_rewards_do_not_break_the_guarantee() -> None:
+    for lost in ((0.5, 0.0), (0.2, 0.05)):
+        for delay in ("workers:50:exponential", "workers:50:failures:20"):
+            for mean in (0.45, 0.5):
+                setup = ALONE.but(means=mean, delay=delay, lost=lost)
+                assert wrong(setup, 400, 25) <= chances.most(400, RISK)
+
+
+def test_ignoring_lost_pulls_rests_on_an_assumption() -> None:
+    """Half of the bad pulls lost, and left out: an arm below the bar is settled as above nearly always."""
+    setup = ALONE.but(delay="workers:50:exponential", lost=(0.5, 0.0), failure="ignore")
+    assert wrong(setup, 400, 26) > 380
+
+
+def test_hung_pulls_do_not_hold_an_arm_up_for_ever() -> None:
+    """0.2 % of evaluations never return; mean .6 against .5, 50 workers."""
+    setup = ALONE.but(means=0.6, delay="workers:50:exponential", hung=0.002, budget=20_000)
+    result = simulate(setup, repetitions=1000, seed=27).certificates
+    assert result is not None
+    pulls, error = result.pulls_to_settle
+    assert pulls is not None  # every run settles its arm
+    assert error is not None
+    assert pulls + 5 * error < 900
