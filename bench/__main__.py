@@ -7,7 +7,7 @@ from pathlib import Path
 
 from .report import Figure, write_json
 
-PARTS = ("engine", "lab")
+PARTS = ("engine", "lab", "certificates")
 
 
 def main() -> int:

@@ -79,6 +79,13 @@ BAD = {
     "a seed below zero": (["simulate", "--seed", "-1"], "seed -1"),
     "falling checkpoints": (["simulate", "--checkpoints", "300,200"], "must rise"),
     "confidence that is text": (["simulate", "--confidence", "high"], "confidence 'high'"),
+    "confidence of one": (["simulate", "--confidence", "1"], "confidence 1.0"),
+    "a tolerance without certificates": (["simulate", "--tolerance", "0.1"], "tolerance 0.1"),
+    "certificates of rewards without bounds": (["simulate", "--confidence", "0.9"], "family 'uniform'"),
+    "lost pulls that come at once": (["simulate", "--lost", "0.1:0"], "delay 'none'"),
+    "a share of lost pulls above one": (["simulate", "--lost", "1.5:0", "--delay", "workers:2"], "lost 1.5"),
+    "pulls that hang without workers": (["simulate", "--hung", "0.1", "--delay", "fifo:2"], "hung 0.1"),
+    "an unknown failure": (["simulate", "--failure", "best"], "failure 'best'"),
     "no such recorded file": (["simulate", "--recorded", "no/such.csv"], "cannot be read"),
     "an unknown part": (["paper", "figure9", "--out", "x"], "part 'figure9'"),
     "no repetition of the paper": (["paper", "all", "--out", "x", "--repetitions", "0"], "repetitions 0"),
@@ -176,9 +183,13 @@ def test_paper_writes_data_pictures_and_claims(tmp_path: Path) -> None:
     out = tmp_path / "paper"
     names = run("paper", "all", "--out", str(out), "--repetitions", "5").splitlines()
     assert sorted(path.name for path in out.iterdir()) == sorted(Path(name).name for name in names)
-    assert {f"{name}.{kind}" for name in ("figure1", "figure2", "table1") for kind in ("csv", "png", "pdf")} <= {
-        path.name for path in out.iterdir()
-    }
+    parts = ("figure1", "figure2", "table1", "certificates", "guarantee")
+    written = {path.name for path in out.iterdir()}
+    assert {f"{name}.{kind}" for name in parts for kind in ("csv", "png", "pdf")} <= written
+    third = list(csv.DictReader((out / "certificates.csv").read_text().splitlines()))
+    assert len(third) == 18
+    assert all(float(row["settled"]) == 1.0 for row in third)
+    assert "| HDoC |" in (out / "certificates.md").read_text()
     first = list(csv.DictReader((out / "figure1.csv").read_text().splitlines()))
     assert ",".join(first[0]) == "setting,algorithm,n,repetitions,accuracy,accuracy_se,success,success_se"
     assert {row["algorithm"] for row in first} == {"ATP", "EVT", "EVT_pf", "uniform", "anytime EVT"}
@@ -200,12 +211,45 @@ def test_plan_answers_for_the_default_policy_and_equal_allocation(tmp_path: Path
     picture = tmp_path / "plan.png"
     data = json.loads(run("plan", *problem, "--format", "json", "--picture", str(picture)))
     needs = data["needs"]
-    assert [need["policy"] for need in needs] == ["balanced", "uniform"] * 4
+    three = ["balanced", "uniform", "uniform, skips settled"]
+    assert [need["policy"] for need in needs] == three * 4 + three[::2] * 2  # equal allocation settles nothing
+    assert needs[-2]["target"] == "all arms settled with probability 0.9"
     assert picture.read_bytes().startswith(b"\x89PNG")
     first = needs[0]
     assert first["seconds"] == pytest.approx(first["pulls"] * 2 / 3, rel=0.2)
     assert "90 % of arms right" in run("plan", *problem)
     assert data == json.loads(run("plan", *problem, "--format", "json", "--threads", "1"))
+
+
+def test_plan_with_a_tolerance_says_when_everything_is_settled_and_how_long_it_takes() -> None:
+    problem = ["--threshold", "0.5", "--arms", "4", "--means", "0.4:0.6", "--workers", "8", "--tolerance", "0.1"]
+    needs = json.loads(run("plan", *problem, "--format", "json"))["needs"][-2:]
+    for need in needs:
+        assert need["pulls"] is not None
+        assert need["seconds"] == pytest.approx(need["pulls"] / 8, rel=0.25)
+
+
+def test_plan_without_certificates_says_nothing_of_settling() -> None:
+    problem = ["--threshold", "0.5", "--arms", "4", "--means", "0:1", "--no-confidence", "--format", "json"]
+    needs = json.loads(run("plan", *problem))["needs"]
+    assert [need["policy"] for need in needs] == ["anytime-evt", "uniform"] * 4
+
+
+def test_simulate_with_a_confidence_settles_arms_and_stops() -> None:
+    words = ("simulate", "--family", "bernoulli", "--means", "0.1,0.9", "--arms", "2", "--threshold", "0.5")
+    words = (*words, "--confidence", "0.95", "--budget", "2000")
+    data = json.loads(run(*words, "--format", "json"))
+    assert (data["confidence"], data["all_settled"], data["tolerance"]) == (0.95, 1.0, 0.0)
+    assert data["pulls_to_settle"] == data["pulls_used"] < 100
+    last = data["results"][-1]
+    assert (last["settled"], last["settled_se"], last["accuracy"]) == (1.0, 0.0, 1.0)
+    assert last["any_wrong_settled"] <= 0.05
+    rows = list(csv.DictReader(run(*words, "--format", "csv").splitlines()))
+    assert float(rows[-1]["settled"]) == 1.0
+    text = run(*words, "--delay", "workers:4:failures:5", "--lost", "0.1:0", "--hung", "0.01")
+    assert "arms settled" in text
+    short = json.loads(run(*words[:-1], "20", "--format", "json"))
+    assert short["pulls_to_settle"] is None  # some repetitions were not done
 
 
 def test_plan_reads_a_pilot(tmp_path: Path) -> None:

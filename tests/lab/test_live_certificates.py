@@ -1,4 +1,4 @@
-"""The laboratory's certificates are the live study's: from the same rewards the same labels and capitals, to the bit."""
+"""The laboratory's certificates are the live study's: same rewards, same labels, same capitals to the bit."""
 
 import math
 

@@ -107,16 +107,20 @@ def simulate(recorded: str | None, style: str, threads: int | None, seed: int, r
 
 
 @click.command()
-@click.argument("what", metavar="figure1|figure2|table1|all")
+@click.argument("what", metavar="figure1|figure2|table1|certificates|guarantee|all")
 @click.option("--out", required=True, type=click.Path(), help="The folder to write to; made if it is not there.")
 @click.option("--repetitions", type=int, default=100, show_default=True, help="The paper has 100.")
 @SEED
 def paper(what: str, out: str, repetitions: int, seed: int) -> None:
     """Repeat the experiments of the paper: data, pictures, and a verdict on each of its claims.
 
+    ``certificates`` measures how many pulls it takes to settle every arm, beside HDoC, LUCB-G and APT-G;
+    ``guarantee`` what the certificates' guarantee rests on.
+
     \b
     thresher paper all --out paper
     thresher paper figure2 --out paper --repetitions 1000
+    thresher paper certificates --out paper --repetitions 1000
     """  # noqa: D301 - click wants the character itself
     from thresher.lab import report
 
@@ -135,7 +139,9 @@ def paper(what: str, out: str, repetitions: int, seed: int) -> None:
 @click.option("--bounds", default="0:1", show_default=True, help="Where rewards can lie.")
 @click.option("--pilot", type=click.Path(), help="Instead of arms and means: rewards so far, a CSV with arm,reward.")
 @click.option("--policy", help="The policy to plan for [default: balanced; anytime-evt with --confidence off].")
-@click.option("--confidence", default="0.95", show_default=True, help="The confidence that `balanced` aims at, or off.")
+@click.option("--confidence", default="0.95", show_default=True, help="Settle arms at this confidence, or off.")
+@click.option("--no-confidence", is_flag=True, help="Without certificates: the same as --confidence off.")
+@TOLERANCE
 @click.option("--workers", type=int, default=1, show_default=True, help="How many pulls run at once.")
 @click.option("--seconds-per-pull", type=float, default=1.0, show_default=True, help="How long a pull takes.")
 @click.option(
@@ -148,10 +154,12 @@ def paper(what: str, out: str, repetitions: int, seed: int) -> None:
 def plan(pilot: str | None, picture: str | None, style: str, threads: int | None, seed: int, **given: Any) -> None:
     """Estimate how many pulls, and how much time, a problem will need.
 
-    Simulates your problem with the default policy and with equal allocation.
+    Simulates your problem with the default policy, with equal allocation, and with uniform that skips settled arms:
+    how many pulls until labels are right, and until they are certain.
 
     \b
     thresher plan --threshold 0.9 --arms 40 --means 0.7:0.99 --workers 16 --seconds-per-pull 3
+    thresher plan --threshold 0.9 --arms 40 --means 0.7:0.99 --tolerance 0.02
     thresher plan --threshold 0.5 --pilot results.csv --picture plan.png
     """  # noqa: D301 - click wants the character itself
     from thresher.lab import planning, plots
@@ -172,7 +180,8 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
         "policy": given["policy"],
         "threshold": given["threshold"],
         "bounds": _pair("bounds", given["bounds"]),
-        "confidence": _confidence(given["confidence"]),
+        "confidence": None if given["no_confidence"] else _confidence(given["confidence"]),
+        "tolerance": given["tolerance"],
         "budget": 10**12,  # not used: the pulls are what is looked for
     }
     if pilot is not None:
@@ -189,8 +198,10 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
     if picture is not None:
         from pathlib import Path
 
+        from thresher.lab import plan_picture
+
         with whole_file(picture) as partial:
-            planning.draw(found, Path(partial))
+            plan_picture.draw(found, Path(partial))
     if style == "json":
         click.echo(json.dumps({"format": 1, "workers": found.workers, "needs": found.rows()}, indent=1))
     elif style == "csv":

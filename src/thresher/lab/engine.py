@@ -20,10 +20,10 @@ from numba.extending import overload
 from thresher import evidence, kernel
 from thresher.policies import DOUBLING, Policy
 
-from . import delays, families, late, loops, parts, proofs, slots, streams
+from . import delays, families, late, loops, parts, proofs, rivals, slots, streams
 
 SHARED = (kernel, evidence, streams, families, delays, parts, proofs, slots)  # the same for every loop
-LOOPS = (loops, late)  # compiled for each policy and family
+LOOPS = (loops, late, rivals)  # compiled for each policy and family
 FORMULAS = frozenset(name for name, f in vars(kernel).items() if "gap" in getattr(f, "__annotations__", ()))
 njit: Any = numba.njit  # its annotations know nothing of the options below
 settings: Any = numba.config
@@ -173,6 +173,13 @@ def _namespace(kind: Kind) -> Namespace:
 def _loop(kind: Kind, late_rewards: bool) -> Callable[..., None]:
     function = _functions(late)["run_late"] if late_rewards else _functions(loops)["run_at_once"]
     return _kept(_rebuilt(function, _namespace(kind), _name(kind, late_rewards)))
+
+
+@cache
+def rival_loop(family: str) -> Callable[..., None]:
+    """The compiled loop of the stopping rules that ours is compared with."""
+    namespace = _namespace(Kind("evt", None, False, family, False, False))
+    return _kept(_rebuilt(_functions(rivals)["run_rivals"], namespace, f"run_rivals-{family}"))
 
 
 def _kept(rebuilt: FunctionType) -> Callable[..., None]:

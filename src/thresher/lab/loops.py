@@ -74,7 +74,7 @@ def measured(board: Board, proof: Proof, arms: Arms, measures: Measures, row: in
     """Measure a checkpoint."""
     measure(board, arms, measures, row, column)
     if CERTIFIES:
-        measure_proof(proof, arms, measures, row, column)
+        measure_proof(board, proof, arms, measures, row, column)
 
 
 def run_at_once(

@@ -88,14 +88,20 @@ def note(trace: Trace, pull: int, arm: int, reward: float) -> None:
     trace.length[0] = place + 1
 
 
+def misjudged(board: Board, arms: Arms, arm: int) -> bool:
+    """Whether the arm's mean is on the wrong side, or there is none yet."""
+    seen = board.seen[arm]
+    if seen == 0:
+        return True
+    above = arms.mean[arm] >= arms.threshold
+    return is_above(board.total[arm] + board.residue[arm], seen, arms.threshold) != bool(above)
+
+
 def measure(board: Board, arms: Arms, measures: Measures, row: int, column: int) -> None:
     """Count the arms on the wrong side, and the pulls of each."""
     wrong = 0
     for arm in range(len(board.seen)):
-        seen = board.seen[arm]
         if len(measures.issued) > 0:
-            measures.issued[column, arm] += seen + board.pending[arm]
-        above = arms.mean[arm] >= arms.threshold
-        if seen == 0 or is_above(board.total[arm] + board.residue[arm], seen, arms.threshold) != above:
-            wrong += 1
+            measures.issued[column, arm] += board.seen[arm] + board.pending[arm]
+        wrong += misjudged(board, arms, arm)
     measures.wrong[row, column] = wrong

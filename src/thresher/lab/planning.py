@@ -2,14 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from thresher import policies
 from thresher.errors import InvalidInput
-from thresher.policies import Policy
 
 from . import delays
 from .crossing import first_columns, first_reached, resampled
@@ -21,6 +19,9 @@ from .warming import compile_together
 
 TARGETS = (("90 % of arms right", 0.90), ("95 % of arms right", 0.95), ("99 % of arms right", 0.99))
 ALL_RIGHT = ("all arms right with probability 0.9", 0.9)
+SETTLED = ("90 % of arms settled", 0.9)
+ALL_SETTLED = ("all arms settled with probability 0.9", 0.9)
+SKIPS = "uniform, skips settled"
 STAGES = ((40, 40_000), (200, 10_000), (1500, 2_500), (6000, 1_000))  # pulls an arm, and repetitions times arms
 FEWEST, MOST = 20, 1000  # repetitions
 LONGEST = 6_500_000  # pulls of the last stage over all repetitions: many arms go without it
@@ -29,7 +30,10 @@ GROWTH = 1.04  # from one checkpoint to the next
 
 @dataclass(frozen=True)
 class Need:
-    """The pulls and seconds that one policy needs for one target; None: more than ``beyond`` pulls."""
+    """The pulls and seconds that one policy needs for one target; None: more than ``beyond`` pulls.
+
+    ``seconds`` is the mean over repetitions; until all arms are settled it is the time that nine of ten keep to.
+    """
 
     target: str
     policy: str
@@ -46,6 +50,19 @@ class Curve(NamedTuple):
     accuracy: list[float]
     accuracy_se: list[float]
     success: list[float]
+    settled: list[float]  # nothing without certificates
+
+
+class Line(NamedTuple):
+    """A policy that is planned for, with certificates or without."""
+
+    name: str
+    setup: Setup
+
+    @property
+    def targets(self) -> tuple[tuple[str, float], ...]:
+        """What it is asked for."""
+        return (*TARGETS, ALL_RIGHT, *((SETTLED, ALL_SETTLED) if self.setup.confidence is not None else ()))
 
 
 @dataclass(frozen=True)
@@ -73,11 +90,13 @@ def plan(
 ) -> Plan:
     """Simulate the problem with the setup's policy and with equal allocation until the targets are met.
 
+    With a confidence, arms are settled too: see `lines`.
+
     The answer depends on the arguments alone. Give a policy that needs no budget: the budget is what is looked for.
 
     >>> problem = Setup(family="bernoulli", arms=5, means=(0.1, 0.9), threshold=0.5, budget=10, confidence=0.95)
-    >>> [need.policy for need in plan(problem, workers=2).needs[:2]]
-    ['balanced', 'uniform']
+    >>> [need.policy for need in plan(problem, workers=2).needs[:3]]
+    ['balanced', 'uniform', 'uniform, skips settled']
     """
     if setup.rules.needs_budget:
         remedy = "choose balanced, anytime-evt, ap-evt-pf, lsa, apt or uniform"
@@ -85,51 +104,86 @@ def plan(
     if isinstance(workers, bool) or not isinstance(workers, int) or not 1 <= workers <= delays.MOST:
         raise InvalidInput("workers", workers, f"must be a whole number from 1 to {delays.MOST:,}")
     delay = delays.parse(f"workers:{workers}:{service}", seconds=seconds)
-    chosen = [setup.rules, policies.uniform()] if setup.rules != policies.uniform() else [setup.rules]
-    compile_together([(policy, setup.family, True, False) for policy in chosen])
-    found = [_needs(setup, policy, delay, seed, threads) for policy in chosen]
-    needs = [need for group in zip(*(mine for mine, _ in found), strict=True) for need in group]
+    chosen = lines(setup.but(delay=delay))
+    certifies = setup.confidence is not None
+    rules = dict.fromkeys(line.setup.rules for line in chosen)  # equal allocation and uniform that skips share code
+    compile_together([(policy, setup.family, True, certifies) for policy in rules])
+    found = [_needs(line, certifies, seed, threads) for line in chosen]
+    needs = [mine[target] for target, _ in chosen[0].targets for mine, _ in found if target in mine]
     return Plan(
-        setup, workers, tuple(needs), {str(policy): curve for policy, (_, curve) in zip(chosen, found, strict=True)}
+        setup, workers, tuple(needs), {line.name: curve for line, (_, curve) in zip(chosen, found, strict=True)}
     )
 
 
-def _needs(
-    setup: Setup, policy: Policy, delay: delays.Delay, seed: int, threads: int | None
-) -> tuple[list[Need], Curve]:
-    open_targets = [*TARGETS, ALL_RIGHT]
+def lines(setup: Setup) -> list[Line]:
+    """The setup's policy and equal allocation; with certificates also uniform that skips settled arms.
+
+    >>> problem = Setup(family="bernoulli", arms=5, means=(0.1, 0.9), threshold=0.5, budget=10, confidence=0.95)
+    >>> [line.name for line in lines(problem)]
+    ['balanced', 'uniform', 'uniform, skips settled']
+    """
+    certifies, uniform = setup.confidence is not None, policies.uniform()
+    equal = setup.but(policy=uniform)
+    mine = Line(SKIPS if certifies and setup.rules == uniform else str(setup.rules), setup)
+    plain = Line(str(uniform), equal.but(confidence=None, tolerance=0.0))
+    found = [mine, plain, *([Line(SKIPS, equal)] if certifies else [])]
+    return list({line.name: line for line in found}.values())
+
+
+def _needs(line: Line, certifies: bool, seed: int, threads: int | None) -> tuple[dict[str, Need], Curve]:
+    setup = line.setup
+    left = list(line.targets)
     needs: dict[str, Need] = {}
-    curve = Curve([], [], [], [])
+    curve = Curve([], [], [], [], [])
     for per_arm, cells in STAGES:
-        points = _points(setup.arms * policy.warmup, max(per_arm * setup.arms, 4 * delay.capacity))
+        points = _points(setup.arms * setup.rules.warmup, max(per_arm * setup.arms, 4 * setup.timing.capacity))
         repetitions = min(MOST, max(FEWEST, cells // setup.arms))
         if (per_arm, cells) == STAGES[-1] and points[-1] * repetitions > LONGEST:
             break
         # a run waits for every reward at its budget: stop looking before it
-        line = setup.but(policy=policy, delay=delay, budget=points[-1] + 1, checkpoints=points)
-        result = simulate(line, repetitions=repetitions, seed=seed, threads=threads or available_cores(), per_arm=False)
-        for target, level in list(open_targets):
-            need = _read(target, level, str(policy), result, points, seed)
-            needs[target] = need
+        played = setup.but(budget=points[-1] + 1, checkpoints=points)
+        threads = threads or available_cores()
+        result = simulate(
+            played, repetitions=repetitions, seed=seed, threads=threads, per_arm=False, certifies=certifies
+        )
+        for target, level in list(left):
+            need = needs[target] = _read(target, level, line.name, result, points, seed)
             if need.pulls is not None:
-                open_targets.remove((target, level))
-        begin = curve.pulls[-1] if curve.pulls else 0
-        new = [place for place, pulls in enumerate(points) if pulls > begin]
-        curve.pulls.extend(points[place] for place in new)
-        for column, values in (
-            (curve.accuracy, result.accuracy),
-            (curve.accuracy_se, result.accuracy_se),
-            (curve.success, result.success),
-        ):
-            column.extend(float(values[place]) for place in new)
-        if not open_targets:
+                left.remove((target, level))
+        _extend(curve, result, points)
+        if not left:
             break
-    return [needs[target] for target, _ in (*TARGETS, ALL_RIGHT)], curve
+    return needs, curve
+
+
+def _extend(curve: Curve, result: Result, points: Sequence[int]) -> None:
+    """The points beyond those of the stage before."""
+    begin = curve.pulls[-1] if curve.pulls else 0
+    new = [place for place, pulls in enumerate(points) if pulls > begin]
+    curve.pulls.extend(points[place] for place in new)
+    columns = [
+        (curve.accuracy, result.accuracy),
+        (curve.accuracy_se, result.accuracy_se),
+        (curve.success, result.success),
+    ]
+    if result.certificates is not None:
+        columns.append((curve.settled, result.certificates.share))
+    for column, values in columns:
+        column.extend(float(values[place]) for place in new)
+
+
+def _reached(target: str, result: Result) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    """What a target asks for, a row for each repetition, a column for each number of pulls."""
+    measures, arms = result.measures, result.setup.arms
+    if target == ALL_RIGHT[0]:
+        return np.asarray(measures.wrong == 0, np.float64)
+    if target == ALL_SETTLED[0]:
+        return np.asarray(measures.settled == arms, np.float64)
+    return np.asarray(measures.settled / arms) if target == SETTLED[0] else result.shares
 
 
 def _read(target: str, level: float, policy: str, result: Result, points: Sequence[int], seed: int) -> Need:
-    right = (result.measures.wrong == 0).astype(np.float64) if target == ALL_RIGHT[0] else result.shares
-    right = right[:, :-1]
+    right = _reached(target, result)[:, :-1]
     place = first_reached(right, level)
     if place is None:
         return Need(target, policy, None, None, None, points[-1])
@@ -140,7 +194,11 @@ def _read(target: str, level: float, policy: str, result: Result, points: Sequen
     error = float(pulls.std(ddof=1)) if np.isfinite(pulls).all() else None
     clock = result.clock
     assert clock is not None
-    return Need(target, policy, points[place], error, float(clock[place]), points[-1])
+    seconds = float(clock[place])
+    if target == ALL_SETTLED[0]:
+        ended = np.where(result.measures.settled[:, -1] == result.setup.arms, result.measures.ended[:, 0], np.inf)
+        seconds = float(np.quantile(ended, level, method="inverted_cdf"))
+    return Need(target, policy, points[place], error, seconds, points[-1])
 
 
 def _points(first: int, last: int) -> tuple[int, ...]:
@@ -164,40 +222,3 @@ def pilot_setup(data: Recorded, **settings: Any) -> Setup:
         means = [(sum(rewards) + 0.5) / (len(rewards) + 1) for rewards in data.rewards]
         return Setup(family="bernoulli", arms=len(means), means=means, spreads=0.0, **settings)
     return Setup(family="recorded", recorded=data, **settings)
-
-
-def draw(plan: Plan, path: Path) -> None:
-    """The picture: share of arms right and chance of all right against pulls."""
-    from .plots import BLUE, GREY, _band, _percent, picture
-
-    with picture(path, 1, 2, (10.0, 4.0), sharex=True) as (_, axes):
-        left, right = axes[0]
-        for (name, (pulls, accuracy, error, success)), colour, mark in zip(
-            plan.curves.items(), (BLUE, GREY), ("-", "--"), strict=False
-        ):
-            left.plot(pulls, accuracy, color=colour, linestyle=mark, label=name, linewidth=1.8)
-            _band(left, pulls, accuracy, error, colour)
-            right.plot(pulls, success, color=colour, linestyle=mark, label=name, linewidth=1.8)
-        for _, level in TARGETS:
-            left.axhline(level, color="#B5B5B5", linewidth=0.8, zorder=0)
-        right.axhline(ALL_RIGHT[1], color="#B5B5B5", linewidth=0.8, zorder=0)
-        for need in plan.needs:
-            if need.pulls is None:
-                continue
-            axis, level = (right, ALL_RIGHT[1]) if need.target == ALL_RIGHT[0] else (left, dict(TARGETS)[need.target])
-            first = need.policy == next(iter(plan.curves))
-            colour = BLUE if first else GREY
-            axis.plot(need.pulls, level, marker="o", color=colour, markersize=5)
-            place = {"xytext": (-5, 4), "ha": "right"} if first else {"xytext": (5, -11), "ha": "left"}
-            axis.annotate(
-                f"{need.pulls:,}", (need.pulls, level), textcoords="offset points", fontsize=8, color=colour, **place
-            )
-        left.set_ylim(top=1.005)
-        left.set_title("share of arms right")
-        right.set_title("chance that all arms are right")
-        for axis in (left, right):
-            axis.set_xscale("log")
-            axis.set_xlabel("pulls")
-            axis.yaxis.set_major_formatter(_percent())
-            axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-        left.legend(loc="lower right")

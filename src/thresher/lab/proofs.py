@@ -25,7 +25,7 @@ from thresher.evidence import (
 )
 from thresher.kernel import Board
 
-from .parts import Arms, Counts, Measures, Times
+from .parts import Arms, Counts, Measures, Times, misjudged
 
 
 class Proof(NamedTuple):
@@ -99,12 +99,14 @@ def mislabelled(label: int, mean: float, arms: Arms, stakes: Stakes) -> bool:
     return label == CLOSE and abs(mean - arms.threshold) > stakes.tolerance * (arms.high - arms.low)
 
 
-def measure_proof(proof: Proof, arms: Arms, measures: Measures, row: int, column: int) -> None:
-    """Count the settled arms, and the wrong ones among them."""
-    settled, wrong = 0, 0
+def measure_proof(board: Board, proof: Proof, arms: Arms, measures: Measures, row: int, column: int) -> None:
+    """Count the settled arms, and the wrong ones among them; the label of the others is the side of their mean."""
+    settled, wrong, others = 0, 0, 0
     for arm in range(len(arms.mean)):
         label = proof.docket.settled[arm]
         settled += label != OPEN
         wrong += mislabelled(label, arms.mean[arm], arms, proof.stakes)
+        others += label == OPEN and misjudged(board, arms, arm)
     measures.settled[row, column] = settled
     measures.mislabelled[row, column] = wrong
+    measures.wrong[row, column] = wrong + others

@@ -6,19 +6,19 @@ from pathlib import Path
 
 from thresher.errors import InvalidInput
 
-from . import claims, paper, plots, table1
+from . import certificate_plots, claims, guarantee, kano, paper, plots, table1
 from .claims import Claim
 from .output import csv_text, progress_bar, whole_folder
 from .paper import Row
-from .warming import compile_together
+from .warming import Loop, compile_together
 
-PARTS = ("figure1", "figure2", "table1")
+PARTS = ("figure1", "figure2", "table1", "certificates", "guarantee")
 
 
 def write(what: str, out: str | Path, *, repetitions: int = 100, seed: int = 0) -> list[str]:
     """Play what was asked for and write it to the folder; returns the names of the files.
 
-    ``figure1``, ``figure2``, ``table1`` or ``all``. Nothing is written unless everything is.
+    One of PARTS, or ``all``. Nothing is written unless everything is.
     """
     if what not in (*PARTS, "all"):
         raise InvalidInput("part", what, "is not a part of the paper", f"choose one of {', '.join(PARTS)}, all")
@@ -29,7 +29,7 @@ def write(what: str, out: str | Path, *, repetitions: int = 100, seed: int = 0) 
     found: list[Claim] = []
     more: list[str] = []
     with whole_folder(out) as folder:
-        compile_together(paper.loops(what))
+        compile_together(_loops(what))
         if what in ("figure1", "all"):
             with progress_bar("figure 1", paper.figure1_pulls(repetitions)) as progress:
                 rows = list(paper.figure1(repetitions, seed, progress))
@@ -54,11 +54,30 @@ def write(what: str, out: str | Path, *, repetitions: int = 100, seed: int = 0) 
             _put(folder / "table1.csv", csv_text(rows, table1.COLUMNS))
             plots.table1(rows, folder / "table1")
             _put(folder / "table1.md", _table(rows))
+        if what in ("certificates", "all"):
+            with progress_bar("certificates", kano.lines()) as progress:
+                rows = list(kano.rows(repetitions, seed, progress))
+            _put(folder / "certificates.csv", csv_text(rows, kano.COLUMNS))
+            certificate_plots.certificates(rows, folder / "certificates")
+            _put(folder / "certificates.md", kano.table(rows))
+        if what in ("guarantee", "all"):
+            with progress_bar("guarantee", len(guarantee.WORKERS) * len(guarantee.SLOWER)) as progress:
+                rows = list(guarantee.orders(repetitions, seed, progress))
+            _put(folder / "guarantee.csv", csv_text(rows, guarantee.COLUMNS))
+            runs = [guarantee.growth(seed, run) for run in range(guarantee.RUNS)]
+            certificate_plots.guarantee(rows, runs, folder / "guarantee")
         if repetitions == 1:  # no errors, no verdicts
             found = [replace(claim, verdict=claims.OPEN) for claim in found]
         if found:
             _put(folder / "claims.md", claims_page(found, more, repetitions, seed))
         return sorted(file.name for file in folder.iterdir())
+
+
+def _loops(what: str) -> list[Loop]:
+    """What must be compiled for a part, or for all."""
+    found = paper.loops(what) if what in ("figure1", "figure2", "table1", "all") else []
+    found += kano.loops() if what in ("certificates", "all") else []
+    return found + (guarantee.loops() if what in ("guarantee", "all") else [])
 
 
 def _put(path: Path, text: str) -> None:

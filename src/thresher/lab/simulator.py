@@ -36,10 +36,13 @@ def simulate(
     threads: int | None = None,
     progress: Progress | None = None,
     per_arm: bool = True,
+    certifies: bool | None = None,
 ) -> Result:
     """Play a setup ``repetitions`` times. The result depends on the setup, the repetitions and the seed alone.
 
-    ``per_arm=False`` leaves the pulls of each arm uncounted, which pays when checkpoints are many.
+    ``per_arm=False`` leaves the pulls of each arm uncounted, which pays when checkpoints are many. ``certifies=True``
+    plays a setup without a confidence in the machine code of one with it, where no arm is ever settled: this spares a
+    compilation where both are played.
 
     >>> setup = Setup(policy="uniform", family="constant", arms=4, means=[0.1, 0.6, 0.7, 0.9], budget=40)
     >>> result = simulate(setup, repetitions=3)
@@ -56,16 +59,17 @@ def simulate(
     if repetitions * len(setup.checkpoints) + len(setup.checkpoints) * setup.arms > MOST_CELLS:
         rule = f"times {len(setup.checkpoints)} checkpoints is more than memory should hold"
         raise InvalidInput("repetitions", repetitions, rule, "give fewer of either")
-    run = _loop(setup)
+    certifies = setup.confidence is not None if certifies is None else certifies
+    run = _loop(setup, certifies)
     measures = _measures(setup, repetitions, per_arm=per_arm)
-    run(*_arguments(setup, seed, 0, 0, measures, _no_trace()))  # compiles, plays nothing
+    run(*_arguments(setup, seed, 0, 0, measures, _no_trace(), certifies))  # compiles, plays nothing
     step = max(1, min(-(-repetitions // (4 * threads)), PULLS_PER_CHUNK // setup.budget))
     chunks = [(begin, min(begin + step, repetitions)) for begin in range(0, repetitions, step)]
     lock = threading.Lock()
 
     def play(chunk: tuple[int, int]) -> None:
         mine = measures._replace(issued=np.zeros_like(measures.issued))
-        run(*_arguments(setup, seed, *chunk, mine, _no_trace()))
+        run(*_arguments(setup, seed, *chunk, mine, _no_trace(), certifies))
         with lock:  # whole numbers: the order of the sums does not matter
             np.add(measures.issued, mine.issued, out=measures.issued)
             if progress is not None:
@@ -102,11 +106,12 @@ def trace(setup: Setup, *, repetition: int = 0, seed: int = 0) -> Played:
     >>> played.pull, played.arm
     ([1, -1, 2, -2, 3, -3, 4, -4], [0, 0, 1, 1, 0, 0, 1, 1])
     """
-    run = _loop(setup, traced=True)
+    certifies = setup.confidence is not None
+    run = _loop(setup, certifies, traced=True)
     size = 2 * setup.budget
     written = Trace(np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size), np.zeros(1, np.int64))
     measures = _measures(setup, repetition + 1)
-    arguments = _arguments(setup, seed, repetition, repetition + 1, measures, written)
+    arguments = _arguments(setup, seed, repetition, repetition + 1, measures, written, certifies)
     run(*arguments)
     board, proof, events = arguments[3][0], arguments[9], int(written.length[0])
     pull, arm, reward = (column[:events].tolist() for column in (written.pull, written.arm, written.reward))
@@ -121,7 +126,7 @@ def instances(setup: Setup, *, repetitions: int, seed: int = 0) -> list[tuple[Re
     [0.6, 0.1732]
     """
     draw = engine.instance_drawer(setup.family)
-    arms, state, found = _arms(setup), np.zeros(4, np.uint64), []
+    arms, state, found = blank_arms(setup), np.zeros(4, np.uint64), []
     for repetition in range(repetitions):
         draw(arms, seed, repetition, state)
         found.append((arms.mean.copy(), np.sqrt(arms.variance)))
@@ -158,33 +163,38 @@ def rules(setup: Setup) -> tuple[Rule, Rule]:
     return first, first._replace(exploration=settling_constant(setup.arms, risk))
 
 
-def _arguments(setup: Setup, seed: int, begin: int, end: int, measures: Measures, written: Trace) -> tuple[Any, ...]:
+def _arguments(
+    setup: Setup, seed: int, begin: int, end: int, measures: Measures, written: Trace, certifies: bool
+) -> tuple[Any, ...]:
     board = blank_board(setup.arms)
     other = board
     if setup.rules.second is not None:
         other = board._replace(best=np.zeros_like(board.best), winner=np.zeros_like(board.winner))  # type: ignore[arg-type]
     state, delay = np.zeros(4, np.uint64), setup.timing
-    shared = (seed, begin, end, (board, other), rules(setup), _arms(setup), measures, written, state, _proof(setup))
+    fixed = (rules(setup), blank_arms(setup), measures, written, state, _proof(setup, certifies))
+    shared = (seed, begin, end, (board, other), *fixed)
     if delay.model == NONE:
         return shared
     first = setup.arms * setup.rules.warmup if delay.warm else 0
-    seconds = delay.seconds if delay.timed else 0.0
-    timing = Timing(delay.model, first, delay.service, seconds, delay.shape, *map(float, (*setup.lost, setup.hung)))
+    seconds = float(delay.seconds) if delay.timed else 0.0
+    timing = Timing(
+        delay.model, first, delay.service, seconds, float(delay.shape), *map(float, (*setup.lost, setup.hung))
+    )
     return (*shared, np.zeros(4, np.uint64), _slots(min(delay.capacity, setup.budget + 1)), timing)
 
 
-def _loop(setup: Setup, *, traced: bool = False) -> Callable[..., None]:
-    certifies, late = setup.confidence is not None, setup.timing.model != NONE
+def _loop(setup: Setup, certifies: bool, *, traced: bool = False) -> Callable[..., None]:
+    late = setup.timing.model != NONE
     return engine.loop(setup.rules, setup.family, late_rewards=late, traced=traced, certifies=certifies)
 
 
-def _proof(setup: Setup) -> Proof:
-    certifies = setup.confidence is not None
+def _proof(setup: Setup, certifies: bool) -> Proof:
     lost = LEFT_OUT if setup.failure == "ignore" else CHARGED
     return blank_proof(setup.arms if certifies else 0, setup.budget if certifies else 0, setup.stakes, lost)
 
 
-def _arms(setup: Setup) -> Arms:
+def blank_arms(setup: Setup) -> Arms:
+    """The arms, not drawn yet."""
     size = setup.arms
     samples = setup.recorded.samples if setup.recorded is not None else np.zeros(0)
     drawn = (np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size))

@@ -1,0 +1,120 @@
+"""What certificates promise, with more repetitions than the tests have; and how fast the laboratory plays them."""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from thresher import evidence, policies
+from thresher.lab import Setup, simulate
+from thresher.lab.arrival import label_by_arrival
+from thresher.lab.kano import BENCHMARKS, OURS, RIVALS, benchmark, play_rival
+
+from .report import Figure
+
+RISK = 0.05
+ALONE = Setup(policy="uniform", family="bernoulli", arms=1, means=0.45, threshold=0.5, budget=4000, confidence=0.95)
+SPREADS = {"bernoulli": 0.0, "uniform": 0.25, "beta": 0.3}
+
+
+def wrong(setup: Setup, repetitions: int, seed: int = 1) -> float:
+    """The share of repetitions with a wrong settled label."""
+    result = simulate(setup, repetitions=repetitions, seed=seed).certificates
+    assert result is not None
+    return float(result.any_wrong[-1])
+
+
+def promise() -> Iterator[Figure]:
+    """Wrong settled labels: the worst of each group, against the risk."""
+    for name in policies.CONSTRUCTORS:
+        shares = [
+            wrong(ALONE.but(policy=name, arms=4, means=mean, delay=delay), 2000)
+            for mean in (0.5, 0.4999, 0.49)
+            for delay in ("workers:1", "workers:50:failures:5")
+        ]
+        yield Figure(f"{name}: studies with a wrong settled label, worst case", max(shares), "", RISK, at_most=True)
+    for family, spread in SPREADS.items():
+        shares = [
+            wrong(ALONE.but(family=family, spreads=spread, means=mean, delay=delay), 5000)
+            for mean in (0.5, 0.4999, 0.49)
+            for delay in ("workers:1", "workers:50:failures:5")
+        ]
+        yield Figure(f"{family} arms: the same", max(shares), "", RISK, at_most=True)
+    for workers in (10, 50, 100):
+        shares = [
+            wrong(ALONE.but(means=mean, delay=f"workers:{workers}:failures:{slower}"), 5000)
+            for mean in (0.45, 0.48)
+            for slower in (5, 10, 20)
+        ]
+        yield Figure(f"slow failures, {workers} workers: false above, worst case", max(shares), "", RISK, at_most=True)
+    setup = ALONE.but(delay="workers:50:failures:20", budget=600)
+    above = sum(label_by_arrival(setup, repetition=run, seed=1) == evidence.ABOVE for run in range(1000)) / 1000
+    yield Figure("in order of arrival it would be (50 workers, failures 20 × slower)", above, "", 0.95)
+    lost = [
+        wrong(ALONE.but(means=mean, delay="workers:50:exponential", lost=shares), 5000)
+        for mean in (0.45, 0.5)
+        for shares in ((0.5, 0.0), (0.2, 0.05), (0.05, 0.0))
+    ]
+    yield Figure("lost pulls charged their worst: wrong labels, worst case", max(lost), "", RISK, at_most=True)
+    hung = simulate(
+        ALONE.but(means=0.6, delay="workers:50:exponential", hung=0.002, budget=50_000), repetitions=10_000, seed=1
+    ).certificates
+    assert hung is not None
+    yield Figure("0.2 % of pulls hang: pulls to settle .6 against .5", hung.used[0], "pulls", 900, at_most=True)
+    yield Figure("... and the share of runs that settle it", hung.finished, "", 1.0)
+
+
+def settling() -> Iterator[Figure]:
+    """The default policy against uniform that skips settled arms, after 250 pulls an arm."""
+    draw = np.random.default_rng(1)
+    problems = {
+        "40 arms U(.7, .99), bar .9": [Setup(arms=40, family="bernoulli", means=(0.7, 0.99), threshold=0.9)],
+        "100 arms Beta(1, 10), bar .05": [
+            Setup(arms=100, family="bernoulli", means=draw.beta(1, 10, 100).tolist(), threshold=0.05) for _ in range(40)
+        ],
+        "100 arms U(0, 1), bar .5": [Setup(arms=100, family="bernoulli", means=(0.0, 1.0), threshold=0.5)],
+    }
+    for name, setups in problems.items():
+        found = {}
+        for policy in ("balanced", "uniform"):
+            settled, mistaken = [], []
+            for setup in setups:
+                pulls = 250 * setup.arms
+                played = setup.but(policy=policy, budget=pulls, checkpoints=(pulls,), confidence=0.95)
+                measures = simulate(played, repetitions=1000 // len(setups), seed=1).measures
+                settled.append(measures.settled.mean() / setup.arms)
+                mistaken.append(measures.wrong.mean() / setup.arms)
+            found[policy] = float(np.mean(settled)), float(np.mean(mistaken))
+        (mine, errs), (theirs, their_errs) = found["balanced"], found["uniform"]
+        yield Figure(f"{name}: arms settled by balanced", mine, "", theirs)
+        yield Figure(f"{name}: arms mislabelled by balanced", errs, "", their_errs, at_most=True)
+
+
+def benchmarks() -> Iterator[Figure]:
+    """Kano et al.'s, until all arms are settled."""
+    for number, most in zip(BENCHMARKS, (3600, 3100, 15_500), strict=True):
+        for name, policy in OURS.items():
+            result = simulate(benchmark(number, policy), repetitions=2000, seed=1).certificates
+            assert result is not None
+            yield Figure(f"benchmark {number}, {name}", result.used[0], "pulls", most, at_most=True)
+        for name in RIVALS:
+            used, _, _ = play_rival(name, benchmark(number), repetitions=500, seed=1)
+            yield Figure(f"benchmark {number}, {name}", float(used.mean()), "pulls")
+
+
+def close() -> Iterator[Figure]:
+    """A tolerance bounds the pulls of an arm near the bar."""
+    bound = 2 * math.log(16 / RISK) * 0.25 / 0.05**2
+    for words, mean in (("on the bar", 0.5), ("half a tolerance from it", 0.55)):
+        setup = ALONE.but(means=mean, tolerance=0.1, budget=50_000)
+        result = simulate(setup, repetitions=2000, seed=1).certificates
+        assert result is not None
+        what = f"tolerance .1, an arm {words}: pulls / 2 ln(16K/risk) σ²/(tol/2)²"
+        yield Figure(what, result.used[0] / bound, "times", 1.25, at_most=True)
+
+
+def figures() -> Iterator[Figure]:
+    yield from promise()
+    yield from settling()
+    yield from benchmarks()
+    yield from close()

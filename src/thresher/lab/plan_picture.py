@@ -1,0 +1,58 @@
+"""The picture of a plan."""
+
+from pathlib import Path
+from typing import Any
+
+from .planning import ALL_RIGHT, ALL_SETTLED, SETTLED, TARGETS, Plan
+from .plots import BLUE, GREY, ORANGE, _band, _percent, picture
+
+STYLES = ((BLUE, "-"), (GREY, "--"), (ORANGE, "-."))
+LEVELS = dict((*TARGETS, ALL_RIGHT, SETTLED))
+
+
+def draw(plan: Plan, path: Path) -> None:
+    """Share of arms right, chance of all right and, with certificates, share of arms settled against pulls."""
+    certifies = any(curve.settled for curve in plan.curves.values())
+    styles = dict(zip(plan.curves, STYLES, strict=False))
+    with picture(path, 1, 2 + certifies, (14.0 if certifies else 10.0, 4.0), sharex=True) as (_, axes):
+        titles = ("share of arms right", "chance that all arms are right", "share of arms settled")
+        for axis, title in zip(axes[0], titles, strict=False):
+            axis.set_title(title)
+            axis.set_xscale("log")
+            axis.set_xlabel("pulls")
+            axis.yaxis.set_major_formatter(_percent())
+            axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        for name, curve in plan.curves.items():
+            colour, dash = styles[name]
+            style = {"color": colour, "linestyle": dash, "label": name, "linewidth": 1.8}
+            axes[0, 0].plot(curve.pulls, curve.accuracy, **style)
+            _band(axes[0, 0], curve.pulls, curve.accuracy, curve.accuracy_se, colour)
+            axes[0, 1].plot(curve.pulls, curve.success, **style)
+            if curve.settled:
+                axes[0, 2].plot(curve.pulls, curve.settled, **style)
+        for target, level in LEVELS.items():
+            if certifies or target != SETTLED[0]:
+                _panel(axes, target).axhline(level, color="#B5B5B5", linewidth=0.8, zorder=0)
+        for need in plan.needs:
+            if need.pulls is not None and need.target != ALL_SETTLED[0]:
+                _mark(_panel(axes, need.target), plan, need.policy, need.pulls, LEVELS[need.target])
+        axes[0, 0].set_ylim(top=1.005)
+        axes[0, 0].legend(loc="lower right")
+
+
+def _panel(axes: Any, target: str) -> Any:
+    return axes[0, {ALL_RIGHT[0]: 1, SETTLED[0]: 2}.get(target, 0)]
+
+
+def _mark(axis: Any, plan: Plan, policy: str, pulls: int, level: float) -> None:
+    """A dot where the target is met, with its number of pulls for the first two policies: more would overlap."""
+    place = list(plan.curves).index(policy)
+    colour = STYLES[place][0]
+    axis.plot(pulls, level, marker="o", color=colour, markersize=5)
+    if place == 0:
+        words = {"xytext": (-5, 4), "ha": "right"}
+    elif place == 1 or level == SETTLED[1]:
+        words = {"xytext": (5, -11), "ha": "left"}
+    else:
+        return
+    axis.annotate(f"{pulls:,}", (pulls, level), textcoords="offset points", fontsize=8, color=colour, **words)
