@@ -57,12 +57,16 @@ def print_plan(plan: "Plan") -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from thresher.lab.planning import ALL_SETTLED
+
     policies = list(plan.curves)
     most = max((need.pulls or need.beyond) for need in plan.needs)
     title = f"{plan.setup.arms:,} {plan.setup.family} arms against {plan.setup.threshold:g}, {plan.workers:,} workers"
+    console = Console(file=sys.stdout)
+    wide = console.width >= 110  # bars are for those who have the room
     table = Table(title=title, title_justify="left")
-    sides: Any = (("to have", "left"), ("with", "left"), ("pulls", "right"), ("time", "right"), ("", "left"))
-    for name, side in sides:
+    sides: Any = (("to have", "left"), ("with", "left"), ("pulls", "right"), ("time", "right"))
+    for name, side in (*sides, *([("", "left")] if wide else [])):
         table.add_column(name, justify=side)
     for need in plan.needs:
         pulls = f"> {need.beyond:,}" if need.pulls is None else f"{need.pulls:,}"
@@ -70,8 +74,12 @@ def print_plan(plan: "Plan") -> None:
             pulls += f" ± {need.pulls_se:,.0f}"
         bar = "█" * max(1, round(24 * (need.pulls or need.beyond) / most)) + ("…" if need.pulls is None else "")
         target = need.target if need.policy == policies[0] else ""
-        table.add_row(target, need.policy, pulls, "" if need.seconds is None else spoken(need.seconds), bar)
-    Console(file=sys.stdout).print(table)
+        cells = (target, need.policy, pulls, "" if need.seconds is None else spoken(need.seconds))
+        table.add_row(*cells, *([bar] if wide else []))
+    console.print(table)
+    if any(need.pulls is None and need.target == ALL_SETTLED[0] for need in plan.needs) and not plan.setup.tolerance:
+        words = "An arm next to the bar is settled late or never; a --tolerance bounds it: within ± that it is close."
+        console.print(words, highlight=False)
 
 
 def spoken(seconds: float) -> str:
