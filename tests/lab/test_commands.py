@@ -236,8 +236,8 @@ def test_plan_without_certificates_says_nothing_of_settling() -> None:
 
 
 def test_simulate_with_a_confidence_settles_arms_and_stops() -> None:
-    words = ("simulate", "--family", "bernoulli", "--means", "0.1,0.9", "--arms", "2", "--threshold", "0.5")
-    words = (*words, "--confidence", "0.95", "--budget", "2000")
+    problem = ("simulate", "--family", "bernoulli", "--means", "0.1,0.9", "--arms", "2", "--threshold", "0.5")
+    words = (*problem, "--confidence", "0.95", "--budget", "2000")
     data = json.loads(run(*words, "--format", "json"))
     assert (data["confidence"], data["all_settled"], data["tolerance"]) == (0.95, 1.0, 0.0)
     assert data["pulls_to_settle"] == data["pulls_used"] < 100

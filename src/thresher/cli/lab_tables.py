@@ -67,7 +67,7 @@ def print_plan(plan: "Plan") -> None:
     table = Table(title=title, title_justify="left")
     sides: Any = (("to have", "left"), ("with", "left"), ("pulls", "right"), ("time", "right"))
     for name, side in (*sides, *([("", "left")] if wide else [])):
-        table.add_column(name, justify=side)
+        table.add_column(name, justify=side, no_wrap=name != "to have")
     for need in plan.needs:
         pulls = f"> {need.beyond:,}" if need.pulls is None else f"{need.pulls:,}"
         if need.pulls_se is not None:

@@ -45,10 +45,10 @@ def certificates(rows: Sequence[Row], path: Path) -> None:
 
 
 def guarantee(rows: Sequence[Row], runs: Sequence[Growth], path: Path) -> None:
-    """Left: order of issue against order of arrival. Right: evidence that grows until it crosses the level."""
+    """Left: evidence that grows until it crosses the level. Right: order of issue against order of arrival."""
     with picture(path, 1, 2, (10.5, 4.2)) as (_, axes):
-        _orders(axes[0, 0], rows)
-        _growth(axes[0, 1], runs)
+        _growth(axes[0, 0], runs)
+        _orders(axes[0, 1], rows)
 
 
 def _orders(axis: Any, rows: Sequence[Row]) -> None:

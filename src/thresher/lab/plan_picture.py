@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from .planning import ALL_RIGHT, ALL_SETTLED, SETTLED, TARGETS, Plan
+from .planning import ALL_RIGHT, ALL_SETTLED, SETTLED, TARGETS, Need, Plan
 from .plots import BLUE, GREY, ORANGE, _band, _percent, picture
 
 STYLES = ((BLUE, "-"), (GREY, "--"), (ORANGE, "-."))
@@ -35,7 +35,7 @@ def draw(plan: Plan, path: Path) -> None:
                 _panel(axes, target).axhline(level, color="#B5B5B5", linewidth=0.8, zorder=0)
         for need in plan.needs:
             if need.pulls is not None and need.target != ALL_SETTLED[0]:
-                _mark(_panel(axes, need.target), plan, need.policy, need.pulls, LEVELS[need.target])
+                _mark(_panel(axes, need.target), list(plan.curves).index(need.policy), need)
         axes[0, 0].set_ylim(top=1.005)
         axes[0, 0].legend(loc="lower right")
 
@@ -44,15 +44,14 @@ def _panel(axes: Any, target: str) -> Any:
     return axes[0, {ALL_RIGHT[0]: 1, SETTLED[0]: 2}.get(target, 0)]
 
 
-def _mark(axis: Any, plan: Plan, policy: str, pulls: int, level: float) -> None:
-    """A dot where the target is met, with its number of pulls for the first two policies: more would overlap."""
-    place = list(plan.curves).index(policy)
-    colour = STYLES[place][0]
-    axis.plot(pulls, level, marker="o", color=colour, markersize=5)
+def _mark(axis: Any, place: int, need: Need) -> None:
+    """A dot where the target is met, with its number of pulls where two lines are compared: a third would overlap."""
+    colour, level = STYLES[place][0], LEVELS[need.target]
+    axis.plot(need.pulls, level, marker="o", color=colour, markersize=5)
     if place == 0:
         words = {"xytext": (-5, 4), "ha": "right"}
-    elif place == 1 or level == SETTLED[1]:
+    elif place == 1 or need.target == SETTLED[0]:
         words = {"xytext": (5, -11), "ha": "left"}
     else:
         return
-    axis.annotate(f"{pulls:,}", (pulls, level), textcoords="offset points", fontsize=8, color=colour, **words)
+    axis.annotate(f"{need.pulls:,}", (need.pulls, level), textcoords="offset points", fontsize=8, color=colour, **words)
