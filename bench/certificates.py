@@ -13,7 +13,7 @@ from thresher.lab.kano import BENCHMARKS, OURS, RIVALS, benchmark, play_rival
 from .report import Figure
 
 RISK = 0.05
-ALONE = Setup(policy="uniform", family="bernoulli", arms=1, means=0.45, threshold=0.5, budget=4000, confidence=0.95)
+ALONE = Setup(policy="uniform", family="bernoulli", arms=1, means=0.45, threshold=0.5, budget=2500, confidence=0.95)
 SPREADS = {"bernoulli": 0.0, "uniform": 0.25, "beta": 0.3}
 
 
@@ -28,21 +28,21 @@ def promise() -> Iterator[Figure]:
     """Wrong settled labels: the worst of each group, against the risk."""
     for name in policies.CONSTRUCTORS:
         shares = [
-            wrong(ALONE.but(policy=name, arms=4, means=mean, delay=delay), 2000)
+            wrong(ALONE.but(policy=name, arms=4, means=mean, delay=delay), 800)
             for mean in (0.5, 0.4999, 0.49)
             for delay in ("workers:1", "workers:50:failures:5")
         ]
         yield Figure(f"{name}: studies with a wrong settled label, worst case", max(shares), "", RISK, at_most=True)
     for family, spread in SPREADS.items():
         shares = [
-            wrong(ALONE.but(family=family, spreads=spread, means=mean, delay=delay), 5000)
+            wrong(ALONE.but(family=family, spreads=spread, means=mean, delay=delay), 2500)
             for mean in (0.5, 0.4999, 0.49)
             for delay in ("workers:1", "workers:50:failures:5")
         ]
         yield Figure(f"{family} arms: the same", max(shares), "", RISK, at_most=True)
     for workers in (10, 50, 100):
         shares = [
-            wrong(ALONE.but(means=mean, delay=f"workers:{workers}:failures:{slower}"), 5000)
+            wrong(ALONE.but(means=mean, delay=f"workers:{workers}:failures:{slower}"), 2500)
             for mean in (0.45, 0.48)
             for slower in (5, 10, 20)
         ]
@@ -51,7 +51,7 @@ def promise() -> Iterator[Figure]:
     above = sum(label_by_arrival(setup, repetition=run, seed=1) == evidence.ABOVE for run in range(1000)) / 1000
     yield Figure("in order of arrival it would be (50 workers, failures 20 × slower)", above, "", 0.95)
     lost = [
-        wrong(ALONE.but(means=mean, delay="workers:50:exponential", lost=shares), 5000)
+        wrong(ALONE.but(means=mean, delay="workers:50:exponential", lost=shares), 2500)
         for mean in (0.45, 0.5)
         for shares in ((0.5, 0.0), (0.2, 0.05), (0.05, 0.0))
     ]

@@ -109,8 +109,8 @@ def table(found: list[dict[str, Any]]) -> str:
         "# Pulls until every arm is settled",
         "",
         f"Kano et al.'s benchmarks of Bernoulli arms at confidence {CONFIDENCE:g}, {repetitions:,} repetitions; ± is "
-        "one standard error. Wrong: share of repetitions with a wrong settled label, which may be "
-        f"{1 - CONFIDENCE:.2g}. HDoC, LUCB-G and APT-G let an arm leave when its mean ± √(ln(4KT²/risk) / 2T) clears "
+        "one standard error. Wrong: repetitions with a wrong settled label, of which the confidence allows "
+        f"{1 - CONFIDENCE:.0%}. HDoC, LUCB-G and APT-G let an arm leave when its mean ± √(ln(4KT²/risk) / 2T) clears "
         "the bar; the others settle it by thresher's rule, and differ in which arm is pulled.",
     ]
     for number, (means, bar) in BENCHMARKS.items():
@@ -119,11 +119,8 @@ def table(found: list[dict[str, Any]]) -> str:
         text += ["| algorithm | pulls | wrong |", "|---|---:|---:|"]
         for row in found:
             if row["benchmark"] == number:
-                cells = (_within(row["pulls"], row["pulls_se"], ",.0f"), _within(row["wrong"], row["wrong_se"], ".4f"))
+                error = "" if row["pulls_se"] is None else f" ± {row['pulls_se']:,.0f}"
+                wrong = f"{round(row['wrong'] * repetitions):,} of {repetitions:,}"
                 less = "" if row["settled"] == 1.0 else f" (all settled in {row['settled']:.1%})"
-                text.append(f"| {row['algorithm']} | {cells[0]}{less} | {cells[1]} |")
+                text.append(f"| {row['algorithm']} | {row['pulls']:,.0f}{error}{less} | {wrong} |")
     return "\n".join(text) + "\n"
-
-
-def _within(value: float, error: float | None, style: str) -> str:
-    return format(value, style) + ("" if error is None else f" ± {format(error, style)}")
