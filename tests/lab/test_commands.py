@@ -208,6 +208,7 @@ def test_a_paper_of_one_repetition_decides_nothing(tmp_path: Path) -> None:
 
 def test_plan_answers_for_the_default_policy_and_equal_allocation(tmp_path: Path) -> None:
     problem = ["--threshold", "0.5", "--arms", "6", "--means", "0:1", "--workers", "3", "--seconds-per-pull", "2"]
+    problem += ["--tolerance", "0.1"]  # so that it ends soon
     picture = tmp_path / "plan.png"
     data = json.loads(run("plan", *problem, "--format", "json", "--picture", str(picture)))
     needs = data["needs"]
