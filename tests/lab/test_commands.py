@@ -6,23 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import click
 import pytest
-from click.testing import CliRunner
+from lab_commands import run
 
 from thresher.cli.lab import COMMANDS
 from thresher.errors import ThresherError
 
-GROUP = click.Group(commands={command.name or "": command for command in COMMANDS})
 SMALL = ["--arms", "5", "--budget", "60", "--repetitions", "4"]
-
-
-def run(*words: str) -> str:
-    result = CliRunner().invoke(GROUP, words, catch_exceptions=True)
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return result.stdout
 
 
 def test_simulate_prints_json_with_results_and_speed() -> None:
@@ -206,36 +196,6 @@ def test_a_paper_of_one_repetition_decides_nothing(tmp_path: Path) -> None:
     assert (tmp_path / "claims.md").read_text().count("**not decided by these data**") == 6
 
 
-def test_plan_answers_for_the_default_policy_and_equal_allocation(tmp_path: Path) -> None:
-    problem = ["--threshold", "0.5", "--arms", "6", "--means", "0:1", "--workers", "3", "--seconds-per-pull", "2"]
-    problem += ["--tolerance", "0.1"]  # so that it ends soon
-    picture = tmp_path / "plan.png"
-    data = json.loads(run("plan", *problem, "--format", "json", "--picture", str(picture)))
-    needs = data["needs"]
-    three = ["balanced", "uniform", "uniform, skips settled"]
-    assert [need["policy"] for need in needs] == three * 4 + three[::2] * 2  # equal allocation settles nothing
-    assert needs[-2]["target"] == "all arms settled with probability 0.9"
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    first = needs[0]
-    assert first["seconds"] == pytest.approx(first["pulls"] * 2 / 3, rel=0.2)
-    assert "90 % of arms right" in run("plan", *problem)
-    assert data == json.loads(run("plan", *problem, "--format", "json", "--threads", "1"))
-
-
-def test_plan_with_a_tolerance_says_when_everything_is_settled_and_how_long_it_takes() -> None:
-    problem = ["--threshold", "0.5", "--arms", "4", "--means", "0.4:0.6", "--workers", "8", "--tolerance", "0.1"]
-    needs = json.loads(run("plan", *problem, "--format", "json"))["needs"][-2:]
-    for need in needs:
-        assert need["pulls"] is not None
-        assert need["seconds"] == pytest.approx(need["pulls"] / 8, rel=0.25)
-
-
-def test_plan_without_certificates_says_nothing_of_settling() -> None:
-    problem = ["--threshold", "0.5", "--arms", "4", "--means", "0:1", "--no-confidence", "--format", "json"]
-    needs = json.loads(run("plan", *problem))["needs"]
-    assert [need["policy"] for need in needs] == ["anytime-evt", "uniform"] * 4
-
-
 def test_simulate_with_a_confidence_settles_arms_and_stops() -> None:
     problem = ("simulate", "--family", "bernoulli", "--means", "0.1,0.9", "--arms", "2", "--threshold", "0.5")
     words = (*problem, "--confidence", "0.95", "--budget", "2000")
@@ -251,15 +211,6 @@ def test_simulate_with_a_confidence_settles_arms_and_stops() -> None:
     assert "arms settled" in text
     short = json.loads(run(*words[:-1], "20", "--format", "json"))
     assert short["pulls_to_settle"] is None  # some repetitions were not done
-
-
-def test_plan_reads_a_pilot(tmp_path: Path) -> None:
-    file = tmp_path / "pilot.csv"
-    file.write_text("arm,reward\n" + "".join(f"a,{n % 10 != 0:d}\nb,{n % 3 == 0:d}\n" for n in range(30)))
-    rows = list(csv.DictReader(run("plan", "--threshold", "0.6", "--pilot", str(file), "--format", "csv").splitlines()))
-    assert float(rows[0]["pulls"]) >= 4
-    file.write_text("arm,reward\na,0.71\na,0.9\na,0.8\nb,0.2\nb,0.4\n")
-    assert "recorded arms" in run("plan", "--threshold", "0.6", "--pilot", str(file))
 
 
 def test_every_command_has_help_with_examples() -> None:

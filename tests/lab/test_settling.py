@@ -58,7 +58,7 @@ ALONE = {  # family, mean, half-width, bar: mean pulls at level 200, from an ind
 @pytest.mark.parametrize(("family", "mean", "spread", "bar"), ALONE)
 def test_pulls_to_settle_one_arm(family: str, mean: float, spread: float, bar: float) -> None:
     """The reference does not say how many runs it had: 3 % are allowed for it, and one pull for rounding."""
-    setup = Setup("uniform", family, 1, bar, mean, spread, 100_000, confidence=0.995)
+    setup = Setup("balanced", family, 1, bar, mean, spread, 100_000, "workers:1", confidence=0.995)
     result = simulate(setup, repetitions=2000, seed=33).certificates
     assert result is not None
     pulls, error = result.pulls_to_settle

@@ -13,7 +13,7 @@ from .simulator import trace
 def label_by_arrival(setup: Setup, *, repetition: int, seed: int = 0) -> int:
     """How the only arm of a setup is settled by the first of its rewards that come back; OPEN, ABOVE, BELOW or CLOSE.
 
-    >>> sure = Setup(family="constant", arms=1, means=0.9, threshold=0.5, budget=99, confidence=0.95, delay="fifo:3")
+    >>> sure = Setup("uniform", "bernoulli", 1, 0.5, means=1.0, budget=99, confidence=0.95, delay="workers:4")
     >>> label_by_arrival(sure, repetition=0) == evidence.ABOVE
     True
     """

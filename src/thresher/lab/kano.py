@@ -80,7 +80,7 @@ def play_rival(name: str, setup: Setup, *, repetitions: int, seed: int = 0) -> t
 
     >>> used, still, wrong = play_rival("HDoC", benchmark(2).but(means=[0.0] * 3 + [1.0] * 3), repetitions=2)
     >>> used.tolist(), still.tolist(), wrong.tolist()
-    ([[90], [90]], [[0], [0]], [[0], [0]])
+    ([[219], [219]], [[0], [0]], [[0], [0]])
     """
     if setup.bounds != (0.0, 1.0) or setup.confidence is None:
         raise InvalidInput("bounds", setup.bounds, "the references are for rewards in [0, 1] and a confidence")

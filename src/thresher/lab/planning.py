@@ -94,7 +94,7 @@ def plan(
 
     The answer depends on the arguments alone. Give a policy that needs no budget: the budget is what is looked for.
 
-    >>> problem = Setup(family="bernoulli", arms=5, means=(0.1, 0.9), threshold=0.5, budget=10, confidence=0.95)
+    >>> problem = Setup(family="bernoulli", arms=5, means=0.9, threshold=0.5, budget=10, confidence=0.95)
     >>> [need.policy for need in plan(problem, workers=2).needs[:3]]
     ['balanced', 'uniform', 'uniform, skips settled']
     """

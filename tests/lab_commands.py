@@ -1,0 +1,16 @@
+"""Calls a command of the laboratory and gives what it prints."""
+
+import click
+from click.testing import CliRunner
+
+from thresher.cli.lab import COMMANDS
+
+GROUP = click.Group(commands={command.name or "": command for command in COMMANDS})
+
+
+def run(*words: str) -> str:
+    result = CliRunner().invoke(GROUP, words, catch_exceptions=True)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.stdout
