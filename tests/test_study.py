@@ -422,11 +422,11 @@ class Rival(MemoryStore):
 
     interfere = False
 
-    def append(self, study: str, events: Any) -> None:
+    def append(self, study: str, events: Any, *, lease: float | None = None) -> None:
         if self.interfere:
             self.interfere = False
             thresher.open_study(study, storage=self).ask()
-        super().append(study, events)
+        super().append(study, events, lease=lease)
 
 
 def test_whoever_loses_the_race_decides_again() -> None:
@@ -441,10 +441,10 @@ def test_whoever_loses_the_race_decides_again() -> None:
 class FullDisk(MemoryStore):
     full = False
 
-    def append(self, study: str, events: Any) -> None:
+    def append(self, study: str, events: Any, *, lease: float | None = None) -> None:
         if self.full:
             raise OSError("no space left on device")
-        super().append(study, events)
+        super().append(study, events, lease=lease)
 
 
 def test_what_was_not_written_did_not_happen() -> None:

@@ -42,6 +42,14 @@ class Conflict(ThresherError):
     """Another agent appended first; the caller folds what it wrote and decides again."""
 
 
+class StoreFailed(ThresherError):
+    """The store cannot do its work: a full disk, a lost server, a file that is no store."""
+
+
+class Interrupted(StoreFailed):
+    """The connection was lost while writing: what was to be written may be there, or not."""
+
+
 class CannotGoOn(ThresherError):
     """A run stopped early because nothing worked; nobody was retired for it."""
 

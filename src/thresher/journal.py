@@ -7,16 +7,21 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from . import ledger as ledgers
-from .errors import Conflict, UnknownStudy
+from .errors import Conflict, Interrupted, UnknownStudy
 from .events import Event
 from .ledger import Ledger
 from .store import Store
 
 Answer = TypeVar("Answer")
+PAGE = 10_000  # events that are read at once: a long log need not fit into memory
+LONGEST_REASON = 10_000  # characters
+MOST_DOUBTS = 10  # connections lost in the same call
+_JOURNALS: "weakref.WeakSet[Journal]" = weakref.WeakSet()
 
 
 class Draft:
@@ -40,6 +45,7 @@ class Draft:
     ) -> None:
         """Fold one more event in."""
         seq = self.ledger.seq + 1
+        reason = None if reason is None else plain(reason)
         event = Event(
             seq, kind, pull, arm, reward, reason, cause, late, budget, None, self.key, time.time(), self.agent
         )
@@ -48,17 +54,23 @@ class Draft:
 
 
 class Journal:
-    """The log of one study, with its ledger kept up to date. Safe to use from several threads."""
+    """The log of one study, with its ledger kept up to date. Safe to use from several threads, and after a fork."""
 
-    def __init__(self, study: str, store: Store) -> None:
-        self.study = study
-        self.agent = f"{socket.gethostname()}:{os.getpid()}"
+    def __init__(self, study: str, store: Store, lease: float | None = None) -> None:
+        self.study, self.lease = study, lease
         self._store = store
-        self._lock = threading.RLock()
-        self._calls = 0
-        self._nonce = os.urandom(6).hex()
+        self._birth: str | None = None  # the key of event 1: tells this study from a later one of its name
+        self._last: str | None = None  # the key of the last event that was folded
         self._ledger: Ledger | None = None
+        self._begin()
         self._read()
+        _JOURNALS.add(self)
+
+    def _begin(self) -> None:
+        """What must differ between processes; a forked child begins anew."""
+        self.agent = f"{socket.gethostname()}:{os.getpid()}"
+        self._nonce, self._calls = os.urandom(6).hex(), 0
+        self._lock = threading.RLock()
 
     def events(self, after: int = 0) -> Sequence[Event]:
         """The log, or what came after that number."""
@@ -70,19 +82,33 @@ class Journal:
             return reader(self._read())
 
     def commit(self, plan: Callable[[Draft], Answer]) -> Answer:
-        """Let ``plan`` write events on the newest state, and append them. Losing a race means deciding again."""
+        """Let ``plan`` write events on the newest state, and append them. Losing a race means deciding again.
+
+        Should the connection be lost between writing and hearing so, the events' key tells whether they were written.
+        """
+        doubtful: list[tuple[int, str, Answer]] = []
         with self._lock:
             while True:
                 with self._store.turn(self.study):
+                    ledger = self._read()
+                    for seq, key, answer in doubtful:
+                        if [event.key for event in self._store.read(self.study, seq - 1, 1)] == [key]:
+                            return answer
                     self._calls += 1
-                    draft = Draft(self._read(), f"{self._nonce}-{self._calls}", self.agent)
+                    draft = Draft(ledger, f"{self._nonce}-{self._calls}", self.agent)
                     try:
                         answer = plan(draft)
                         if draft.events:
-                            self._store.append(self.study, draft.events)
+                            self._store.append(self.study, draft.events, lease=self.lease)
+                            self._last = draft.key
                         return answer
                     except Conflict:
                         self._ledger = None
+                    except Interrupted:
+                        self._ledger = None
+                        doubtful.append((draft.events[0].seq, draft.key, answer))
+                        if len(doubtful) == MOST_DOUBTS:
+                            raise
                     except BaseException:
                         if draft.events:  # folded, but perhaps not written: what the log says counts
                             self._ledger = None
@@ -91,11 +117,64 @@ class Journal:
     def _read(self) -> Ledger:
         """The ledger, with everything folded in that any agent has written."""
         if self._ledger is None:
-            events = self._store.read(self.study)
-            if not events:
+            events = self._pages()
+            first = next(events, None)
+            if first is None:
                 raise UnknownStudy("study", self.study, "is not in this store", "create it with create_study")
-            self._ledger = ledgers.fold(events)
+            if self._birth not in (None, first.key):
+                raise self._replaced()
+            self._birth = self._last = first.key
+            self._ledger = ledgers.fold(self._noted(first, events))
         else:
-            for event in self._store.read(self.study, self._ledger.seq):
+            # the last event once more: if it is another one now, the study is another one
+            news = iter(self._store.read(self.study, self._ledger.seq - 1))
+            known = next(news, None)
+            if known is None or known.key != self._last:
+                raise self._replaced()
+            for event in news:
                 self._ledger.apply(event)
+                self._last = event.key
         return self._ledger
+
+    def _pages(self) -> Iterator[Event]:
+        after = 0
+        while page := self._store.read(self.study, after, PAGE):
+            yield from page
+            after = page[-1].seq
+
+    def _noted(self, first: Event, rest: Iterator[Event]) -> Iterator[Event]:
+        """The events on their way to the fold; the last one's key is kept."""
+        yield first
+        event = first
+        for event in rest:
+            yield event
+        self._last = event.key
+
+    def _replaced(self) -> UnknownStudy:
+        self._ledger = None
+        return UnknownStudy(
+            "study", self.study, "was deleted while this agent worked on it", "nothing more can be told to it"
+        )
+
+    def _forked(self) -> None:
+        if not self._lock.acquire(blocking=False):  # a thread that is not here any more was at work
+            self._ledger = None
+        self._begin()
+
+
+def plain(text: str) -> str:
+    r"""A reason as every store can keep it: no NUL, no half of a character, not endless.
+
+    >>> plain("a\0b")
+    'a\ufffdb'
+    """
+    text = text[:LONGEST_REASON].replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return text.encode("utf-8", "replace").decode()
+
+
+def _after_fork() -> None:
+    for journal in list(_JOURNALS):
+        journal._forked()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -50,6 +50,7 @@ class Ledger:
         self.pull_number = array("q")
         self.pull_state = bytearray()
         self.pull_reward = array("d")
+        self.folding = False  # while a whole log is folded in, nobody asks for scores
         self._rescore_all()
 
     # -- reading ------------------------------------------------------------------------------------------------
@@ -260,11 +261,15 @@ class Ledger:
         self.complaint[arm] = event.reason or "no reason was given"
 
     def _rescore(self, arm: int) -> None:
+        if self.folding:
+            return
         kernel.rescore(self.board, arm, self.formula, self.rule)
         if self.alternates:
             kernel.rescore(self.second, arm, kernel.cheapest, self.second_rule)
 
     def _rescore_all(self) -> None:
+        if self.folding:
+            return
         kernel.rescore_all(self.board, self.formula, self.rule)
         if self.alternates:
             kernel.rescore_all(self.second, kernel.cheapest, self.second_rule)
@@ -281,8 +286,11 @@ def fold(events: Iterable[Event]) -> Ledger:
     if first is None or first.kind != "created" or first.seq != 1 or first.spec is None:
         raise InvalidInput("log", first and first.kind, "must begin with event 1, created", "this is no log of a study")
     ledger = Ledger(spec.from_json(first.spec))
+    ledger.folding = True  # the scores follow from the columns: it is enough to have them when all is folded in
     for event in stream:
         ledger.apply(event)
+    ledger.folding = False
+    ledger._rescore_all()
     return ledger
 
 

@@ -17,7 +17,7 @@ from .errors import AlreadyTold, Busy, CannotGoOn, InvalidInput, NoReward, Thres
 from .executors import Engine, Evaluate, Place, open_engine
 from .outage import Failure, Finding, Watch
 from .progress import Meter, Progress
-from .study import Pull, Study
+from .study import SWEEP, Pull, Study
 from .verdict import Verdict
 
 log = logging.getLogger("thresher")
@@ -111,7 +111,7 @@ class Runner:
         self._busy: list[tuple[float, int, int, Pull]] = []  # when to try again, pull id, attempt, pull
         self._watch = Watch(study, max(8, 2 * engine.workers))
         self._signals = 0
-        self._shown = 0.0
+        self._shown = self._next_sweep = 0.0
         self._meter = Meter(end)
 
     # -- the loop -----------------------------------------------------------------------------------------------
@@ -123,6 +123,7 @@ class Runner:
                 while self._hand_out() or self._flying or self._busy:
                     self._take_in()
                     self._end_overdue()
+                    self._sweep()
                     self._report()
                 self._watch.release()
                 if self._watch.out and not self._stopping:
@@ -178,6 +179,8 @@ class Runner:
         """How long to wait before something must be looked at again; None: until something happens."""
         now = time.monotonic()
         waits = [self._busy[0][0] - now] if self._busy else []
+        if self.study.store.leased:
+            waits.append(self._next_sweep - now)
         if self.on_progress:
             waits.append(TICK)
         if self.timeout is not None and self._flying:
@@ -263,6 +266,13 @@ class Runner:
                 self._overdue[future] = flight.pull
                 self._failed(flight, f"timed out after {self.timeout:g} s")
                 self._engine.stop(future)
+
+    def _sweep(self) -> None:
+        """Once a second, give up what other agents that are gone have left under way."""
+        now = time.monotonic()
+        if now >= self._next_sweep:
+            self._next_sweep = now + SWEEP
+            self.study.sweep()
 
     # -- stopping -----------------------------------------------------------------------------------------------
 

@@ -1,5 +1,7 @@
 """A study: create it, ask which arm to pull, tell the reward, read the verdict."""
 
+import contextlib
+import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -7,15 +9,19 @@ from typing import Literal, NamedTuple
 from . import checks
 from . import spec as specs
 from . import verdict as verdicts
-from .errors import AlreadyTold, Conflict, InvalidInput, StudyExists
+from .errors import AlreadyTold, Conflict, Interrupted, InvalidInput, StoreFailed, StudyExists
 from .events import CAUSES, Event
 from .journal import Answer, Draft, Journal
+from .leases import Keeper
 from .ledger import DROPPED, PENDING, Ledger
 from .policies import Policy
 from .seeds import pull_seed
 from .spec import NO_PARAMS, Params, Spec
 from .store import Store, open_store
 from .verdict import Verdict
+
+LEASE = 60.0  # seconds after which a process that is not heard of counts as gone
+SWEEP = 1.0  # seconds between two looks of a busy agent for pulls that were lost
 
 
 class Pull(NamedTuple):
@@ -38,21 +44,28 @@ class Study:
     ['loaded']
     """
 
-    def __init__(self, name: str, store: Store) -> None:
-        self.name = name
-        self._journal = Journal(name, store)
+    def __init__(self, name: str, store: Store, *, lease: float = LEASE) -> None:
+        self.name, self.store = name, store
+        self._journal = Journal(name, store, lease)
+        self._keeper = Keeper(store, name, lease)
+        self._next_sweep = 0.0
 
     # -- asking and telling -------------------------------------------------------------------------------------
 
     def ask(self) -> Pull | None:
         """The next pull to make, or None exactly when the study is done."""
-        pulls = self._journal.commit(lambda draft: self._ask(draft, 1))
+        pulls = self.ask_many(1)
         return pulls[0] if pulls else None
 
     def ask_many(self, n: int) -> list[Pull]:
         """The same as ``n`` times `ask`, in one write; fewer only when the study is done."""
         count = checks.whole("number of pulls", n, least=0)
-        return self._journal.commit(lambda draft: self._ask(draft, count))
+        if time.monotonic() >= self._next_sweep:
+            self.sweep()
+        pulls = self._journal.commit(lambda draft: self._ask(draft, count))
+        if self.store.leased:
+            self._keeper.hold(pull.id for pull in pulls)
+        return pulls
 
     def _ask(self, draft: Draft, n: int) -> list[Pull]:
         ledger, pulls = draft.ledger, []
@@ -79,6 +92,7 @@ class Study:
             draft.write("told", pull=number, arm=_arm(ledger, number), reward=value, late=state == DROPPED or None)
 
         self._journal.commit(plan)
+        self._keeper.let_go(number)
 
     def drop(self, pull: Pull | int, *, reason: str = "dropped by hand", cause: str = "lost") -> None:
         """Give a pull up. Only the cause ``"failed"`` counts against its arm; again is accepted silently.
@@ -108,6 +122,7 @@ class Study:
                 draft.write("retired", arm=arm, cause="failures", reason=why)
 
         self._journal.commit(plan)
+        self._keeper.let_go(number)
 
     def add(self, arm: str, reward: object) -> None:
         """A result already paid for, before the first ask. It counts as a pull, and so towards the budget."""
@@ -119,6 +134,34 @@ class Study:
             draft.write("told", pull=ledger.issued, arm=number, reward=value, cause="imported")
 
         self._journal.commit(plan)
+
+    # -- lost work ----------------------------------------------------------------------------------------------
+
+    def renew(self, pulls: Iterable[Pull | int], seconds: float) -> None:
+        """Whoever works on these pulls lives: count them as lost no sooner than in so many seconds.
+
+        A study renews the pulls that it handed out itself, as long as its process lives; this is for work that goes
+        on elsewhere. Pulls that are not under way any more are left alone, as are all in memory, which has no leases.
+        """
+        numbers = [pull.id if isinstance(pull, Pull) else pull for pull in pulls]
+        self.look(lambda ledger: [ledger.state_of(number) for number in numbers])
+        self.store.renew(self.name, numbers, checks.seconds("lease", seconds))
+
+    def sweep(self) -> int:
+        """Drop the pulls whose agents are not heard of any more, cause ``"lost"``; says how many."""
+        self._next_sweep = time.monotonic() + SWEEP
+        if not self.store.leased:
+            return 0
+        lost = [pull for pull in self.store.expired(self.name) if not self._keeper.holds(pull)]
+
+        def plan(draft: Draft) -> int:
+            gone = [pull for pull in lost if draft.ledger.state_of(pull) == PENDING]
+            for pull in gone:
+                reason = "its agent was not heard of for the time of its lease"
+                draft.write("dropped", pull=pull, arm=_arm(draft.ledger, pull), cause="lost", reason=reason)
+            return len(gone)
+
+        return self._journal.commit(plan) if lost else 0
 
     # -- steering -----------------------------------------------------------------------------------------------
 
@@ -152,6 +195,8 @@ class Study:
 
     def verdict(self) -> Verdict:
         """The answer so far."""
+        with contextlib.suppress(StoreFailed):  # what can only be read can be read nevertheless
+            self.sweep()
         return self.look(lambda ledger: verdicts.read(self.name, ledger))
 
     def look(self, reader: Callable[[Ledger], Answer]) -> Answer:
@@ -207,6 +252,7 @@ def create_study(
     seed: int = 0,
     max_failures: int | None = 3,
     if_exists: Literal["error", "join"] = "error",
+    lease: float = LEASE,
 ) -> Study:
     """Ask which of the ``arms`` have a mean reward of at least ``threshold``.
 
@@ -220,10 +266,11 @@ def create_study(
         confidence: how sure all settled labels together must be; None: no certificates.
         tolerance: an arm provably within ± this of the bar is "close".
         failure: what a failed pull means to the certificate: ``"worst"``, ``"ignore"``, or the reward that it is told.
-        storage: a store, or None for memory.
+        storage: ``"sqlite:///file.db"``, ``"postgresql://…"``, a store, or None for memory.
         seed: keys the seeds of the pulls.
         max_failures: so many failures in a row retire an arm; None: never.
         if_exists: ``"join"`` opens a study of the same name and specification.
+        lease: seconds after which the pulls of a process that is not heard of any more count as lost.
 
     >>> study = create_study("prompts", arms={"terse": {"temperature": 0.2}, "cot": {}}, threshold=0.9, budget=100)
     >>> study.ask()
@@ -245,27 +292,36 @@ def create_study(
         seed=seed,
         max_failures=max_failures,
     )
-    store = open_store(storage)
+    store, seconds = open_store(storage), checks.seconds("lease", lease)
+    if not _created(name, store, spec):
+        if if_exists == "error":
+            raise StudyExists("study", name, "is there already", "open it with open_study, or if_exists='join'")
+        return _join(Study(name, store, lease=seconds), spec)
+    return Study(name, store, lease=seconds)
+
+
+def _created(name: str, store: Store, spec: Spec) -> bool:
+    """Whether it was us who created the study. The event's key tells, should the answer be lost."""
+    event = Event(1, "created", spec=spec.to_json(), key=secrets.token_hex(8), time=time.time())
     with store.turn(name):
         try:
-            store.append(name, [Event(1, "created", spec=spec.to_json(), time=time.time())])
-        except Conflict:
-            if if_exists == "error":
-                raise StudyExists(
-                    "study", name, "is there already", "open it with open_study, or if_exists='join'"
-                ) from None
-            return _join(Study(name, store), spec)
-    return Study(name, store)
+            store.append(name, [event])
+        except (Conflict, Interrupted) as error:
+            found = store.read(name, 0, 1)
+            if not found and isinstance(error, Interrupted):
+                raise
+            return bool(found) and found[0].key == event.key
+    return True
 
 
-def open_study(name: str, *, storage: str | Store | None = None) -> Study:
+def open_study(name: str, *, storage: str | Store | None = None, lease: float = LEASE) -> Study:
     """The study of that name in that store.
 
     >>> open_study("nobody")
     Traceback (most recent call last):
     thresher.errors.UnknownStudy: study 'nobody': is not in this store; create it with create_study
     """
-    return Study(checks.name("study", name), open_store(storage))
+    return Study(checks.name("study", name), open_store(storage), lease=checks.seconds("lease", lease))
 
 
 def _join(study: Study, wanted: Spec) -> Study:

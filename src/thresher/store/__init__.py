@@ -1,10 +1,15 @@
 """Stores: where a study's log lives. ``open_store`` turns what a user wrote into one."""
 
-from ..errors import InvalidInput
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+from ..errors import InvalidInput, StoreFailed
 from .base import Store
 from .memory import MemoryStore
 
 __all__ = ["MemoryStore", "Store", "open_store"]
+
+KINDS = "memory, sqlite:///file.db or postgresql://user@host/database"
 
 
 def open_store(storage: "str | Store | None") -> Store:
@@ -17,4 +22,39 @@ def open_store(storage: "str | Store | None") -> Store:
         return MemoryStore()
     if not isinstance(storage, str):
         return storage
-    raise InvalidInput("storage", storage, "is not a store that this version knows", "use None for memory")
+    scheme = storage.partition("://")[0]
+    if scheme == "sqlite":
+        return _sqlite(storage)
+    if scheme in ("postgresql", "postgres"):
+        return _postgres(storage)
+    shown = storage if "@" not in storage else f"{scheme}://…"  # there may be a password in it
+    raise InvalidInput("storage", shown, "is not a store that this version knows", f"use {KINDS}")
+
+
+def _sqlite(url: str) -> Store:
+    """``sqlite:///relative.db`` or ``sqlite:////absolute.db``, with ``?durability=normal`` for less waiting."""
+    place, _, query = url.removeprefix("sqlite://").partition("?")
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    durability = options.pop("durability", "full")
+    path = place[1:]
+    if not place.startswith("/") or not path or path.endswith("/") or path == ":memory:":
+        remedy = "write sqlite:///file.db for a file here, sqlite:////folder/file.db for any other"
+        raise InvalidInput("storage", url, "names no file", remedy)
+    if "\0" in path or not path.isprintable():
+        raise InvalidInput("storage", url, "must be printable, on one line", "name another file")
+    if options or durability not in ("full", "normal"):
+        raise InvalidInput("storage", url, "has an option that SQLite stores do not have", "?durability=normal is one")
+    from .sqlite import SqliteStore
+
+    return SqliteStore(Path(path), durability=durability)
+
+
+def _postgres(url: str) -> Store:
+    try:
+        from .postgres import PostgresStore
+    except ImportError:
+        remedy = "pip install 'thresher[postgres]'"
+        raise StoreFailed(
+            "storage", "postgresql://…", "needs the package psycopg, which is not there", remedy
+        ) from None
+    return PostgresStore(url)

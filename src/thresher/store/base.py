@@ -1,6 +1,6 @@
-"""What a store must do. It keeps lines in order and knows nothing of what they mean."""
+"""What a store must do. It keeps lines in order and knows nothing of what they mean, but for which pulls are under way."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -8,16 +8,24 @@ from ..events import Event
 
 
 class Store(Protocol):
-    """A log per study, and leases beside it that no fold ever sees.
+    """A log per study, and leases and commands beside it that no fold ever sees.
 
-    ``(study, seq)`` is the primary key: an append at a number that is taken raises `Conflict` and writes nothing.
+    ``(study, seq)`` is the primary key: an append at a number that is taken, or that would leave a gap, raises
+    `Conflict` and writes nothing.
     """
 
-    def read(self, study: str, after: int = 0) -> Sequence[Event]:
-        """The events of a study with ``seq > after``, in order; none if there is no such study."""
+    @property
+    def leased(self) -> bool:
+        """Whether pulls have leases: a store that outlives its agents must notice when they are gone."""
 
-    def append(self, study: str, events: Sequence[Event]) -> None:
-        """Write all of the events, or raise and write none."""
+    def read(self, study: str, after: int = 0, limit: int | None = None) -> Sequence[Event]:
+        """The events of a study with ``seq > after``, in order, at most so many; none if there is no such study."""
+
+    def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
+        """Write all of the events, or raise and write none; `Interrupted` alone leaves open which.
+
+        Pulls that the events ask for get a lease of so many seconds, for those that they end it is over.
+        """
 
     def studies(self) -> list[str]:
         """The names of all studies, sorted."""
@@ -26,7 +34,22 @@ class Store(Protocol):
         """Held from reading to appending, so that writers queue. Correctness never rests on it."""
 
     def renew(self, study: str, pulls: Iterable[int], seconds: float) -> None:
-        """The process that asked for these pulls lives; look again after so many seconds."""
+        """The process that asked for these pulls lives; look again after so many seconds. Pulls without a lease: no."""
 
     def expired(self, study: str) -> list[int]:
-        """The pulls whose leases have run out."""
+        """The pulls whose leases have run out, sorted."""
+
+    def note(self, study: str, agent: str, command: str) -> None:
+        """Keep what an agent runs beside its name, for people."""
+
+    def notes(self, study: str) -> Mapping[str, str]:
+        """What each agent of a study runs, in the order in which they came."""
+
+    def delete(self, study: str) -> None:
+        """Forget a study and all that belongs to it; again is accepted silently."""
+
+    def describe(self) -> Mapping[str, str]:
+        """What the store is, for people; a key that begins with ``!`` is something wrong."""
+
+    def close(self) -> None:
+        """Let go of files and connections; the next use opens them again."""

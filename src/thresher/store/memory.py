@@ -1,7 +1,7 @@
 """The store of a single process: lists. It has no leases, for the process that asks is the one that remembers."""
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
 from ..errors import Conflict
@@ -17,15 +17,18 @@ class MemoryStore:
     ([Event(seq=1, kind='created', ...)], [], ['s'])
     """
 
+    leased = False
+
     def __init__(self) -> None:
         self._logs: dict[str, list[Event]] = {}
+        self._notes: dict[str, dict[str, str]] = {}
         self._lock = threading.RLock()
 
-    def read(self, study: str, after: int = 0) -> Sequence[Event]:
+    def read(self, study: str, after: int = 0, limit: int | None = None) -> Sequence[Event]:
         """The events after that number."""
-        return self._logs.get(study, [])[after:]
+        return self._logs.get(study, [])[after : None if limit is None else after + limit]
 
-    def append(self, study: str, events: Sequence[Event]) -> None:
+    def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
         """Write all of the events, or raise and write none."""
         with self._lock:
             log = self._logs.get(study, [])
@@ -48,3 +51,24 @@ class MemoryStore:
     def expired(self, study: str) -> list[int]:
         """Never any."""
         return []
+
+    def note(self, study: str, agent: str, command: str) -> None:
+        """Keep what an agent runs."""
+        self._notes.setdefault(study, {})[agent] = command
+
+    def notes(self, study: str) -> Mapping[str, str]:
+        """What each agent runs."""
+        return self._notes.get(study, {})
+
+    def delete(self, study: str) -> None:
+        """Forget a study."""
+        with self._lock:
+            self._logs.pop(study, None)
+            self._notes.pop(study, None)
+
+    def describe(self) -> Mapping[str, str]:
+        """That nothing is kept."""
+        return {"store": "memory of this process", "durability": "none: nothing is kept"}
+
+    def close(self) -> None:
+        """Nothing is open."""

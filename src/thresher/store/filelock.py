@@ -1,0 +1,99 @@
+"""Writers of one file queue by a lock on a file beside it: the system wakes them in turn, and frees it if one dies."""
+
+import contextlib
+import fcntl
+import os
+import queue
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from .rows import BUSY_WITHOUT_TURN, TURN
+
+
+class FileLock:
+    """A queue of processes. One that waited too long goes on without the lock: a stopped holder holds nobody up."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._waiter: _Waiter | None = None
+        self._pid = 0
+        self._impatient_until = 0.0
+
+    @contextlib.contextmanager
+    def turn(self, patience: float = TURN) -> Iterator[bool]:
+        """Hold the lock if it is to be had within ``patience`` seconds; says whether it is held."""
+        handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        held = self._acquire(handle, patience)
+        try:
+            yield held
+        finally:
+            if held:
+                _let_go(handle)
+
+    def _acquire(self, handle: int, patience: float) -> bool:
+        """Whether the lock was had; if not, the handle is closed, or will be."""
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pass
+        else:
+            return True
+        if patience == TURN and time.monotonic() < self._impatient_until:
+            os.close(handle)
+            return False
+        if self._waiter is None or self._pid != os.getpid():
+            self._waiter, self._pid = _Waiter(), os.getpid()
+        waiter, self._waiter = self._waiter, None
+        if not waiter.wait(handle, patience):  # it still waits, and cannot be called back
+            self._impatient_until = time.monotonic() + BUSY_WITHOUT_TURN
+            return False
+        self._waiter = waiter
+        return True
+
+
+class _Waiter:
+    """A thread that waits for locks, because waiting itself knows no time limit."""
+
+    def __init__(self) -> None:
+        self._inbox: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._had: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._handing_over = threading.Lock()
+        self._abandoned = False
+        threading.Thread(target=self._serve, name="thresher-turn", daemon=True).start()
+
+    def wait(self, handle: int, patience: float) -> bool:
+        """Whether the lock was had in time; if not, or if interrupted, the thread lets go of it when it comes."""
+        self._inbox.put(handle)
+        try:
+            self._had.get(timeout=patience)
+        except queue.Empty:
+            return not self._abandon()
+        except BaseException:
+            if not self._abandon():
+                _let_go(handle)
+            raise
+        return True
+
+    def _abandon(self) -> bool:
+        """Whether the lock had not come after all."""
+        with self._handing_over:
+            self._abandoned = self._had.empty()
+            return self._abandoned
+
+    def _serve(self) -> None:
+        while not self._abandoned:
+            handle = self._inbox.get()
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            with self._handing_over:
+                if self._abandoned:
+                    _let_go(handle)
+                else:
+                    self._had.put(handle)
+
+
+def _let_go(handle: int) -> None:
+    """Unlock, and close: a process forked meanwhile has the handle too, so closing alone would not do."""
+    fcntl.flock(handle, fcntl.LOCK_UN)
+    os.close(handle)

@@ -1,0 +1,198 @@
+"""Studies in PostgreSQL, through psycopg 3, which is imported here alone.
+
+One connection a process, behind a lock. A lost connection is made anew; whether what was being written got through is
+the caller's to find out, by the key of its events.
+"""
+
+import contextlib
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import errors as postgres
+
+from ..errors import Conflict, Interrupted, StoreFailed
+from ..events import Event
+from . import postgres_schema as schema
+from .rows import BUSY_WITHOUT_TURN, COLUMNS, TURN, asked, ended, from_row, to_row
+
+Answer = TypeVar("Answer")
+PATIENCE = 60.0  # seconds in which a server that was there before may come back
+_STORES: "weakref.WeakSet[PostgresStore]" = weakref.WeakSet()
+_PARENTS: list[object] = []  # connections of the process that forked us: closing them here would end its sessions
+
+
+class PostgresStore:
+    """Logs in tables of a PostgreSQL database, for any number of agents on any number of machines."""
+
+    leased = True
+
+    def __init__(self, url: str) -> None:
+        self._settings = schema.settings(url)
+        self.url = schema.masked(url)
+        self._lock = threading.RLock()
+        self._connection: psycopg.Connection[Any] | None = None
+        self._known = False  # whether the server ever answered: one that never did is not waited for
+        self._impatient_until = 0.0
+        _STORES.add(self)
+
+    # -- the log ------------------------------------------------------------------------------------------------
+
+    def read(self, study: str, after: int = 0, limit: int | None = None) -> Sequence[Event]:
+        """The events after that number."""
+        query = f"SELECT {COLUMNS} FROM thresher_events WHERE study = %s AND seq > %s ORDER BY seq LIMIT %s"  # noqa: S608
+        return [from_row(row) for row in self._ask(query, study, after, limit)]
+
+    def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
+        """Write all of the events, or raise and write none; in one statement, so in one message."""
+        first = events[0].seq
+        begun = [] if lease is None else asked(events)
+        columns = [list(column) for column in zip(*map(to_row, events), strict=True)]
+        values = (study, first - 1, study, first, *columns, study, lease or 0.0, begun, study, ended(events))
+        taken = Conflict("event", first, "another agent wrote it first", "read, and decide again")
+
+        def work(connection: "psycopg.Connection[Any]") -> None:
+            try:
+                written = connection.execute(schema.APPEND, values).fetchone()
+            except (postgres.UniqueViolation, postgres.LockNotAvailable):
+                raise taken from None
+            if written != (len(events),):
+                raise taken
+
+        self._do(work, writes=True)
+
+    def studies(self) -> list[str]:
+        """The names of all studies, sorted."""
+        return sorted(name for (name,) in self._ask("SELECT study FROM thresher_events WHERE seq = 1"))
+
+    def turn(self, study: str) -> AbstractContextManager[object]:
+        """One queue a study, by a lock that the server frees when the agent's connection ends."""
+        return self._turn(study)
+
+    @contextlib.contextmanager
+    def _turn(self, study: str) -> Iterator[None]:
+        def take(connection: "psycopg.Connection[Any]") -> bool:
+            if time.monotonic() < self._impatient_until:
+                return connection.execute(schema.TRY_TURN, (study,)).fetchone() == (True,)
+            try:
+                connection.execute(schema.TURN, (study,))
+            except postgres.LockNotAvailable:  # its holder hangs, or was stopped
+                self._impatient_until = time.monotonic() + BUSY_WITHOUT_TURN
+                return False
+            return True
+
+        with self._lock:  # a lock is the session's: within this process, threads queue here
+            held, session = self._do(take), self._connection
+            try:
+                yield
+            finally:
+                if held and session is not None and session is self._connection:
+                    with contextlib.suppress(psycopg.Error):  # a session that is gone holds no lock
+                        session.execute(schema.END_TURN, (study,))
+
+    def delete(self, study: str) -> None:
+        """Forget a study. The lock waits for appends under way, and lets none begin."""
+
+        def work(connection: "psycopg.Connection[Any]") -> None:
+            with connection.transaction():
+                connection.execute("SET LOCAL lock_timeout = '60s'")
+                connection.execute("LOCK TABLE thresher_events IN SHARE ROW EXCLUSIVE MODE")
+                for table in ("events", "leases", "agents"):
+                    connection.execute(f"DELETE FROM thresher_{table} WHERE study = %s", (study,))  # type: ignore[arg-type]  # noqa: S608
+
+        self._do(work)
+
+    # -- beside the log -----------------------------------------------------------------------------------------
+
+    def renew(self, study: str, pulls: Iterable[int], seconds: float) -> None:
+        """By the server's clock."""
+        self._do(lambda connection: connection.execute(schema.RENEW, (seconds, study, list(pulls))))
+
+    def expired(self, study: str) -> list[int]:
+        """By the server's clock: an agent whose own is wrong changes nothing."""
+        query = "SELECT pull FROM thresher_leases WHERE study = %s AND until < clock_timestamp() ORDER BY pull"
+        return [pull for (pull,) in self._ask(query, study)]
+
+    def note(self, study: str, agent: str, command: str) -> None:
+        """Keep what an agent runs."""
+        self._do(lambda connection: connection.execute(schema.NOTE, (study, agent, command)))
+
+    def notes(self, study: str) -> Mapping[str, str]:
+        """What each agent runs."""
+        return dict(self._ask("SELECT agent, command FROM thresher_agents WHERE study = %s ORDER BY time", study))
+
+    def describe(self) -> Mapping[str, str]:
+        """The server, its settings, and what is wrong with them."""
+        return {"store": f"PostgreSQL at {self.url}", **self._do(schema.examine)}
+
+    # -- the connection -----------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """End the session."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def _ask(self, query: str, *values: object) -> list[Any]:
+        return self._do(lambda connection: connection.execute(query, values).fetchall())  # type: ignore[arg-type]
+
+    def _do(self, work: "Callable[[psycopg.Connection[Any]], Answer]", *, writes: bool = False) -> Answer:
+        """Work on the connection. If it is lost, connect and work again; but ``writes`` may have got through."""
+        with self._lock:
+            end = time.monotonic() + PATIENCE
+            while True:
+                connection = self._connection or self._connect(end)
+                try:
+                    return work(connection)
+                except psycopg.Error as error:
+                    if not (connection.closed or schema.is_leaving(error)):
+                        raise StoreFailed(
+                            "storage", self.url, self._said(error), "thresher doctor may know more"
+                        ) from None
+                    self._connection = None
+                    connection.close()
+                    if writes:
+                        raise Interrupted("storage", self.url, "the connection was lost while writing") from None
+
+    def _connect(self, end: float) -> "psycopg.Connection[Any]":
+        pause = 0.05
+        while True:
+            try:
+                connection = psycopg.connect(**self._settings, autocommit=True)
+                try:
+                    schema.prepare(connection, lock_timeout=TURN)
+                except BaseException:
+                    connection.close()
+                    raise
+                self._connection, self._known = connection, True
+                return connection
+            except psycopg.Error as error:
+                if not self._known or time.monotonic() + pause >= end:
+                    waited = f", for {PATIENCE:g} s" if self._known else ""
+                    rule, remedy = f"cannot be reached{waited}: {self._said(error)}", "check the URL and the server"
+                    raise StoreFailed("storage", self.url, rule, remedy) from None
+                time.sleep(pause)
+                pause = min(1.0, 2 * pause)
+
+    def _said(self, error: Exception) -> str:
+        """The server's words, on one line and without the password."""
+        words, secret = " ".join(str(error).split())[:500] or type(error).__name__, self._settings.get("password")
+        return words.replace(str(secret), "***") if secret else words
+
+    def _forked(self) -> None:
+        _PARENTS.append(self._connection)
+        self._connection, self._lock = None, threading.RLock()
+
+
+def _after_fork() -> None:
+    for store in list(_STORES):
+        store._forked()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,135 @@
+"""The tables in PostgreSQL, what is asked of them, and its URLs, whose passwords nobody is shown."""
+
+import re
+import time
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+from psycopg import conninfo
+
+from ..errors import InvalidInput, StoreFailed
+from ..events import Event
+from .rows import COLUMNS, SCHEMA
+
+KEY = 0x74687273  # the first half of our advisory locks: other programs use other numbers
+TABLES = """
+CREATE TABLE thresher_events (
+    study text COLLATE "C" NOT NULL, seq bigint NOT NULL, kind text NOT NULL, pull bigint, arm bigint,
+    reward double precision, reason text, cause text, late bigint, budget bigint, spec text, key text,
+    time double precision, agent text,
+    PRIMARY KEY (study, seq)
+);
+CREATE INDEX thresher_studies ON thresher_events (study) WHERE seq = 1;
+CREATE TABLE thresher_leases (
+    study text COLLATE "C" NOT NULL, pull bigint NOT NULL, until timestamptz NOT NULL, PRIMARY KEY (study, pull)
+);
+CREATE INDEX thresher_expiring ON thresher_leases (study, until);
+CREATE TABLE thresher_agents (
+    study text COLLATE "C" NOT NULL, agent text NOT NULL, command text NOT NULL,
+    time timestamptz NOT NULL DEFAULT clock_timestamp(), PRIMARY KEY (study, agent)
+);
+CREATE TABLE thresher_schema (version bigint NOT NULL);
+"""
+_TYPES = dict.fromkeys(("kind", "reason", "cause", "spec", "key", "agent"), "text")
+_TYPES |= dict.fromkeys(("reward", "time"), "double precision")
+_ARRAYS = ", ".join(f"%s::{_TYPES.get(name, 'bigint')}[]" for name in Event._fields)
+
+# The event before is locked, so that a study is not deleted in between; event 1 has none before it.
+APPEND = f"""
+WITH before AS (SELECT 1 FROM thresher_events WHERE study = %s AND seq = %s FOR KEY SHARE),
+written AS (
+    INSERT INTO thresher_events (study, {COLUMNS}) SELECT %s, new.* FROM (SELECT %s::bigint AS first) AS at,
+    unnest({_ARRAYS}) AS new ({COLUMNS}) WHERE at.first = 1 OR EXISTS (SELECT 1 FROM before) RETURNING 1),
+begun AS (
+    INSERT INTO thresher_leases SELECT %s, pull, clock_timestamp() + make_interval(secs => %s)
+    FROM unnest(%s::bigint[]) AS pull WHERE EXISTS (SELECT 1 FROM written)),
+gone AS (
+    DELETE FROM thresher_leases WHERE study = %s AND pull = ANY(%s) AND EXISTS (SELECT 1 FROM written))
+SELECT count(*) FROM written
+"""
+TURN = f"SELECT pg_advisory_lock({KEY}, hashtext(%s))"
+TRY_TURN = f"SELECT pg_try_advisory_lock({KEY}, hashtext(%s))"
+END_TURN = f"SELECT pg_advisory_unlock({KEY}, hashtext(%s))"
+RENEW = """UPDATE thresher_leases SET until = clock_timestamp() + make_interval(secs => %s)
+WHERE study = %s AND pull = ANY(%s)"""
+NOTE = """INSERT INTO thresher_agents (study, agent, command) VALUES (%s, %s, %s)
+ON CONFLICT (study, agent) DO UPDATE SET command = excluded.command, time = clock_timestamp()"""
+
+# A network that goes away silently is noticed within a minute; what the URL says goes before.
+PATIENT = {
+    "connect_timeout": "10",
+    "keepalives_idle": "20",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "60000",
+    "application_name": "thresher",
+}
+
+
+def masked(url: str) -> str:
+    """A URL without its password.
+
+    >>> masked("postgresql://me:secret@host/db?password=secret"), masked("postgresql://host/db")
+    ('postgresql://me:***@host/db?password=***', 'postgresql://host/db')
+    """
+    head, slashes, rest = url.partition("://")
+    account, at, place = rest.rpartition("@")
+    account = f"{account.partition(':')[0]}:***" if ":" in account else account
+    return re.sub(r"(?i)(password=)[^&]*", r"\1***", f"{head}{slashes}{account}{at}{place}")
+
+
+def settings(url: str) -> dict[str, Any]:
+    """What psycopg needs to connect. Its own complaints could show parts of a password, so they are not shown."""
+    try:
+        urlsplit(url)
+        return {**PATIENT, **conninfo.conninfo_to_dict(url)}
+    except (psycopg.Error, ValueError):
+        rule = "is not a URL that PostgreSQL understands"
+        remedy = "write postgresql://user:password@host:5432/database, with %-codes for special characters"
+        raise InvalidInput("storage", masked(url), rule, remedy) from None
+
+
+def is_leaving(error: psycopg.Error) -> bool:
+    """Whether the server is going down, or the session with it."""
+    return (error.sqlstate or "")[:3] in ("57P", "080")
+
+
+def prepare(connection: "psycopg.Connection[Any]", *, lock_timeout: float) -> None:
+    """Make the tables if they are not there, one agent at a time, and see whether they are of this version."""
+    found = connection.execute("SELECT to_regclass('thresher_schema') IS NOT NULL").fetchone()
+    if found != (True,):
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", (KEY,))
+            found = connection.execute("SELECT to_regclass('thresher_schema') IS NOT NULL").fetchone()
+            if found != (True,):
+                connection.execute(TABLES)
+                connection.execute("INSERT INTO thresher_schema VALUES (%s)", (SCHEMA,))
+    row = connection.execute("SELECT version FROM thresher_schema").fetchone()
+    version = row[0] if row else 0
+    if version != SCHEMA:
+        older = version < SCHEMA
+        rule = f"has schema {version}, {'older' if older else 'newer'} than the {SCHEMA} of this thresher"
+        remedy = "open it with the thresher that made it" if older else "update thresher"
+        raise StoreFailed("storage", rule=rule, remedy=remedy)
+    connection.execute(f"SET lock_timeout = '{lock_timeout:g}s'")  # type: ignore[arg-type]
+
+
+def examine(connection: "psycopg.Connection[Any]") -> dict[str, str]:
+    """What ``thresher doctor`` tells of a server."""
+    row = connection.execute(
+        "SELECT current_setting('server_version'), current_setting('synchronous_commit'), current_setting('fsync'),"
+        " current_setting('full_page_writes'), pg_size_pretty(pg_total_relation_size('thresher_events')),"
+        " extract(epoch FROM clock_timestamp())::float8, (SELECT version FROM thresher_schema)"
+    ).fetchone()
+    version, commit, fsync, pages, size, clock, tables = row or ("?",) * 7
+    found = {
+        "server": f"PostgreSQL {version} (psycopg {psycopg.__version__})",
+        "schema": str(tables),
+        "events": str(size),
+        "durability": f"synchronous_commit {commit}, fsync {fsync}, full_page_writes {pages}",
+        "clock": f"the server's is {clock - time.time():+.1f} s from this machine's; leases follow the server's",
+    }
+    if commit == "off" or fsync == "off" or pages == "off":
+        found["! durability"] = "a crash of the server may lose rewards that were acknowledged: switch all three on"
+    return found

@@ -1,0 +1,52 @@
+"""Events as rows of a table: what the durable stores have in common."""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ..events import Event
+
+SCHEMA = 1  # of the tables; goes up with every change of their shape
+COLUMNS = ", ".join(Event._fields)
+LATE, SPEC = Event._fields.index("late"), Event._fields.index("spec")
+BUSY_WITHOUT_TURN = 5.0  # seconds in which nobody waits for a turn again, after one was waited for in vain
+TURN = 2.0  # seconds to wait for a turn: its holder hangs, or was stopped
+
+
+def to_row(event: Event) -> tuple[Any, ...]:
+    """An event as values of a database.
+
+    >>> to_row(Event(1, "created", spec={"a": 1}))[:3], to_row(Event(1, "created", spec={"a": 1}))[SPEC]
+    ((1, 'created', None), '{"a": 1}')
+    """
+    if event.spec is None and event.late is None:
+        return event
+    spec = None if event.spec is None else json.dumps(event.spec)
+    return event._replace(spec=spec, late=None if event.late is None else int(event.late))  # type: ignore[arg-type]
+
+
+def from_row(row: Sequence[Any]) -> Event:
+    """The event that `to_row` wrote.
+
+    >>> from_row(to_row(Event(2, "told", late=True)))
+    Event(seq=2, kind='told', pull=None, arm=None, reward=None, reason=None, cause=None, late=True, ...)
+    """
+    event = Event._make(row)
+    if row[LATE] is not None:
+        event = event._replace(late=bool(row[LATE]))
+    if row[SPEC] is not None:
+        event = event._replace(spec=json.loads(row[SPEC]))
+    return event
+
+
+def asked(events: Iterable[Event]) -> list[int]:
+    """The pulls that the events leave under way."""
+    over = set(ended(events))
+    return [
+        event.pull for event in events if event.kind == "asked" and event.pull is not None and event.pull not in over
+    ]
+
+
+def ended(events: Iterable[Event]) -> list[int]:
+    """The pulls that the events end."""
+    return [event.pull for event in events if event.kind in ("told", "dropped") and event.pull is not None]

@@ -1,0 +1,163 @@
+"""Studies in an SQLite file, through apsw: it carries a current SQLite, where a system's may lose data under several writers.
+
+One connection a process, behind a lock. A forked child never touches its parent's.
+"""
+
+import contextlib
+import os
+import threading
+import time
+import weakref
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from ..errors import Conflict
+from ..events import Event
+from .filelock import FileLock
+from .rows import COLUMNS, asked, ended, from_row, to_row
+from .sqlite_file import create, examine, explained, opened
+
+_STORES: "weakref.WeakSet[SqliteStore]" = weakref.WeakSet()
+_PARENTS: list[object] = []  # connections of the process that forked us: closing them here would disturb it
+_MARKS = ", ".join("?" * len(Event._fields))
+
+
+class SqliteStore:
+    """Logs in one file, for any number of processes of one machine. Durable: a commit is on the disk."""
+
+    leased = True
+
+    def __init__(self, path: Path, *, durability: str = "full") -> None:
+        self.path, self.durability = path.absolute(), durability
+        self._lock, self._turns = threading.RLock(), FileLock(self.path.with_name(f"{path.name}-lock"))
+        self._connection: apsw.Connection | None = None
+        _STORES.add(self)
+
+    # -- the log ------------------------------------------------------------------------------------------------
+
+    def read(self, study: str, after: int = 0, limit: int | None = None) -> Sequence[Event]:
+        """The events after that number."""
+        query = f"SELECT {COLUMNS} FROM events WHERE study = ? AND seq > ? ORDER BY seq LIMIT ?"  # noqa: S608
+        with self._use() as connection:
+            rows = connection.execute(query, (study, after, -1 if limit is None else limit))
+            return [from_row(row) for row in rows]
+
+    def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
+        """Write all of the events, or raise and write none."""
+        rows = [(study, *to_row(event)) for event in events]
+        with self._use() as connection, _transaction(connection):
+            first = events[0].seq
+            found = connection.execute("SELECT max(seq) FROM events WHERE study = ?", (study,)).get or 0
+            if found != first - 1:
+                raise Conflict("event", first, "another agent wrote it first", "read, and decide again")
+            connection.executemany(f"INSERT INTO events (study, {COLUMNS}) VALUES (?, {_MARKS})", rows)  # noqa: S608
+            if lease is not None:
+                until = time.time() + lease
+                connection.executemany(
+                    "INSERT OR REPLACE INTO leases VALUES (?, ?, ?)", [(study, pull, until) for pull in asked(events)]
+                )
+            connection.executemany(
+                "DELETE FROM leases WHERE study = ? AND pull = ?", [(study, pull) for pull in ended(events)]
+            )
+
+    def studies(self) -> list[str]:
+        """The names of all studies, sorted."""
+        with self._use() as connection:
+            return sorted(name for (name,) in connection.execute("SELECT study FROM events WHERE seq = 1"))
+
+    def turn(self, study: str) -> AbstractContextManager[object]:
+        """One queue a file, for SQLite has one writer a file."""
+        if not self.path.exists():
+            self._open()  # a folder that is not there is a clearer message than a lock that cannot be made
+        return self._turns.turn()
+
+    def delete(self, study: str) -> None:
+        """Forget a study."""
+        with self._use() as connection, _transaction(connection):
+            for table in ("events", "leases", "agents"):
+                connection.execute(f"DELETE FROM {table} WHERE study = ?", (study,))  # noqa: S608
+
+    # -- beside the log -----------------------------------------------------------------------------------------
+
+    def renew(self, study: str, pulls: Iterable[int], seconds: float) -> None:
+        """By the clock of the machine, which all its processes share."""
+        until = time.time() + seconds
+        with self._use() as connection, _transaction(connection):
+            connection.executemany(
+                "UPDATE leases SET until = ? WHERE study = ? AND pull = ?", [(until, study, pull) for pull in pulls]
+            )
+
+    def expired(self, study: str) -> list[int]:
+        """The pulls whose leases have run out."""
+        query = "SELECT pull FROM leases WHERE study = ? AND until < ?"
+        with self._use() as connection:
+            return sorted(pull for (pull,) in connection.execute(query, (study, time.time())))
+
+    def note(self, study: str, agent: str, command: str) -> None:
+        """Keep what an agent runs."""
+        with self._use() as connection, _transaction(connection):
+            connection.execute(
+                "INSERT OR REPLACE INTO agents VALUES (?, ?, ?, ?)", (study, agent, command, time.time())
+            )
+
+    def notes(self, study: str) -> Mapping[str, str]:
+        """What each agent runs."""
+        with self._use() as connection:
+            query = "SELECT agent, command FROM agents WHERE study = ? ORDER BY time"
+            return dict(connection.execute(query, (study,)).fetchall())
+
+    def describe(self) -> Mapping[str, str]:
+        """The file, its settings, and what is wrong with it."""
+        with self._use() as connection:
+            return examine(self.path, connection)
+
+    # -- the connection -----------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    @contextlib.contextmanager
+    def _use(self) -> Iterator[Any]:
+        """The connection, for one thread at a time; what SQLite finds wrong comes out in one line."""
+        with self._lock, explained(self.path):
+            yield self._connection or self._open()
+
+    def _open(self) -> apsw.Connection:
+        with explained(self.path):
+            if not self.path.exists():
+                create(self.path, self._turns)
+            self._connection = opened(self.path, self.durability)
+            return self._connection
+
+    def _forked(self) -> None:
+        _PARENTS.append(self._connection)
+        self._connection, self._lock = None, threading.RLock()
+
+
+@contextlib.contextmanager
+def _transaction(connection: Any) -> Iterator[None]:
+    """All or nothing. IMMEDIATE: a transaction that begins by reading could not become a writing one."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # SQLite has rolled back itself after some errors
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _after_fork() -> None:
+    for store in list(_STORES):
+        store._forked()
+
+
+os.register_at_fork(after_in_child=_after_fork)

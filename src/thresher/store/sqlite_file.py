@@ -1,0 +1,147 @@
+"""The SQLite file itself: making it whole or not at all, telling ours from others, and what can be wrong with it."""
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+
+from ..errors import StoreFailed
+from .filelock import FileLock
+from .rows import SCHEMA
+
+APPLICATION = 0x74687273  # "thrs", in the file's header
+BUSY = 60_000  # milliseconds to wait for another writer, who holds the file for one of them as a rule
+SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
+FIRST_SAFE = (3, 51, 3)  # before it, several writers could meet a bug that corrupts the file
+
+TABLES = """
+CREATE TABLE events (
+    study TEXT NOT NULL, seq INTEGER NOT NULL, kind TEXT NOT NULL, pull INTEGER, arm INTEGER, reward REAL, reason TEXT,
+    cause TEXT, late INTEGER, budget INTEGER, spec TEXT, key TEXT, time REAL, agent TEXT,
+    PRIMARY KEY (study, seq)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX studies ON events (study) WHERE seq = 1;
+CREATE TABLE leases (
+    study TEXT NOT NULL, pull INTEGER NOT NULL, until REAL NOT NULL, PRIMARY KEY (study, pull)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX expiring ON leases (study, until);
+CREATE TABLE agents (
+    study TEXT NOT NULL, agent TEXT NOT NULL, command TEXT NOT NULL, time REAL NOT NULL, PRIMARY KEY (study, agent)
+) STRICT, WITHOUT ROWID;
+"""
+
+
+def create(path: Path, lock: FileLock) -> None:
+    """Make a store, unless another process was quicker. It appears under its name when it is whole."""
+    if not path.parent.is_dir():
+        raise StoreFailed("storage", str(path), "its folder does not exist", f"make it: mkdir -p {path.parent}")
+    with lock.turn(patience=30.0):
+        if path.exists():
+            return
+        made = path.with_name(f"{path.name}-{secrets.token_hex(6)}")
+        os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # -wal and -shm get the same mode
+        try:
+            connection = apsw.Connection(str(made))
+            connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
+            connection.execute(
+                f"BEGIN; {TABLES} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {SCHEMA}; COMMIT"
+            )
+            connection.close()
+            _publish(made, path)
+        finally:
+            for leftover in (made, made.with_name(f"{made.name}-wal"), made.with_name(f"{made.name}-shm")):
+                leftover.unlink(missing_ok=True)
+
+
+def _publish(made: Path, path: Path) -> None:
+    """Give the file its name, never in place of another's, and see to it that the name survives a power cut."""
+    try:
+        os.link(made, path)
+    except FileExistsError:  # by somebody who did not get the lock in time either
+        return
+    except OSError:  # a file system without links
+        made.rename(path)
+    handle = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def opened(path: Path, durability: str) -> apsw.Connection:
+    """A connection to a store that is whole, ours, and of this version."""
+    if path.stat().st_size == 0:
+        rule = "is an empty file, which no store ever is: it was truncated, or made by another program"
+        raise StoreFailed("storage", str(path), rule, "restore it from a copy, or name another file")
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        connection.set_busy_timeout(BUSY)
+        owner, version = (connection.pragma(name) for name in ("application_id", "user_version"))
+        if owner != APPLICATION:
+            raise StoreFailed("storage", str(path), "is an SQLite file of another program", "name another file")
+        if version != SCHEMA:
+            older = version < SCHEMA
+            rule = f"has schema {version}, {'older' if older else 'newer'} than the {SCHEMA} of this thresher"
+            raise StoreFailed(
+                "storage", str(path), rule, "open it with the thresher that made it" if older else "update thresher"
+            )
+        connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS[durability]}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+@contextlib.contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """What SQLite or the system finds wrong, in one line."""
+    try:
+        yield
+    except apsw.Error as error:
+        rule, remedy = _EXPLANATIONS.get(type(error), (f"SQLite says: {error}", "thresher doctor may know more"))
+        raise StoreFailed("storage", str(path), rule, remedy) from None
+    except OSError as error:
+        raise StoreFailed("storage", str(path), f"cannot be used ({error.strerror})", "check the path") from None
+
+
+_CORRUPT = ("is damaged or was truncated", "restore it from a copy; sqlite3 FILE .recover may save what is left")
+_NO_ROOM = ("cannot be written: the disk is full", "free some space and go on: nothing that was acknowledged is lost")
+_EXPLANATIONS = {
+    apsw.FullError: _NO_ROOM,
+    apsw.IOError: ("cannot be read or written: the disk fails or is full", "look at the disk, then go on"),
+    apsw.ReadOnlyError: ("is read-only", "make the file and its folder writable"),
+    apsw.PermissionsError: ("may not be used by you", "ask for the permission to read and write it"),
+    apsw.CantOpenError: ("cannot be opened", "check that the file and its folder can be read and written"),
+    apsw.NotADBError: ("is not an SQLite file", "name another file"),
+    apsw.CorruptError: _CORRUPT,
+    apsw.BusyError: (f"another process holds it since {BUSY // 1000} s", "is one stopped? continue or end it"),
+}
+
+
+def examine(path: Path, connection: apsw.Connection) -> dict[str, str]:
+    """What ``thresher doctor`` tells of a file."""
+    level = {1: "normal: a power cut may lose the last moments", 2: "full: what was acknowledged is on the disk"}
+    mode = stat.S_IMODE(path.stat().st_mode)
+    found = {
+        "store": f"SQLite {apsw.sqlite_lib_version()} (apsw {apsw.apsw_version()})",
+        "file": f"{path} ({path.stat().st_size:,} bytes, mode {mode:o})",
+        "schema": str(connection.pragma("user_version")),
+        "journal": str(connection.pragma("journal_mode")),
+        "durability": level.get(connection.pragma("synchronous"), "unknown"),
+    }
+    if tuple(map(int, apsw.sqlite_lib_version().split("."))) < FIRST_SAFE:
+        found["! version"] = "this SQLite can corrupt a file under several writers: update apsw"
+    if found["journal"] != "wal":
+        found["! journal"] = "is not wal: readers and writers hold each other up"
+    if mode & 0o077:
+        found["! mode"] = f"others may read or write it: chmod 600 {path}"
+    if not os.access(path, os.W_OK):
+        found["! access"] = "this user cannot write it"
+    check = connection.execute("PRAGMA quick_check(1)").get
+    if check == "ok":
+        return {**found, "check": "sound"}
+    return {**found, "! check": f"{_CORRUPT[0]} ({check}): {_CORRUPT[1]}"}
