@@ -11,6 +11,7 @@ from . import checks, policies
 from .errors import InvalidInput, shown
 from .policies import Policy
 
+MAX_BUDGET = 10**15  # pulls; stores count with 64 bits
 MAX_REWARD = 1e100  # without bounds: beyond it squares of rewards leave the range of floats
 Params = Mapping[str, Any]
 NO_PARAMS: Params = {}
@@ -71,7 +72,7 @@ class Spec:
         if not low <= number <= high:
             remedy = "declare the bounds that rewards can really take" if self.bounds else "scale the rewards"
             raise InvalidInput("reward", number, f"must lie within the bounds ({low:g}, {high:g})", remedy)
-        return number
+        return number + 0.0  # no negative zero: it would not survive every store
 
     def to_json(self) -> dict[str, Any]:
         """The specification as JSON-ready data; `from_json` reads it back, equal to the bit."""
@@ -165,6 +166,8 @@ def from_json(data: Mapping[str, Any]) -> Spec:
 def check_budget(budget: object, arms: tuple[str, ...], policy: Policy) -> int:
     """A budget that lets every arm warm up, or an error."""
     pulls, least = checks.whole("budget", budget, least=1), policy.warmup * len(arms)
+    if pulls > MAX_BUDGET:
+        raise InvalidInput("budget", budget, f"must be at most {MAX_BUDGET:,}", "give a smaller budget")
     if pulls < least:
         rule = f"must be at least {least}: {policy.warmup} warm-up pulls for each of {len(arms)} arms"
         raise InvalidInput("budget", budget, rule, "give a larger budget, a smaller warmup or fewer arms")

@@ -1,4 +1,4 @@
-"""What a store must do. It keeps lines in order and knows nothing of what they mean, but for which pulls are under way."""
+"""What a store must do. It keeps lines in order, and knows nothing of them but which pulls they begin and end."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager

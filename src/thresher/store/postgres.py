@@ -103,7 +103,7 @@ class PostgresStore:
                 connection.execute("SET LOCAL lock_timeout = '60s'")
                 connection.execute("LOCK TABLE thresher_events IN SHARE ROW EXCLUSIVE MODE")
                 for table in ("events", "leases", "agents"):
-                    connection.execute(f"DELETE FROM thresher_{table} WHERE study = %s", (study,))  # type: ignore[arg-type]  # noqa: S608
+                    connection.execute(f"DELETE FROM thresher_{table} WHERE study = %s", (study,))  # noqa: S608
 
         self._do(work)
 
@@ -140,7 +140,7 @@ class PostgresStore:
                 self._connection = None
 
     def _ask(self, query: str, *values: object) -> list[Any]:
-        return self._do(lambda connection: connection.execute(query, values).fetchall())  # type: ignore[arg-type]
+        return self._do(lambda connection: connection.execute(query, values).fetchall())
 
     def _do(self, work: "Callable[[psycopg.Connection[Any]], Answer]", *, writes: bool = False) -> Answer:
         """Work on the connection. If it is lost, connect and work again; but ``writes`` may have got through."""

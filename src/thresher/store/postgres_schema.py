@@ -47,7 +47,7 @@ begun AS (
 gone AS (
     DELETE FROM thresher_leases WHERE study = %s AND pull = ANY(%s) AND EXISTS (SELECT 1 FROM written))
 SELECT count(*) FROM written
-"""
+"""  # noqa: S608 - of our own column names
 TURN = f"SELECT pg_advisory_lock({KEY}, hashtext(%s))"
 TRY_TURN = f"SELECT pg_try_advisory_lock({KEY}, hashtext(%s))"
 END_TURN = f"SELECT pg_advisory_unlock({KEY}, hashtext(%s))"
@@ -112,7 +112,7 @@ def prepare(connection: "psycopg.Connection[Any]", *, lock_timeout: float) -> No
         rule = f"has schema {version}, {'older' if older else 'newer'} than the {SCHEMA} of this thresher"
         remedy = "open it with the thresher that made it" if older else "update thresher"
         raise StoreFailed("storage", rule=rule, remedy=remedy)
-    connection.execute(f"SET lock_timeout = '{lock_timeout:g}s'")  # type: ignore[arg-type]
+    connection.execute(f"SET lock_timeout = '{lock_timeout:g}s'")
 
 
 def examine(connection: "psycopg.Connection[Any]") -> dict[str, str]:
@@ -122,7 +122,8 @@ def examine(connection: "psycopg.Connection[Any]") -> dict[str, str]:
         " current_setting('full_page_writes'), pg_size_pretty(pg_total_relation_size('thresher_events')),"
         " extract(epoch FROM clock_timestamp())::float8, (SELECT version FROM thresher_schema)"
     ).fetchone()
-    version, commit, fsync, pages, size, clock, tables = row or ("?",) * 7
+    assert row is not None
+    version, commit, fsync, pages, size, clock, tables = row
     found = {
         "server": f"PostgreSQL {version} (psycopg {psycopg.__version__})",
         "schema": str(tables),

@@ -1,4 +1,4 @@
-"""Studies in an SQLite file, through apsw: it carries a current SQLite, where a system's may lose data under several writers.
+"""Studies in an SQLite file, through apsw, which carries a current SQLite: older ones can lose data under our writers.
 
 One connection a process, behind a lock. A forked child never touches its parent's.
 """

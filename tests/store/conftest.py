@@ -1,0 +1,25 @@
+"""Every kind of store, for the promises that all of them keep."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from thresher.store import Store, open_store
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a store that outlives its agents will be; nothing is there yet."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/thresher.db"
+    found: str = request.getfixturevalue("postgres_url")
+    return found
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    urls = {"memory": lambda: "memory", "sqlite": lambda: f"sqlite:///{tmp_path}/thresher.db"}
+    opened = open_store(urls.get(request.param, lambda: request.getfixturevalue("postgres_url"))())
+    yield opened
+    opened.close()

@@ -1,0 +1,203 @@
+"""What every store promises."""
+
+import threading
+import time
+
+import pytest
+
+from thresher.errors import Conflict
+from thresher.events import Event
+from thresher.store import Store
+
+HOSTILE = [
+    *("'; DROP TABLE events; --", '"quoted"', "../../etc/passwd", "%s %d ?", "a\\b", "ünïcode ✓ 漢字", " blank "),
+    *("x" * 1000, "NULL", "\N{ZERO WIDTH SPACE}"),
+]
+FULL = Event(1, "told", 2, 3, 0.1, "why", "failed", True, 9, {"arms": ["a", "ü"], "x": None}, "k-1", 12.5, "host:1")
+
+
+def created(seq: int = 1, **fields: object) -> Event:
+    return Event(seq, "created", key=f"key-{seq}")._replace(**fields)
+
+
+def begin(store: Store, study: str = "s", pulls: int = 0, lease: float | None = 60.0) -> None:
+    asked = [Event(seq + 1, "asked", seq, 0) for seq in range(1, pulls + 1)]
+    store.append(study, [created(), *asked], lease=lease)
+
+
+def test_what_was_written_is_read_in_order_from_any_number(store: Store) -> None:
+    events = [created(), Event(2, "asked", 1, 0), Event(3, "told", 1, 0, 0.5)]
+    store.append("s", events[:1])
+    store.append("s", events[1:])
+    assert list(store.read("s")) == events
+    assert list(store.read("s", 1)) == events[1:]
+    assert list(store.read("s", 3)) == []
+    assert list(store.read("s", 0, 2)) == events[:2]
+    assert list(store.read("s", 1, 1)) == events[1:2]
+
+
+def test_nothing_is_read_of_a_study_that_is_not_there(store: Store) -> None:
+    assert list(store.read("nobody")) == []
+    assert store.studies() == []
+
+
+def test_every_field_comes_back_as_it_was(store: Store) -> None:
+    store.append("s", [FULL])
+    (found,) = store.read("s")
+    assert found == FULL
+    assert type(found.late) is bool
+
+
+@pytest.mark.parametrize("reward", [0.1 + 0.2, 5e-324, 1.7976931348623157e308, 0.0, 1 / 3, 1e100])
+def test_rewards_come_back_to_the_bit(store: Store, reward: float) -> None:
+    store.append("s", [created(reward=reward)])
+    (found,) = store.read("s")
+    assert found.reward == reward
+
+
+@pytest.mark.parametrize("first", [1, 2, 4, 9])
+def test_an_append_at_another_number_than_the_next_writes_nothing(store: Store, first: int) -> None:
+    store.append("s", [created(), Event(2, "asked", 1, 0)])
+    with pytest.raises(Conflict):
+        store.append("s", [Event(first, "asked", 2, 0), Event(first + 1, "asked", 3, 0)], lease=0.001)
+    assert [event.seq for event in store.read("s")] == [1, 2]
+    assert store.expired("s") == []
+
+
+def test_a_log_begins_with_event_1(store: Store) -> None:
+    with pytest.raises(Conflict):
+        store.append("s", [Event(2, "asked", 1, 0)])
+    assert store.studies() == []
+
+
+def test_studies_do_not_touch_each_other(store: Store) -> None:
+    for name in ("b", "a", "A"):
+        begin(store, name, pulls=1)
+    store.append("a", [Event(3, "told", 1, 0, 1.0)])
+    assert store.studies() == ["A", "a", "b"]
+    assert [len(store.read(name)) for name in ("A", "a", "b")] == [2, 3, 2]
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=lambda name: ascii(name)[:20])
+def test_strange_names_are_names_like_any_other(store: Store, name: str) -> None:
+    begin(store, "other")
+    begin(store, name, pulls=1)
+    assert store.studies() == sorted(["other", name])
+    with store.turn(name):
+        store.append(name, [Event(3, "told", 1, 0, 1.0, reason=name, key=name, agent=name)])
+    assert store.read(name, 2)[0].reason == name
+    store.delete(name)
+    assert store.studies() == ["other"]
+
+
+def test_a_deleted_study_leaves_nothing_and_its_name_is_free(store: Store) -> None:
+    begin(store, pulls=3, lease=0.001)
+    store.note("s", "me", "true")
+    store.delete("s")
+    store.delete("s")
+    assert (list(store.read("s")), store.studies(), store.expired("s"), dict(store.notes("s"))) == ([], [], [], {})
+    with pytest.raises(Conflict):
+        store.append("s", [Event(5, "told", 1, 0, 1.0)])
+    begin(store)
+    assert len(store.read("s")) == 1
+
+
+def test_the_commands_of_agents_are_kept_beside_them(store: Store) -> None:
+    begin(store)
+    store.note("s", "one", "./evaluate.sh {arm}")
+    store.note("s", "two", "rm -rf '$HOME' \N{SNOWMAN}")
+    store.note("s", "one", "./better.sh {arm}")
+    assert dict(store.notes("s")) == {"one": "./better.sh {arm}", "two": "rm -rf '$HOME' \N{SNOWMAN}"}
+    assert dict(store.notes("other")) == {}
+
+
+def test_a_store_that_was_closed_opens_again(store: Store) -> None:
+    begin(store)
+    store.close()
+    store.close()
+    assert store.studies() == ["s"]
+
+
+def test_a_store_describes_itself_and_finds_nothing_wrong(store: Store) -> None:
+    begin(store)
+    found = store.describe()
+    assert {"store", "durability"} <= set(found)
+    assert [key for key in found if key.startswith("!")] == []
+
+
+def test_writers_in_threads_leave_no_gap(store: Store) -> None:
+    begin(store)
+
+    def write(agent: str) -> None:
+        for _ in range(25):
+            while True:
+                with store.turn("s"):
+                    last = store.read("s")[-1].seq
+                    try:
+                        store.append("s", [Event(last + 1, "asked", last, 0, agent=agent)], lease=60)
+                    except Conflict:
+                        continue
+                    break
+
+    threads = [threading.Thread(target=write, args=(f"agent {number}",)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    events = store.read("s")
+    assert [event.seq for event in events] == list(range(1, 102))
+    assert {name: sum(event.agent == name for event in events) for name in {e.agent for e in events[1:]}} == {
+        f"agent {number}": 25 for number in range(4)
+    }
+
+
+def test_a_large_append_is_whole(store: Store) -> None:
+    begin(store, pulls=12_000)
+    assert [event.seq for event in store.read("s", 11_999)] == [12_000, 12_001]
+
+
+# -- leases: a store in memory has none, for it ends with its agents ------------------------------------------------
+
+
+def wait_for_expiry(store: Store, pulls: list[int]) -> None:
+    end = time.monotonic() + 10
+    while store.expired("s") != pulls:
+        assert time.monotonic() < end, store.expired("s")
+        time.sleep(0.005)
+
+
+def test_a_lease_runs_out_unless_it_is_renewed(store: Store) -> None:
+    begin(store, pulls=3, lease=0.05)
+    store.renew("s", [2], 60)
+    if not store.leased:
+        assert store.expired("s") == []
+        return
+    wait_for_expiry(store, [1, 3])
+    store.renew("s", [1, 3], 60)
+    assert store.expired("s") == []
+    store.renew("s", [1], 0.001)
+    wait_for_expiry(store, [1])
+
+
+def test_a_pull_that_came_to_its_end_has_no_lease(store: Store) -> None:
+    begin(store, pulls=3, lease=0.001)
+    store.append("s", [Event(5, "told", 1, 0, 1.0), Event(6, "dropped", 2, 0, cause="lost")])
+    store.renew("s", [1, 2], 0.001)  # and gets none by being renewed
+    if store.leased:
+        wait_for_expiry(store, [3])
+
+
+def test_pulls_that_are_asked_and_told_at_once_never_have_a_lease(store: Store) -> None:
+    store.append("s", [created(), Event(2, "asked", 1, 0), Event(3, "told", 1, 0, 1.0)], lease=0.001)
+    store.append("s", [Event(4, "asked", 2, 0)], lease=0.001)
+    if store.leased:
+        wait_for_expiry(store, [2])
+
+
+def test_leases_are_those_of_the_study(store: Store) -> None:
+    begin(store, "s", pulls=1, lease=0.001)
+    begin(store, "other", pulls=1, lease=60)
+    store.renew("other", [1], 60)
+    if store.leased:
+        wait_for_expiry(store, [1])
+    assert store.expired("other") == []
