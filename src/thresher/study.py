@@ -126,12 +126,18 @@ class Study:
 
     def add(self, arm: str, reward: object) -> None:
         """A result already paid for, before the first ask. It counts as a pull, and so towards the budget."""
+        self.add_many([(arm, reward)])
+
+    def add_many(self, results: Iterable[tuple[str, object]]) -> None:
+        """The same as `add` for each of the results, in one write: all of them or, if one is wrong, none."""
+        spec = self.spec
+        checked = [(spec.arm(arm), spec.reward(reward)) for arm, reward in results]
 
         def plan(draft: Draft) -> None:
             ledger = draft.ledger
-            value, number = ledger.spec.reward(reward), ledger.spec.arm(arm)
-            draft.write("asked", pull=ledger.issued + 1, arm=number, cause="imported")
-            draft.write("told", pull=ledger.issued, arm=number, reward=value, cause="imported")
+            for number, value in checked:
+                draft.write("asked", pull=ledger.issued + 1, arm=number, cause="imported")
+                draft.write("told", pull=ledger.issued, arm=number, reward=value, cause="imported")
 
         self._journal.commit(plan)
 
@@ -202,6 +208,11 @@ class Study:
     def look(self, reader: Callable[[Ledger], Answer]) -> Answer:
         """What ``reader`` makes of the newest state; it must not change it."""
         return self._journal.look(reader)
+
+    @property
+    def agent(self) -> str:
+        """The name under which this process writes: its machine and its number there."""
+        return self._journal.agent
 
     @property
     def done(self) -> bool:

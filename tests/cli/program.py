@@ -15,6 +15,7 @@ ENVIRONMENT = {
     for key, value in os.environ.items()
     if key not in ("COLUMNS", "LINES", "TERM", "NO_COLOR", "FORCE_COLOR")
 }
+ENVIRONMENT["THRESHER_STORAGE"] = "memory"  # unless a test says otherwise, nothing is left behind
 
 
 class Result(NamedTuple):

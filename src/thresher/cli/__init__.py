@@ -10,7 +10,7 @@ from typing import TextIO
 import click
 
 from .._version import __version__
-from ..errors import CannotGoOn, ThresherError
+from ..errors import CannotGoOn, StoreFailed, ThresherError
 
 COMMANDS = {  # command: the module that has it
     "run": "run",
@@ -18,6 +18,21 @@ COMMANDS = {  # command: the module that has it
     "plan": "lab",
     "simulate": "lab",
     "paper": "lab",
+    "studies": "studies",
+    "create": "studies",
+    "status": "studies",
+    "verdict": "studies",
+    "log": "log",
+    "ask": "agents",
+    "tell": "agents",
+    "renew": "agents",
+    "drop": "agents",
+    "extend": "studies",
+    "delete": "studies",
+    "import": "transfer",
+    "export": "transfer",
+    "verify": "checkup",
+    "doctor": "checkup",
 }
 
 FINISHED, NOT_MET, WRONG_USE, COULD_NOT_GO_ON = 0, 1, 2, 3
@@ -35,7 +50,7 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f".{COMMANDS[cmd_name]}", __package__)
-        command: click.Command = getattr(module, cmd_name)
+        command: click.Command = getattr(module, "import_" if cmd_name == "import" else cmd_name)
         return command
 
 
@@ -68,7 +83,7 @@ def main() -> None:
         status = WRONG_USE
     except click.ClickException as error:
         status = _complain(error.format_message(), WRONG_USE)
-    except CannotGoOn as error:
+    except (CannotGoOn, StoreFailed) as error:
         status = _complain(str(error), COULD_NOT_GO_ON)
     except ThresherError as error:
         status = _complain(str(error), WRONG_USE)

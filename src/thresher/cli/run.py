@@ -10,14 +10,16 @@ from ..command import Command
 from ..errors import CannotGoOn, InvalidInput
 from ..runner import run as run_study
 from ..spec import Params
-from ..study import Study, create_study
+from ..study import Study
 from ..verdict import Verdict
 from . import FINISHED, NOT_MET, say
 from .arms import checked_arms, read_arms
 from .checking import check_command, check_reader, room_for
+from .keeping import kept_study, note_command
 from .live import watching
 from .output import FORMATS, print_verdict
 from .stopping import until_stopped
+from .storage import is_kept, storage_option, store_at
 from .words import Duration
 
 HELP = """Find out which arms reach a bar by running COMMAND again and again, several at once.
@@ -25,6 +27,9 @@ HELP = """Find out which arms reach a bar by running COMMAND again and again, se
 COMMAND is called with an arm in place of {arm}, and prints the reward: the last number on its last line counts.
 Other placeholders: {seed}, {number}, {pull}, and {KEY} for each parameter of the arms file; {{ and }} are braces.
 The same values are in the environment as THRESHER_ARM, THRESHER_SEED, THRESHER_NUMBER and THRESHER_PULL.
+
+The study is kept in thresher.db, under a name made from what is asked: the same command goes on with it after Ctrl-C,
+crash or reboot, a larger --budget extends it, and with the same postgresql:// URL other machines take part.
 
 \b
 Examples:
@@ -141,6 +146,8 @@ def arm_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--require-below", type=click.Choice(["all", "any"]), help="Exit 1 unless so many arms are certified below."
 )
+@storage_option
+@click.option("--study", "name", metavar="NAME", help="The study's name.  [default: made from the specification]")
 @click.option(
     "--format", "style", type=click.Choice(FORMATS), default="table", show_default=True, help="Of the verdict."
 )
@@ -148,21 +155,10 @@ def arm_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND [ARGUMENT]...")
 def run(command: tuple[str, ...], **given: Any) -> int:
     """Run the study and print its verdict."""
-    arms = _arms(given["file"], given["names"])
+    arms = arms_given(given["file"], given["names"])
     evaluate = Command(check_command(command, arms), check_reader(given["reward"]), given["timeout"])
-    study = create_study(
-        "run",
-        arms=arms,
-        threshold=given["threshold"],
-        bounds=None if given["no_bounds"] else given["bounds"],
-        budget=given["budget"],
-        policy=given["policy"],
-        confidence=_confidence(given["confidence"], given["no_confidence"], given["no_bounds"]),
-        tolerance=given["tolerance"],
-        failure=_failure(given["failure"]),
-        seed=given["seed"],
-        max_failures=given["max_failures"],
-    )
+    study = kept_study(given["name"], store_at(given["storage"]), question(arms, given))
+    note_command(study, command, given["reward"])
     try:
         status = until_stopped(lambda: _carry_out(study, evaluate, given))
     except CannotGoOn:
@@ -174,12 +170,29 @@ def run(command: tuple[str, ...], **given: Any) -> int:
     verdict = study.verdict()
     print_verdict(verdict, given["style"])
     if status != FINISHED:
-        say("stopped; this is the verdict so far, and nothing is kept: a new run begins anew")
+        kept = "the same command goes on" if is_kept(study) else "nothing is kept: a new run begins anew"
+        say(f"stopped; this is the verdict so far, and {kept}")
         return status
     if not verdict.told:
         reason = next((row.reason for row in verdict.rows if row.reason), "none was made")
         raise CannotGoOn("run", rule=f"no pull gave a reward, the last: {reason}", remedy="mend the command")
     return FINISHED if _met(verdict, given["require_above"], given["require_below"]) else NOT_MET
+
+
+def question(arms: dict[str, Params], given: dict[str, Any]) -> dict[str, Any]:
+    """What `arm_options` ask, as arguments of `create_study`."""
+    return {
+        "arms": arms,
+        "threshold": given["threshold"],
+        "bounds": None if given["no_bounds"] else given["bounds"],
+        "budget": given["budget"],
+        "policy": given["policy"],
+        "confidence": _confidence(given["confidence"], given["no_confidence"], given["no_bounds"]),
+        "tolerance": given["tolerance"],
+        "failure": _failure(given["failure"]),
+        "seed": given["seed"],
+        "max_failures": given["max_failures"],
+    }
 
 
 def _carry_out(study: Study, evaluate: Command, given: dict[str, Any]) -> None:
@@ -196,7 +209,8 @@ def _carry_out(study: Study, evaluate: Command, given: dict[str, Any]) -> None:
         )
 
 
-def _arms(file: str | None, names: tuple[str, ...]) -> dict[str, Params]:
+def arms_given(file: str | None, names: tuple[str, ...]) -> dict[str, Params]:
+    """The arms of `arm_options`."""
     if file and names:
         raise InvalidInput("--arm", names[0], "the arms come from --arms FILE already", "use one of the two")
     if file:

@@ -24,7 +24,11 @@ class FileLock:
     @contextlib.contextmanager
     def turn(self, patience: float = TURN) -> Iterator[bool]:
         """Hold the lock if it is to be had within ``patience`` seconds; says whether it is held."""
-        handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError:  # a folder that cannot be written: whoever writes will say so better
+            yield False
+            return
         held = self._acquire(handle, patience)
         try:
             yield held

@@ -15,11 +15,11 @@ from typing import Any
 
 import apsw
 
-from ..errors import Conflict
+from ..errors import Conflict, StoreFailed
 from ..events import Event
 from .filelock import FileLock
 from .rows import COLUMNS, asked, ended, from_row, to_row
-from .sqlite_file import create, examine, explained, opened
+from .sqlite_file import create, examine, explained, identity, opened
 
 _STORES: "weakref.WeakSet[SqliteStore]" = weakref.WeakSet()
 _PARENTS: list[object] = []  # connections of the process that forked us: closing them here would disturb it
@@ -35,12 +35,15 @@ class SqliteStore:
         self.path, self.durability = path.absolute(), durability
         self._lock, self._turns = threading.RLock(), FileLock(self.path.with_name(f"{path.name}-lock"))
         self._connection: apsw.Connection | None = None
+        self._file: tuple[int, int] | None = None  # which file the connection is to
         _STORES.add(self)
 
     # -- the log ------------------------------------------------------------------------------------------------
 
     def read(self, study: str, after: int = 0, limit: int | None = None) -> Sequence[Event]:
         """The events after that number."""
+        if self._is_missing():
+            return []
         query = f"SELECT {COLUMNS} FROM events WHERE study = ? AND seq > ? ORDER BY seq LIMIT ?"  # noqa: S608
         with self._use() as connection:
             rows = connection.execute(query, (study, after, -1 if limit is None else limit))
@@ -66,17 +69,20 @@ class SqliteStore:
 
     def studies(self) -> list[str]:
         """The names of all studies, sorted."""
+        if self._is_missing():
+            return []
         with self._use() as connection:
             return sorted(name for (name,) in connection.execute("SELECT study FROM events WHERE seq = 1"))
 
     def turn(self, study: str) -> AbstractContextManager[object]:
         """One queue a file, for SQLite has one writer a file."""
-        if not self.path.exists():
-            self._open()  # a folder that is not there is a clearer message than a lock that cannot be made
-        return self._turns.turn()
+        with self._use():  # a folder that is not there is a clearer message than a lock that cannot be made
+            return self._turns.turn()
 
     def delete(self, study: str) -> None:
         """Forget a study."""
+        if self._is_missing():
+            return
         with self._use() as connection, _transaction(connection):
             for table in ("events", "leases", "agents"):
                 connection.execute(f"DELETE FROM {table} WHERE study = ?", (study,))  # noqa: S608
@@ -93,6 +99,8 @@ class SqliteStore:
 
     def expired(self, study: str) -> list[int]:
         """The pulls whose leases have run out."""
+        if self._is_missing():
+            return []
         query = "SELECT pull FROM leases WHERE study = ? AND until < ?"
         with self._use() as connection:
             return sorted(pull for (pull,) in connection.execute(query, (study, time.time())))
@@ -106,6 +114,8 @@ class SqliteStore:
 
     def notes(self, study: str) -> Mapping[str, str]:
         """What each agent runs."""
+        if self._is_missing():
+            return {}
         with self._use() as connection:
             query = "SELECT agent, command FROM agents WHERE study = ? ORDER BY time"
             return dict(connection.execute(query, (study,)).fetchall())
@@ -128,14 +138,19 @@ class SqliteStore:
     def _use(self) -> Iterator[Any]:
         """The connection, for one thread at a time; what SQLite finds wrong comes out in one line."""
         with self._lock, explained(self.path):
-            yield self._connection or self._open()
+            if self._connection is None:
+                if not self.path.exists():
+                    create(self.path, self._turns)
+                self._connection = opened(self.path, self.durability)
+                self._file = identity(self.path)
+            elif identity(self.path) != self._file:
+                rule = "was deleted or replaced while it was in use; what is written now would be lost"
+                raise StoreFailed("storage", str(self.path), rule, "put the file back, or start again")
+            yield self._connection
 
-    def _open(self) -> apsw.Connection:
-        with explained(self.path):
-            if not self.path.exists():
-                create(self.path, self._turns)
-            self._connection = opened(self.path, self.durability)
-            return self._connection
+    def _is_missing(self) -> bool:
+        """Whether there is nothing to read yet: reading makes no file."""
+        return self._connection is None and not self.path.exists()
 
     def _forked(self) -> None:
         _PARENTS.append(self._connection)

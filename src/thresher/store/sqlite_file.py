@@ -96,6 +96,15 @@ def opened(path: Path, durability: str) -> apsw.Connection:
     return connection
 
 
+def identity(path: Path) -> tuple[int, int] | None:
+    """Which file has that name now."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 @contextlib.contextmanager
 def explained(path: Path) -> Iterator[None]:
     """What SQLite or the system finds wrong, in one line."""

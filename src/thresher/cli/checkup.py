@@ -1,0 +1,84 @@
+"""Is all well? With a study: ``thresher verify``. With a store: ``thresher doctor``."""
+
+import json
+import platform
+from collections.abc import Iterator
+from importlib import metadata
+
+import click
+
+from .._version import __version__
+from ..errors import ThresherError
+from ..events import Event
+from ..store import Store
+from ..verify import verify as verified
+from . import FINISHED, NOT_MET
+from .storage import format_option, name_argument, storage_option, store_at, study_at
+
+PAGE = 10_000
+
+
+@click.command(short_help="Derive every decision of a study again.")
+@name_argument
+@storage_option
+@format_option("text", "json")
+def verify(name: str, storage: str | None, style: str) -> int:
+    """Derive study NAME again from its log: no gap, every event valid, every arm the one that had to be asked.
+
+    Prints a digest of the state that is the same on any machine. Exit status 1 says that something is wrong.
+
+    \b
+    Example:
+      thresher verify prompts
+    """
+    store = store_at(storage)
+    if not store.read(name, 0, 1):
+        study_at(name, storage)  # says what is there instead
+    report = verified(_events(store, name))
+    if style == "json":
+        click.echo(json.dumps({"format": 1, "study": name, "sound": report.sound, **report._asdict()}))
+    elif report.sound:
+        click.echo(f"{report.events:,} events, every decision derived again; state {report.digest}")
+        if not report.anywhere:
+            click.echo("its policy, lsa, takes a logarithm: decisions can be derived again on the same machine only")
+    else:
+        click.echo(f"event {report.wrong}: {report.reason}; the {report.events:,} before it are right")
+    return FINISHED if report.sound else NOT_MET
+
+
+def _events(store: Store, name: str) -> Iterator[Event]:
+    after = 0
+    while page := store.read(name, after, PAGE):
+        yield from page
+        after += len(page)  # not the last number: a gap must show
+
+
+@click.command(short_help="Versions, durability, and what is wrong with a store.")
+@storage_option
+@format_option("text", "json")
+def doctor(storage: str | None, style: str) -> int:
+    """Say which versions are at work, how durable the store is, and what is wrong with it: exit status 1 if anything.
+
+    \b
+    Example:
+      thresher doctor --storage postgresql://me@server/lab
+    """
+    found = {"thresher": __version__, "python": f"{platform.python_version()} on {platform.platform()}"}
+    for package in ("apsw", "psycopg", "click", "rich"):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = "not installed"
+    try:
+        store = store_at(storage)
+        found.update(store.describe())
+        found["studies"] = str(len(store.studies()))
+    except ThresherError as error:
+        found["! store"] = str(error)
+    wrong = {key: value for key, value in found.items() if key.startswith("!")}
+    if style == "json":
+        click.echo(json.dumps({"format": 1, "sound": not wrong, "found": found}, indent=2, ensure_ascii=False))
+    else:
+        for key, value in found.items():
+            click.echo(f"{key:12} {value}")
+    return NOT_MET if wrong else FINISHED

@@ -1,0 +1,70 @@
+"""``thresher log``: the events of a study, as they are or as they come."""
+
+import json
+import time
+
+import click
+
+from ..events import Event
+from ..study import Study
+from . import FINISHED
+from .storage import format_option, name_argument, storage_option, study_at
+
+POLL = 0.25  # seconds between two looks of --follow
+PAGE = 10_000
+
+
+@click.command(short_help="The events of a study.")
+@name_argument
+@click.option("--follow", is_flag=True, help="Go on with what comes, until Ctrl-C.")
+@click.option(
+    "--after", type=click.IntRange(0), default=0, show_default=True, metavar="SEQ", help="Leave out what came before."
+)
+@storage_option
+@format_option("text", "json")
+def log(name: str, follow: bool, after: int, storage: str | None, style: str) -> int:
+    """Print the log of study NAME: a line an event, or an object of JSON a line.
+
+    \b
+    Examples:
+      thresher log prompts --follow
+      thresher log prompts --format json | jq 'select(.kind == "told") | .reward'
+    """
+    study = study_at(name, storage)
+    names = study.spec.arms
+    while True:
+        while events := study.store.read(name, after, PAGE):
+            for event in events:
+                click.echo(json.dumps(event._asdict()) if style == "json" else line(event, names))
+            after = events[-1].seq
+        if not follow:
+            return FINISHED
+        _see_whether_it_is_there(study)
+        time.sleep(POLL)
+
+
+def _see_whether_it_is_there(study: Study) -> None:
+    study.look(lambda ledger: None)
+
+
+def line(event: Event, names: tuple[str, ...]) -> str:
+    """An event for people.
+
+    >>> line(Event(3, "told", 1, 0, 0.5, time=0.0, agent="host:7"), ("terse",))
+    '3  1970-01-01T00:00:00Z  told  pull 1 of terse  0.5  host:7'
+    """
+    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(event.time or 0.0))
+    arm = None if event.arm is None else names[event.arm]
+    parts = [
+        str(event.seq),
+        when,
+        event.kind,
+        arm if event.pull is None else f"pull {event.pull} of {arm}",
+        None if event.reward is None else f"{event.reward:g}",
+        "late" if event.late else None,
+        None if event.budget is None else f"budget {event.budget:,}",
+        event.cause,
+        event.reason and " ".join(event.reason.split()),
+        event.agent,
+    ]
+    return "  ".join(part for part in parts if part)

@@ -1,0 +1,199 @@
+"""Studies as wholes: list them, make one, look at it, extend it, delete it."""
+
+import json
+import time
+from collections import Counter
+from typing import Any
+
+import click
+
+from ..events import Event
+from ..ledger import Ledger
+from ..study import Study, create_study, open_study
+from . import FINISHED, say
+from .run import arm_options, arms_given, question
+from .storage import format_option, name_argument, place_of, storage_option, store_at, study_at
+from .words import duration
+
+MOST_PULLS = 20  # of those under way, in a status for people
+
+
+@click.command(short_help="List the studies of a store.")
+@storage_option
+@format_option("text", "json")
+def studies(storage: str | None, style: str) -> int:
+    """List the studies of a store, and how far each is.
+
+    \b
+    Examples:
+      thresher studies
+      thresher studies --storage postgresql://me@server/lab --format json
+    """
+    store = store_at(storage)
+    found = [_summary(open_study(name, storage=store)) for name in store.studies()]
+    if style == "json":
+        click.echo(json.dumps({"format": 1, "studies": found}, indent=2, ensure_ascii=False))
+    elif not found:
+        say(f"there are no studies in {place_of(store)}")
+    for row in found if style == "text" else ():
+        limit = "" if row["budget"] is None else f" of {row['budget']:,}"
+        state = "done" if row["done"] else "open"
+        pulls = f"{row['issued']:,}{limit} pulls"
+        click.echo(f"{row['study']}\t{row['arms']:,} arms\t{pulls}\t{row['pending']:,} under way\t{state}")
+    return FINISHED
+
+
+@click.command(short_help="Make a study without running it.")
+@name_argument
+@arm_options
+@storage_option
+def create(name: str, storage: str | None, **given: Any) -> int:
+    """Make study NAME, for agents that ask and tell.
+
+    \b
+    Example:
+      thresher create prompts --threshold 0.9 --arms prompts.txt --budget 2000
+    """
+    create_study(name, **question(arms_given(given["file"], given["names"]), given), storage=store_at(storage))
+    return FINISHED
+
+
+@click.command(short_help="How far a study is, and who works on it.")
+@name_argument
+@storage_option
+@format_option("text", "json")
+def status(name: str, storage: str | None, style: str) -> int:
+    """Say how far study NAME is, who works on it, and what is under way. Pulls of agents that are gone are given up.
+
+    \b
+    Example:
+      thresher status prompts --format json
+    """
+    study = study_at(name, storage)
+    study.sweep()
+    found = {**_summary(study), **_people(study)}
+    if style == "json":
+        click.echo(json.dumps({"format": 1, **found}, indent=2, ensure_ascii=False))
+        return FINISHED
+    for key in (
+        "study",
+        "storage",
+        "arms",
+        "threshold",
+        "policy",
+        "budget",
+        "issued",
+        "told",
+        "pending",
+        "retired",
+        "done",
+    ):
+        click.echo(f"{key:10} {found[key]}")
+    for agent in found["agents"]:
+        seen = duration(max(0.0, time.time() - agent["last"]))
+        runs = f", runs {agent['command']}" if agent["command"] else ""
+        click.echo(
+            f"agent      {agent['agent']}: {agent['asked']:,} asked, {agent['told']:,} told, last {seen} ago{runs}"
+        )
+    for pull in found["under_way"][:MOST_PULLS]:
+        age = duration(max(0.0, time.time() - pull["since"]))
+        click.echo(f"under way  pull {pull['pull']} of {pull['arm']}, for {age}, by {pull['agent']}")
+    if len(found["under_way"]) > MOST_PULLS:
+        click.echo(f"           … and {len(found['under_way']) - MOST_PULLS:,} more: --format json has all")
+    return FINISHED
+
+
+@click.command(short_help="The answer of a study so far.")
+@name_argument
+@storage_option
+@format_option("table", "json", "csv", "markdown")
+def verdict(name: str, storage: str | None, style: str) -> int:
+    """Print the answer of study NAME so far.
+
+    \b
+    Example:
+      thresher verdict prompts --format markdown
+    """
+    from .output import print_verdict
+
+    print_verdict(study_at(name, storage).verdict(), style)
+    return FINISHED
+
+
+@click.command(short_help="Give a study a larger budget.")
+@name_argument
+@click.option("--budget", type=int, required=True, metavar="N", help="The new total.")
+@storage_option
+def extend(name: str, budget: int, storage: str | None) -> int:
+    """Give study NAME a larger budget.
+
+    \b
+    Example:
+      thresher extend prompts --budget 4000
+    """
+    study_at(name, storage).extend(budget=budget)
+    return FINISHED
+
+
+@click.command(short_help="Forget a study, for good.")
+@name_argument
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@storage_option
+def delete(name: str, yes: bool, storage: str | None) -> int:
+    """Forget study NAME, its log and all, for good. Agents that still work on it end with a message.
+
+    \b
+    Example:
+      thresher delete prompts --yes
+    """
+    study = study_at(name, storage)
+    issued, told = study.look(lambda ledger: (ledger.issued, ledger.told))
+    if not yes:
+        click.confirm(f"Delete study {name!r} with {issued:,} pulls and {told:,} rewards?", abort=True, err=True)
+    with study.store.turn(name):
+        study.store.delete(name)
+    return FINISHED
+
+
+def _summary(study: Study) -> dict[str, Any]:
+    def read(ledger: Ledger) -> dict[str, Any]:
+        counts = {key: getattr(ledger, key) for key in ("budget", "issued", "told", "pending", "done")}
+        retired = [ledger.spec.arms[arm] for arm in sorted(ledger.retired)]
+        question = {"threshold": ledger.spec.threshold, "policy": str(ledger.spec.policy)}
+        return {"study": study.name, "arms": len(ledger.spec.arms), **question, **counts, "retired": retired}
+
+    return {**study.look(read), "storage": place_of(study.store)}
+
+
+def _people(study: Study) -> dict[str, Any]:
+    """Who wrote what when, and what is under way since when."""
+    counts: Counter[tuple[str, str]] = Counter()
+    last: dict[str, float] = {}
+    asked: dict[int, Event] = {}
+    for event in study.events():
+        agent = event.agent or "?"
+        if event.kind in ("asked", "told"):
+            counts[agent, event.kind] += 1
+            last[agent] = event.time or 0.0
+        if event.kind == "asked" and event.pull is not None:
+            asked[event.pull] = event
+        elif event.kind in ("told", "dropped"):
+            asked.pop(event.pull or 0, None)
+    commands = study.store.notes(study.name)
+    names = study.spec.arms
+    return {
+        "agents": [
+            {
+                "agent": agent,
+                "asked": counts[agent, "asked"],
+                "told": counts[agent, "told"],
+                "last": last.get(agent, 0.0),
+                "command": commands.get(agent),
+            }
+            for agent in sorted({*last, *commands})
+        ],
+        "under_way": [
+            {"pull": pull, "arm": names[event.arm or 0], "agent": event.agent, "since": event.time or 0.0}
+            for pull, event in asked.items()
+        ],
+    }
