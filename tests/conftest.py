@@ -7,7 +7,7 @@ import engines
 import pytest
 
 collect_ignore = [] if find_spec("numba") else ["lab"]  # without the extra there is no laboratory to test
-pytest_plugins = ["postgres"]
+pytest_plugins = ["postgres", "stores"]
 
 
 @pytest.fixture(scope="session", autouse=True)

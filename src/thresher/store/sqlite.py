@@ -1,6 +1,6 @@
 """Studies in an SQLite file, through apsw, which carries a current SQLite: older ones can lose data under our writers.
 
-One connection a process, behind a lock. A forked child never touches its parent's.
+One connection a process, behind a lock, and none while it forks.
 """
 
 import contextlib
@@ -22,7 +22,6 @@ from .rows import COLUMNS, asked, ended, from_row, to_row
 from .sqlite_file import create, examine, explained, identity, opened
 
 _STORES: "weakref.WeakSet[SqliteStore]" = weakref.WeakSet()
-_PARENTS: list[object] = []  # connections of the process that forked us: closing them here would disturb it
 _MARKS = ", ".join("?" * len(Event._fields))
 
 
@@ -152,9 +151,9 @@ class SqliteStore:
         """Whether there is nothing to read yet: reading makes no file."""
         return self._connection is None and not self.path.exists()
 
-    def _forked(self) -> None:
-        _PARENTS.append(self._connection)
-        self._connection, self._lock = None, threading.RLock()
+    def _before_fork(self) -> None:
+        self._lock.acquire()
+        self.close()
 
 
 @contextlib.contextmanager
@@ -170,9 +169,27 @@ def _transaction(connection: Any) -> Iterator[None]:
         raise
 
 
-def _after_fork() -> None:
-    for store in list(_STORES):
-        store._forked()
+# SQLite keeps its locks per process and file: a child that finds an open connection of its parent's, or one in the
+# middle of a transaction, would wait for itself for ever. So none is open while a process forks.
+_FORKING: list[SqliteStore] = []
 
 
-os.register_at_fork(after_in_child=_after_fork)
+def _before_fork() -> None:
+    _FORKING[:] = list(_STORES)
+    for store in _FORKING:
+        store._before_fork()
+
+
+def _after_fork_in_parent() -> None:
+    for store in _FORKING:
+        store._lock.release()
+    _FORKING.clear()
+
+
+def _after_fork_in_child() -> None:
+    for store in _FORKING:
+        store._lock = threading.RLock()
+    _FORKING.clear()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

@@ -1,0 +1,178 @@
+"""Writing once, whatever happens to the answer, and knowing one's own study."""
+
+import os
+import threading
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+import thresher
+from thresher.errors import Conflict, Interrupted
+from thresher.events import Event
+from thresher.store import MemoryStore, Store
+
+
+def make(store: Store | str, **given: Any) -> thresher.Study:
+    settings: dict[str, Any] = {"arms": ["a", "b", "c"], "threshold": 0.5, "budget": 60, "storage": store}
+    return thresher.create_study("s", **settings | given)
+
+
+class Flaky(MemoryStore):
+    """Loses the connection while writing: before the commit, or between the commit and the answer."""
+
+    trouble: Sequence[str] = ()
+
+    def append(self, study: str, events: Any, *, lease: float | None = None) -> None:
+        now, *self.trouble = self.trouble or ["fine"]
+        if now != "not written":
+            super().append(study, events, lease=lease)
+        if now == "rival":
+            raise Conflict("event")
+        if now != "fine":
+            raise Interrupted("storage", rule="the connection was lost")
+
+
+@pytest.mark.parametrize("trouble", [["written"], ["not written"], ["not written", "written"], ["not written"] * 9])
+def test_a_lost_answer_writes_once(trouble: list[str]) -> None:
+    store = Flaky()
+    study = make(store)
+    store.trouble = trouble
+    pulls = study.ask_many(2)
+    assert [pull.id for pull in pulls] == [1, 2]
+    store.trouble = trouble
+    study.tell(pulls[0], 0.25)
+    kinds = [event.kind for event in store.read("s")]
+    assert kinds == ["created", "asked", "asked", "told"]
+    assert study.look(lambda ledger: (ledger.issued, ledger.told)) == (2, 1)
+
+
+def test_an_answer_that_is_found_later_is_still_ours() -> None:
+    """The first write gets through after we looked: the second meets it, and finds that it is our own."""
+
+    class Slow(Flaky):
+        hidden: Any = None
+
+        def append(self, study: str, events: Any, *, lease: float | None = None) -> None:
+            if self.trouble:
+                self.trouble, self.hidden = [], list(events)
+                raise Interrupted("storage")
+            if self.hidden:
+                super().append(study, self.hidden)
+                self.hidden = None
+            super().append(study, events, lease=lease)
+
+    store = Slow()
+    study = make(store)
+    store.trouble = ["lost"]
+    assert [pull.id for pull in study.ask_many(2)] == [1, 2]
+    assert [event.kind for event in store.read("s")] == ["created", "asked", "asked"]
+
+
+def test_a_connection_that_never_holds_is_given_up() -> None:
+    store = Flaky()
+    study = make(store)
+    store.trouble = ["not written"] * 1000
+    with pytest.raises(Interrupted):
+        study.ask()
+    store.trouble = []
+    assert [event.kind for event in store.read("s")] == ["created"]
+
+
+def test_creating_with_a_lost_answer_creates_once() -> None:
+    store = Flaky()
+    store.trouble = ["written"]
+    assert make(store).ask()
+    with pytest.raises(thresher.StudyExists):
+        make(store)
+
+
+def test_a_study_deleted_under_an_agent_is_missed(store: Store) -> None:
+    study = make(store)
+    pull = study.ask() or pytest.fail("no pull")
+    store.delete("s")
+    for call in (study.ask, lambda: study.tell(pull, 1), study.verdict):
+        with pytest.raises(thresher.UnknownStudy, match="'s'"):
+            call()
+    assert store.studies() == []
+
+
+def test_a_study_that_took_the_name_of_a_deleted_one_is_another(store: Store) -> None:
+    old = make(store)
+    pull = old.ask() or pytest.fail("no pull")
+    store.delete("s")
+    new = make(store)
+    new.ask_many(9)
+    for call in (old.ask, lambda: old.tell(pull, 1), old.verdict, old.ask):
+        with pytest.raises(thresher.UnknownStudy, match="deleted"):
+            call()
+    assert new.look(lambda ledger: (ledger.issued, ledger.told)) == (9, 0)
+
+
+def test_restored_state_equals_live_state_to_the_bit(store: Store) -> None:
+    study = make(store, arms=[f"arm {number}" for number in range(20)], budget=400)
+    while pulls := study.ask_many(7):
+        for pull in pulls:
+            if pull.seed % 10 == 0:
+                study.drop(pull, cause=("failed", "lost")[pull.id % 2], reason="a\0b \ud800 \N{SNOWMAN}")
+            else:
+                study.tell(pull, pull.seed / 2**32)
+    again = thresher.open_study("s", storage=store)
+    assert again.look(lambda ledger: ledger.state()) == study.look(lambda ledger: ledger.state())
+
+
+def test_negative_zero_is_zero_before_it_is_written(store: Store) -> None:
+    study = make(store, bounds=(-1, 1))
+    study.tell(study.ask() or 0, -0.0)
+    assert str(store.read("s")[-1].reward) == "0.0"
+
+
+def test_a_forked_child_writes_for_itself(url: str) -> None:
+    """It has its own connection, its own name and its own keys; the parent's go on."""
+    study = make(url)
+    study.ask()
+    child = os.fork()
+    if not child:
+        try:
+            pull = study.ask()
+            study.tell(pull or 0, 1.0)
+            os._exit(0)
+        except BaseException:
+            os._exit(1)
+    study.ask()
+    assert os.waitpid(child, 0)[1] == 0
+    study.ask()
+    events: Sequence[Event] = study.events()
+    assert [event.seq for event in events] == list(range(1, 7))
+    assert len({event.agent for event in events[1:]}) == 2
+    assert len({event.key for event in events}) == 6
+    study.store.close()
+
+
+def test_a_child_forked_while_a_thread_writes_can_write(url: str) -> None:
+    study = make(url, budget=100_000)
+    stop = threading.Event()
+
+    def work() -> None:
+        while not stop.is_set():
+            study.ask()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        for _ in range(10):
+            child = os.fork()
+            if not child:
+                try:
+                    study.ask()
+                    os._exit(0)
+                except BaseException:
+                    traceback.print_exc()
+                    os._exit(1)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        stop.set()
+        thread.join()
+    assert [event.seq for event in study.events()] == list(range(1, len(study.events()) + 1))
+    study.store.close()

@@ -1,0 +1,213 @@
+"""Lost work: who is alive keeps its pulls, who is gone loses them, and a late reward is welcome once."""
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import thresher
+from thresher.store import open_store
+from thresher.store.memory import MemoryStore
+
+
+@pytest.fixture
+def make(url: str) -> Iterator[Callable[..., thresher.Study]]:
+    """Studies on one store, each as an agent of its own."""
+    made: list[thresher.Study] = []
+
+    def study(**given: Any) -> thresher.Study:
+        settings: dict[str, Any] = {"arms": ["a", "b"], "threshold": 0.5, "budget": 60, "storage": url}
+        made.append(thresher.create_study("s", **settings | given, if_exists="join"))
+        return made[-1]
+
+    yield study
+    for each in made:
+        each.store.close()
+
+
+def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+EARLIER: "weakref.WeakSet[threading.Thread]" = weakref.WeakSet()  # threads that other tests have left
+
+
+@pytest.fixture(autouse=True)
+def _earlier_threads() -> None:
+    EARLIER.update(threading.enumerate())
+
+
+def keepers() -> int:
+    return sum(each.name == "thresher-leases" and each not in EARLIER for each in threading.enumerate())
+
+
+def forget(study: thresher.Study) -> None:
+    """The agent is gone, as by kill -9: nobody renews its pulls."""
+    study._keeper._pulls.clear()
+
+
+def test_a_dead_agents_pull_is_dropped_as_lost_and_its_late_reward_kept_once(make: Any) -> None:
+    dead, alive = make(lease=0.1), make()
+    pull = dead.ask() or pytest.fail("no pull")
+    forget(dead)
+    until(alive.sweep)
+    dropped = alive.events()[-1]
+    assert (dropped.kind, dropped.pull, dropped.cause) == ("dropped", pull.id, "lost")
+    assert alive.verdict().pending == 0
+    dead.tell(pull, 1)
+    dead.tell(pull, 1)
+    assert [(event.kind, event.late) for event in alive.events()[3:]] == [("told", True)]
+    with pytest.raises(thresher.AlreadyTold):
+        alive.tell(pull, 0)
+    assert alive.sweep() == 0
+
+
+@pytest.mark.parametrize("how", ["ask", "verdict", "sweep"])
+def test_whoever_looks_next_notices(make: Any, how: str) -> None:
+    dead = make(lease=0.05)
+    dead.ask_many(3)
+    forget(dead)
+    until(lambda: dead.store.expired("s") == [1, 2, 3])
+    alive = make()
+    getattr(alive, how)()
+    assert alive.look(lambda ledger: [ledger.state_of(pull) for pull in (1, 2, 3)]) == [2, 2, 2]
+
+
+def test_a_living_agent_keeps_its_pulls_however_long_they_take(make: Any) -> None:
+    slow, other = make(lease=0.15), make()
+    pulls = slow.ask_many(2)
+    end = time.monotonic() + 1.0  # many leases long
+    while time.monotonic() < end:
+        assert other.sweep() == 0
+        time.sleep(0.01)
+    for pull in pulls:
+        slow.tell(pull, 1)
+    assert [event.kind for event in other.events()] == ["created", "asked", "asked", "told", "told"]
+
+
+def test_the_thread_ends_when_nothing_is_under_way_and_comes_back_when_something_is(make: Any) -> None:
+    study = make(lease=0.06)
+    assert keepers() == 0
+    first, second = study.ask_many(2)
+    assert keepers() == 1
+    study.tell(first, 1)
+    study.drop(second)
+    until(lambda: keepers() == 0)
+    study.ask()
+    assert keepers() == 1
+    study.drop(3)
+    until(lambda: keepers() == 0)
+
+
+def test_a_forgotten_study_is_collected_and_its_thread_ends(make: Any, url: str) -> None:
+    study = thresher.create_study("other", arms=["a"], threshold=0.5, budget=9, storage=url)
+    study.ask()
+    assert keepers() == 1
+    watched = weakref.ref(study)
+    study.store.close()
+    del study
+    gc.collect()
+    assert watched() is None
+    until(lambda: keepers() == 0)
+
+
+def test_memory_has_no_leases_and_needs_no_thread() -> None:
+    store = MemoryStore()
+    study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=9, storage=store, lease=0.001)
+    study.ask_many(3)
+    assert keepers() == 0
+    assert study.sweep() == 0
+    study.renew([1, 2], 60)
+    assert study.verdict().pending == 3
+
+
+def test_renew_speaks_for_work_that_goes_on_elsewhere(make: Any) -> None:
+    asked, other = make(lease=0.2), make()
+    asked.ask_many(2)
+    forget(asked)
+    other.renew([1], 3600)
+    until(other.sweep)
+    assert other.look(lambda ledger: [ledger.state_of(pull) for pull in (1, 2)]) == [0, 2]
+    with pytest.raises(thresher.UnknownPull):
+        other.renew([99], 10)
+    for seconds in (0, -1, float("nan"), "1h"):
+        with pytest.raises(thresher.InvalidInput, match="lease"):
+            other.renew([1], seconds)
+
+
+def test_an_agent_never_drops_its_own_pulls_however_the_clock_jumps(make: Any) -> None:
+    study = make(lease=30)
+    study.ask_many(2)
+    study.store.renew("s", [1, 2], -3600)
+    assert study.store.expired("s") == [1, 2]
+    assert study.sweep() == 0
+    assert make().sweep() == 2
+
+
+def test_a_forked_child_keeps_its_own_pulls_and_not_its_parents(make: Any) -> None:
+    study = make(lease=60)
+    study.ask_many(2)
+    child = os.fork()
+    if not child:
+        fine = not study._keeper.holds(1) and keepers() == 0
+        pull = study.ask()
+        fine = fine and pull is not None and study._keeper.holds(pull.id) and keepers() == 1
+        os._exit(0 if fine else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert study._keeper.holds(1)
+    for pull in (1, 2):
+        study.drop(pull)
+
+
+def test_pulls_under_way_do_not_keep_the_interpreter_alive(url: str) -> None:
+    script = (
+        "import thresher, sys; study = thresher.create_study('s', arms=['a'], threshold=0.5, budget=9,"
+        " storage=sys.argv[1], lease=3600); study.ask_many(3)"
+    )
+    done = subprocess.run([sys.executable, "-c", script, url], timeout=60, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_run_gives_up_what_agents_that_are_gone_have_left(make: Any) -> None:
+    dead = make(lease=0.05, budget=40)
+    dead.ask_many(5)
+    forget(dead)
+    release = threading.Event()
+
+    def evaluate(pull: thresher.Pull) -> float:
+        release.wait(30)  # nothing comes back, so nothing but the sweep can notice
+        return 1.0
+
+    def watch(progress: thresher.Progress) -> None:
+        if progress.pending == 2:  # those of this run alone
+            release.set()
+
+    verdict = thresher.run(make(budget=40), evaluate, workers=2, on_progress=watch)
+    assert (verdict.pending, verdict.told, verdict.issued) == (0, 35, 40)
+
+
+def test_an_agents_clock_changes_nothing_in_postgres(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=9, storage=postgres_url)
+    study.ask()
+    forget(study)
+    real = time.time
+    for shift in (3600, -3600):
+        monkeypatch.setattr(time, "time", lambda shift=shift: real() + shift)
+        store = open_store(postgres_url)
+        other = thresher.open_study("s", storage=store)
+        other.ask()
+        forget(other)
+        assert other.sweep() == 0
+        store.close()
+    assert study.sweep() == 0
+    study.store.close()
