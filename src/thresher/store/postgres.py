@@ -175,7 +175,8 @@ class PostgresStore:
             except psycopg.Error as error:
                 if not self._known or time.monotonic() + pause >= end:
                     waited = f", for {PATIENCE:g} s" if self._known else ""
-                    rule, remedy = f"cannot be reached{waited}: {self._said(error)}", "check the URL and the server"
+                    what = "reached" if isinstance(error, psycopg.OperationalError) else "used"
+                    rule, remedy = f"cannot be {what}{waited}: {self._said(error)}", "check the URL and the server"
                     raise StoreFailed("storage", self.url, rule, remedy) from None
                 time.sleep(pause)
                 pause = min(1.0, 2 * pause)

@@ -14,22 +14,21 @@ from .rows import COLUMNS, SCHEMA
 
 KEY = 0x74687273  # the first half of our advisory locks: other programs use other numbers
 TABLES = """
-CREATE TABLE thresher_events (
+CREATE TABLE IF NOT EXISTS thresher_events (
     study text COLLATE "C" NOT NULL, seq bigint NOT NULL, kind text NOT NULL, pull bigint, arm bigint,
     reward double precision, reason text, cause text, late bigint, budget bigint, spec text, key text,
     time double precision, agent text,
     PRIMARY KEY (study, seq)
 );
-CREATE INDEX thresher_studies ON thresher_events (study) WHERE seq = 1;
-CREATE TABLE thresher_leases (
+CREATE INDEX IF NOT EXISTS thresher_studies ON thresher_events (study) WHERE seq = 1;
+CREATE TABLE IF NOT EXISTS thresher_leases (
     study text COLLATE "C" NOT NULL, pull bigint NOT NULL, until timestamptz NOT NULL, PRIMARY KEY (study, pull)
 );
-CREATE INDEX thresher_expiring ON thresher_leases (study, until);
-CREATE TABLE thresher_agents (
+CREATE TABLE IF NOT EXISTS thresher_agents (
     study text COLLATE "C" NOT NULL, agent text NOT NULL, command text NOT NULL,
     time timestamptz NOT NULL DEFAULT clock_timestamp(), PRIMARY KEY (study, agent)
 );
-CREATE TABLE thresher_schema (version bigint NOT NULL);
+CREATE TABLE IF NOT EXISTS thresher_schema (version bigint NOT NULL);
 """
 _TYPES = dict.fromkeys(("kind", "reason", "cause", "spec", "key", "agent"), "text")
 _TYPES |= dict.fromkeys(("reward", "time"), "double precision")
@@ -101,10 +100,10 @@ def prepare(connection: "psycopg.Connection[Any]", *, lock_timeout: float) -> No
     if found != (True,):
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", (KEY,))
-            found = connection.execute("SELECT to_regclass('thresher_schema') IS NOT NULL").fetchone()
-            if found != (True,):
-                connection.execute(TABLES)
-                connection.execute("INSERT INTO thresher_schema VALUES (%s)", (SCHEMA,))
+            connection.execute(TABLES)  # IF NOT EXISTS: another agent may have made them while we waited
+            connection.execute(
+                "INSERT INTO thresher_schema SELECT %s WHERE NOT EXISTS (TABLE thresher_schema)", (SCHEMA,)
+            )
     row = connection.execute("SELECT version FROM thresher_schema").fetchone()
     version = row[0] if row else 0
     if version != SCHEMA:

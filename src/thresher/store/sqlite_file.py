@@ -4,6 +4,7 @@ import contextlib
 import os
 import secrets
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,7 +29,6 @@ CREATE INDEX studies ON events (study) WHERE seq = 1;
 CREATE TABLE leases (
     study TEXT NOT NULL, pull INTEGER NOT NULL, until REAL NOT NULL, PRIMARY KEY (study, pull)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX expiring ON leases (study, until);
 CREATE TABLE agents (
     study TEXT NOT NULL, agent TEXT NOT NULL, command TEXT NOT NULL, time REAL NOT NULL, PRIMARY KEY (study, agent)
 ) STRICT, WITHOUT ROWID;
@@ -77,6 +77,10 @@ def opened(path: Path, durability: str) -> apsw.Connection:
     if path.stat().st_size == 0:
         rule = "is an empty file, which no store ever is: it was truncated, or made by another program"
         raise StoreFailed("storage", str(path), rule, "restore it from a copy, or name another file")
+    if _is_cut(path):
+        time.sleep(0.1)  # another process may just have been at work on it
+        if _is_cut(path):
+            raise StoreFailed("storage", str(path), *_CORRUPT)
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         connection.set_busy_timeout(BUSY)
@@ -94,6 +98,21 @@ def opened(path: Path, durability: str) -> apsw.Connection:
         connection.close()
         raise
     return connection
+
+
+def _is_cut(path: Path) -> bool:
+    """Whether the file is shorter than its first page says, and no write-ahead log has the rest.
+
+    SQLite itself would notice only when it needs a page that is missing.
+    """
+    with path.open("rb") as file:
+        head = file.read(100)
+    if not head.startswith(b"SQLite format 3\0") or len(head) < 100:
+        return False  # SQLite will say so itself
+    size = path.stat().st_size
+    page, pages = int.from_bytes(head[16:18], "big"), int.from_bytes(head[28:32], "big")
+    log = path.with_name(f"{path.name}-wal")
+    return (65536 if page == 1 else page) * pages > size and not (log.exists() and log.stat().st_size)
 
 
 def identity(path: Path) -> tuple[int, int] | None:

@@ -1,0 +1,127 @@
+"""Agents that are killed, stopped and started all at once; servers that are stopped as by a power cut.
+
+A tenth of the numbers that `make bench` takes.
+"""
+
+import os
+import random
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import storm
+from postgres import Server
+
+import thresher
+
+
+def test_a_storm_of_kills_on_sqlite_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    url, budget = f"sqlite:///{tmp_path}/thresher.db", 3000
+    storm.create(url, budget)
+    weather = storm.Storm(url, tmp_path)
+    try:
+        weather.kill(20, random.Random(1))
+        weather.finish(60)
+    finally:
+        weather.end()
+    found = storm.check(url, weather.acknowledged(), budget)
+    assert found["acknowledged"] > 1000
+
+
+def test_immediate_stops_of_postgres_lose_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    server, budget = Server(), 1200
+    weather = storm.Storm(server.url, tmp_path)
+    try:
+        storm.create(server.url, budget)
+        weather.fill()
+        told = 0
+        for _ in range(2):
+            storm.until(lambda told=told: len(weather.acknowledged()) > told + 100, 30)
+            server.stop_at_once()
+            told = len(weather.acknowledged())
+            server.start()
+        weather.finish(60)
+        assert storm.check(server.url, weather.acknowledged(), budget)["acknowledged"] > 1000
+    finally:
+        weather.end()
+        server.close()
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_32_processes_that_start_together_all_join(url: str, number: int) -> None:
+    assert sorted(storm.start_together(url, 32), key=str) == sorted(range(1, 33), key=str)
+
+
+@pytest.fixture
+def worker(url: str, tmp_path: Path) -> Iterator[int]:
+    """A process that has asked for a pull, and tells it when the file ``go`` is there."""
+    thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=100, storage=url).store.close()
+    process = storm.CONTEXT.Process(target=_work, args=(url, str(tmp_path)))
+    process.start()
+    storm.until((tmp_path / "asked").exists, 30)
+    yield process.pid or 0
+    process.kill()
+    process.join()
+
+
+def _work(url: str, folder: str) -> None:
+    study = thresher.open_study("s", storage=url, lease=1.0)
+    pull = study.ask() or 0
+    Path(folder, "asked").touch()
+    while not Path(folder, "go").exists():
+        time.sleep(0.005)
+    study.tell(pull, 0.75)
+    study.tell(pull, 0.75)
+    Path(folder, "told").touch()
+
+
+def test_a_worker_that_is_stopped_past_its_lease_has_its_late_reward_kept_once(
+    worker: int, url: str, tmp_path: Path
+) -> None:
+    study = thresher.open_study("s", storage=url)
+    os.kill(worker, signal.SIGSTOP)
+    began = time.monotonic()
+    storm.until(study.sweep, 10)
+    assert time.monotonic() - began < 1.0 + 2.0, "within lease + 2 s"
+    (tmp_path / "go").touch()
+    os.kill(worker, signal.SIGCONT)
+    storm.until((tmp_path / "told").exists, 10)
+    events = [(event.kind, event.cause, event.late) for event in study.events()[2:]]
+    assert events == [("dropped", "lost", None), ("told", None, True)]
+    assert study.verdict()["a"].seen == 1
+    study.store.close()
+
+
+def test_a_worker_that_is_stopped_for_less_than_its_lease_loses_nothing(worker: int, url: str, tmp_path: Path) -> None:
+    study = thresher.open_study("s", storage=url)
+    for _ in range(3):
+        os.kill(worker, signal.SIGSTOP)
+        time.sleep(0.2)  # with two thirds of the lease left at the least, under a second
+        os.kill(worker, signal.SIGCONT)
+        time.sleep(0.4)  # a beat
+        assert study.sweep() == 0
+    (tmp_path / "go").touch()
+    storm.until((tmp_path / "told").exists, 10)
+    assert [(event.kind, event.late) for event in study.events()[2:]] == [("told", None)]
+    study.store.close()
+
+
+def test_a_killed_worker_is_noticed_within_its_lease_and_two_seconds(worker: int, url: str) -> None:
+    os.kill(worker, signal.SIGKILL)
+    began = time.monotonic()
+    study = thresher.open_study("s", storage=url)
+    storm.until(study.sweep, 10)
+    assert time.monotonic() - began < 1.0 + 2.0
+    study.store.close()
+
+
+def test_n_agents_never_exceed_the_budget(url: str, tmp_path: Path) -> None:
+    storm.create(url, 201)
+    weather = storm.Storm(url, tmp_path)
+    try:
+        weather.finish(60)
+    finally:
+        weather.end()
+    assert storm.check(url, weather.acknowledged(), 201) == {"acknowledged": 201, "told": 201, "lost": 0}

@@ -1,0 +1,140 @@
+"""PostgreSQL: connections that are lost, passwords that nobody sees, and other people's tables."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+import thresher
+from thresher.errors import StoreFailed
+from thresher.store import open_store
+from thresher.store.postgres_schema import masked
+
+SECRET = "s3cr3t-Pa55"
+
+
+def make(url: str) -> thresher.Study:
+    return thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=1000, storage=url)
+
+
+def end_all_sessions(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE application_name = 'thresher' AND pid <> pg_backend_pid()"
+        )
+
+
+def test_a_lost_connection_is_made_anew(postgres_url: str) -> None:
+    study = make(postgres_url)
+    for number in range(1, 6):
+        end_all_sessions(postgres_url)
+        pull = study.ask() or pytest.fail("no pull")
+        assert pull.id == number
+        end_all_sessions(postgres_url)
+        study.tell(pull, 1)
+    assert [event.kind for event in study.events()] == ["created", *["asked", "told"] * 5]
+    study.store.close()
+
+
+def test_a_connection_lost_within_a_turn_decides_again(postgres_url: str) -> None:
+    study = make(postgres_url)
+    with study.store.turn("s"):
+        end_all_sessions(postgres_url)
+        assert study.store.studies() == ["s"]
+    assert study.ask()
+    study.store.close()
+
+
+def test_a_turn_that_is_never_given_back_holds_nobody_up(postgres_url: str) -> None:
+    study, other = make(postgres_url), thresher.open_study("s", storage=postgres_url)
+    with study.store.turn("s"):
+        for number in (1, 2, 3):
+            assert (other.ask() or pytest.fail("no pull")).id == number
+    for each in (study, other):
+        each.store.close()
+
+
+@pytest.mark.parametrize(("version", "words"), [(0, "older than"), (7, "newer than the 1 of this thresher; update")])
+def test_another_schema_is_named(postgres_url: str, version: int, words: str) -> None:
+    make(postgres_url).store.close()
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("UPDATE thresher_schema SET version = %s", (version,))
+    with pytest.raises(StoreFailed, match=words):
+        open_store(postgres_url).studies()
+
+
+@pytest.fixture
+def guarded(postgres: str) -> Iterator[str]:
+    """The URL of a user with a password."""
+    if "postgres:@" not in postgres:
+        pytest.skip("this server is not ours")
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE guarded LOGIN PASSWORD '{SECRET}'")
+        connection.execute("GRANT CREATE ON SCHEMA public TO guarded")
+        yield postgres.replace("postgres:@", f"guarded:{SECRET}@")
+        connection.execute("DROP OWNED BY guarded; DROP ROLE guarded")
+
+
+def unreachable(url: str) -> str:
+    with pytest.raises((StoreFailed, thresher.InvalidInput)) as caught:
+        open_store(url).studies()
+    text = str(caught.value)
+    assert "\n" not in text
+    assert SECRET not in text
+    assert SECRET not in repr(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+    return text
+
+
+def test_a_wrong_password_is_said_at_once_and_not_shown(guarded: str) -> None:
+    study = make(guarded)
+    assert study.ask()
+    study.store.close()
+    message = unreachable(guarded.replace(SECRET, f"{SECRET}x"))
+    assert "password authentication failed" in message
+    assert "guarded:***@" in message
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"postgresql://me:{SECRET}@127.0.0.1:1/db",
+        f"postgres://me:{SECRET}@127.0.0.1:1/db?connect_timeout=2",
+        f"postgresql://127.0.0.1:1/db?user=me&password={SECRET}",
+        f"postgresql://me:{SECRET}@127.0.0.1:notaport/db",
+        f"postgresql://me:a@b:{SECRET}@127.0.0.1:1/db",
+        f"postgresql://me:{SECRET}@[::1/db",
+        f"postgresql://me:{SECRET}@127.0.0.1:1/db?unheard_of=1",
+    ],
+)
+def test_passwords_are_never_shown(url: str) -> None:
+    unreachable(url)
+
+
+def test_masking_keeps_the_rest() -> None:
+    assert masked(f"postgresql://me:{SECRET}@host:5432/db?sslmode=require") == (
+        "postgresql://me:***@host:5432/db?sslmode=require"
+    )
+    assert masked("postgresql:///db?host=/run") == "postgresql:///db?host=/run"
+
+
+def test_an_unknown_database_is_said_at_once(postgres: str) -> None:
+    assert "does not exist" in unreachable(postgres.replace("/postgres?", "/nowhere?"))
+
+
+def test_without_psycopg_one_line_says_what_to_install() -> None:
+    script = (
+        "import sys; sys.modules['psycopg'] = None\n"
+        "from thresher.store import open_store\n"
+        "from thresher import ThresherError\n"
+        f"try: open_store('postgresql://me:{SECRET}@host/db')\n"
+        "except ThresherError as error: print(error)"
+    )
+    out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60).stdout
+    assert "pip install 'thresher[postgres]'" in out
+    assert SECRET not in out
+    assert len(out.splitlines()) == 1

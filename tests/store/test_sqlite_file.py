@@ -1,0 +1,347 @@
+"""SQLite files: who may read them, what is no store, and what happens when the disk or the file goes wrong."""
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+import thresher
+from thresher.errors import StoreFailed
+from thresher.events import Event
+from thresher.store import open_store
+from thresher.store.filelock import FileLock
+from thresher.store.sqlite import SqliteStore
+
+
+def make(path: Path, name: str = "s", options: str = "") -> thresher.Study:
+    url = f"sqlite:///{path}{options}"
+    return thresher.create_study(name, arms=["a", "b"], threshold=0.5, budget=100_000, storage=url)
+
+
+def filled(path: Path, pulls: int = 200) -> Path:
+    """A store that is closed, whole and not small."""
+    study = make(path)
+    for pull in study.ask_many(pulls):
+        study.drop(pull, reason="x" * 300)
+    study.store.close()
+    return path
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o000])
+def test_nobody_else_can_read_the_files(tmp_path: Path, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        study = make(tmp_path / "thresher.db")
+        study.ask()
+        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
+    finally:
+        os.umask(before)
+    assert modes == {f"thresher.db{end}": 0o600 for end in ("", "-wal", "-shm", "-lock")}
+    study.store.close()
+
+
+def test_relative_and_absolute_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=9, storage="sqlite:///here.db")
+    monkeypatch.chdir("/")
+    study.ask()  # the file is where it was
+    study.store.close()
+    assert (tmp_path / "here.db").exists()
+    assert open_store(f"sqlite:///{tmp_path}/here.db").studies() == ["s"]
+
+
+BAD = ["sqlite://", "sqlite:///", "sqlite:///folder/", "sqlite://host/file.db", "sqlite:///:memory:", "sqlite:///a\0b"]
+BAD_OPTIONS = ["sqlite:///a.db?durability=none", "sqlite:///a.db?mode=ro", "a.db", "thresher.db", "mysql://u:p@h/d", ""]
+
+
+@pytest.mark.parametrize("url", BAD + BAD_OPTIONS)
+def test_a_url_that_names_no_file_is_refused_in_one_line(url: str) -> None:
+    with pytest.raises(thresher.InvalidInput, match=r"^storage ") as caught:
+        open_store(url)
+    assert "\n" not in str(caught.value)
+    assert "u:p@" not in str(caught.value)
+
+
+def test_durability_is_full_unless_asked_otherwise(tmp_path: Path) -> None:
+    full, normal = make(tmp_path / "1.db"), make(tmp_path / "2.db", options="?durability=normal")
+    assert full.store.describe()["durability"].startswith("full")
+    assert normal.store.describe()["durability"].startswith("normal")
+    assert full.store.describe()["journal"] == "wal"
+    for study in (full, normal):
+        study.store.close()
+
+
+def test_reading_makes_no_file(tmp_path: Path) -> None:
+    store = open_store(f"sqlite:///{tmp_path}/thresher.db")
+    with pytest.raises(thresher.UnknownStudy):
+        thresher.open_study("s", storage=store)
+    assert (store.studies(), store.expired("s"), store.notes("s")) == ([], [], {})
+    store.delete("s")
+    assert list(tmp_path.iterdir()) == []
+
+
+def fails(path: Path) -> str:
+    """What opening says: one line, that names the file."""
+    with pytest.raises(StoreFailed) as caught:
+        thresher.open_study("s", storage=f"sqlite:///{path}")
+    assert "\n" not in str(caught.value)
+    assert path.name in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_file_of_another_kind_is_not_touched(tmp_path: Path) -> None:
+    letter = tmp_path / "letter.txt"
+    letter.write_text("Dear Sir or Madam, " * 100)
+    assert "is not an SQLite file" in fails(letter)
+    with pytest.raises(StoreFailed):
+        make(letter)
+    assert letter.read_text() == "Dear Sir or Madam, " * 100
+
+
+def test_an_sqlite_file_of_another_program_is_not_touched(tmp_path: Path) -> None:
+    path = tmp_path / "bookmarks.db"
+    connection = apsw.Connection(str(path))
+    connection.execute("CREATE TABLE events (x)")
+    connection.close()
+    before = path.read_bytes()
+    assert "another program" in fails(path)
+    with pytest.raises(StoreFailed):
+        make(path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(("version", "words"), [(0, "older than"), (2, "newer than"), (99, "update thresher")])
+def test_another_schema_is_named(tmp_path: Path, version: int, words: str) -> None:
+    path = filled(tmp_path / "thresher.db", 2)
+    connection = apsw.Connection(str(path))
+    connection.execute(f"PRAGMA user_version = {version}")
+    connection.close()
+    message = fails(path)
+    assert words in message
+    assert f"schema {version}" in message
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.1, 0.5, 0.9, 0.99])
+def test_a_truncated_file_is_never_a_shorter_study(tmp_path: Path, share: float) -> None:
+    path = filled(tmp_path / "thresher.db")
+    os.truncate(path, int(path.stat().st_size * share))
+    message = fails(path)
+    assert any(words in message for words in ("truncated", "is not an SQLite file")), message
+    with pytest.raises(StoreFailed):
+        make(path, "another")
+
+
+def test_pages_that_were_overwritten_are_noticed(tmp_path: Path) -> None:
+    path = filled(tmp_path / "thresher.db")
+    with path.open("r+b") as file:
+        file.seek(path.stat().st_size // 2 // 4096 * 4096)
+        file.write(b"\xff" * 4096)
+    assert "damaged" in fails(path)
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StoreFailed, match="its folder does not exist; make it: mkdir -p"):
+        make(tmp_path / "nowhere" / "thresher.db")
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(StoreFailed, match=tmp_path.name):
+        make(tmp_path)
+
+
+def test_a_file_that_vanishes_under_an_agent_is_missed(tmp_path: Path) -> None:
+    study = make(tmp_path / "thresher.db")
+    pull = study.ask() or 0
+    for file in tmp_path.iterdir():
+        file.unlink()
+    for _ in range(2):
+        with pytest.raises(StoreFailed, match="deleted or replaced"):
+            study.tell(pull, 1)
+    assert not (tmp_path / "thresher.db").exists(), "an empty one in its place would hide the loss"
+    study.store.close()
+
+
+def test_a_file_that_is_replaced_under_an_agent_is_missed(tmp_path: Path) -> None:
+    study = make(tmp_path / "thresher.db")
+    copy = filled(tmp_path / "other.db", 5)
+    copy.rename(tmp_path / "thresher.db")
+    with pytest.raises(StoreFailed, match="deleted or replaced"):
+        study.ask()
+    study.store.close()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of three megabytes, where we may mount one."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if (
+        os.geteuid()
+        or subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)], capture_output=True
+        ).returncode
+    ):
+        pytest.skip("only root can mount a disk")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_full_disk_loses_nothing_that_was_acknowledged(small_disk: Path) -> None:
+    study = make(small_disk / "thresher.db")
+    acknowledged: dict[int, float] = {}
+    with pytest.raises(StoreFailed, match=r"full.*|disk") as caught:
+        while True:
+            pull = study.ask() or pytest.fail("no pull")
+            study.tell(pull, pull.seed / 2**32)
+            acknowledged[pull.id] = pull.seed / 2**32
+    assert "\n" not in str(caught.value)
+    assert len(acknowledged) > 100
+    whole = shutil.copytree(small_disk, small_disk.parent / "copy")  # with room again
+    again = thresher.open_study("s", storage=f"sqlite:///{whole}/thresher.db")
+    told = {event.pull: event.reward for event in again.events() if event.kind == "told"}
+    assert acknowledged.items() <= told.items()
+    assert len(told) <= len(acknowledged) + 1
+    assert again.ask()
+    for each in (study, again):
+        each.store.close()
+
+
+WRITE_TO_THE_LIMIT = """
+import resource, sys, thresher
+study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=10**6, storage=sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
+try:
+    while True:
+        pull = study.ask()
+        study.tell(pull, 1)
+        print(pull.id, flush=True)
+except thresher.ThresherError as error:
+    print(error, file=sys.stderr)
+"""
+
+
+def test_a_file_that_may_not_grow_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/thresher.db"
+    done = subprocess.run([sys.executable, "-c", WRITE_TO_THE_LIMIT, url], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    assert len(done.stderr.splitlines()) == 1
+    assert "disk" in done.stderr
+    study = thresher.open_study("s", storage=url)
+    told = {event.pull for event in study.events() if event.kind == "told"}
+    assert {int(line) for line in done.stdout.split()} <= told
+    assert len(told) > 50
+    study.store.close()
+
+
+READ_ONLY = """
+import sys, thresher
+try:
+    study = thresher.open_study("s", storage=sys.argv[1])
+    print(study.verdict().issued)
+    study.ask()
+except thresher.ThresherError as error:
+    print(error, file=sys.stderr)
+"""
+
+
+def test_a_read_only_file_says_so_and_can_still_be_read(tmp_path: Path) -> None:
+    path = filled(tmp_path / "thresher.db")
+    study = thresher.open_study("s", storage=f"sqlite:///{path}")  # whose -shm is there for others to read by
+    study.ask()
+    for file in tmp_path.iterdir():
+        file.chmod(0o400)
+    argv = [sys.executable, "-c", READ_ONLY, f"sqlite:///{path}"]
+    if not os.geteuid():  # root may write everything, unless it gives that up
+        if not shutil.which("setpriv"):
+            pytest.skip("no setpriv to give up root's powers with")
+        argv = ["setpriv", "--bounding-set=-dac_override", "--inh-caps=-dac_override", *argv]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "201\n", done.stderr
+    assert "is read-only; make the file and its folder writable" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    study.store.close()
+
+
+# -- turns --------------------------------------------------------------------------------------------------------
+
+
+def test_a_turn_is_held_by_one_at_a_time(tmp_path: Path) -> None:
+    lock, inside, most = FileLock(tmp_path / "lock"), [0], [0]
+
+    def work() -> None:
+        for _ in range(50):
+            with FileLock(tmp_path / "lock").turn() as held:
+                assert held
+                inside[0] += 1
+                most[0] = max(most[0], inside[0])
+                time.sleep(0)
+                inside[0] -= 1
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1]
+    with lock.turn() as held:
+        assert held
+
+
+def test_a_holder_that_hangs_holds_nobody_up_for_long(tmp_path: Path) -> None:
+    first, second = FileLock(tmp_path / "lock"), FileLock(tmp_path / "lock")
+    with first.turn():
+        with second.turn(patience=0.05) as held:
+            assert not held
+        began = time.monotonic()
+        with second.turn() as held:  # it does not wait in vain again
+            assert not held
+        assert time.monotonic() - began < 1.0
+    with second.turn() as held:
+        assert held
+    with first.turn(patience=5) as held:
+        assert held, "the wait that was given up keeps nothing"
+
+
+def test_two_agents_without_turns_still_leave_no_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The primary key alone keeps the log in order."""
+    study = make(tmp_path / "thresher.db")
+    path = tmp_path / "elsewhere"
+
+    def turnless(self: SqliteStore, study: str) -> object:
+        return FileLock(path / str(threading.get_ident())).turn()
+
+    monkeypatch.setattr(SqliteStore, "turn", turnless)
+    url = f"sqlite:///{tmp_path}/thresher.db"
+
+    def work() -> None:
+        agent = thresher.open_study("s", storage=url)
+        for _ in range(40):
+            agent.tell(agent.ask() or 0, 0.5)
+        agent.store.close()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    events = study.events()
+    assert [event.seq for event in events] == list(range(1, 322))
+    assert study.look(lambda ledger: (ledger.issued, ledger.told, ledger.pending)) == (160, 160, 0)
+    study.store.close()
+
+
+def test_a_log_that_is_not_a_study_is_refused(tmp_path: Path) -> None:
+    store = open_store(f"sqlite:///{tmp_path}/thresher.db")
+    with store.turn("s"):
+        store.append("s", [Event(1, "asked", 1, 0)])
+    with pytest.raises(thresher.InvalidInput, match="must begin with event 1, created"):
+        thresher.open_study("s", storage=store)
+    store.close()

@@ -1,0 +1,135 @@
+"""Agents that are really killed, and what must be true of their study afterwards. Used by tests and by `make bench`."""
+
+import json
+import multiprocessing
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import thresher
+from thresher.store import open_store
+from thresher.verify import verify
+
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["storm", "thresher.store.sqlite", "thresher.store.postgres"])
+AGENTS = 4
+LEASE = 1.0
+
+
+def reward_of(pull: thresher.Pull) -> float:
+    return pull.seed / 2**32
+
+
+def create(url: str, budget: int) -> None:
+    study = thresher.create_study("s", arms=[f"arm {n}" for n in range(10)], threshold=0.5, budget=budget, storage=url)
+    study.store.close()
+
+
+def agent(url: str, acknowledged: str) -> None:
+    """Ask and tell until the study is done; every reward that was acknowledged is written down before the next step."""
+    study = thresher.open_study("s", storage=url, lease=LEASE)
+    diary = os.open(acknowledged, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    while pulls := study.ask_many(1 + os.getpid() % 3):
+        for pull in pulls:
+            study.tell(pull, reward_of(pull))
+            os.write(diary, f"{json.dumps([pull.id, reward_of(pull)])}\n".encode())
+
+
+class Storm:
+    """Four agents; whoever falls is replaced."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self.url, self.folder, self.started = url, folder, 0
+        self.agents: list[Any] = []
+
+    def fill(self) -> None:
+        self.agents = [each for each in self.agents if each.is_alive()]
+        while len(self.agents) < AGENTS:
+            self.started += 1
+            process = CONTEXT.Process(target=agent, args=(self.url, str(self.folder / f"diary-{self.started}")))
+            process.start()
+            self.agents.append(process)
+
+    def kill(self, count: int, rng: random.Random) -> None:
+        """So many times kill -9, each at a random moment; the study must be too large to be done before."""
+        for _ in range(count):
+            self.fill()
+            time.sleep(rng.uniform(0.0, 0.06))  # the weather, not a wait for something
+            victim = rng.choice(self.agents)
+            os.kill(victim.pid, signal.SIGKILL)
+            victim.join()
+            assert victim.exitcode == -signal.SIGKILL, "the study was done before the storm was over"
+
+    def finish(self, seconds: float) -> None:
+        """Let the last agents come to the end of the study."""
+        self.fill()
+        end = time.monotonic() + seconds
+        for process in self.agents:
+            process.join(max(0.1, end - time.monotonic()))
+            assert process.exitcode == 0, process.exitcode
+
+    def end(self) -> None:
+        for process in self.agents:
+            process.kill()
+            process.join()
+
+    def acknowledged(self) -> list[tuple[int, float]]:
+        lines = [line for file in self.folder.glob("diary-*") for line in file.read_text().splitlines()]
+        return [(pull, reward) for pull, reward in map(json.loads, lines)]
+
+
+def check(url: str, acknowledged: list[tuple[int, float]], budget: int) -> dict[str, int]:
+    """Every acknowledged reward is there exactly once; the budget held; the log derives again; nothing hangs."""
+    study = thresher.open_study("s", storage=open_store(url))
+    until(lambda: (study.sweep(), study.verdict().pending == 0)[1], 30)
+    events = study.events()
+    told = [(event.pull, event.reward) for event in events if event.kind == "told"]
+    assert len({pull for pull, _ in told}) == len(told)
+    assert len({pull for pull, _ in acknowledged}) == len(acknowledged)
+    assert set(acknowledged) <= set(told)
+    verdict = study.verdict()
+    assert (verdict.issued, verdict.done) == (budget, True)
+    report = verify(events)
+    assert report.sound, report
+    assert set(study.look(lambda ledger: ledger.pull_state)) <= {1, 2, 3}
+    study.store.close()
+    return {"acknowledged": len(acknowledged), "told": len(told), "lost": budget - len(told)}
+
+
+def until(condition: Callable[[], object], seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "never came"
+        time.sleep(0.02)
+
+
+def joiner(url: str, gate: Any, results: Any) -> None:
+    """One of many processes that start together on a store that does not exist yet."""
+    gate.wait()
+    try:
+        study = thresher.create_study(
+            "s", arms=["a", "b"], threshold=0.5, budget=10**6, storage=url, if_exists="join", lease=60
+        )
+        pull = study.ask()
+        study.tell(pull or 0, 0.5)
+        results.put(pull.id if pull else "no pull")
+        study.store.close()
+    except BaseException as error:
+        results.put(repr(error))
+
+
+def start_together(url: str, count: int) -> list[Any]:
+    """What each of so many processes got."""
+    gate, results = CONTEXT.Event(), CONTEXT.Queue()
+    processes = [CONTEXT.Process(target=joiner, args=(url, gate, results)) for _ in range(count)]
+    for process in processes:
+        process.start()
+    gate.set()
+    found = [results.get(timeout=60) for _ in processes]
+    for process in processes:
+        process.join()
+    return found
