@@ -119,10 +119,10 @@ class Journal:
         if self._ledger is None:
             events = self._pages()
             first = next(events, None)
+            if self._birth is not None and (first is None or first.key != self._birth):
+                raise self._replaced()
             if first is None:
                 raise UnknownStudy("study", self.study, "is not in this store", "create it with create_study")
-            if self._birth not in (None, first.key):
-                raise self._replaced()
             self._birth = self._last = first.key
             self._ledger = ledgers.fold(self._noted(first, events))
         else:

@@ -1,0 +1,177 @@
+"""``thresher run`` keeps its study, and the same command goes on with it."""
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from program import ENVIRONMENT, THRESHER, Result, complaint, finish, interrupt, thresher, until
+
+import thresher as library
+
+HERE = {key: value for key, value in ENVIRONMENT.items() if key != "THRESHER_STORAGE"}
+QUESTION = ["--threshold=0.5", "--workers=2", "--arm=0.2", "--arm=0.8"]
+ECHO = ["--", "echo", "{arm}"]
+
+
+def start(folder: Path, *args: str) -> "subprocess.Popen[bytes]":
+    argv = [*THRESHER, "run", *QUESTION, *args]
+    return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder, env=HERE)
+
+
+def run(folder: Path, *args: str) -> Result:
+    return finish(start(folder, *args))
+
+
+def only_study(folder: Path) -> library.Study:
+    store = library.study.open_store(f"sqlite:///{folder}/thresher.db")
+    (name,) = store.studies()
+    return library.open_study(name, storage=store)
+
+
+def verdict(result: Result, status: int = 0) -> Any:
+    assert result.status == status, result
+    return json.loads(result.out)
+
+
+def test_a_study_is_kept_here_under_a_name_made_from_the_question(tmp_path: Path) -> None:
+    found = verdict(run(tmp_path, "--budget=8", "--format=json", *ECHO))
+    study = only_study(tmp_path)
+    assert study.name.startswith("run-")
+    assert (found["study"], study.verdict().told) == (study.name, 8)
+
+
+def test_the_same_command_again_says_that_all_is_done(tmp_path: Path) -> None:
+    first = run(tmp_path, "--budget=8", "--format=json", *ECHO)
+    again = run(tmp_path, "--budget=8", "--format=json", *ECHO)
+    assert (first.err, again.out) == ("", first.out)
+    assert "is finished: a larger --budget goes on, thresher delete run-" in again.err
+
+
+def test_a_larger_budget_extends_and_a_smaller_one_is_refused(tmp_path: Path) -> None:
+    run(tmp_path, "--budget=8", *ECHO)
+    more = run(tmp_path, "--budget=12", "--format=json", *ECHO)
+    assert verdict(more)["told"] == 12
+    assert "goes on: 8 pulls were made before" in more.err
+    assert verdict(run(tmp_path, "--budget=8", "--format=json", *ECHO))["told"] == 12, "the first command still fits"
+    assert "budget is 12, not 10" in complaint(run(tmp_path, "--budget=10", *ECHO))
+
+
+def test_another_question_is_another_study_unless_it_has_a_name(tmp_path: Path) -> None:
+    run(tmp_path, "--budget=8", *ECHO)
+    run(tmp_path, "--budget=8", "--seed=1", *ECHO)
+    store = library.study.open_store(f"sqlite:///{tmp_path}/thresher.db")
+    assert len(store.studies()) == 2
+    run(tmp_path, "--budget=8", "--study=mine", *ECHO)
+    message = complaint(run(tmp_path, "--budget=8", "--study=mine", "--seed=1", "--arm=0.9", *ECHO))
+    assert "seed is 0, not 1" in message
+    assert "arms is ('0.2', '0.8'), not ('0.2', '0.8', '0.9')" in message
+    assert "study 'mine'" in message
+
+
+def test_memory_keeps_nothing(tmp_path: Path) -> None:
+    assert run(tmp_path, "--budget=8", "--storage=memory", *ECHO).status == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_command_for_the_same_study_is_pointed_out(tmp_path: Path) -> None:
+    run(tmp_path, "--budget=8", *ECHO)
+    again = run(tmp_path, "--budget=10", "--", "sh", "-c", "echo 0.5 '{arm}'")
+    assert "another command was run for this study before: echo '{arm}'" in again.err
+    status = json.loads(
+        thresher("status", only_study(tmp_path).name, "--format=json", env={"THRESHER_STORAGE": ""}, cwd=tmp_path).out
+    )
+    assert sorted(agent["command"] for agent in status["agents"]) == [
+        "echo '{arm}'",
+        "sh -c 'echo 0.5 '\"'\"'{arm}'\"'\"''",
+    ]
+
+
+def test_after_ctrl_c_the_same_command_goes_on(tmp_path: Path) -> None:
+    args = [
+        "--budget=40",
+        "--format=json",
+        "--",
+        "sh",
+        "-c",
+        f"sleep 0.05; touch {tmp_path}/$THRESHER_PULL.run; echo 1",
+    ]
+    process = start(tmp_path, *args)
+    until(lambda: list(tmp_path.glob("*.run")), "a first pull")
+    interrupt(process)
+    stopped = finish(process)
+    before = verdict(stopped, 130)
+    assert "the same command goes on" in stopped.err
+    assert (before["pending"], before["done"]) == (0, False)
+    after = run(tmp_path, *args)
+    assert (verdict(after)["told"], verdict(after)["pending"]) == (40, 0)
+    assert f"goes on: {before['issued']} pulls were made before" in after.err
+
+
+def test_after_kill_9_the_same_command_goes_on_and_no_pull_runs_twice(tmp_path: Path) -> None:
+    args = [
+        "--budget=40",
+        "--format=json",
+        "--",
+        "sh",
+        "-c",
+        f"echo . >> {tmp_path}/$THRESHER_PULL.run; sleep 0.05; echo 1",
+    ]
+    process = start(tmp_path, *args)
+    until(lambda: len(list(tmp_path.glob("*.run"))) > 5, "a few pulls")
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    told = only_study(tmp_path).verdict().told
+    assert told > 0
+    found = verdict(run(tmp_path, *args))
+    assert found["issued"] == 40
+    assert found["told"] + found["pending"] == 40
+    assert found["pending"] <= 2, "what the dead one had under way, until its lease is over"
+    assert {file.read_text() for file in tmp_path.glob("*.run")} == {".\n"}
+
+
+def test_several_runs_at_once_share_the_work(tmp_path: Path) -> None:
+    agents = [start(tmp_path, "--budget=60", "--format=json", *ECHO) for _ in range(3)]
+    results = [finish(process) for process in agents]
+    assert [result.status for result in results] == [0, 0, 0]
+    events = only_study(tmp_path).events()
+    assert sum(event.kind == "asked" for event in events) == 60
+    assert sum(event.kind == "told" for event in events) == 60
+
+
+def test_a_study_deleted_under_a_run_ends_it_with_a_message(tmp_path: Path) -> None:
+    process = start(
+        tmp_path, "--budget=100000", "--quiet", "--", "sh", "-c", f"touch {tmp_path}/started; sleep 0.02; echo 1"
+    )
+    until((tmp_path / "started").exists, "a first pull")
+    study = only_study(tmp_path)
+    study.store.delete(study.name)
+    assert "was deleted while this agent worked on it" in complaint(finish(process))
+    assert study.store.studies() == []
+
+
+def test_a_store_that_is_none_is_status_3_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "thresher.db").write_text("not a database, not at all" * 10)
+    assert "is not an SQLite file" in complaint(run(tmp_path, "--budget=8", *ECHO), status=3)
+    message = complaint(run(tmp_path, "--budget=8", "--storage=postgresql://me:secret@127.0.0.1:1/db", *ECHO), status=3)
+    assert "secret" not in message
+    assert "me:***@127.0.0.1" in message
+
+
+def test_postgres_serves_run_too(tmp_path: Path, postgres_url: str) -> None:
+    args = ["--budget=20", f"--storage={postgres_url}", "--format=json", *ECHO]
+    agents = [start(tmp_path, *args) for _ in range(2)]
+    assert [finish(process).status for process in agents] == [0, 0]
+    assert verdict(run(tmp_path, *args))["told"] == 20
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("value", ["", "thresher.db", "sqlite://thresher.db"])
+def test_a_storage_that_is_no_url_says_how_to_write_one(tmp_path: Path, value: str) -> None:
+    if value:
+        assert "sqlite:///" in complaint(run(tmp_path, "--budget=8", f"--storage={value}", *ECHO))
+    else:
+        assert run(tmp_path, "--budget=8", "--storage=", *ECHO).status == 0, "nothing said is the default"

@@ -1,0 +1,266 @@
+"""Commands on durable studies: each is a process of its own, so all they share is the store."""
+
+import csv
+import io
+import json
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from program import ENVIRONMENT, PATIENCE, THRESHER, Result, complaint, thresher, until
+
+import thresher as library
+
+
+class Place:
+    """A folder with a store in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.url = folder, f"sqlite:///{folder}/studies.db"
+
+    def __call__(self, *args: str, stdin: str = "") -> Result:
+        return thresher(*args, cwd=self.folder, env={"THRESHER_STORAGE": self.url}, stdin=stdin)
+
+    def good(self, *args: str, stdin: str = "") -> str:
+        result = self(*args, stdin=stdin)
+        assert result.status == 0, result
+        return result.out
+
+    def json(self, *args: str) -> Any:
+        found = json.loads(self.good(*args, "--format", "json"))
+        assert found["format"] == 1
+        return found
+
+    def study(self, name: str = "s") -> library.Study:
+        return library.open_study(name, storage=self.url)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    place = Place(tmp_path)
+    study = library.create_study(
+        "s", arms={"a": {"depth": 1}, "b": {"depth": 2}}, threshold=0.5, budget=40, storage=place.url
+    )
+    study.store.close()
+    return place
+
+
+def test_a_shell_script_can_be_an_agent(place: Place) -> None:
+    script = """
+    while pull=$("$@" ask s); do
+      id=$(echo "$pull" | cut -f1); arm=$(echo "$pull" | cut -f2)
+      "$@" tell s "$id" "$(test "$arm" = a && echo 1 || echo 0)" || exit 9
+    done
+    """
+    place.good("drop", "s", *map(str, [pull.id for pull in place.study().ask_many(34)]))
+    environment = {**ENVIRONMENT, "THRESHER_STORAGE": place.url}
+    done = subprocess.run(["sh", "-c", script, "agent", *THRESHER], env=environment, timeout=PATIENCE)
+    assert done.returncode == 0
+    verdict = place.json("verdict", "s")
+    assert (verdict["above"], verdict["below"], verdict["told"], verdict["done"]) == (["a"], ["b"], 6, True)
+
+
+def test_ask_prints_pulls_and_says_by_its_status_when_the_study_is_done(place: Place) -> None:
+    asked = place.json("ask", "s")
+    assert asked == {"format": 1, "pull": 1, "arm": "a", "number": 1, "seed": asked["seed"], "params": {"depth": 1}}
+    lines = place.good("ask", "s", "-n", "39").splitlines()
+    assert [line.split("\t")[0] for line in lines] == [str(number) for number in range(2, 41)]
+    assert place("ask", "s") == Result(1, "", "")
+
+
+def test_tell_twice_is_recorded_once_and_another_reward_is_refused(place: Place) -> None:
+    place.good("ask", "s")
+    assert place.json("tell", "s", "1", "0.5") == {"format": 1, "pull": 1, "reward": 0.5, "late": False}
+    assert place("tell", "s", "1", "0.5") == Result(0, "", "")
+    assert "0.75: it was told 0.5 before" in complaint(place("tell", "s", "1", "0.75"))
+    assert "has issued pulls 1 to 1" in complaint(place("tell", "s", "2", "0.75"))
+    assert "must lie within the bounds" in complaint(place("tell", "s", "1", "-3"))
+
+
+def test_a_pull_that_is_not_renewed_is_lost_and_told_late(place: Place) -> None:
+    place.good("ask", "s", "-n", "2", "--lease", "2s")
+    place.good("renew", "s", "2", "--lease", "1h")
+    until(lambda: place.json("status", "s")["pending"] == 1, "the loss of pull 1")
+    assert [pull["pull"] for pull in place.json("status", "s")["under_way"]] == [2]
+    result = place("tell", "s", "1", "1")
+    assert (result.status, result.out) == (0, "")
+    assert "late" in result.err
+    assert place.json("verdict", "s")["told"] == 1
+
+
+def test_drop_gives_up_pulls_by_name_or_by_age(place: Place) -> None:
+    place.good("ask", "s", "-n", "4")
+    place.good("drop", "s", "2", "--cause", "failed", "--reason", "out of memory")
+    assert place.good("drop", "s", "--older-than", "1h") == "0 pulls dropped\n"
+    time.sleep(0.01)
+    assert place.json("drop", "s", "--older-than", "0.001s")["dropped"] == [1, 3, 4]
+    assert place.json("verdict", "s")["rows"][1]["reason"] == "out of memory"
+    complaint(place("drop", "s"))
+    complaint(place("drop", "s", "1", "--older-than", "1h"))
+
+
+def test_status_says_who_works_on_what(place: Place) -> None:
+    place.good("ask", "s", "-n", "2")
+    place.good("tell", "s", "1", "1")
+    found = place.json("status", "s")
+    assert (found["issued"], found["told"], found["pending"], found["budget"]) == (2, 1, 1, 40)
+    assert [(pull["pull"], pull["arm"]) for pull in found["under_way"]] == [(2, "b")]
+    assert [(agent["asked"], agent["told"]) for agent in found["agents"]] in ([(2, 0), (0, 1)], [(0, 1), (2, 0)])
+    text = place.good("status", "s")
+    assert "under way  pull 2 of b" in text
+    assert "pending    1" in text
+
+
+def test_studies_lists_all(place: Place) -> None:
+    assert place("create", "other", "--threshold=0.5", "--arm=x", "--budget=9").status == 0
+    assert [row["study"] for row in place.json("studies")["studies"]] == ["other", "s"]
+    assert place.good("studies").splitlines()[1].split("\t") == ["s", "2 arms", "0 of 40 pulls", "0 under way", "open"]
+    assert "is there already" in complaint(place("create", "s", "--threshold=0.5", "--arm=x", "--budget=9"))
+
+
+def test_log_shows_events_and_follows_what_comes(place: Place) -> None:
+    place.good("ask", "s")
+    argv = [*THRESHER, "log", "s", "--follow", "--format", "json", "--storage", place.url]
+    follower = subprocess.Popen(argv, stdout=subprocess.PIPE, env=ENVIRONMENT, text=True)
+    assert follower.stdout
+    try:
+        kinds = [json.loads(follower.stdout.readline())["kind"] for _ in range(2)]
+        place.good("tell", "s", "1", "1")
+        kinds.append(json.loads(follower.stdout.readline())["kind"])
+        place.good("delete", "s", "--yes")
+        assert follower.wait(PATIENCE) == 2, "a study that is gone is not waited for"
+    finally:
+        follower.kill()
+        follower.communicate()
+    assert kinds == ["created", "asked", "told"]
+
+
+def test_log_for_people_is_a_line_an_event(place: Place) -> None:
+    place.good("ask", "s")
+    place.good("drop", "s", "1", "--reason", "two\nlines")
+    lines = place.good("log", "s", "--after", "1").splitlines()
+    assert [line.split()[2] for line in lines] == ["asked", "dropped"]
+    assert "pull 1 of a" in lines[0]
+    assert "lost  two lines" in lines[1]
+
+
+def test_extend_gives_more_and_never_less(place: Place) -> None:
+    place.good("extend", "s", "--budget", "50")
+    place.good("extend", "s", "--budget", "50")
+    assert place.json("status", "s")["budget"] == 50
+    assert "must be larger than the 50" in complaint(place("extend", "s", "--budget", "45"))
+    complaint(place("extend", "s", "--budget", str(10**30)))
+
+
+def test_delete_asks_first(place: Place) -> None:
+    result = place("delete", "s", stdin="n\n")
+    assert (result.status, result.out) == (130, "")
+    assert "Delete study 's' with 0 pulls and 0 rewards?" in result.err
+    assert place.study().verdict()
+    place.good("delete", "s", stdin="y\n")
+    assert "it is empty" in complaint(place("status", "s"))
+
+
+def test_what_is_exported_is_imported_equal_to_the_bit(place: Place, tmp_path: Path) -> None:
+    study = place.study()
+    while pull := study.ask():
+        study.tell(pull, pull.seed / 2**32) if pull.id % 5 else study.drop(pull, reason="ünïcode\n\0")
+    file = tmp_path / "s.json"
+    file.write_text(place.good("export", "s", "json"))
+    place.good("import", str(file), "--study", "copy")
+    assert place.json("verify", "copy")["digest"] == place.json("verify", "s")["digest"]
+    assert "already" in complaint(place("import", str(file)))
+    elsewhere = f"sqlite:///{tmp_path}/elsewhere.db"
+    place.good("import", str(file), "--storage", elsewhere)
+    assert library.open_study("s", storage=elsewhere).events() == study.events()
+
+
+def test_csv_has_a_row_a_pull(place: Place) -> None:
+    place.good("ask", "s", "-n", "2")
+    place.good("tell", "s", "2", "0.1")
+    rows = list(csv.DictReader(io.StringIO(place.good("export", "s", "csv"))))
+    assert [(row["pull"], row["arm"], row["state"], row["reward"]) for row in rows] == [
+        ("1", "a", "pending", ""),
+        ("2", "b", "told", "0.1"),
+    ]
+
+
+def test_results_already_paid_for_go_in_all_or_none(place: Place, tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.csv", tmp_path / "bad.json"
+    good.write_text("arm,reward\na,1\nb,0.5\na,\n")
+    bad.write_text('[{"arm": "a", "reward": 1}, {"arm": "a", "reward": 7}]')
+    assert "must lie within the bounds" in complaint(place("import", str(bad), "--study", "s"))
+    place.good("import", str(good), "--study", "s")
+    assert place.json("status", "s")["told"] == 2
+    place.good("ask", "s")
+    assert "before the first ask" in complaint(place("import", str(good), "--study", "s"))
+    for text in ("", "{", "[1]", "arm\na\n", "arm,reward\na,x\n", "[" * 100_000, '{"events": [{"seq": 1}]}'):
+        bad.write_text(text)
+        if text:
+            complaint(place("import", str(bad), "--study", "t" if "events" in text else "s"))
+    complaint(place("import", str(good)))
+    complaint(place("import", str(tmp_path / "nowhere"), "--study", "s"))
+
+
+def test_verify_is_status_1_and_names_the_event_when_something_is_wrong(place: Place) -> None:
+    place.good("ask", "s", "-n", "3")
+    assert "4 events, every decision derived again; state " in place.good("verify", "s")
+    store = place.study().store
+    events = [event._replace(arm=1) if event.seq == 4 else event for event in store.read("s")]
+    store.append("t", events)
+    store.close()
+    result = place("verify", "t")
+    assert result.status == 1
+    assert result.out.startswith("event 4: asked for arm 'b', where the rule says 'a'; the 3 before it are right")
+    assert json.loads(place("verify", "t", "--format=json").out)["wrong"] == 4
+    complaint(place("verify", "nobody"))
+
+
+def test_verify_says_that_lsa_repeats_on_the_same_machine_only(place: Place) -> None:
+    place.good("create", "logs", "--threshold=0.5", "--arm=x", "--arm=y", "--budget=9", "--policy=lsa")
+    assert "on the same machine only" in place.good("verify", "logs")
+    assert "machine only" not in place.good("verify", "s")
+
+
+def test_doctor_tells_versions_and_durability_and_what_is_wrong(place: Place) -> None:
+    text = place.good("doctor")
+    for words in ("thresher", "apsw", "durability   full", "check        sound", "mode 600", "studies      1"):
+        assert words in text
+    (place.folder / "studies.db").chmod(0o644)
+    result = place("doctor", "--format=json")
+    assert result.status == 1
+    assert "chmod 600" in json.loads(result.out)["found"]["! mode"]
+    (place.folder / "studies.db").write_bytes(b"")
+    result = place("doctor")
+    assert result.status == 1
+    assert "! store" in result.out
+
+
+def test_every_command_has_a_help_with_an_example() -> None:
+    from thresher.cli import COMMANDS
+
+    for command in COMMANDS:
+        text = thresher(command, "--help").out
+        assert "Example" in text or command == "demo", command
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "'; DROP TABLE events; --", '"', "a b", "ü", "-x", "%s"])
+def test_strange_names_are_harmless(place: Place, name: str) -> None:
+    place.good("create", "--threshold=0.5", "--arm=x", "--budget=9", "--", name)
+    assert json.loads(place.good("ask", "--format=json", "--", name))["arm"] == "x"
+    assert {row["study"] for row in place.json("studies")["studies"]} == {"s", name}
+    assert sorted(file.name for file in place.folder.iterdir()) == ["studies.db", "studies.db-lock"]
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\nb", "\x1b[31m", "x" * 1001])
+def test_names_that_cannot_be_shown_are_refused(place: Place, name: str) -> None:
+    assert "study" in complaint(place("create", "--threshold=0.5", "--arm=x", "--budget=9", "--", name))
+
+
+def test_a_name_of_a_megabyte_is_refused(place: Place) -> None:
+    with pytest.raises(library.InvalidInput, match="must not be longer than"):
+        library.create_study("x" * 10**6, arms=["a"], threshold=0.5, budget=9, storage=place.url)
+    with pytest.raises(library.InvalidInput, match="printable"):
+        library.open_study("a\0b", storage=place.url)
