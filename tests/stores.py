@@ -19,7 +19,9 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    urls = {"memory": lambda: "memory", "sqlite": lambda: f"sqlite:///{tmp_path}/thresher.db"}
-    opened = open_store(urls.get(request.param, lambda: request.getfixturevalue("postgres_url"))())
+    if request.param == "postgres":
+        opened = open_store(str(request.getfixturevalue("postgres_url")))
+    else:
+        opened = open_store("memory" if request.param == "memory" else f"sqlite:///{tmp_path}/thresher.db")
     yield opened
     opened.close()

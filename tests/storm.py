@@ -72,6 +72,11 @@ class Storm:
             process.join(max(0.1, end - time.monotonic()))
             assert process.exitcode == 0, process.exitcode
 
+    def wait_for_rewards(self, count: int) -> None:
+        """Until so many more were acknowledged."""
+        before = len(self.acknowledged())
+        until(lambda: len(self.acknowledged()) >= before + count, 60)
+
     def end(self) -> None:
         for process in self.agents:
             process.kill()

@@ -120,4 +120,4 @@ def test_the_digest_is_this_one_on_every_machine() -> None:
     assert digest(fold(history())) == DIGEST
 
 
-DIGEST = "2eba0dfedb4d1023d7aee515f0d5c3c26bf51ee64c2b40ec45cee0c9c3ae3808"
+DIGEST = "da942515755615e1d16e9c9405bc4b47ac46dd6cf5ba6bee61566ec5650476f8"

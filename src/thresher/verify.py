@@ -95,7 +95,8 @@ def digest(ledger: Ledger) -> str:
             values = values[:]
             values.byteswap()
         data = values.tobytes()
-        total.update(struct.pack("<16sq", name.encode(), len(data)))
+        head = name.encode()
+        total.update(struct.pack("<qq", len(head), len(data)) + head)
         total.update(data)
     return total.hexdigest()
 
@@ -107,10 +108,14 @@ def _columns(ledger: Ledger) -> Iterator[Column]:
     text = json.dumps(data, sort_keys=True).encode()
     yield "specification", array("B", text)
     scalars = (ledger.seq, ledger.budget or 0, ledger.issued, ledger.told, ledger.pending, ledger.imported, ledger.open)
-    yield "scalars", array("q", scalars)
+    yield "scalars", array("q", (*scalars, ledger.settled))
     yield "retired", array("q", sorted(ledger.retired))
     for name in ("asked", "failures", "streak", "pull_arm", "pull_number", "pull_reward"):
         yield name, getattr(ledger, name)
     yield "pull_state", array("B", ledger.pull_state)
     for name in ("seen", "pending", "mean", "scatter", "total", "residue", "shut"):
         yield f"board_{name}", getattr(ledger.board, name)
+    for name, values in ledger.docket._asdict().items():
+        yield f"docket_{name}", values
+    for arm in sorted(ledger.capitals):
+        yield f"capitals_{arm}", ledger.capitals[arm]

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from program import ENVIRONMENT, THRESHER, Result, complaint, finish, interrupt, thresher, until
+from program import ENVIRONMENT, THRESHER, Result, complaint, finish, thresher, until
 
 import thresher as library
+from thresher.store import open_store
 
 HERE = {key: value for key, value in ENVIRONMENT.items() if key != "THRESHER_STORAGE"}
 QUESTION = ["--threshold=0.5", "--workers=2", "--arm=0.2", "--arm=0.8"]
@@ -27,7 +28,7 @@ def run(folder: Path, *args: str) -> Result:
 
 
 def only_study(folder: Path) -> library.Study:
-    store = library.study.open_store(f"sqlite:///{folder}/thresher.db")
+    store = open_store(f"sqlite:///{folder}/thresher.db")
     (name,) = store.studies()
     return library.open_study(name, storage=store)
 
@@ -63,7 +64,7 @@ def test_a_larger_budget_extends_and_a_smaller_one_is_refused(tmp_path: Path) ->
 def test_another_question_is_another_study_unless_it_has_a_name(tmp_path: Path) -> None:
     run(tmp_path, "--budget=8", *ECHO)
     run(tmp_path, "--budget=8", "--seed=1", *ECHO)
-    store = library.study.open_store(f"sqlite:///{tmp_path}/thresher.db")
+    store = open_store(f"sqlite:///{tmp_path}/thresher.db")
     assert len(store.studies()) == 2
     run(tmp_path, "--budget=8", "--study=mine", *ECHO)
     message = complaint(run(tmp_path, "--budget=8", "--study=mine", "--seed=1", "--arm=0.9", *ECHO))
@@ -101,7 +102,7 @@ def test_after_ctrl_c_the_same_command_goes_on(tmp_path: Path) -> None:
     ]
     process = start(tmp_path, *args)
     until(lambda: list(tmp_path.glob("*.run")), "a first pull")
-    interrupt(process)
+    process.send_signal(signal.SIGINT)
     stopped = finish(process)
     before = verdict(stopped, 130)
     assert "the same command goes on" in stopped.err

@@ -36,11 +36,9 @@ def test_immediate_stops_of_postgres_lose_nothing_that_was_acknowledged(tmp_path
     try:
         storm.create(server.url, budget)
         weather.fill()
-        told = 0
         for _ in range(2):
-            storm.until(lambda told=told: len(weather.acknowledged()) > told + 100, 30)
+            weather.wait_for_rewards(100)
             server.stop_at_once()
-            told = len(weather.acknowledged())
             server.start()
         weather.finish(60)
         assert storm.check(server.url, weather.acknowledged(), budget)["acknowledged"] > 1000

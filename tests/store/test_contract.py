@@ -2,6 +2,7 @@
 
 import threading
 import time
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ HOSTILE = [
 FULL = Event(1, "told", 2, 3, 0.1, "why", "failed", True, 9, {"arms": ["a", "ü"], "x": None}, "k-1", 12.5, "host:1")
 
 
-def created(seq: int = 1, **fields: object) -> Event:
+def created(seq: int = 1, **fields: Any) -> Event:
     return Event(seq, "created", key=f"key-{seq}")._replace(**fields)
 
 
