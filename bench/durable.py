@@ -49,7 +49,7 @@ def optunas(url: str, count: int, gate: Any, results: Any) -> None:
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = optuna.load_study(study_name="s", storage=url, sampler=optuna.samplers.RandomSampler())
-    space = {"arm": optuna.distributions.CategoricalDistribution(ARMS)}
+    space: dict[str, Any] = {"arm": optuna.distributions.CategoricalDistribution(ARMS)}
     gate.wait()
     longest = 0.0
     for _ in range(count):

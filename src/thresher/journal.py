@@ -9,10 +9,10 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from . import ledger as ledgers
-from .errors import Conflict, Interrupted, UnknownStudy
+from .errors import Conflict, Interrupted, StoreFailed, UnknownStudy
 from .events import Event
 from .ledger import Ledger
 from .store import Store
@@ -22,6 +22,14 @@ PAGE = 10_000  # events that are read at once: a long log need not fit into memo
 LONGEST_REASON = 10_000  # characters
 MOST_DOUBTS = 10  # connections lost in the same call
 _JOURNALS: "weakref.WeakSet[Journal]" = weakref.WeakSet()
+
+
+class Written(NamedTuple, Generic[Answer]):
+    """What a call answers, and how to find what it wrote."""
+
+    answer: Answer
+    seq: int  # of its first event
+    key: str | None  # None: it wrote nothing
 
 
 class Draft:
@@ -86,33 +94,53 @@ class Journal:
 
         Should the connection be lost between writing and hearing so, the events' key tells whether they were written.
         """
-        doubtful: list[tuple[int, str, Answer]] = []
+        doubtful: list[Written[Answer]] = []
         with self._lock:
             while True:
-                with self._store.turn(self.study):
-                    ledger = self._read()
-                    for seq, key, answer in doubtful:
-                        if [event.key for event in self._store.read(self.study, seq - 1, 1)] == [key]:
-                            return answer
-                    self._calls += 1
-                    draft = Draft(ledger, f"{self._nonce}-{self._calls}", self.agent)
-                    try:
-                        answer = plan(draft)
-                        if draft.events:
-                            self._store.append(self.study, draft.events, lease=self.lease)
-                            self._last = draft.key
-                        return answer
-                    except Conflict:
-                        self._ledger = None
-                    except Interrupted:
-                        self._ledger = None
-                        doubtful.append((draft.events[0].seq, draft.key, answer))
-                        if len(doubtful) == MOST_DOUBTS:
-                            raise
-                    except BaseException:
-                        if draft.events:  # folded, but perhaps not written: what the log says counts
-                            self._ledger = None
-                        raise
+                written = self._attempt(plan, doubtful)
+                if written is None:
+                    continue
+                try:
+                    if written.key is not None:
+                        self._store.flush()  # after the turn: nobody waits for our disk but us
+                    return written.answer
+                except Interrupted:
+                    self._doubt(doubtful, written)
+
+    def _attempt(self, plan: Callable[[Draft], Answer], doubtful: "list[Written[Answer]]") -> "Written[Answer] | None":
+        """Decide on the newest state and append; None if somebody else appended first, or nobody knows."""
+        with self._store.turn(self.study):
+            ledger = self._read()
+            for written in doubtful:
+                if [event.key for event in self._store.read(self.study, written.seq - 1, 1)] == [written.key]:
+                    return written
+            self._calls += 1
+            draft = Draft(ledger, f"{self._nonce}-{self._calls}", self.agent)
+            try:
+                answer = plan(draft)
+                if not draft.events:
+                    return Written(answer, 0, None)
+                self._store.append(self.study, draft.events, lease=self.lease)
+            except Conflict:
+                self._ledger = None
+                return None
+            except Interrupted:
+                self._doubt(doubtful, Written(answer, draft.events[0].seq, draft.key))
+                return None
+            except BaseException:
+                if draft.events:  # folded, but perhaps not written: what the log says counts
+                    self._ledger = None
+                raise
+            self._last = draft.key
+            return Written(answer, draft.events[0].seq, draft.key)
+
+    def _doubt(self, doubtful: "list[Written[Answer]]", written: "Written[Answer]") -> None:
+        """The connection was lost: it may be written, or not."""
+        self._ledger = None
+        doubtful.append(written)
+        if len(doubtful) >= MOST_DOUBTS:
+            rule = f"the connection was lost {MOST_DOUBTS} times in one call"
+            raise StoreFailed("storage", rule=rule, remedy="mend the server, then ask again") from None
 
     def _read(self) -> Ledger:
         """The ledger, with everything folded in that any agent has written."""
@@ -125,15 +153,17 @@ class Journal:
                 raise UnknownStudy("study", self.study, "is not in this store", "create it with create_study")
             self._birth = self._last = first.key
             self._ledger = ledgers.fold(self._noted(first, events))
-        else:
-            # the last event once more: if it is another one now, the study is another one
-            news = iter(self._store.read(self.study, self._ledger.seq - 1))
-            known = next(news, None)
-            if known is None or known.key != self._last:
-                raise self._replaced()
-            for event in news:
-                self._ledger.apply(event)
-                self._last = event.key
+            return self._ledger
+        # The last event once more: if it is another one now, the study is another one, or its server has lost in a
+        # crash what nobody had been told was safe.
+        news = iter(self._store.read(self.study, self._ledger.seq - 1))
+        known = next(news, None)
+        if known is None or known.key != self._last:
+            self._ledger = None
+            return self._read()
+        for event in news:
+            self._ledger.apply(event)
+            self._last = event.key
         return self._ledger
 
     def _pages(self) -> Iterator[Event]:

@@ -317,6 +317,7 @@ def _created(name: str, store: Store, spec: Spec) -> bool:
     with store.turn(name):
         try:
             store.append(name, [event])
+            store.flush()
         except (Conflict, Interrupted) as error:
             found = store.read(name, 0, 1)
             if not found and isinstance(error, Interrupted):

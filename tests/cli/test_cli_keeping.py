@@ -14,7 +14,7 @@ import thresher as library
 from thresher.store import open_store
 
 HERE = {key: value for key, value in ENVIRONMENT.items() if key != "THRESHER_STORAGE"}
-QUESTION = ["--threshold=0.5", "--workers=2", "--arm=0.2", "--arm=0.8"]
+QUESTION = ["--threshold=0.5", "--workers=2", "--no-confidence", "--arm=0.2", "--arm=0.8"]
 ECHO = ["--", "echo", "{arm}"]
 
 

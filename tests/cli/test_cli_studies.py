@@ -238,14 +238,6 @@ def test_doctor_tells_versions_and_durability_and_what_is_wrong(place: Place) ->
     assert "! store" in result.out
 
 
-def test_every_command_has_a_help_with_an_example() -> None:
-    from thresher.cli import COMMANDS
-
-    for command in COMMANDS:
-        text = thresher(command, "--help").out
-        assert "Example" in text or command == "demo", command
-
-
 @pytest.mark.parametrize("name", ["../../etc/passwd", "'; DROP TABLE events; --", '"', "a b", "ü", "-x", "%s"])
 def test_strange_names_are_harmless(place: Place, name: str) -> None:
     place.good("create", "--threshold=0.5", "--arm=x", "--budget=9", "--", name)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import thresher
-from thresher.errors import Conflict, Interrupted
+from thresher.errors import Conflict, Interrupted, StoreFailed
 from thresher.events import Event
 from thresher.store import MemoryStore, Store
 
@@ -74,10 +74,37 @@ def test_a_connection_that_never_holds_is_given_up() -> None:
     store = Flaky()
     study = make(store)
     store.trouble = ["not written"] * 1000
-    with pytest.raises(Interrupted):
+    with pytest.raises(StoreFailed, match="10 times in one call"):
         study.ask()
     store.trouble = []
     assert [event.kind for event in store.read("s")] == ["created"]
+
+
+@pytest.mark.parametrize("survives", [True, False])
+def test_a_crash_between_writing_and_flushing_writes_once(survives: bool) -> None:
+    """What was appended but not flushed may be gone when the server is back, for every agent that has seen it."""
+
+    class Crashing(MemoryStore):
+        crash = False
+
+        def flush(self) -> None:
+            if self.crash:
+                self.crash = False
+                seen.append(other.look(lambda ledger: ledger.issued))
+                if not survives:
+                    del self._logs["s"][-2:]
+                raise Interrupted("storage")
+
+    seen: list[int] = []
+    store = Crashing()
+    study = make(store)
+    other = thresher.open_study("s", storage=store)
+    store.crash = True
+    assert [pull.id for pull in study.ask_many(2)] == [1, 2]
+    assert seen == [2]
+    assert [event.kind for event in store.read("s")] == ["created", "asked", "asked"]
+    other.tell(1, 0.5)
+    assert study.look(lambda ledger: ledger.told) == 1
 
 
 def test_creating_with_a_lost_answer_creates_once() -> None:

@@ -219,7 +219,7 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(small_disk: Path) -> No
 
 WRITE_TO_THE_LIMIT = """
 import resource, sys, thresher
-study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=10**6, storage=sys.argv[1])
+study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=10**6, storage=sys.argv[1], confidence=None)
 resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
 try:
     while True:

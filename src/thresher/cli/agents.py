@@ -23,11 +23,9 @@ that the study is done. Whoever asks must tell, drop or renew the pull within th
 lost, and its reward, should it still come, as late.
 
 \b
-Example, an agent in a few lines of shell:
-  while pull=$(thresher ask prompts --format json); do
-    reward=$(./evaluate.sh "$(echo "$pull" | jq -r .arm)")
-    thresher tell prompts "$(echo "$pull" | jq .pull)" "$reward"
-  done
+Examples:
+  thresher ask prompts
+  thresher ask prompts -n 8 --lease 2h --format json
 """
 
 

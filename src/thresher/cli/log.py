@@ -28,7 +28,7 @@ def log(name: str, follow: bool, after: int, storage: str | None, style: str) ->
     \b
     Examples:
       thresher log prompts --follow
-      thresher log prompts --format json | jq 'select(.kind == "told") | .reward'
+      thresher log prompts --after 1000 --format json
     """
     study = study_at(name, storage)
     names = study.spec.arms

@@ -32,8 +32,8 @@ def export(name: str, style: str, storage: str | None) -> int:
 
     \b
     Examples:
-      thresher export prompts csv > pulls.csv
-      thresher export prompts json > prompts.json
+      thresher export prompts csv
+      thresher export prompts json --storage postgresql://me@server/lab
     """
     study = study_at(name, storage)
     if style == "json":
@@ -130,3 +130,4 @@ def _restore(data: dict[str, Any], name: str | None, storage: str | None, file: 
         except Conflict:
             rule = f"is in {place_of(store)} already"
             raise StudyExists("study", study, rule, "give another name: --study NAME") from None
+    store.flush()

@@ -22,9 +22,15 @@ class Store(Protocol):
         """The events of a study with ``seq > after``, in order, at most so many; none if there is no such study."""
 
     def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
-        """Write all of the events, or raise and write none; `Interrupted` alone leaves open which.
+        """Write all of the events, or raise and write none; `Interrupted` alone leaves open which. Then `flush`.
 
         Pulls that the events ask for get a lease of so many seconds, for those that they end it is over.
+        """
+
+    def flush(self) -> None:
+        """See to it that what this process appended survives a power cut.
+
+        Called after the turn, so that nobody else waits for the disk. `Interrupted`: what was appended may be gone.
         """
 
     def studies(self) -> list[str]:

@@ -38,6 +38,8 @@ class PostgresStore:
         self._lock = threading.RLock()
         self._connection: psycopg.Connection[Any] | None = None
         self._known = False  # whether the server ever answered: one that never did is not waited for
+        self._unflushed: psycopg.Connection[Any] | None = None  # the session that wrote what is to be flushed
+        self._level = "on"  # the server's own synchronous_commit
         self._impatient_until = 0.0
         _STORES.add(self)
 
@@ -63,6 +65,20 @@ class PostgresStore:
                 raise taken from None
             if written != (len(events),):
                 raise taken
+            self._unflushed = connection
+
+        self._do(work, writes=True)
+
+    def flush(self) -> None:
+        """Bring the server's log to its disk, and to its standbys if it waits for them: once for many agents."""
+
+        def work(connection: "psycopg.Connection[Any]") -> None:
+            if self._unflushed not in (None, connection):  # the server may have crashed, and lost it, since
+                self._unflushed = None
+                raise Interrupted("storage", self.url, "the connection was lost after writing")
+            if self._level != "off":
+                connection.execute(schema.FLUSH, (self._level,))
+            self._unflushed = None
 
         self._do(work, writes=True)
 
@@ -106,6 +122,7 @@ class PostgresStore:
                     connection.execute(f"DELETE FROM thresher_{table} WHERE study = %s", (study,))  # noqa: S608
 
         self._do(work)
+        self.flush()
 
     # -- beside the log -----------------------------------------------------------------------------------------
 
@@ -166,7 +183,7 @@ class PostgresStore:
             try:
                 connection = psycopg.connect(**self._settings, autocommit=True)
                 try:
-                    schema.prepare(connection, lock_timeout=TURN)
+                    self._level = schema.prepare(connection, lock_timeout=TURN)
                 except BaseException:
                     connection.close()
                     raise

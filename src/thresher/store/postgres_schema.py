@@ -55,6 +55,9 @@ WHERE study = %s AND pull = ANY(%s)"""
 NOTE = """INSERT INTO thresher_agents (study, agent, command) VALUES (%s, %s, %s)
 ON CONFLICT (study, agent) DO UPDATE SET command = excluded.command, time = clock_timestamp()"""
 
+# A commit that waits for the disk, and with it for all that were made before; the setting holds for this one alone.
+FLUSH = "SELECT set_config('synchronous_commit', %s, true), pg_logical_emit_message(true, 'thresher', '')"
+
 # A network that goes away silently is noticed within a minute; what the URL says goes before.
 PATIENT = {
     "connect_timeout": "10",
@@ -94,8 +97,11 @@ def is_leaving(error: psycopg.Error) -> bool:
     return (error.sqlstate or "")[:3] in ("57P", "080")
 
 
-def prepare(connection: "psycopg.Connection[Any]", *, lock_timeout: float) -> None:
-    """Make the tables if they are not there, one agent at a time, and see whether they are of this version."""
+def prepare(connection: "psycopg.Connection[Any]", *, lock_timeout: float) -> str:
+    """Make the tables if they are not there, one agent at a time, and see whether they are of this version.
+
+    Says how durable the server's commits are. Ours are made so by `FLUSH`, after the turn.
+    """
     found = connection.execute("SELECT to_regclass('thresher_schema') IS NOT NULL").fetchone()
     if found != (True,):
         with connection.transaction():
@@ -111,15 +117,18 @@ def prepare(connection: "psycopg.Connection[Any]", *, lock_timeout: float) -> No
         rule = f"has schema {version}, {'older' if older else 'newer'} than the {SCHEMA} of this thresher"
         remedy = "open it with the thresher that made it" if older else "update thresher"
         raise StoreFailed("storage", rule=rule, remedy=remedy)
-    connection.execute(f"SET lock_timeout = '{lock_timeout:g}s'")
+    level = connection.execute("SHOW synchronous_commit").fetchone()
+    connection.execute(f"SET lock_timeout = '{lock_timeout:g}s'; SET synchronous_commit = off")
+    return str(level[0]) if level else "on"
 
 
 def examine(connection: "psycopg.Connection[Any]") -> dict[str, str]:
     """What ``thresher doctor`` tells of a server."""
     row = connection.execute(
-        "SELECT current_setting('server_version'), current_setting('synchronous_commit'), current_setting('fsync'),"
+        "SELECT current_setting('server_version'), reset_val, current_setting('fsync'),"
         " current_setting('full_page_writes'), pg_size_pretty(pg_total_relation_size('thresher_events')),"
         " extract(epoch FROM clock_timestamp())::float8, (SELECT version FROM thresher_schema)"
+        " FROM pg_settings WHERE name = 'synchronous_commit'"
     ).fetchone()
     assert row is not None
     version, commit, fsync, pages, size, clock, tables = row

@@ -16,7 +16,11 @@ from .rows import SCHEMA
 
 APPLICATION = 0x74687273  # "thrs", in the file's header
 BUSY = 60_000  # milliseconds to wait for another writer, who holds the file for one of them as a rule
-SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
+PAGE = 4096  # bytes
+LEVELS = {
+    "full": "full: what was acknowledged is on the disk",
+    "normal": "normal: a power cut may lose the last moments",
+}
 FIRST_SAFE = (3, 51, 3)  # before it, several writers could meet a bug that corrupts the file
 
 TABLES = """
@@ -46,7 +50,7 @@ def create(path: Path, lock: FileLock) -> None:
         os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # -wal and -shm get the same mode
         try:
             connection = apsw.Connection(str(made))
-            connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
+            connection.execute(f"PRAGMA page_size = {PAGE}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
             connection.execute(
                 f"BEGIN; {TABLES} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {SCHEMA}; COMMIT"
             )
@@ -72,28 +76,28 @@ def _publish(made: Path, path: Path) -> None:
         os.close(handle)
 
 
-def opened(path: Path, durability: str) -> apsw.Connection:
+def opened(path: Path) -> apsw.Connection:
     """A connection to a store that is whole, ours, and of this version."""
     if path.stat().st_size == 0:
         rule = "is an empty file, which no store ever is: it was truncated, or made by another program"
         raise StoreFailed("storage", str(path), rule, "restore it from a copy, or name another file")
-    if _is_cut(path):
-        time.sleep(0.1)  # another process may just have been at work on it
-        if _is_cut(path):
-            raise StoreFailed("storage", str(path), *_CORRUPT)
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         connection.set_busy_timeout(BUSY)
         owner, version = (connection.pragma(name) for name in ("application_id", "user_version"))
         if owner != APPLICATION:
             raise StoreFailed("storage", str(path), "is an SQLite file of another program", "name another file")
+        if _is_cut(path):
+            time.sleep(0.1)  # another process may just have been at work on it
+            if _is_cut(path):
+                raise StoreFailed("storage", str(path), *_CORRUPT)
         if version != SCHEMA:
             older = version < SCHEMA
             rule = f"has schema {version}, {'older' if older else 'newer'} than the {SCHEMA} of this thresher"
             raise StoreFailed(
                 "storage", str(path), rule, "open it with the thresher that made it" if older else "update thresher"
             )
-        connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS[durability]}")
+        connection.execute("PRAGMA synchronous = NORMAL")  # consistent always; `flush` makes it durable
     except BaseException:
         connection.close()
         raise
@@ -101,18 +105,12 @@ def opened(path: Path, durability: str) -> apsw.Connection:
 
 
 def _is_cut(path: Path) -> bool:
-    """Whether the file is shorter than its first page says, and no write-ahead log has the rest.
+    """Whether the file ends within a page; SQLite itself notices only when whole ones are missing.
 
-    SQLite itself would notice only when it needs a page that is missing.
+    By its size alone: opening and closing the file here would give up the locks that SQLite holds in this process.
     """
-    with path.open("rb") as file:
-        head = file.read(100)
-    if not head.startswith(b"SQLite format 3\0") or len(head) < 100:
-        return False  # SQLite will say so itself
-    size = path.stat().st_size
-    page, pages = int.from_bytes(head[16:18], "big"), int.from_bytes(head[28:32], "big")
     log = path.with_name(f"{path.name}-wal")
-    return (65536 if page == 1 else page) * pages > size and not (log.exists() and log.stat().st_size)
+    return bool(path.stat().st_size % PAGE) and not (log.exists() and log.stat().st_size)
 
 
 def identity(path: Path) -> tuple[int, int] | None:
@@ -150,16 +148,15 @@ _EXPLANATIONS = {
 }
 
 
-def examine(path: Path, connection: apsw.Connection) -> dict[str, str]:
+def examine(path: Path, connection: apsw.Connection, durability: str) -> dict[str, str]:
     """What ``thresher doctor`` tells of a file."""
-    level = {1: "normal: a power cut may lose the last moments", 2: "full: what was acknowledged is on the disk"}
     mode = stat.S_IMODE(path.stat().st_mode)
     found = {
         "store": f"SQLite {apsw.sqlite_lib_version()} (apsw {apsw.apsw_version()})",
         "file": f"{path} ({path.stat().st_size:,} bytes, mode {mode:o})",
         "schema": str(connection.pragma("user_version")),
         "journal": str(connection.pragma("journal_mode")),
-        "durability": level.get(connection.pragma("synchronous"), "unknown"),
+        "durability": LEVELS[durability],
     }
     if tuple(map(int, apsw.sqlite_lib_version().split("."))) < FIRST_SAFE:
         found["! version"] = "this SQLite can corrupt a file under several writers: update apsw"
