@@ -68,7 +68,7 @@ def tell(name: str, pull: int, reward: float, storage: str | None, style: str) -
     \b
     Example:
       thresher tell prompts 17 0.85
-    """
+    """  # noqa: D301 - click wants the character itself
     study = study_at(name, storage)
     study.tell(pull, reward)
     late = study.look(lambda ledger: ledger.state_of(pull) == LATE)
@@ -90,7 +90,7 @@ def renew(name: str, pulls: tuple[int, ...], lease: float, storage: str | None) 
     \b
     Example:
       thresher renew prompts 17 18 --lease 2h
-    """
+    """  # noqa: D301 - click wants the character itself
     study_at(name, storage).renew(pulls, lease)
     return FINISHED
 
@@ -120,7 +120,7 @@ def drop(
     Examples:
       thresher drop prompts 17 --cause failed --reason "out of memory"
       thresher drop prompts --older-than 2h
-    """
+    """  # noqa: D301 - click wants the character itself
     if bool(pulls) == (older_than is not None):
         raise InvalidInput("pulls", list(pulls), "name pulls, or give --older-than", "one of the two")
     study = study_at(name, storage)

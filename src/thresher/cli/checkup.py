@@ -30,7 +30,7 @@ def verify(name: str, storage: str | None, style: str) -> int:
     \b
     Example:
       thresher verify prompts
-    """
+    """  # noqa: D301 - click wants the character itself
     store = store_at(storage)
     if not store.read(name, 0, 1):
         study_at(name, storage)  # says what is there instead
@@ -62,7 +62,7 @@ def doctor(storage: str | None, style: str) -> int:
     \b
     Example:
       thresher doctor --storage postgresql://me@server/lab
-    """
+    """  # noqa: D301 - click wants the character itself
     found = {"thresher": __version__, "python": f"{platform.python_version()} on {platform.platform()}"}
     for package in ("apsw", "psycopg", "click", "rich"):
         try:

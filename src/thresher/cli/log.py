@@ -29,7 +29,7 @@ def log(name: str, follow: bool, after: int, storage: str | None, style: str) ->
     Examples:
       thresher log prompts --follow
       thresher log prompts --after 1000 --format json
-    """
+    """  # noqa: D301 - click wants the character itself
     study = study_at(name, storage)
     names = study.spec.arms
     while True:

@@ -28,7 +28,7 @@ def studies(storage: str | None, style: str) -> int:
     Examples:
       thresher studies
       thresher studies --storage postgresql://me@server/lab --format json
-    """
+    """  # noqa: D301 - click wants the character itself
     store = store_at(storage)
     found = [_summary(open_study(name, storage=store)) for name in store.studies()]
     if style == "json":
@@ -53,7 +53,7 @@ def create(name: str, storage: str | None, **given: Any) -> int:
     \b
     Example:
       thresher create prompts --threshold 0.9 --arms prompts.txt --budget 2000
-    """
+    """  # noqa: D301 - click wants the character itself
     create_study(name, **question(arms_given(given["file"], given["names"]), given), storage=store_at(storage))
     return FINISHED
 
@@ -68,7 +68,7 @@ def status(name: str, storage: str | None, style: str) -> int:
     \b
     Example:
       thresher status prompts --format json
-    """
+    """  # noqa: D301 - click wants the character itself
     study = study_at(name, storage)
     study.sweep()
     found = {**_summary(study), **_people(study)}
@@ -113,7 +113,7 @@ def verdict(name: str, storage: str | None, style: str) -> int:
     \b
     Example:
       thresher verdict prompts --format markdown
-    """
+    """  # noqa: D301 - click wants the character itself
     from .output import print_verdict
 
     print_verdict(study_at(name, storage).verdict(), style)
@@ -130,7 +130,7 @@ def extend(name: str, budget: int, storage: str | None) -> int:
     \b
     Example:
       thresher extend prompts --budget 4000
-    """
+    """  # noqa: D301 - click wants the character itself
     study_at(name, storage).extend(budget=budget)
     return FINISHED
 
@@ -145,7 +145,7 @@ def delete(name: str, yes: bool, storage: str | None) -> int:
     \b
     Example:
       thresher delete prompts --yes
-    """
+    """  # noqa: D301 - click wants the character itself
     study = study_at(name, storage)
     issued, told = study.look(lambda ledger: (ledger.issued, ledger.told))
     if not yes:

@@ -34,7 +34,7 @@ def export(name: str, style: str, storage: str | None) -> int:
     Examples:
       thresher export prompts csv
       thresher export prompts json --storage postgresql://me@server/lab
-    """
+    """  # noqa: D301 - click wants the character itself
     study = study_at(name, storage)
     if style == "json":
         click.echo(f'{{"format": 1, "study": {json.dumps(name)}, "events": [')
@@ -75,7 +75,7 @@ def import_(file: str, name: str | None, storage: str | None) -> int:
     Examples:
       thresher import prompts.json
       thresher import results.csv --study prompts
-    """
+    """  # noqa: D301 - click wants the character itself
     text = _read(file)
     data = _json(text)
     if isinstance(data, dict) and "events" in data:
