@@ -64,7 +64,7 @@ def test_in_order_of_arrival_slow_failures_would_break_the_guarantee() -> None:
     """Why rewards are committed in the order of issue: 50 workers, failures 20 times slower, mean .45 against .5."""
     setup, runs = ALONE.but(delay="workers:50:failures:20", budget=600), 150
     above = sum(label_by_arrival(setup, repetition=run, seed=24) == evidence.ABOVE for run in range(runs))
-    assert runs - above <= chances.most(runs, 0.01)  # about 99 % were measured
+    assert runs - above <= chances.most(runs, 0.02)  # 98.6 % of 500 other runs
     assert wrong(setup, runs, 24) <= chances.most(runs, RISK)
 
 
