@@ -104,7 +104,7 @@ def _comparison(study: Study, took: float) -> str:
     )
     equal = f"{arms * most:,} pulls, {duration(equally)} at the times measured here, {equally / took:.1f} times as long"
     return (
-        f"{study.verdict().issued:,} pulls in {duration(took)}. The hardest arm needed {most} rewards to be settled, and "
+        f"{study.verdict().issued:,} pulls in {duration(took)}. The hardest arm needed {most} rewards to be settled; "
         f"equal allocation gives every arm as many: {equal}. Uniform that skips settled arms: {sum(needed):,} pulls, "
         f"{duration(skipping)}"
     )
