@@ -66,6 +66,8 @@ def as_float(value: object) -> float | None:
     >>> as_float(True), as_float("1"), as_float(1j), as_float(10**400)
     (1.0, None, None, None)
     """
+    if type(value) is float:  # as nearly always
+        return value
     if isinstance(value, numbers.Real | Decimal):
         try:
             return float(value)
