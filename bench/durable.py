@@ -109,7 +109,9 @@ def fill(store: Any, name: str, pulls: int) -> None:
     for pull in range(1, pulls + 1):
         arm, key, agent = pull % len(ARMS), f"{rng.getrandbits(48):012x}-{pull}", "machine:12345"
         events.append(Event(seq + 1, "asked", pull, arm, key=key, time=1.8e9 + pull, agent=agent))
-        events.append(Event(seq + 2, "told", pull, arm, rng.random(), key=key, time=1.8e9 + pull, agent=agent))
+        events.append(
+            Event(seq + 2, "told", pull, arm, 0.4 + pull // len(ARMS) % 2 / 5, key=key, time=1.8e9 + pull, agent=agent)
+        )
         seq += 2
         if len(events) >= 20_000 or pull == pulls:
             store.append(name, events)

@@ -20,6 +20,7 @@ ROWS = [
     {"store"},
     {"journal", "leases"},
     {"study"},
+    {"opening"},
     {"executors", "command", "progress"},
     {"outage"},
     {"runner"},

@@ -13,10 +13,11 @@ from .errors import (
     UnknownStudy,
 )
 from .events import Event
+from .opening import create_study, open_study
 from .policies import Policy, anytime_evt, ap_evt, ap_evt_pf, apt, balanced, evt, evt_pf, lsa, uniform
 from .progress import Progress
 from .runner import run
-from .study import Pull, Study, create_study, open_study
+from .study import Pull, Study
 from .verdict import Row, Verdict
 
 __all__ = [

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import click
 
+from ..opening import create_study
 from ..runner import run
-from ..study import Pull, Study, create_study
+from ..study import Pull, Study
 from . import say
 from .live import watching
 from .output import FORMATS, print_verdict

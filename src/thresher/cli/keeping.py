@@ -9,8 +9,9 @@ from typing import Any
 from .. import spec as specs
 from ..errors import StudyExists
 from ..journal import plain
+from ..opening import create_study, open_study
 from ..store import Store
-from ..study import Study, create_study, open_study
+from ..study import Study
 from . import say
 from .storage import is_kept, place_of
 

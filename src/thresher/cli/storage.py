@@ -7,8 +7,9 @@ from typing import Any, TypeVar
 import click
 
 from ..errors import UnknownStudy
+from ..opening import open_study
 from ..store import MemoryStore, Store, open_store
-from ..study import LEASE, Study, open_study
+from ..study import LEASE, Study
 
 DEFAULT = "sqlite:///thresher.db"
 VARIABLE = "THRESHER_STORAGE"

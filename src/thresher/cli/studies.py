@@ -9,7 +9,8 @@ import click
 
 from ..events import Event
 from ..ledger import Ledger
-from ..study import Study, create_study, open_study
+from ..opening import create_study, open_study
+from ..study import Study
 from . import FINISHED, say
 from .run import arm_options, arms_given, question
 from .storage import format_option, name_argument, place_of, storage_option, store_at, study_at
