@@ -31,13 +31,19 @@ $(VENV)/base: $(BIN)/python pyproject.toml constraints.txt
 
 $(VENV)/dev: $(VENV)/base
 	@echo "installing what tests and checks need …"
-	@$(PIP) --editable '.[dev,lab]'
+	@$(PIP) --editable '.[dev,lab,web]'
+	@touch $@
+
+# The page is tested in a real browser; root may install it, for others those tests say why they are skipped.
+$(VENV)/browser: $(VENV)/dev
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || \
+	  echo "there is no chromium here: tests in a browser will be skipped; try: sudo apt-get install chromium"
 	@touch $@
 
 demo: $(VENV)/base
 	@$(BIN)/thresher demo
 
-test: $(VENV)/dev
+test: $(VENV)/browser
 	$(PYTEST) --numprocesses 2 --dist worksteal
 
 lint: $(VENV)/dev

@@ -6,7 +6,8 @@ from importlib.util import find_spec
 import engines
 import pytest
 
-collect_ignore = [] if find_spec("numba") else ["lab"]  # without the extra there is no laboratory to test
+# without an extra there is nothing of it to test
+collect_ignore = [folder for folder, library in {"lab": "numba", "web": "fastapi"}.items() if not find_spec(library)]
 pytest_plugins = ["postgres", "stores"]
 
 

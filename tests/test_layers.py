@@ -18,14 +18,15 @@ ROWS = [
     {"certainty"},
     {"verdict"},
     {"store"},
-    {"journal", "leases"},
+    {"journal", "leases", "keys"},
     {"study"},
     {"opening"},
     {"executors", "command", "progress"},
     {"outage"},
     {"runner"},
     {"verify"},
-    {"cli", "web"},
+    {"web"},
+    {"cli"},
 ]
 HEIGHT = {name: height for height, row in enumerate(ROWS) for name in row}
 LAB_MAY_USE = {"lab", "kernel", "evidence", "policies", "checks", "errors", "theory", "_version"}

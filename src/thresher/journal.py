@@ -89,15 +89,17 @@ class Journal:
         with self._lock:
             return reader(self._read())
 
-    def commit(self, plan: Callable[[Draft], Answer]) -> Answer:
+    def commit(self, plan: Callable[[Draft], Answer], *, lease: float | None = None) -> Answer:
         """Let ``plan`` write events on the newest state, and append them. Losing a race means deciding again.
+
+        Pulls that it asks for get the journal's lease, or the one that is given.
 
         Should the connection be lost between writing and hearing so, the events' key tells whether they were written.
         """
         doubtful: list[Written[Answer]] = []
         with self._lock:
             while True:
-                written = self._attempt(plan, doubtful)
+                written = self._attempt(plan, doubtful, lease or self.lease)
                 if written is None:
                     continue
                 try:
@@ -107,7 +109,9 @@ class Journal:
                 except Interrupted:
                     self._doubt(doubtful, written)
 
-    def _attempt(self, plan: Callable[[Draft], Answer], doubtful: "list[Written[Answer]]") -> "Written[Answer] | None":
+    def _attempt(
+        self, plan: Callable[[Draft], Answer], doubtful: "list[Written[Answer]]", lease: float | None
+    ) -> "Written[Answer] | None":
         """Decide on the newest state and append; None if somebody else appended first, or nobody knows."""
         with self._store.turn(self.study):
             ledger = self._read()
@@ -120,7 +124,7 @@ class Journal:
                 answer = plan(draft)
                 if not draft.events:
                     return Written(answer, 0, None)
-                self._store.append(self.study, draft.events, lease=self.lease)
+                self._store.append(self.study, draft.events, lease=lease)
             except Conflict:
                 self._ledger = None
                 return None

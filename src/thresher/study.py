@@ -1,15 +1,17 @@
 """A study: create it, ask which arm to pull, tell the reward, read the verdict."""
 
 import contextlib
+import importlib
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from . import checks
 from . import verdict as verdicts
-from .errors import AlreadyTold, InvalidInput, StoreFailed
+from .errors import AlreadyTold, CannotGoOn, InvalidInput, StoreFailed
 from .events import CAUSES, Event
 from .journal import Answer, Draft, Journal
+from .keys import Keys, marked
 from .leases import Keeper
 from .ledger import DROPPED, PENDING, Ledger
 from .seeds import pull_seed
@@ -46,6 +48,7 @@ class Study:
         self.name, self.store = name, store
         self._journal = Journal(name, store, lease)
         self._keeper = Keeper(store, name, lease)
+        self._keys = Keys(name, store)
         self._next_sweep = 0.0
 
     # -- asking and telling -------------------------------------------------------------------------------------
@@ -64,6 +67,26 @@ class Study:
         if self.store.leased:
             self._keeper.hold(pull.id for pull in pulls)
         return pulls
+
+    def ask_for(self, n: int, *, lease: float, key: str | None = None) -> list[Pull]:
+        """The same as `ask_many`, for work that goes on elsewhere: whoever asked must renew the leases.
+
+        A repeated call with the same ``key`` gives the same pulls, from any process: for callers that lost an answer.
+        """
+        count, seconds = checks.whole("number of pulls", n, least=0), checks.seconds("lease", lease)
+        if time.monotonic() >= self._next_sweep:
+            self.sweep()
+
+        def plan(draft: Draft) -> list[Pull]:
+            if key is not None:
+                draft.key = marked(key)
+                known = self._keys.pulls(draft.key, draft.ledger.seq)
+                if known:
+                    self.store.renew(self.name, known, seconds)
+                    return [_pull(draft.ledger, pull) for pull in known]
+            return self._ask(draft, count)
+
+        return self._journal.commit(plan, lease=seconds)
 
     def _ask(self, draft: Draft, n: int) -> list[Pull]:
         ledger, pulls = draft.ledger, []
@@ -231,6 +254,15 @@ class Study:
         return self.look(
             lambda ledger: [_pull(ledger, i + 1) for i, state in enumerate(ledger.pull_state) if state == PENDING]
         )
+
+    def figure(self, kind: Literal["arms", "history"] = "arms") -> Any:
+        """A plotly figure, for a notebook: every arm against the bar, or how the answer evolved."""
+        try:  # drawing is upstairs, and an extra: it is fetched by name, when it is asked for
+            figures = importlib.import_module(".web.figures", __package__)
+        except ModuleNotFoundError as error:
+            rule = f"needs the package {error.name}, which is not there"
+            raise CannotGoOn("figure", rule=rule, remedy="pip install 'thresher[web]'") from None
+        return figures.figure(self, kind)
 
     def __repr__(self) -> str:
         return f"<Study {self.name!r}: {self.verdict().answer}>"

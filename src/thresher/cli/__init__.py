@@ -33,6 +33,8 @@ COMMANDS = {  # command: the module that has it
     "export": "transfer",
     "verify": "checkup",
     "doctor": "checkup",
+    "serve": "serve",
+    "report": "serve",
 }
 
 FINISHED, NOT_MET, WRONG_USE, COULD_NOT_GO_ON = 0, 1, 2, 3

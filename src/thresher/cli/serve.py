@@ -1,0 +1,73 @@
+"""Looking at studies: the live page with the HTTP interface, and a report in one file."""
+
+import importlib
+from pathlib import Path
+from types import ModuleType
+
+import click
+
+from ..errors import CannotGoOn, InvalidInput
+from . import FINISHED
+from .storage import name_argument, storage_option, store_at, study_at
+
+EXTRA = "pip install 'thresher[web]'"
+
+
+def web(module: str) -> ModuleType:
+    """A module of the extra, or one line that says how to get it."""
+    try:
+        return importlib.import_module(f"..web.{module}", __package__)
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("thresher"):
+            raise
+        raise CannotGoOn("extra", "web", f"needs the package {error.name}, which is not there", EXTRA) from None
+
+
+@click.command(short_help="A live page of all studies, and an HTTP interface for agents.")
+@storage_option
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0: any free one.")
+@click.option("--write", is_flag=True, help="Let agents create studies, ask and tell. Without it: read-only.")
+@click.option("--token", envvar="THRESHER_TOKEN", help="Who has it may enter.  [default: a new one at every start]")
+@click.option("--allow-host", "allowed", multiple=True, metavar="NAME", help="A name under which users reach it.")
+def serve(storage: str | None, host: str, port: int, write: bool, token: str | None, allowed: tuple[str, ...]) -> int:
+    """Serve a live page of the studies of a store, and an HTTP interface for agents in any language.
+
+    The first line of output is the address, with the token that lets a browser in. Ctrl-C ends it; the studies and
+    whoever works on them do not mind.
+
+    \b
+    Examples:
+      thresher serve
+      thresher serve --storage sqlite:///prompts.db --write --port 9000
+      thresher serve --host 0.0.0.0 --allow-host lab-box.example
+    """  # noqa: D301 - click wants the character itself
+    web("serving").serve(
+        store_at(storage),
+        host=host,
+        port=port,
+        token=token,
+        allowed=allowed,
+        write=write,
+        announce=click.echo,
+    )
+    return FINISHED
+
+
+@click.command(short_help="A report of a study in one HTML file.")
+@name_argument
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True, metavar="FILE")
+@storage_option
+def report(name: str, out: Path, storage: str | None) -> int:
+    """Write a report of study NAME: its verdict, figures, guarantee and specification, in one file that works offline.
+
+    \b
+    Example:
+      thresher report prompts --out report.html
+    """  # noqa: D301 - click wants the character itself
+    text: str = web("report").report(study_at(name, storage))
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput("out", str(out), f"cannot be written ({error.strerror})", "name another file") from None
+    return FINISHED

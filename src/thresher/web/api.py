@@ -1,0 +1,153 @@
+"""The HTTP interface: what the library does, under the same rules. Handlers run on threads; a study is safe there."""
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Header, Path, Query, Request, Response
+from fastapi.responses import JSONResponse, StreamingResponse
+
+from .. import verdict as verdicts
+from ..ledger import LATE
+from ..opening import create_study
+from ..study import Study
+from . import models
+from .arm import arm_json
+from .feed import House
+from .paths import segment
+from .shapes import event_json, pull_json
+
+MOST_EVENTS = 10_000  # in one reply
+Name = Annotated[str, Path(description="The study's name; slashes in it as %2F.", min_length=1)]
+
+
+def _problems(*codes: int) -> dict[int | str, dict[str, Any]]:
+    common = (400, 401, 403, 404, 413, 421, 422, 503)
+    return {code: {"model": models.Problem} for code in (*common, *codes)}
+
+
+def router(house: House) -> APIRouter:
+    """The routes under /api."""
+    api = APIRouter(prefix="/api", responses=_problems())
+    _reading(api, house)
+    _writing(api, house)
+    return api
+
+
+def _reading(api: APIRouter, house: House) -> None:
+    @api.get("/studies", response_model=models.Studies)
+    def studies() -> Any:
+        """The names of all studies."""
+        return {"format": 1, "studies": house.store.studies()}
+
+    @api.get("/studies/{study}", response_model=models.Summary)
+    def study(study: Name) -> Any:
+        """The question, the answer so far, and how far it is."""
+        return JSONResponse(house.feed(segment(study)).fresh().head())
+
+    @api.get("/studies/{study}/verdict")
+    def verdict(study: Name) -> Any:
+        """The verdict, as the library and the command line write it."""
+        live = house.live(segment(study))
+        return JSONResponse(live.study.look(lambda ledger: verdicts.read(live.name, ledger)).to_json())
+
+    @api.get("/studies/{study}/events", response_model=models.Events)
+    def events(
+        study: Name,
+        after: Annotated[int, Query(ge=0, le=10**15)] = 0,
+        limit: Annotated[int, Query(ge=1, le=MOST_EVENTS)] = 1000,
+    ) -> Any:
+        """The log after an event, oldest first."""
+        live = house.live(segment(study))
+        found = live.store.read(live.name, after, limit)
+        last = found[-1].seq if found else after
+        return JSONResponse({"format": 1, "events": [event_json(each, live.arms) for each in found], "next": last})
+
+    @api.get("/studies/{study}/arms")
+    def arms(study: Name) -> Any:
+        """All arms as columns, the history and the last events: what a live page begins with."""
+        return JSONResponse(house.feed(segment(study)).fresh().table())
+
+    @api.get("/studies/{study}/arms/{arm}")
+    def arm(study: Name, arm: Annotated[str, Path(description="The arm's name.", min_length=1)]) -> Any:
+        """One arm: its row, its last rewards, and how its evidence grew."""
+        return JSONResponse(arm_json(house.live(segment(study)).study, segment(arm)))
+
+    @api.get(
+        "/studies/{study}/stream",
+        response_class=StreamingResponse,
+        responses={200: {"content": {"text/event-stream": {}}, "description": "Server-sent events."}},
+    )
+    async def stream(
+        request: Request,
+        study: Name,
+        after: Annotated[int, Query(ge=0, le=10**15)] = 0,
+        last_event_id: Annotated[str | None, Header()] = None,
+    ) -> Any:
+        """What changes from now on, as server-sent events; ``after`` is the number that the table had."""
+        from starlette.concurrency import run_in_threadpool
+
+        feed = await run_in_threadpool(house.feed, segment(study))
+        known = int(last_event_id) if last_event_id and last_event_id.isdecimal() else after
+        return StreamingResponse(feed.view(known), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+
+
+def _writing(api: APIRouter, house: House) -> None:
+    @api.post("/studies", response_model=models.Summary, status_code=201, responses=_problems(409))
+    def create(new: models.NewStudy) -> Any:
+        """Create a study."""
+        given = new.model_dump()
+        name = given.pop("name")
+        create_study(name, storage=house.store, **given)
+        return JSONResponse(house.live(name).head(), 201)
+
+    @api.post("/studies/{study}/ask", response_model=models.Asked)
+    def ask(
+        study: Name,
+        wanted: Annotated[models.Ask | None, Body()] = None,
+        idempotency_key: Annotated[str | None, Header(min_length=1, max_length=200)] = None,
+    ) -> Any:
+        """Hand out pulls. The same Idempotency-Key again gives the same pulls again."""
+        wanted = wanted or models.Ask()
+        found = house.live(segment(study)).study
+        pulls = found.ask_for(wanted.n, lease=float(wanted.lease), key=idempotency_key)
+        return JSONResponse({"pulls": [pull_json(pull) for pull in pulls], "done": found.done})
+
+    @api.post("/studies/{study}/tell", response_model=models.Told, responses=_problems(409))
+    def tell(study: Name, told: models.Tell) -> Any:
+        """Tell a pull's reward. The same again is accepted, another is an error."""
+        found = house.live(segment(study)).study
+        found.tell(told.pull, told.reward)
+        late = found.look(lambda ledger: ledger.state_of(told.pull) == LATE)
+        return {"pull": told.pull, "reward": float(told.reward), "late": late}
+
+    @api.post("/studies/{study}/renew", response_model=models.Pulls)
+    def renew(study: Name, these: models.Renew) -> Any:
+        """Say that the work on pulls goes on."""
+        house.live(segment(study)).study.renew(these.pulls, float(these.lease))
+        return {"pulls": these.pulls}
+
+    @api.post("/studies/{study}/drop", response_model=models.Pulls, responses=_problems(409))
+    def drop(study: Name, these: models.Drop) -> Any:
+        """Give pulls up. A reward that still comes is late, and welcome."""
+        found = house.live(segment(study)).study
+        _each(found, lambda pull: found.drop(pull, cause=these.cause, reason=these.reason), these.pulls)
+        return {"pulls": these.pulls}
+
+    @api.post("/studies/{study}/extend", response_model=models.Summary)
+    def extend(study: Name, to: models.Extend) -> Any:
+        """Give the study a larger budget: the new total."""
+        live = house.live(segment(study))
+        live.study.extend(budget=to.budget)
+        return JSONResponse(live.head())
+
+
+def _each(study: Study, act: Callable[[int], None], pulls: list[int]) -> None:
+    """One after the other, but not before all of them are known to be pulls of this study."""
+    study.look(lambda ledger: [ledger.state_of(pull) for pull in pulls])
+    for pull in pulls:
+        act(pull)
+
+
+def healthz() -> Response:
+    """Alive; says nothing else, because anybody may ask."""
+    return JSONResponse({"ok": True})

@@ -1,0 +1,95 @@
+"""The application: routes, what they answer when something is wrong, and the gate before all of it."""
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from starlette.exceptions import HTTPException
+
+from .._version import __version__
+from ..errors import StoreFailed, ThresherError, UnknownStudy
+from ..store import Store
+from . import api, pages
+from .feed import House
+from .gate import SURPRISE, Gate
+from .paths import segment
+from .refusals import Refusal, page_or_json, refusal_of
+
+log = logging.getLogger("thresher")
+RULES = {400: "must be JSON in UTF-8", 404: "is not here", 405: "is not a method that this address takes"}
+REMEDIES = {404: "/docs lists the addresses of the interface", 405: "/docs lists the methods of each address"}
+
+
+def create_app(
+    store: Store, *, token: str, hosts: Iterable[str], write: bool = False, cookie: str = "thresher"
+) -> Gate:
+    """A server for the studies of a store, as an ASGI application."""
+    house = House(store)
+    inner = FastAPI(
+        title="thresher",
+        version=__version__,
+        description="Which of K noisy options clear a bar? Ask for pulls, tell rewards, read the verdict.",
+        docs_url=None,  # FastAPI's pages load scripts from another host
+        redoc_url=None,
+    )
+    inner.include_router(api.router(house))
+    inner.include_router(pages.router(house, write=write))
+    inner.add_api_route("/healthz", api.healthz, include_in_schema=False)
+    _handle(inner, house)
+    return Gate(inner, token=token, hosts=hosts, write=write, cookie=cookie)
+
+
+def _handle(app: FastAPI, house: House) -> None:
+    @app.exception_handler(ThresherError)
+    def library(request: Request, error: ThresherError) -> Response:
+        if isinstance(error, StoreFailed):
+            log.warning(str(error))
+        if isinstance(error, UnknownStudy):
+            house.forget(segment(request.path_params.get("study", "")))
+        return _answer(request, refusal_of(error))
+
+    @app.exception_handler(Refusal)
+    def refused(request: Request, refusal: Refusal) -> Response:
+        return _answer(request, refusal)
+
+    @app.exception_handler(Exception)
+    def surprise(request: Request, error: Exception) -> Response:
+        return _answer(request, SURPRISE)  # the gate writes it to the log
+
+    @app.exception_handler(RequestValidationError)
+    def shape(request: Request, error: RequestValidationError) -> Response:
+        return _answer(request, _misshapen(error.errors()[0]))
+
+    @app.exception_handler(HTTPException)
+    def other(request: Request, error: HTTPException) -> Response:
+        subjects = {404: ("path", segment(request.url.path)), 405: ("method", request.method)}
+        what, value = subjects.get(error.status_code, ("body", None))
+        rule = RULES.get(error.status_code, str(error.detail))
+        remedy = REMEDIES.get(error.status_code, "/docs describes the interface")
+        answer = _answer(request, Refusal(error.status_code, what, value, rule, remedy))
+        answer.headers.update(error.headers or {})
+        return answer
+
+
+def _answer(request: Request, refusal: Refusal) -> Response:
+    if request.url.path.startswith("/api/"):
+        return JSONResponse(refusal.to_json(), refusal.status)
+    kind, body = page_or_json(refusal, request.scope)
+    return Response(body, refusal.status, media_type=kind.decode())
+
+
+def _misshapen(found: Any) -> Refusal:
+    """What pydantic found wrong first, in our four fields."""
+    where = ".".join(str(part) for part in found["loc"][1:]) or "body"
+    if found["type"] == "json_invalid":
+        return Refusal(422, "body", None, "must be JSON", "send an object with Content-Type: application/json")
+    if found["type"] == "missing":
+        return Refusal(422, where, None, "is needed", "/docs describes what to send")
+    if found["type"] == "extra_forbidden":
+        return Refusal(422, where, None, "is not a field that this request has", "/docs describes what to send")
+    return Refusal(
+        422, where, found.get("input"), found["msg"][:1].lower() + found["msg"][1:], "/docs describes what to send"
+    )

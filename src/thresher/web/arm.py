@@ -1,0 +1,108 @@
+"""One arm by itself: its rewards, and how its evidence grew."""
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from .. import evidence
+from ..evidence import BETS, Stakes
+from ..intervals import Side
+from ..ledger import DROPPED, LATE, PENDING, Ledger
+from ..study import Study
+from ..verdict import row_of
+from .shapes import short
+
+MOST_REWARDS = 2000  # the last ones are sent
+MOST_REPLAYED = 20_000  # commits whose evidence is worked out again
+MOST_POINTS = 400
+STATES = ("pending", "told", "dropped", "late")
+
+
+class Commit(NamedTuple):
+    """A pull that went into the capitals: what the claims from above and from below saw of it."""
+
+    pull: int
+    low: float
+    high: float
+
+
+def arm_json(study: Study, name: str) -> dict[str, Any]:
+    """What the arm's page shows. The replay runs outside the study's lock."""
+    data, commits, stakes, risk = study.look(lambda ledger: _copied(ledger, ledger.spec.arm(name)))
+    data["evidence"] = list(_thinned(_replayed(commits, stakes, risk, data["bounds"]), len(commits)))
+    return data
+
+
+def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Stakes, float]:
+    spec = ledger.spec
+    row = row_of(ledger, arm)
+    pulls = [pull for pull, of in enumerate(ledger.pull_arm, start=1) if of == arm]
+    rewards = [
+        {
+            "pull": pull,
+            "number": ledger.pull_number[pull - 1],
+            "state": STATES[ledger.pull_state[pull - 1]],
+            "reward": None if ledger.pull_state[pull - 1] in (PENDING, DROPPED) else ledger.pull_reward[pull - 1],
+        }
+        for pull in pulls[-MOST_REWARDS:]
+    ]
+    commits: list[Commit] = []
+    if ledger.certifies:
+        docket = ledger.docket
+        for pull in pulls:
+            if pull == docket.first[arm]:
+                break
+            outcome, reward = docket.outcome[pull], docket.reward[pull]
+            if outcome == evidence.TOLD:
+                commits.append(Commit(ledger.pull_number[pull - 1], reward, reward))
+            elif outcome == evidence.CHARGED:
+                commits.append(Commit(ledger.pull_number[pull - 1], 0.0, 1.0))
+    data = {
+        "format": 1,
+        "question": f"Which of {len(spec.arms):,} arms reach {spec.threshold:g}?",
+        "threshold": spec.threshold,
+        "bounds": spec.bounds,
+        "tolerance": spec.tolerance,
+        "confidence": spec.confidence,
+        "row": {field: getattr(row, field) for field in row.__dataclass_fields__},
+        "params": dict(spec.params[arm]) if spec.params else {},
+        "asked": len(pulls),
+        "late": sum(ledger.pull_state[pull - 1] == LATE for pull in pulls),
+        "rewards": rewards,
+    }
+    return data, commits[:MOST_REPLAYED], ledger.stakes, 1.0 / ledger.stakes.level if ledger.certifies else 1.0
+
+
+def _replayed(
+    commits: list[Commit], stakes: Stakes, risk: float, bounds: tuple[float, float] | None
+) -> Iterator[dict[str, Any]]:
+    """After each commit: how far the evidence for either side is on its way to certainty, and the interval."""
+    if not commits:
+        return
+    bottom, top = bounds or (0.0, 1.0)
+    capital = [0.0] * evidence.columns_needed(stakes.tolerance)
+    evidence.reset(capital)
+    low, high = Side(risk, +1), Side(risk, -1)
+    for commit in commits:
+        evidence.commit(capital, stakes, commit.low, commit.high)
+        low.feed(commit.low)
+        high.feed(commit.high)
+        yield {
+            "number": commit.pull,
+            "above": short(_way(capital, 0, stakes.level)),
+            "below": short(_way(capital, BETS, stakes.level)),
+            "low": short(bottom + low.end * (top - bottom)),
+            "high": short(bottom + high.end * (top - bottom)),
+        }
+
+
+def _way(capital: list[float], start: int, level: float) -> float:
+    grown = sum(capital[start : start + BETS]) / BETS
+    return min(1.0, math.log(max(grown, 1.0)) / math.log(level))
+
+
+def _thinned(points: Iterator[dict[str, Any]], count: int) -> Iterator[dict[str, Any]]:
+    step = max(1, count // MOST_POINTS)
+    for at, point in enumerate(points):
+        if at % step == 0 or at == count - 1:
+            yield point

@@ -1,0 +1,157 @@
+"""The pictures of a study. What they look like is in static/figures.json, which the live page draws from too."""
+
+import html
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import plotly
+import plotly.graph_objects as go
+
+from ..ledger import Ledger
+from ..study import Study
+from ..verdict import LABELS, Row, Verdict
+from .history import Point, replayed
+
+MANY = 500  # arms from which on whiskers are thin and points small
+
+
+def plotly_script() -> Path:
+    """Plotly's JavaScript, from the installed package."""
+    return Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+
+
+def figure(study: Study, kind: str = "arms") -> go.Figure:
+    """A picture of a study: ``"arms"`` against the bar, or the ``"history"`` of the answer."""
+    if kind == "history":
+        return history_figure(study.look(lambda ledger: _points(ledger)))
+    return arms_figure(study.verdict())
+
+
+def arms_figure(verdict: Verdict, *, theme: str = "light") -> go.Figure:
+    """Every arm sorted by its mean, with its interval, against the bar; below it the pulls of each."""
+    look = _look()
+    rows = sorted(verdict.rows, key=lambda row: -float("inf") if row.mean is None else row.mean, reverse=True)
+    ranked = list(enumerate(rows, start=1))
+    many = len(rows) > MANY
+    traces = [_whiskers(look, label, ranked, 1 if many else 2) for label in LABELS]
+    traces += [_points_of(look, label, ranked, 4 if many else 7) for label in LABELS]
+    waiting = [(rank, row.mean) for rank, row in ranked if row.pending and row.mean is not None]
+    traces.append(_merged(look["ring"], {"x": [rank for rank, _ in waiting], "y": [mean for _, mean in waiting]}))
+    pulls = {"x": [rank for rank, _ in ranked], "y": [row.seen + row.pending for _, row in ranked]}
+    traces.append(_merged(look["pulls"], {**pulls, "hovertemplate": "%{y:,} pulls<extra></extra>"}))
+    axis, bar = look["axis"], verdict.threshold
+    layout = _merged(
+        look["layout"],
+        {
+            "height": 480,
+            "margin": {"t": 40},
+            "title": {
+                "text": html.escape(f"{verdict.study}: {verdict.question}"),
+                "font": {"color": "@ink", "size": 15},
+            },
+            "xaxis": _merged(axis, {"title": {"text": "rank by mean"}, "anchor": "y2", "showgrid": False}),
+            "yaxis": _merged(axis, {"domain": [0.3, 1], "title": {"text": "mean"}}),
+            "yaxis2": _merged(axis, {"domain": [0, 0.2], "title": {"text": "pulls"}, "rangemode": "tozero"}),
+            "shapes": [_merged(look["bar"], {"xref": "paper", "x0": 0, "x1": 1, "y0": bar, "y1": bar})],
+        },
+    )
+    return _drawn(traces, layout, theme)
+
+
+def history_figure(points: Sequence[Point], *, theme: str = "light") -> go.Figure:
+    """How many arms were above, below and certified after so many pulls."""
+    look = _look()
+    lines = {"above": "@above", "below": "@below", "certified": "@accent"}
+    traces = [
+        _merged(
+            look["line"],
+            {
+                "x": [point.issued for point in points],
+                "y": [getattr(point, name) for point in points],
+                "name": name,
+                "line": {"color": colour, "dash": "dot" if name == "certified" else "solid"},
+            },
+        )
+        for name, colour in lines.items()
+    ]
+    layout = _merged(
+        look["layout"],
+        {
+            "height": 300,
+            "showlegend": True,
+            "legend": {"orientation": "h", "y": 1.15, "x": 0},
+            "xaxis": _merged(look["axis"], {"title": {"text": "pulls"}, "rangemode": "tozero"}),
+            "yaxis": _merged(look["axis"], {"title": {"text": "arms"}, "rangemode": "tozero"}),
+        },
+    )
+    return _drawn(traces, layout, theme)
+
+
+def _points(ledger: Ledger) -> list[Point]:
+    return replayed(ledger).points
+
+
+def _whiskers(look: Mapping[str, Any], label: str, ranked: list[tuple[int, Row]], width: float) -> dict[str, Any]:
+    """All intervals of a label as one line with gaps: one path to draw instead of thousands."""
+    found = [(rank, row) for rank, row in ranked if row.label == label and row.low is not None]
+    x = [value for rank, _ in found for value in (rank, rank, None)]
+    y = [value for _, row in found for value in (row.low, row.high, None)]
+    return _merged(look["whisker"], {"x": x, "y": y, "line": {"color": f"@{label}", "width": width}})
+
+
+def _points_of(look: Mapping[str, Any], label: str, ranked: list[tuple[int, Row]], size: float) -> dict[str, Any]:
+    found = [(rank, row) for rank, row in ranked if row.label == label and row.mean is not None]
+    return _merged(
+        look["point"],
+        {
+            "x": [rank for rank, _ in found],
+            "y": [row.mean for _, row in found],
+            "text": [html.escape(row.name, quote=False) for _, row in found],  # plotly takes < for markup
+            "name": label,
+            "hovertemplate": f"%{{text}}<br>%{{y:.4g}}<extra>{label}</extra>",
+            "marker": {"color": f"@{label}", "size": size},
+        },
+    )
+
+
+@cache
+def _look() -> dict[str, Any]:
+    look: dict[str, Any] = json.loads((Path(__file__).parent / "static" / "figures.json").read_text())
+    return look
+
+
+def _drawn(traces: list[dict[str, Any]], layout: dict[str, Any], theme: str) -> go.Figure:
+    colours = _look()["themes"][theme]
+    return go.Figure(data=[_painted(trace, colours) for trace in traces], layout=_painted(layout, colours))
+
+
+def _merged(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Both, with the second one's word where both have one.
+
+    >>> _merged({"a": {"b": 1, "c": 2}}, {"a": {"c": 3}})
+    {'a': {'b': 1, 'c': 3}}
+    """
+    both = dict(base)
+    for key, value in more.items():
+        inner = both.get(key)
+        both[key] = _merged(inner, value) if isinstance(inner, Mapping) and isinstance(value, Mapping) else value
+    return both
+
+
+def _painted(value: Any, colours: Mapping[str, str]) -> Any:
+    """Colours are names that begin with @ until a theme is known."""
+    if isinstance(value, str):
+        return colours[value[1:]] if value.startswith("@") else value
+    if isinstance(value, Mapping):
+        return {key: _kept(key, part, colours) for key, part in value.items()}
+    if isinstance(value, list) and value and isinstance(value[0], Mapping):
+        return [_painted(part, colours) for part in value]
+    return value
+
+
+def _kept(key: str, part: Any, colours: Mapping[str, str]) -> Any:
+    """Names and texts of users are no colours, whatever they begin with."""
+    return part if key == "text" else _painted(part, colours)

@@ -1,0 +1,205 @@
+"""The gate: what every request must pass before it is routed, whatever its method and path.
+
+In this order: the path is normalised, the Host header checked, the Origin header where there is one, the token, whether
+this server may write, the size of the body. Only then does the application see the request. What it answers gets the
+headers of safety; what it throws becomes one sentence without a traceback.
+"""
+
+import hmac
+import logging
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from .paths import normalised
+from .refusals import Refusal, page_or_json
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+log = logging.getLogger("thresher")
+MOST_BYTES = 1_000_000  # of a body
+READING = ("GET", "HEAD", "OPTIONS")
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+SAFETY = {
+    b"content-security-policy": POLICY.encode(),
+    b"x-content-type-options": b"nosniff",
+    b"x-frame-options": b"DENY",
+    b"referrer-policy": b"no-referrer",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"cross-origin-opener-policy": b"same-origin",
+}
+SURPRISE = Refusal(500, "server", None, "something went wrong here", "its log says more; try again")
+
+
+class Gate:
+    """The application behind its checks."""
+
+    def __init__(self, app: App, *, token: str, hosts: Iterable[str], write: bool, cookie: str = "thresher") -> None:
+        self.app, self.write, self.cookie = app, write, cookie
+        self._token = token.encode()
+        self._hosts = {host.lower() for host in hosts}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        if scope["type"] != "http":  # there are no web sockets here
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        answer = _Answer(send, scope["method"])
+        try:
+            passed = normalised(scope)
+            headers = [(name.lower(), value) for name, value in scope["headers"]]
+            self._check_host(headers)
+            self._check_origin(headers)
+            if passed["path"] != "/healthz":
+                if await self._entered(passed, answer):
+                    return
+                self._check_token(headers)
+            self._check_writing(scope["method"])
+            await self.app(passed, await _bounded(headers, receive), answer)
+        except Refusal as refusal:
+            await answer.refuse(refusal, scope)
+        except Exception:
+            log.exception(f"{scope['method']} {scope['path']} failed")  # the query may hold the token: it is left out
+            await answer.refuse(SURPRISE, scope)
+
+    def _check_host(self, headers: list[tuple[bytes, bytes]]) -> None:
+        """A page of another name that resolves to this address (DNS rebinding) ends here."""
+        found = _all(headers, b"host")
+        if len(found) != 1:
+            raise Refusal(400, "Host", found or None, "there must be exactly one", "send one Host header")
+        if found[0].lower() not in self._hosts:
+            remedy = "use the address that was printed, or start with --allow-host NAME"
+            raise Refusal(421, "Host", found[0], "is not a name of this server", remedy)
+
+    def _check_origin(self, headers: list[tuple[bytes, bytes]]) -> None:
+        for origin in _all(headers, b"origin"):
+            scheme, _, host = origin.partition("://")
+            if scheme.lower() not in ("http", "https") or host.lower() not in self._hosts:
+                raise Refusal(403, "Origin", origin, "is not this server's", "use pages that this server gave")
+
+    async def _entered(self, scope: Scope, answer: "_Answer") -> bool:
+        """Whether the token was in the address: then it moves into a cookie, and the address goes on without it."""
+        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        given = [value for name, value in query if name == "token"]
+        if not given or scope["method"] not in ("GET", "HEAD"):
+            return False
+        if not all(self._is_token(value.encode("utf-8", "replace")) for value in given):
+            raise _unknown()
+        rest = urlencode([(name, value) for name, value in query if name != "token"])
+        where = scope["raw_path"] + (b"?" + rest.encode() if rest else b"")
+        cookie = f"{self.cookie}={self._token.decode()}; HttpOnly; SameSite=Strict; Path=/"
+        await answer.whole(
+            303, [(b"location", where), (b"set-cookie", cookie.encode()), (b"cache-control", b"no-store")], b""
+        )
+        return True
+
+    def _check_token(self, headers: list[tuple[bytes, bytes]]) -> None:
+        bearers = _all(headers, b"authorization")
+        if bearers:
+            kind, _, value = bearers[0].partition(" ")
+            known = len(bearers) == 1 and kind.lower() == "bearer" and self._is_token(value.strip().encode("latin-1"))
+        else:
+            known = any(self._is_token(value.encode("latin-1")) for value in _cookies(headers, self.cookie))
+        if not known:
+            raise _unknown()
+
+    def _is_token(self, given: bytes) -> bool:
+        return hmac.compare_digest(given, self._token)
+
+    def _check_writing(self, method: str) -> None:
+        if method not in READING and not self.write:
+            raise Refusal(403, "method", method, "this server is read-only", "start it with --write")
+
+
+class _Answer:
+    """Sends what the application answers, with the headers of safety; knows whether it has begun."""
+
+    def __init__(self, send: Send, method: str) -> None:
+        self._send, self._method, self._begun = send, method, False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._begun = True
+            own = {name.lower() for name, _ in message["headers"]}
+            safety = [pair for pair in SAFETY.items() if pair[0] not in own]
+            if b"cache-control" not in own:
+                safety.append((b"cache-control", b"no-store"))
+            message = {**message, "headers": [*message["headers"], *safety]}
+        await self._send(message)
+
+    async def whole(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+        headers = [*headers, (b"content-length", str(len(body)).encode())]
+        await self({"type": "http.response.start", "status": status, "headers": headers})
+        await self({"type": "http.response.body", "body": b"" if self._method == "HEAD" else body})
+
+    async def refuse(self, refusal: Refusal, scope: Scope) -> None:
+        if self._begun:  # a reply that broke off cannot be mended; the server closes the connection
+            return
+        kind, body = page_or_json(refusal, scope)
+        headers = [(b"content-type", kind)]
+        if refusal.status == 401:
+            headers.append((b"www-authenticate", b'Bearer realm="thresher"'))
+        if refusal.status == 413:  # what is left of the body is not read
+            headers.append((b"connection", b"close"))
+        await self.whole(refusal.status, headers, body)
+
+
+async def _bounded(headers: list[tuple[bytes, bytes]], receive: Receive) -> Receive:
+    """The body, read before anybody acts on it, if it is small enough."""
+    stated = _all(headers, b"content-length")
+    if not stated and not _all(headers, b"transfer-encoding"):
+        return receive
+    if any(not length.isdecimal() or int(length) > MOST_BYTES for length in stated):
+        raise _too_large()
+    parts, size, more = [], 0, True
+    while more:
+        message = await receive()
+        if message["type"] != "http.request":
+            break
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        more = message.get("more_body", False)
+        if size > MOST_BYTES:
+            raise _too_large()
+    left: list[Message] = [{"type": "http.request", "body": b"".join(parts), "more_body": False}]
+
+    async def again() -> Message:
+        return left.pop() if left else await receive()
+
+    return again
+
+
+def _all(headers: list[tuple[bytes, bytes]], wanted: bytes) -> list[str]:
+    return [value.decode("latin-1") for name, value in headers if name == wanted]
+
+
+def _cookies(headers: list[tuple[bytes, bytes]], name: str) -> list[str]:
+    found = []
+    for text in _all(headers, b"cookie"):
+        try:
+            jar = SimpleCookie(text)
+        except CookieError:
+            continue
+        if name in jar:
+            found.append(jar[name].value)
+    return found
+
+
+def _unknown() -> Refusal:
+    remedy = "open the address that thresher serve printed, or send Authorization: Bearer TOKEN"
+    return Refusal(401, "token", None, "is missing or wrong", remedy)
+
+
+def _too_large() -> Refusal:
+    return Refusal(413, "body", None, f"must not be larger than {MOST_BYTES:,} bytes", "send less at once")

@@ -1,0 +1,137 @@
+"""What requests and replies hold, as the OpenAPI document describes it. The library checks the values themselves."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+
+Number = StrictInt | StrictFloat
+Id = Annotated[StrictInt, Field(ge=1, le=10**15, description="The pull's id, as ask gave it.")]
+Seconds = Annotated[Number, Field(gt=0, le=10**9)]
+
+
+class Strict(BaseModel):
+    """Unknown fields are errors: a misspelt one must not be ignored."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Problem(BaseModel):
+    """What was wrong: the thing, the value seen, the rule broken, and what to do."""
+
+    error: str
+    value: Any = None
+    rule: str
+    remedy: str
+
+
+class NewStudy(Strict):
+    """The question. The fields are those of `create_study`."""
+
+    name: StrictStr
+    arms: list[StrictStr] | dict[str, dict[str, Any]] = Field(description="Names, or names with parameters.")
+    threshold: Number
+    bounds: tuple[Number, Number] | None = (0, 1)
+    budget: StrictInt | None = None
+    policy: StrictStr | None = None
+    confidence: Number | None = 0.95
+    tolerance: Number = 0
+    failure: Number | Literal["worst", "ignore"] = "worst"
+    seed: StrictInt = 0
+    max_failures: StrictInt | None = 3
+    if_exists: Literal["error", "join"] = "error"
+
+
+class Ask(Strict):
+    """How many pulls, and for how long they may go unheard of."""
+
+    n: Annotated[StrictInt, Field(ge=1, le=1000)] = 1
+    lease: Seconds = 3600
+
+
+class Tell(Strict):
+    """A pull's reward: a number or a bool."""
+
+    pull: Id
+    reward: Number | StrictBool
+
+
+class Renew(Strict):
+    """Pulls whose work goes on."""
+
+    pulls: Annotated[list[Id], Field(min_length=1, max_length=10_000)]
+    lease: Seconds = 3600
+
+
+class Drop(Strict):
+    """Pulls to give up."""
+
+    pulls: Annotated[list[Id], Field(min_length=1, max_length=1000)]
+    cause: Literal["failed", "lost", "cancelled", "broken-pool", "outage"] = "lost"
+    reason: Annotated[StrictStr, Field(max_length=10_000)] = "dropped over HTTP"
+
+
+class Extend(Strict):
+    """The new total of pulls."""
+
+    budget: StrictInt
+
+
+class PullOut(BaseModel):
+    """One evaluation to make."""
+
+    pull: int
+    arm: str
+    number: int
+    seed: int
+    params: dict[str, Any]
+
+
+class Asked(BaseModel):
+    """Pulls; none, and ``done``, when the study needs no more."""
+
+    pulls: list[PullOut]
+    done: bool
+
+
+class Told(BaseModel):
+    """What was recorded."""
+
+    pull: int
+    reward: float
+    late: bool
+
+
+class Pulls(BaseModel):
+    """The pulls that were acted on."""
+
+    pulls: list[int]
+
+
+class Summary(BaseModel):
+    """The question, the answer so far, and how far it is."""
+
+    model_config = ConfigDict(extra="allow")
+    format: int
+    study: str
+    question: str
+    seq: int
+    issued: int
+    told: int
+    pending: int
+    budget: int | None
+    done: bool
+
+
+class Studies(BaseModel):
+    """All studies of the store."""
+
+    format: int = 1
+    studies: list[str]
+
+
+class Events(BaseModel):
+    """Lines of the log; go on with ``after=next``."""
+
+    format: int = 1
+    events: list[dict[str, Any]]
+    next: int

@@ -1,0 +1,82 @@
+"""The pages: plain files with a few places to fill in. Whatever is filled in is escaped: names are text."""
+
+import html
+import string
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter
+from fastapi import Path as PathParam
+from fastapi.responses import FileResponse, HTMLResponse, Response
+
+from .feed import House
+from .figures import plotly_script
+from .paths import segment
+from .refusals import Refusal
+from .words import answered
+
+STATIC = Path(__file__).parent / "static"
+KINDS = {".css": "text/css", ".js": "text/javascript", ".json": "application/json", ".svg": "image/svg+xml"}
+SHELF = {file.name: file for file in STATIC.iterdir() if file.suffix in KINDS}
+KEEP = {"Cache-Control": "private, max-age=86400"}
+Name = Annotated[str, PathParam()]
+
+
+@cache
+def _template(name: str) -> string.Template:
+    return string.Template((STATIC / f"{name}.html").read_text())
+
+
+def _page(name: str, **values: Any) -> HTMLResponse:
+    filled = {key: html.escape(str(value)) for key, value in values.items()}
+    return HTMLResponse(_template(name).substitute(filled))
+
+
+def router(house: House, *, write: bool) -> APIRouter:
+    """The routes of pages and files."""
+    pages = APIRouter(include_in_schema=False)
+    mode = "agents may write" if write else "read-only"
+
+    @pages.get("/")
+    def studies() -> Response:
+        return _page("studies", mode=mode)
+
+    @pages.get("/study/{study}")
+    def study(study: Name) -> Response:
+        name = segment(study)
+        known = house.known(name)
+        if known is None and not house.store.read(name, 0, 1):
+            house.live(name)  # says what is wrong
+        head = None if known is None else known.head()
+        question = head["question"] if head else "Reading the log …"
+        answer = answered(head) if head else "The answer comes as soon as the study is read."
+        return _page("study", study=name, address=quote(name, safe=""), question=question, answer=answer, mode=mode)
+
+    @pages.get("/study/{study}/arm/{arm}")
+    def arm(study: Name, arm: Name) -> Response:
+        name, which = segment(study), segment(arm)
+        house.live(name).study.spec.arm(which)  # an arm that is not there is said so
+        addresses = {"address": quote(name, safe=""), "arm_address": quote(which, safe="")}
+        return _page("arm", study=name, arm=which, mode=mode, **addresses)
+
+    @pages.get("/docs")
+    def docs() -> Response:
+        return _page("docs", mode=mode)
+
+    @pages.get("/static/plotly.js")
+    def plotly() -> Response:
+        return FileResponse(plotly_script(), media_type="text/javascript", headers=KEEP)
+
+    @pages.get("/static/{file}")
+    def static(file: Name) -> Response:
+        if file not in SHELF:
+            raise Refusal(404, "file", file, "is not here", "reload the page")
+        return FileResponse(SHELF[file], media_type=KINDS[SHELF[file].suffix], headers={"Cache-Control": "no-cache"})
+
+    @pages.get("/favicon.ico")
+    def icon() -> Response:
+        return FileResponse(SHELF["icon.svg"], media_type=KINDS[".svg"], headers=KEEP)
+
+    return pages

@@ -1,0 +1,77 @@
+"""What a client is told when something is wrong: the same four fields everywhere, with a fitting status."""
+
+import html
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import (
+    AlreadyTold,
+    Conflict,
+    InvalidInput,
+    StoreFailed,
+    StudyExists,
+    ThresherError,
+    UnknownPull,
+    UnknownStudy,
+    shown,
+)
+
+STATUS: dict[type[ThresherError], int] = {  # the first that fits
+    UnknownStudy: 404,
+    UnknownPull: 404,
+    StudyExists: 409,
+    AlreadyTold: 409,
+    Conflict: 409,
+    StoreFailed: 503,
+    InvalidInput: 422,
+}
+PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{status} · thresher</title>
+<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
+<style>body {{ font: 1rem/1.6 system-ui, sans-serif; max-width: 40rem; margin: 15vh auto; padding: 0 1.5rem }}
+h1 {{ font-size: 1.2rem }} p {{ opacity: .8 }}</style><main><h1>{what}</h1><p>{remedy}</p></main></html>
+"""
+
+
+class Refusal(Exception):
+    """A request that goes no further."""
+
+    def __init__(self, status: int, what: str, value: object, rule: str, remedy: str) -> None:
+        super().__init__(f"{what}: {rule}")
+        self.status, self.what, self.value, self.rule, self.remedy = status, what, value, rule, remedy
+
+    def to_json(self) -> dict[str, Any]:
+        """The four fields."""
+        return {"error": self.what, "value": plain(self.value), "rule": self.rule, "remedy": self.remedy}
+
+
+def refusal_of(error: ThresherError) -> Refusal:
+    """An error of the library, as a client is told it."""
+    status = next((status for kind, status in STATUS.items() if isinstance(error, kind)), 500)
+    if isinstance(error, StoreFailed):  # it names files and servers, which are none of the client's business
+        return Refusal(503, "store", None, "cannot do its work now", "try again; the server's log says more")
+    return Refusal(status, error.what, error.value, error.rule, error.remedy)
+
+
+def plain(value: object) -> object:
+    """A value as JSON can hold it, and not endless."""
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return value if abs(value) < float("inf") else repr(value)  # NaN and the infinities are no JSON
+    if isinstance(value, str):
+        return value if len(value) <= 200 else f"{value[:199]}…"
+    return shown(value, 200)
+
+
+def page_or_json(refusal: Refusal, scope: Mapping[str, Any]) -> tuple[bytes, bytes]:
+    """What to answer, and its type: a page for a person at a browser, else JSON."""
+    accepts = b",".join(value for name, value in scope["headers"] if name.lower() == b"accept")
+    if scope["method"] == "GET" and b"text/html" in accepts:
+        text = PAGE.format(
+            status=refusal.status,
+            what=html.escape(f"{refusal.what}: {refusal.rule}"),
+            remedy=html.escape(refusal.remedy[:1].upper() + refusal.remedy[1:]),
+        )
+        return b"text/html; charset=utf-8", text.encode()
+    return b"application/json", json.dumps(refusal.to_json(), ensure_ascii=True).encode()

@@ -1,0 +1,79 @@
+"""A report in one file: it works offline, years later, and loads nothing from anywhere."""
+
+import html
+import json
+import string
+import time
+from pathlib import Path
+from typing import Any
+
+from .. import verdict as verdicts
+from ..ledger import Ledger
+from ..study import Study
+from ..verdict import LABELS, Row, Verdict
+from .figures import arms_figure, history_figure, plotly_script
+from .history import Point, replayed
+
+STATIC = Path(__file__).parent / "static"
+SIGNS = {"above": "▲", "below": "▼", "close": "≈", "undecided": "·", "retired": "✕"}
+MOST_ARMS = 20  # named in the specification
+
+
+def report(study: Study) -> str:
+    """The report as HTML."""
+    verdict, points, spec = study.look(lambda ledger: _read(study.name, ledger))
+    figures = {
+        theme: [
+            json.loads(arms_figure(verdict, theme=theme).to_json()),
+            json.loads(history_figure(points, theme=theme).to_json()),
+        ]
+        for theme in ("light", "dark")
+    }
+    template = string.Template((STATIC / "report.html").read_text())
+    return template.substitute(
+        study=html.escape(verdict.study),
+        question=html.escape(verdict.question),
+        answer=html.escape(verdict.answer),
+        guarantee=html.escape(verdict.guarantee),
+        hints="".join(f"<p class='note'>{html.escape(hint)}.</p>" for hint in verdict.hints),
+        when=time.strftime("%Y-%m-%d %H:%M %Z"),
+        style=(STATIC / "style.css").read_text(),
+        rows="\n".join(map(_row, _sorted(verdict.rows))),
+        spec=html.escape(json.dumps(spec, indent=2, ensure_ascii=False)),
+        figures=_embedded(figures),
+        verdict=_embedded(verdict.to_json()),
+        plotly=plotly_script().read_text(encoding="utf-8").replace("</script", "<\\/script"),
+        script=(STATIC / "report.js").read_text(),
+    )
+
+
+def _read(name: str, ledger: Ledger) -> tuple[Verdict, list[Point], dict[str, Any]]:
+    spec = ledger.spec.to_json()
+    if len(spec["arms"]) > MOST_ARMS:
+        spec["arms"] = [*spec["arms"][:MOST_ARMS], f"… {len(spec['arms']):,} in all: the table has them"]
+        spec["params"] = spec["params"] and [*spec["params"][:MOST_ARMS], "…"]
+    return verdicts.read(name, ledger), replayed(ledger).points, spec
+
+
+def _sorted(rows: tuple[Row, ...]) -> list[Row]:
+    return sorted(rows, key=lambda row: (LABELS.index(row.label), -(row.mean or 0.0)))
+
+
+def _row(row: Row) -> str:
+    sure = "✓ certified" if row.certified else ""
+    numbers = "".join(
+        f"<td class='n'>{'–' if value is None else format(value, '.4g')}</td>"
+        for value in (row.mean, row.low, row.high)
+    )
+    counts = f"<td class='n'>{row.seen:,}</td><td class='n'>{row.failures or ''}</td>"
+    label = f"<span class='sign'>{SIGNS[row.label]} {row.label}</span> {sure}"
+    reason = html.escape(row.reason or "")
+    return (
+        f"<tr class='{row.label}'><td class='wrap'>{html.escape(row.name)}</td><td>{label}</td>{numbers}{counts}"
+        f"<td class='wrap'>{reason}</td></tr>"
+    )
+
+
+def _embedded(data: object) -> str:
+    """JSON that no HTML parser can end early."""
+    return json.dumps(data).replace("<", "\\u003c")

@@ -1,0 +1,70 @@
+"""What goes over the wire: rows, events and pulls as plain data."""
+
+from typing import Any
+
+from ..events import Event
+from ..ledger import Ledger
+from ..study import Pull
+from ..verdict import LABELS, Row
+
+CODES = {label: code for code, label in enumerate(LABELS)}
+COLUMNS = ("label", "certified", "mean", "low", "high", "seen", "pending", "failures", "progress")
+
+
+def short(value: float | None) -> float | None:
+    """A number for a picture: six digits are plenty.
+
+    >>> short(1 / 3)
+    0.333333
+    """
+    return None if value is None else float(f"{value:.6g}")
+
+
+def columns_of(row: Row) -> tuple[Any, ...]:
+    """One arm in the order of COLUMNS; a label is its place in LABELS."""
+    return (
+        CODES[row.label],
+        int(row.certified),
+        short(row.mean),
+        short(row.low),
+        short(row.high),
+        row.seen,
+        row.pending,
+        row.failures,
+        short(row.progress),
+    )
+
+
+def event_json(event: Event, arms: tuple[str, ...]) -> dict[str, Any]:
+    """An event as the library writes it, with the arm's name in place of its number."""
+    data = event._asdict()
+    data["arm"] = None if event.arm is None else arms[event.arm]
+    del data["key"]  # it belongs to the caller who chose it
+    return data
+
+
+def pull_json(pull: Pull) -> dict[str, Any]:
+    """A pull, with the names that the command line uses."""
+    return {
+        "pull": pull.id,
+        "arm": pull.arm,
+        "number": pull.number,
+        "seed": pull.seed,
+        "params": dict(pull.params),
+    }
+
+
+def troubles(ledger: Ledger, most: int = 20) -> list[dict[str, Any]]:
+    """The arms that were retired or failed, with the reasons; retired ones and those that failed most come first."""
+    arms = sorted(
+        {*ledger.retired, *ledger.complaint}, key=lambda arm: (arm not in ledger.retired, -ledger.failures[arm])
+    )
+    return [
+        {
+            "arm": ledger.spec.arms[arm],
+            "failures": ledger.failures[arm],
+            "retired": arm in ledger.retired,
+            "reason": ledger.retired.get(arm, ledger.complaint.get(arm, ""))[:300],
+        }
+        for arm in arms[:most]
+    ]

@@ -1,0 +1,42 @@
+// The interface, as /openapi.json describes it.
+import { at, fetched, make, set } from "./tools.js";
+
+const spec = await fetched("/openapi.json");
+set("lead", spec.info.description);
+
+const named = (schema) => (schema?.$ref ? spec.components.schemas[schema.$ref.split("/").at(-1)] : schema);
+
+function kind(schema) {
+  if (!schema) return "";
+  if (schema.$ref) return named(schema).title;
+  if (schema.anyOf) return [...new Set(schema.anyOf.map(kind))].join(" or ");
+  if (schema.enum) return schema.enum.map((each) => JSON.stringify(each)).join(" or ");
+  if (schema.const) return JSON.stringify(schema.const);
+  if (schema.type === "array") return schema.prefixItems ? `(${schema.prefixItems.map(kind).join(", ")})` : `list of ${kind(schema.items)}`;
+  return schema.type ?? "anything";
+}
+
+function fields(schema) {
+  const needed = new Set(schema.required ?? []);
+  const rows = Object.entries(schema.properties ?? {}).map(([name, field]) => make("tr", {},
+    make("td", {}, make("code", {}, name)), make("td", {}, kind(field)),
+    make("td", { class: "wrap" }, needed.has(name) ? "needed" : `default ${JSON.stringify(field.default ?? null)}`)));
+  return rows.length ? [make("div", { class: "scroll" }, make("table", {}, make("tbody", {}, ...rows)))] : [];
+}
+
+for (const [path, methods] of Object.entries(spec.paths)) {
+  for (const [method, operation] of Object.entries(methods)) {
+    const parts = [make("summary", {}, make("span", { class: "method" }, method.toUpperCase()), make("code", {}, path)), make("p", { class: "note" }, operation.description ?? "")];
+    for (const each of (operation.parameters ?? []).filter((found) => found.in !== "path"))
+      parts.push(make("p", { class: "note" }, make("code", {}, each.name), ` (${each.in}): ${kind(each.schema)}`));
+    let body = operation.requestBody?.content["application/json"].schema;
+    body = body?.anyOf ? body.anyOf[0] : body;
+    if (body) parts.push(make("h2", {}, "Body"), ...fields(named(body)));
+    const replies = Object.entries(operation.responses).filter(([status]) => status < 300);
+    for (const [status, reply] of replies) {
+      const schema = reply.content?.["application/json"]?.schema;
+      if (schema?.$ref) parts.push(make("h2", {}, `Reply ${status}`), ...fields(named(schema)));
+    }
+    at("operations").append(make("details", {}, ...parts));
+  }
+}

@@ -1,0 +1,9 @@
+// Draws the figures that the report carries, in the reader's scheme.
+const figures = JSON.parse(document.getElementById("figures").textContent);
+const dark = matchMedia("(prefers-color-scheme: dark)");
+function draw() {
+  figures[dark.matches ? "dark" : "light"].forEach((figure, i) =>
+    Plotly.react(`figure-${i}`, figure.data, { ...figure.layout, title: undefined, template: undefined }, { displayModeBar: false, responsive: true }));
+}
+dark.addEventListener("change", draw);
+draw();

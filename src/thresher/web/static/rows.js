@@ -1,0 +1,57 @@
+// The table of arms: which of them, in which order, and how one looks.
+import { LABELS, SIGNS, grouped, make, short } from "./tools.js";
+import { byMean } from "./charts.js";
+
+const TESTS = {
+  certified: (t, arm) => t.certified[arm] === 1,
+  open: (t, arm) => !t.certified[arm] && LABELS[t.label[arm]] !== "retired",
+  pending: (t, arm) => t.pending[arm] > 0,
+  failing: (t, arm) => t.failures[arm] > 0,
+};
+
+export function chosen(table, { text, label, sort }) {
+  const wanted = text.trim().toLowerCase();
+  const fits = TESTS[label] ?? ((t, arm) => !label || LABELS[t.label[arm]] === label);
+  let order = sort === "mean" ? byMean(table) : table.names.map((_, arm) => arm);
+  if (sort === "name") order.sort((a, b) => (table.names[a] < table.names[b] ? -1 : 1));
+  if (sort === "seen" || sort === "progress") order.sort((a, b) => (table[sort][b] ?? 0) - (table[sort][a] ?? 0) || a - b);
+  order = order.filter((arm) => fits(table, arm));
+  return wanted ? order.filter((arm) => table.names[arm].toLowerCase().includes(wanted)) : order;
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+function shape(tag, attributes) {
+  const node = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  return node;
+}
+
+function whisker(table, arm, head) {
+  const svg = shape("svg", { class: "whisker", viewBox: "0 0 200 16", preserveAspectRatio: "none", "aria-hidden": "true" });
+  const [low, high] = head.bounds ?? [Math.min(head.threshold, ...table.mean.filter((x) => x !== null)), Math.max(head.threshold, ...table.mean.filter((x) => x !== null))];
+  const x = (value) => 3 + (194 * (value - low)) / (high - low || 1);
+  svg.append(shape("line", { class: "track", x1: 3, x2: 197, y1: 8, y2: 8 }));
+  if (table.low[arm] !== null) svg.append(shape("line", { class: "span", x1: x(table.low[arm]), x2: x(table.high[arm]), y1: 8, y2: 8 }));
+  svg.append(shape("line", { class: "mark", x1: x(head.threshold), x2: x(head.threshold), y1: 1, y2: 15 }));
+  if (table.mean[arm] !== null) svg.append(shape("ellipse", { class: "dot", cx: x(table.mean[arm]), cy: 8, rx: 3.5, ry: 3.5 }));
+  return svg;
+}
+
+export function armRow(table, arm, head, address) {
+  const label = LABELS[table.label[arm]];
+  const sure = table.certified[arm] ? " ✓" : "";
+  const way = make("span", { class: "way", title: "the way to certainty" });
+  if (table.progress[arm] !== null && !sure && label !== "retired") {
+    const fill = make("i");
+    fill.style.width = `${Math.round(100 * table.progress[arm])}%`;
+    way.append(fill);
+  }
+  const cell = make("td", {}, make("span", { class: "sign" }, `${SIGNS[label]} ${label}${sure} `));
+  if (way.firstChild) cell.append(way);
+  if (sure) cell.append(make("span", { class: "hidden" }, "certified"));
+  return make("tr", { class: label },
+    make("td", { title: table.names[arm] }, make("a", { href: address }, table.names[arm])), cell,
+    make("td", { class: "n" }, short(table.mean[arm])), make("td", {}, whisker(table, arm, head)),
+    make("td", { class: "n" }, grouped(table.seen[arm])), make("td", { class: "n" }, table.pending[arm] ? grouped(table.pending[arm]) : ""),
+    make("td", { class: "n" }, table.failures[arm] ? grouped(table.failures[arm]) : ""));
+}

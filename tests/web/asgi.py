@@ -1,0 +1,86 @@
+"""Requests straight into the application, with exactly the bytes that a test wants: no client tidies them up."""
+
+import asyncio
+import json
+from typing import Any, NamedTuple
+
+from thresher.store import MemoryStore, Store
+from thresher.web.app import create_app
+from thresher.web.gate import Gate
+
+TOKEN = "a-token-for-tests"
+HOST = "127.0.0.1:8765"
+HOSTS = {HOST, "localhost:8765"}
+BEARER = {"authorization": f"Bearer {TOKEN}"}
+
+
+class Reply(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def data(self) -> Any:
+        return json.loads(self.body)
+
+
+def server(store: Store | None = None, *, write: bool = True) -> Gate:
+    return create_app(store or MemoryStore(), token=TOKEN, hosts=HOSTS, write=write)
+
+
+def request(
+    app: Gate,
+    method: str,
+    target: str,
+    *,
+    headers: dict[str, str] | None = None,
+    host: str | None = HOST,
+    body: bytes | list[bytes] = b"",
+    json_body: object = None,
+) -> Reply:
+    """One request; ``target`` is sent as it is."""
+    given = dict(headers or {})
+    if json_body is not None:
+        body = json.dumps(json_body).encode()
+        given.setdefault("content-type", "application/json")
+    parts = body if isinstance(body, list) else [body]
+    if isinstance(body, list):
+        given.setdefault("transfer-encoding", "chunked")
+    elif body:
+        given.setdefault("content-length", str(len(body)))
+    pairs = [(name.lower().encode(), value.encode("latin-1")) for name, value in given.items()]
+    if host is not None:
+        pairs.append((b"host", host.encode("latin-1")))
+    path, _, query = target.partition("?")
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "root_path": "",
+        "headers": pairs,
+        "client": ("127.0.0.1", 5000),
+        "server": ("127.0.0.1", 8765),
+    }
+    sent: list[Any] = []
+    waiting = [
+        {"type": "http.request", "body": part, "more_body": at < len(parts) - 1} for at, part in enumerate(parts)
+    ]
+
+    async def receive() -> Any:
+        if waiting:
+            return waiting.pop(0)
+        await asyncio.sleep(3600)  # the client stays
+        raise AssertionError
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    asyncio.run(app(scope, receive, send))
+    start = sent[0]
+    shown = {name.decode().lower(): value.decode("latin-1") for name, value in start["headers"]}
+    return Reply(start["status"], shown, b"".join(message.get("body", b"") for message in sent[1:]))

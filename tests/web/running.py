@@ -1,0 +1,33 @@
+"""`thresher serve` as a process of its own."""
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+TOKEN = "a-token-for-tests"
+BEARER = {"authorization": f"Bearer {TOKEN}"}
+
+
+class Served(NamedTuple):
+    url: str
+    entry: str  # with the token
+
+
+@contextlib.contextmanager
+def served(storage: str, *options: str, log: Path | None = None) -> Iterator[Served]:
+    """A server on a free port; it has said where before the block begins."""
+    argv = [sys.executable, "-m", "thresher.cli", "serve", "--storage", storage, "--port", "0", "--token", TOKEN]
+    with contextlib.ExitStack() as stack:
+        errors = stack.enter_context(log.open("wb")) if log else subprocess.DEVNULL
+        process = stack.enter_context(subprocess.Popen([*argv, *options], stdout=subprocess.PIPE, stderr=errors))
+        try:
+            assert process.stdout
+            entry = process.stdout.readline().decode().strip()
+            assert entry.startswith("http://127.0.0.1:"), entry
+            yield Served(entry.partition("/?")[0], entry)
+        finally:
+            process.terminate()
+            process.wait(30)

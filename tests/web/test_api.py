@@ -1,0 +1,247 @@
+"""The HTTP interface keeps the library's promises."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from asgi import BEARER, Reply, request, server
+from running import BEARER as SENT
+from running import TOKEN, served
+
+import thresher
+from thresher.store import MemoryStore, open_store
+from thresher.web.feed import Feed
+from thresher.web.gate import Gate
+from thresher.web.live import Live
+
+COINS = {"name": "coins", "arms": ["fair", "loaded"], "threshold": 0.6, "budget": 40, "confidence": None}
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture
+def app(store: MemoryStore) -> Gate:
+    app = server(store)
+    assert post(app, "", COINS).status == 201
+    return app
+
+
+def post(app: Gate, path: str, data: object = None, **headers: str) -> Reply:
+    return request(app, "POST", f"/api/studies{path}", headers={**BEARER, **headers}, json_body=data)
+
+
+def get(app: Gate, path: str) -> Reply:
+    return request(app, "GET", f"/api/studies{path}", headers=BEARER)
+
+
+def test_a_study_runs_from_beginning_to_end_over_http(app: Gate) -> None:
+    while pulls := post(app, "/coins/ask", {"n": 3}).data["pulls"]:
+        for pull in pulls:
+            told = post(app, "/coins/tell", {"pull": pull["pull"], "reward": pull["arm"] == "loaded"})
+            assert told.data == {"pull": pull["pull"], "reward": float(pull["arm"] == "loaded"), "late": False}
+    verdict = get(app, "/coins/verdict").data
+    assert (verdict["above"], verdict["below"], verdict["done"]) == (["loaded"], ["fair"], True)
+    assert post(app, "/coins/ask").data == {"pulls": [], "done": True}
+    assert post(app, "/coins/extend", {"budget": 50}).data["budget"] == 50
+    assert len(post(app, "/coins/ask", {"n": 99}).data["pulls"]) == 10
+
+
+def test_the_same_key_again_gives_the_same_pulls_also_from_another_server(app: Gate, store: MemoryStore) -> None:
+    first = post(app, "/coins/ask", {"n": 2}, **{"idempotency-key": "job 1"}).data
+    assert post(app, "/coins/ask", {"n": 2}, **{"idempotency-key": "job 2"}).data != first
+    assert post(app, "/coins/ask", {"n": 2}, **{"idempotency-key": "job 1"}).data == first
+    assert post(server(store), "/coins/ask", {"n": 2}, **{"idempotency-key": "job 1"}).data == first
+    assert get(app, "/coins").data["issued"] == 4
+
+
+def test_the_same_reward_again_is_accepted_and_another_is_not(app: Gate) -> None:
+    post(app, "/coins/ask")
+    told = [post(app, "/coins/tell", {"pull": 1, "reward": reward}) for reward in (1, True, 0.5)]
+    assert [reply.status for reply in told] == [200, 200, 409]
+    assert told[2].data["rule"] == "it was told 1.0 before"
+    assert get(app, "/coins").data["told"] == 1
+
+
+def test_a_dropped_pulls_reward_is_late_and_welcome(app: Gate) -> None:
+    post(app, "/coins/ask")
+    assert post(app, "/coins/drop", {"pulls": [1], "reason": "gone"}).data == {"pulls": [1]}
+    assert post(app, "/coins/tell", {"pull": 1, "reward": 0.5}).data["late"]
+    assert post(app, "/coins/drop", {"pulls": [1]}).status == 409
+
+
+def test_unheard_of_work_is_lost_unless_renewed(tmp_path: Path) -> None:
+    app = server(open_store(f"sqlite:///{tmp_path}/s.db"))
+    post(app, "", COINS)
+    post(app, "/coins/ask", {"n": 2, "lease": 0.001})
+    post(app, "/coins/renew", {"pulls": [2], "lease": 60})
+    fresh = server(open_store(f"sqlite:///{tmp_path}/s.db"))  # another server, which sweeps when it is first asked
+    post(fresh, "/coins/ask")
+    lost = [event["pull"] for event in get(fresh, "/coins/events").data["events"] if event["kind"] == "dropped"]
+    assert lost == [1]
+
+
+@pytest.mark.parametrize(
+    ("path", "data", "status", "what"),
+    [
+        ("/nobody/ask", {}, 404, "study"),
+        ("/coins/tell", {"pull": 99, "reward": 1}, 404, "pull"),
+        ("/coins/tell", {"pull": 1, "reward": 7}, 422, "reward"),
+        ("/coins/tell", {"pull": 1}, 422, "reward"),
+        ("/coins/tell", {"pull": 1, "reward": "much"}, 422, "reward"),
+        ("/coins/tell", {"pull": 1, "reward": 1, "rewrad": 2}, 422, "rewrad"),
+        ("/coins/drop", {"pulls": [1, 99]}, 404, "pull"),
+        ("/coins/extend", {"budget": 3}, 422, "budget"),
+        ("/coins/ask", {"n": 0}, 422, "n"),
+        ("", COINS, 409, "study"),
+        ("", {**COINS, "name": "x", "threshold": 2}, 422, "threshold"),
+        ("", {**COINS, "name": "x", "arms": []}, 422, "arms"),
+    ],
+)
+def test_errors_name_value_rule_and_remedy(app: Gate, path: str, data: object, status: int, what: str) -> None:
+    post(app, "/coins/ask")
+    reply = post(app, path, data)
+    assert (reply.status, set(reply.data)) == (status, {"error", "value", "rule", "remedy"})
+    assert reply.data["error"].split(".")[0] == what
+    assert reply.data["rule"]
+    assert post(app, "/coins/tell", {"pull": 1, "reward": 1}).status == 200  # nothing was done by halves
+
+
+def test_what_is_no_json_is_said_so(app: Gate) -> None:
+    kind = {**BEARER, "content-type": "application/json"}
+    for body in (b"{", b"[1]", b'"x"', b"\xff"):
+        reply = request(app, "POST", "/api/studies/coins/tell", headers=kind, body=body)
+        assert reply.status in (400, 422)
+        assert set(reply.data) == {"error", "value", "rule", "remedy"}, body
+
+
+@pytest.mark.parametrize("name", ["a/b", "50%", "a%2Fb", "<script>", "été 漢字", "a?b#c", "..."])
+def test_any_name_can_be_addressed(app: Gate, name: str) -> None:
+    from urllib.parse import quote
+
+    post(app, "", {**COINS, "name": name, "arms": [name, "x"]})
+    address = quote(name, safe="")
+    assert get(app, f"/{address}").data["study"] == name
+    assert get(app, f"/{address}/arms/{address}").data["row"]["name"] == name
+
+
+def test_events_come_in_order_and_in_pages(app: Gate) -> None:
+    post(app, "/coins/ask", {"n": 5})
+    first = get(app, "/coins/events?limit=4").data
+    rest = get(app, f"/coins/events?after={first['next']}").data
+    assert [event["seq"] for event in first["events"] + rest["events"]] == [1, 2, 3, 4, 5, 6]
+    assert rest["events"][0]["arm"] in ("fair", "loaded")
+    assert get(app, f"/coins/events?after={rest['next']}").data == {"format": 1, "events": [], "next": rest["next"]}
+
+
+def test_what_is_sent_is_what_changed() -> None:
+    store = MemoryStore()
+    study = thresher.create_study("big", arms=[f"arm {k}" for k in range(2000)], threshold=0.5, storage=store)
+    live = Live("big", store)
+    pull = study.ask()
+    assert pull
+    study.tell(pull, 1)
+    change = live.change_json(live.look())
+    assert [row[0] for row in change["rows"]] == [0]
+    assert len(json.dumps(change)) < 3000
+    assert live.look().arms == []
+    table = live.table()
+    assert (table["seen"][0], table["seq"], change["head"]["labels"]["above"]) == (1, 3, 1)
+
+
+def test_a_followed_study_equals_one_read_anew() -> None:
+    store = MemoryStore()
+    study = thresher.create_study("coins", arms=["a", "b", "c"], threshold=0.5, budget=300, storage=store)
+    live = Live("coins", store)
+    for at in range(300):
+        pull = study.ask()
+        if pull is None:
+            break
+        if at % 11 == 0:
+            study.drop(pull, cause="failed", reason="boom")
+        else:
+            study.tell(pull, pull.arm != "a" or at % 3 == 0)
+        if at % 7 == 0:
+            live.look()
+    live.look()
+    anew = Live("coins", store)
+    assert live.rows == anew.rows
+    assert live.counts == anew.counts
+    assert live.sure == anew.sure
+    assert live.history.points[-1] == anew.history.points[-1]
+    assert [event["seq"] for event in live.last] == [event["seq"] for event in anew.last]
+
+
+def test_viewers_share_one_watch_and_a_latecomer_misses_nothing() -> None:
+    store = MemoryStore()
+    study = thresher.create_study("coins", arms=["a", "b"], threshold=0.5, budget=100, storage=store)
+    reads = 0
+    read = store.read
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        nonlocal reads
+        reads += 1
+        return read(*args, **kwargs)
+
+    store.read = counted  # type: ignore[method-assign]
+
+    async def watch() -> list[bytes]:
+        feed = Feed(Live("coins", store))
+        viewers = [feed.view(1) for _ in range(20)]
+        for viewer in viewers:
+            assert await anext(viewer) == b"retry: 1000\n\n"
+        before = reads
+        study.ask()
+        texts = [await anext(viewer) for viewer in viewers]
+        assert reads - before < 12  # not 20 times anything
+        late = feed.view(1)
+        await anext(late)
+        texts.append(await anext(late))
+        stranger = feed.view(77)
+        await anext(stranger)
+        assert b"event: reset" in await anext(stranger)
+        for viewer in [*viewers, late, stranger]:
+            await viewer.aclose()
+        return texts
+
+    texts = asyncio.run(watch())
+    assert len(set(texts)) == 1
+    assert texts[0].startswith(b"id: 2\nevent: change\n")
+
+
+def test_200_agents_over_http_count_exactly(tmp_path: Path) -> None:
+    storage, budget = f"sqlite:///{tmp_path}/s.db?durability=normal", 600
+    arms = [f"arm {k}" for k in range(10)]
+
+    async def agent(client: httpx.AsyncClient, number: int) -> int:
+        made = 0
+        while True:
+            reply = await client.post("/api/studies/many/ask", headers={"idempotency-key": f"{number}-{made}"})
+            pulls = reply.raise_for_status().json()["pulls"]
+            if not pulls:
+                return made
+            data = {"pull": pulls[0]["pull"], "reward": 0.5}
+            (await client.post("/api/studies/many/tell", json=data)).raise_for_status()
+            made += 1
+
+    async def crowd(url: str) -> list[int]:
+        limits = httpx.Limits(max_connections=200)
+        async with httpx.AsyncClient(base_url=url, headers=SENT, timeout=60, limits=limits) as client:
+            new = {"name": "many", "arms": arms, "threshold": 0.6, "budget": budget, "confidence": None}
+            (await client.post("/api/studies", json=new)).raise_for_status()
+            return await asyncio.gather(*(agent(client, number) for number in range(200)))
+
+    log = tmp_path / "log"
+    with served(storage, "--write", log=log) as server:
+        made = asyncio.run(crowd(server.url))
+    study = thresher.open_study("many", storage=storage)
+    verdict = study.verdict()
+    assert (sum(made), verdict.issued, verdict.told, verdict.pending) == (budget, budget, budget, 0)
+    assert sum(row.seen for row in verdict.rows) == budget
+    assert sorted(event.pull for event in study.events() if event.kind == "told") == list(range(1, budget + 1))  # type: ignore[type-var]
+    assert TOKEN not in log.read_text()

@@ -1,0 +1,179 @@
+"""Nobody gets in who should not: every method and path, against every way of knocking."""
+
+import logging
+
+import pytest
+from asgi import BEARER, HOST, TOKEN, request, server
+
+from thresher import create_study
+from thresher.errors import InvalidInput
+from thresher.store import MemoryStore
+from thresher.web import serving
+from thresher.web.gate import MOST_BYTES, Gate
+
+METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"]
+PATHS = [
+    "/",
+    "/api/studies",
+    "/api/studies/coins/verdict",
+    "/api/studies/coins/ask",
+    "/study/coins",
+    "/static/style.css",
+    "/docs",
+    "/openapi.json",
+    "/nothing/here",
+    "/x/../api/studies",
+    "/healthz/../api/studies",
+    "/healthz/%2e%2e/api/studies",
+    "//api//studies",
+    "/./api/%73tudies",
+]
+KNOCKS = {  # what comes with the request, and what it must get
+    "foreign host": ({**BEARER}, "evil.example:8765", {421}),
+    "host with another port": ({**BEARER}, "127.0.0.1:1", {421}),
+    "host that only begins right": ({**BEARER}, f"{HOST}.evil.example", {421}),
+    "no host": ({**BEARER}, None, {400}),
+    "foreign origin": ({**BEARER, "origin": "http://evil.example"}, HOST, {403}),
+    "null origin": ({**BEARER, "origin": "null"}, HOST, {403}),
+    "origin of another port": ({**BEARER, "origin": "http://127.0.0.1:9"}, HOST, {403}),
+    "no token": ({}, HOST, {401}),
+    "wrong token": ({"authorization": f"Bearer {TOKEN}x"}, HOST, {401}),
+    "empty token": ({"authorization": "Bearer "}, HOST, {401}),
+    "another scheme": ({"authorization": f"Basic {TOKEN}"}, HOST, {401}),
+    "wrong cookie": ({"cookie": "thresher=wrong"}, HOST, {401}),
+    "cookie of another name": ({"cookie": f"other={TOKEN}"}, HOST, {401}),
+}
+
+
+@pytest.fixture(scope="module")
+def app() -> Gate:
+    store = MemoryStore()
+    create_study("coins", arms=["a", "b"], threshold=0.5, budget=20, storage=store)
+    return server(store)
+
+
+@pytest.mark.parametrize("knock", KNOCKS)
+@pytest.mark.parametrize("method", METHODS)
+def test_who_may_not_enter_is_refused_whatever_method_and_path(app: Gate, method: str, knock: str) -> None:
+    headers, host, statuses = KNOCKS[knock]
+    for path in PATHS:
+        reply = request(app, method, path, headers=headers, host=host)
+        assert reply.status in statuses, (method, path, reply)
+        assert b"Traceback" not in reply.body
+        assert TOKEN.encode() not in reply.body
+        if method != "HEAD":
+            assert set(reply.data) == {"error", "value", "rule", "remedy"}
+
+
+@pytest.mark.parametrize("knock", [name for name in KNOCKS if "host" in name or "origin" in name])
+def test_health_is_open_but_not_to_other_names(app: Gate, knock: str) -> None:
+    headers, host, statuses = KNOCKS[knock]
+    assert request(app, "GET", "/healthz").data == {"ok": True}
+    assert request(app, "GET", "/healthz", headers=headers, host=host).status in statuses
+
+
+@pytest.mark.parametrize("path", ["/x/../api/studies", "//api//studies", "/./api/%73tudies", "/../../api/studies/"])
+def test_a_path_means_the_same_however_it_is_written(app: Gate, path: str) -> None:
+    assert request(app, "GET", path, headers=BEARER).data == {"format": 1, "studies": ["coins"]}
+
+
+def test_the_token_in_the_address_becomes_a_cookie_and_leaves_the_address(app: Gate) -> None:
+    reply = request(app, "GET", f"/study/coins?a=1&token={TOKEN}")
+    assert (reply.status, reply.headers["location"], reply.body) == (303, "/study/coins?a=1", b"")
+    cookie = reply.headers["set-cookie"]
+    assert {"HttpOnly", "SameSite=Strict"} <= set(cookie.split("; "))
+    assert request(app, "GET", "/api/studies", headers={"cookie": f"a=b; {cookie.split(';')[0]}"}).status == 200
+
+
+def test_the_address_it_leads_to_is_never_another_hosts(app: Gate) -> None:
+    for path in ["//evil.example/", "/%2F/evil.example", "/\\evil.example", "/x/..//evil.example"]:
+        where = request(app, "GET", f"{path}?token={TOKEN}").headers["location"]
+        assert where.startswith("/")
+        assert not where.startswith(("//", "/\\"))
+
+
+def test_a_wrong_token_in_the_address_is_refused_even_with_the_right_cookie(app: Gate) -> None:
+    assert request(app, "GET", "/?token=wrong", headers={"cookie": f"thresher={TOKEN}"}).status == 401
+
+
+def test_a_token_in_the_address_lets_nobody_write(app: Gate) -> None:
+    assert request(app, "POST", f"/api/studies/coins/ask?token={TOKEN}").status == 401
+
+
+def test_its_own_pages_may_call_it(app: Gate) -> None:
+    reply = request(app, "POST", "/api/studies/coins/ask", headers={**BEARER, "origin": f"http://{HOST}"})
+    assert reply.status == 200
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "BREW"])
+def test_without_write_nothing_can_be_changed(method: str) -> None:
+    reply = request(server(write=False), method, "/api/studies", headers=BEARER, json_body={})
+    assert (reply.status, reply.data["remedy"]) == (403, "start it with --write")
+
+
+def test_large_bodies_are_refused_whether_or_not_they_say_so(app: Gate) -> None:
+    stated = {**BEARER, "content-length": str(MOST_BYTES + 1)}
+    assert request(app, "POST", "/api/studies", headers=stated).status == 413
+    parts = [b"x" * 100_000] * 11
+    assert request(app, "POST", "/api/studies", headers=BEARER, body=parts).status == 413
+    assert request(app, "POST", "/api/studies", headers={**BEARER, "content-length": "-1"}).status == 413
+    small = [b'{"name": "x", ', b'"arms": ["a"], "threshold": 0.5}']
+    kind = {"content-type": "application/json"}
+    assert request(app, "POST", "/api/studies", headers={**BEARER, **kind}, body=small).status == 201
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/", "/api/studies", "/nothing", "/static/style.css", "/docs"])
+def test_every_reply_carries_the_headers_of_safety(app: Gate, path: str) -> None:
+    headers = request(app, "GET", path, headers=BEARER).headers
+    policy = headers["content-security-policy"]
+    scripts = next(part for part in policy.split("; ") if part.startswith("script-src"))
+    assert scripts == "script-src 'self'"
+    assert "frame-ancestors 'none'" in policy
+    assert "default-src 'none'" in policy
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+
+
+def test_what_goes_wrong_inside_is_one_sentence(
+    app: Gate, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken(MemoryStore):
+        def studies(self) -> list[str]:
+            raise RuntimeError("secret detail")
+
+    with caplog.at_level(logging.ERROR, "thresher"):
+        reply = request(server(Broken()), "GET", "/api/studies?q=1", headers=BEARER)
+    assert reply.status == 500
+    assert reply.data["rule"] == "something went wrong here"
+    assert b"secret" not in reply.body
+    assert "secret detail" in caplog.text
+    assert TOKEN not in caplog.text
+
+
+def test_a_person_at_a_browser_is_told_in_words(app: Gate) -> None:
+    reply = request(app, "GET", "/", headers={"accept": "text/html"})
+    assert reply.status == 401
+    assert reply.headers["content-type"].startswith("text/html")
+    assert b"thresher serve printed" in reply.body
+
+
+def test_names_of_the_server() -> None:
+    assert serving.host_headers("10.0.0.5", 80, []) >= {"10.0.0.5", "10.0.0.5:80", "localhost"}
+    assert serving.host_headers("0.0.0.0", 9000, ["Box"]) >= {"box", "box:9000", "localhost:9000"}
+    assert not {"0.0.0.0", "0.0.0.0:9000"} & serving.host_headers("0.0.0.0", 9000, ["box"])
+    with pytest.raises(InvalidInput, match="--allow-host"):
+        serving.serve(
+            MemoryStore(), host="0.0.0.0", port=0, token=None, allowed=[], write=False, announce=lambda _: None
+        )
+
+
+@pytest.mark.parametrize("token", ["", "short", "with space in it", 'quote"quote"', "line\nline-line"])
+def test_a_token_that_could_not_travel_is_refused_and_not_shown(token: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        serving.checked_token(token)
+    assert token == "" or token not in str(caught.value)
+
+
+def test_tokens_are_new_at_every_start() -> None:
+    assert serving.checked_token(None) != serving.checked_token(None)
+    assert len(serving.checked_token(None)) >= 32

@@ -1,0 +1,46 @@
+"""What the OpenAPI document says is so, also for requests that nobody would think of."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from running import BEARER, Served, served
+
+schemathesis = pytest.importorskip("schemathesis", reason="the dev extra brings it")
+httpx = pytest.importorskip("httpx")
+
+positive_data_acceptance = pytest.importorskip("schemathesis.specs.openapi.checks").positive_data_acceptance
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("openapi")
+    with served(f"sqlite:///{folder}/s.db?durability=normal", "--write") as found:
+        new = {"name": "0", "arms": ["a", "b"], "threshold": 0.5, "budget": 1000}
+        httpx.post(f"{found.url}/api/studies", headers=BEARER, json=new).raise_for_status()
+        yield found
+
+
+def test_replies_are_as_described(server: Served) -> None:
+    document = schemathesis.openapi.from_url(f"{server.url}/openapi.json", headers=BEARER).exclude(
+        path_regex="/stream$"
+    )
+    operations = [found.ok() for found in document.get_all_operations()]
+    assert {operation.path.rpartition("/")[2] for operation in operations} >= {"ask", "tell", "drop", "verdict"}
+    for operation in operations:
+
+        @settings(
+            max_examples=12,
+            deadline=None,
+            derandomize=True,
+            database=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(case=operation.as_strategy())
+        def described(case: Any) -> None:
+            # a schema cannot say that arms must differ or that the bar lies inside the bounds: 422 is an answer
+            case.call_and_validate(headers=BEARER, timeout=30, excluded_checks=[positive_data_acceptance])
+
+        described()

@@ -1,0 +1,167 @@
+"""What a person sees: the page in a real browser, of a study that runs in another process."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from browser import browser, tab
+from running import Served, served
+
+import thresher
+
+HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+ARMS = [*(f"prompt {k:02}" for k in range(30)), HOSTILE, "'\"&amp;</td>"]
+AGENT = """
+import random, sys, time, thresher
+study = thresher.open_study("prompts", storage=sys.argv[1])
+def evaluate(pull):
+    time.sleep(0.05)
+    if pull.arm == "prompt 07" and pull.number == 2:
+        raise RuntimeError("<b>out of memory</b>")
+    return random.Random(pull.seed).random() < 0.35 + 0.02 * study.spec.arms.index(pull.arm)
+thresher.run(study, evaluate, workers=4)
+"""
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    with browser("--host-resolver-rules=MAP rebound.example 127.0.0.1") as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, chromium: Any) -> Iterator[Served]:
+    storage = f"sqlite:///{tmp_path_factory.mktemp('page')}/s.db?durability=normal"
+    thresher.create_study("prompts", arms=ARMS, threshold=0.6, budget=20_000, storage=storage)
+    with served(storage) as found, subprocess.Popen([sys.executable, "-c", AGENT, storage]) as agent:
+        try:
+            yield found
+        finally:
+            agent.terminate()
+
+
+def entered(chromium: Any, server: Served, path: str, **options: Any) -> Any:
+    found = tab(chromium, **options)
+    found.page.goto(server.entry)
+    found.page.goto(server.url + path)
+    return found
+
+
+def until(page: Any, expression: str) -> None:
+    """Wait until it holds. Playwright's own waiting evaluates strings in the page, which its policy forbids."""
+    end = time.monotonic() + 30
+    while not page.evaluate(expression):
+        assert time.monotonic() < end, f"never came: {expression}"
+        page.wait_for_timeout(50)
+
+
+def test_the_token_lets_a_browser_in_and_leaves_the_address(chromium: Any, server: Served) -> None:
+    page, complaints, _ = tab(chromium)
+    page.goto(server.entry)
+    assert page.url == f"{server.url}/"
+    page.get_by_role("link", name="prompts").click()
+    page.wait_for_url("**/study/prompts")
+    page.get_by_text("Which of 32 arms reach 0.6?").wait_for()
+    assert complaints == []
+
+
+def test_a_running_study_is_shown_and_updates_without_reload(chromium: Any, server: Served) -> None:
+    page, complaints, origins = entered(chromium, server, "/study/prompts")
+    page.evaluate("window.mark = 1")
+    page.wait_for_selector("#pulse[data-state=live]")
+    page.wait_for_selector("#chart-arms .main-svg")
+    number = "Number(document.getElementById('f-told').textContent.replaceAll(',', ''))"
+    before = page.evaluate(number)
+    until(page, f"{number} > {before} + 20")
+    page.wait_for_selector("#events li")
+    page.get_by_role("cell", name="<b>out of memory</b>").wait_for()  # as text
+    assert page.evaluate("window.mark") == 1
+    assert origins == {server.url}
+    assert complaints == []
+
+
+def test_nothing_jumps_while_it_updates(chromium: Any, server: Served) -> None:
+    page = entered(chromium, server, "/study/prompts").page
+    page.wait_for_selector("#chart-arms .main-svg")
+    places = "[...document.querySelectorAll('main > *')].slice(0, 8).map((node) => node.getBoundingClientRect().top)"
+    before, told = page.evaluate(places), page.locator("#f-told").text_content()
+    until(page, f"document.getElementById('f-told').textContent !== '{told}'")
+    assert page.evaluate(places) == before
+
+
+def test_search_and_filter_leave_what_was_asked_for(chromium: Any, server: Served) -> None:
+    page = entered(chromium, server, "/study/prompts").page
+    page.wait_for_selector("#rows tr")
+    page.get_by_role("searchbox").fill("PROMPT 1")
+    until(page, "document.querySelectorAll('#rows tr').length === 10")
+    page.get_by_role("searchbox").fill("")
+    page.get_by_label("Filter by label").select_option("below")
+    until(
+        page,
+        "(rows => rows.length > 0 && rows.length < 32 && rows.every(row => row.className === 'below'))"
+        "([...document.querySelectorAll('#rows tr')])",
+    )
+
+
+def test_an_arm_has_a_page_of_its_own(chromium: Any, server: Served) -> None:
+    page, complaints, _ = entered(chromium, server, "/study/prompts")
+    page.wait_for_selector("#rows tr")
+    page.get_by_role("searchbox").fill("prompt 29")
+    page.get_by_role("link", name="prompt 29").first.click()
+    page.get_by_role("heading", name="prompt 29").wait_for()
+    page.wait_for_selector("#chart-rewards .main-svg")
+    page.wait_for_selector("#chart-evidence .main-svg")
+    page.wait_for_selector("#pulls tr")
+    assert complaints == []
+
+
+def test_hostile_names_stay_text(chromium: Any, server: Served) -> None:
+    page, complaints, origins = entered(chromium, server, "/study/prompts")
+    page.wait_for_selector("#chart-arms .main-svg")
+    page.get_by_role("searchbox").fill("onerror")
+    page.get_by_role("link", name=HOSTILE).first.click()
+    page.get_by_role("heading", name=HOSTILE).wait_for()
+    page.wait_for_selector("#chart-rewards .main-svg")
+    assert page.locator("main img, main script").count() == 0
+    assert (complaints, origins) == ([], {server.url})
+
+
+def test_a_rebinding_attempt_is_refused(chromium: Any, server: Served) -> None:
+    page = tab(chromium).page
+    reply = page.goto(server.entry.replace("127.0.0.1", "rebound.example"))
+    assert reply.status == 421
+    assert not page.context.cookies()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
+def test_it_fits_a_phone_and_follows_the_scheme(chromium: Any, server: Served, width: int, scheme: str) -> None:
+    found = entered(chromium, server, "/study/prompts", viewport={"width": width, "height": 800}, color_scheme=scheme)
+    found.page.wait_for_selector("#rows tr")
+    assert found.page.evaluate("document.documentElement.scrollWidth") <= width
+    ground = found.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (int(ground[4:].split(",")[0]) < 128) == (scheme == "dark")
+
+
+def test_it_can_be_used_with_the_keyboard_and_has_names_for_everything(chromium: Any, server: Served) -> None:
+    page = entered(chromium, server, "/study/prompts").page
+    page.wait_for_selector("#rows tr")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the table of arms"
+    page.keyboard.press("Enter")
+    page.wait_for_url("**#arms")
+    nameless = page.evaluate(
+        "[...document.querySelectorAll('input, select, button, progress, a, [role=img], [tabindex]')].filter((node) =>"
+        " !node.getAttribute('aria-label') && !node.textContent.trim() && !node.closest('.main-svg')).length"
+    )
+    assert nameless == 0
+    assert page.evaluate("document.documentElement.lang") == "en"
+
+
+def test_the_interface_is_described(chromium: Any, server: Served) -> None:
+    page, complaints, origins = entered(chromium, server, "/docs")
+    page.get_by_text("/api/studies/{study}/ask").click()
+    page.get_by_text("The same Idempotency-Key again").wait_for()
+    assert (complaints, origins) == ([], {server.url})

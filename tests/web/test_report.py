@@ -1,0 +1,107 @@
+"""Figures from the library, a report in one file, and what is said where the extra is missing."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from browser import browser, tab
+
+import thresher
+from thresher.web import figures
+from thresher.web.report import report
+
+HOSTILE = "</script><img src=x onerror=alert(1)> $study @above"
+
+
+@pytest.fixture(scope="module")
+def study() -> thresher.Study:
+    study = thresher.create_study("coins", arms=["fair", "loaded", HOSTILE], threshold=0.6, budget=600)
+    while pull := study.ask():
+        study.tell(pull, pull.arm == "loaded" or pull.number % 2)
+    return study
+
+
+def test_a_figure_shows_every_arm_against_the_bar(study: thresher.Study) -> None:
+    figure = study.figure()
+    names = [name for trace in figure.data if trace.mode == "markers" for name in trace.text or ()]
+    assert {"fair", "loaded"} <= set(names)
+    assert figure.layout.shapes[0].y0 == 0.6
+    rows = {row.name: row for row in study.verdict().rows}
+    whiskers = [value for trace in figure.data[:5] for value in trace.y]
+    assert {rows["fair"].low, rows["loaded"].high} <= set(whiskers)
+
+
+def test_the_history_ends_with_the_verdict(study: thresher.Study) -> None:
+    above, below, certified = study.figure("history").data
+    verdict = study.verdict()
+    assert (above.x[-1], above.y[-1], below.y[-1]) == (verdict.issued, len(verdict.above), len(verdict.below))
+    assert certified.y[-1] == sum(row.certified for row in verdict.rows)
+
+
+def test_names_in_figures_are_text(study: thresher.Study) -> None:
+    texts = [name for trace in study.figure().data if trace.mode == "markers" for name in trace.text or ()]
+    assert not any("<" in text for text in texts)
+
+
+def test_plotly_comes_from_the_installed_package() -> None:
+    assert figures.plotly_script().stat().st_size > 1_000_000
+
+
+def test_a_report_has_verdict_figures_guarantee_and_specification(study: thresher.Study) -> None:
+    text = report(study)
+    verdict = study.verdict()
+    for part in (verdict.question, verdict.guarantee, "settling_constant", "fair"):
+        assert part in text
+    assert HOSTILE not in text
+    assert not re.search(r'(?:src|href)="?(?:https?:)?//', text.partition('<script type="application/json"')[0])
+
+
+def test_a_report_works_offline(study: thresher.Study, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(report(study), encoding="utf-8")
+    with browser() as chromium:
+        page, complaints, origins = tab(chromium, offline=True)
+        page.goto(file.as_uri())
+        page.wait_for_selector("#figure-0 .main-svg")
+        page.wait_for_selector("#figure-1 .main-svg")
+        assert (complaints, origins) == ([], {"file://"})
+        assert page.locator("main img").count() == 0
+
+
+def test_the_command_writes_a_report_or_says_why_not(tmp_path: Path) -> None:
+    storage = f"sqlite:///{tmp_path}/s.db"
+    thresher.create_study("coins", arms=["a"], threshold=0.5, budget=4, storage=storage)
+    argv = [sys.executable, "-m", "thresher.cli", "report", "coins", "--storage", storage, "--out"]
+    subprocess.run([*argv, str(tmp_path / "r.html")], check=True)
+    assert "Which of 1 arms reach 0.5?" in (tmp_path / "r.html").read_text()
+    wrong = subprocess.run([*argv, str(tmp_path / "no" / "r.html")], capture_output=True, text=True)
+    assert wrong.returncode == 2
+    assert "cannot be written" in wrong.stderr
+    assert len(wrong.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("statement", "package"),
+    [
+        ("thresher.create_study('s', arms=['a'], threshold=0.5).figure()", "plotly"),
+        ("sys.argv[1:] = ['serve', '--storage', 'memory']; cli.main()", "uvicorn"),
+    ],
+)
+def test_a_missing_extra_is_named_in_one_line(statement: str, package: str) -> None:
+    hidden = ["plotly", "fastapi", "uvicorn", "starlette", "pydantic"]
+    lines = [f"import sys; sys.modules.update(dict.fromkeys({hidden}))", "import thresher", "from thresher import cli"]
+    program = "\n".join([*lines, statement])
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode != 0
+    assert f"needs the package {package}" in done.stderr
+    assert "pip install 'thresher[web]'" in done.stderr.splitlines()[-1]
+
+
+def test_importing_thresher_loads_nothing_of_the_web() -> None:
+    program = (
+        "import sys, thresher, thresher.cli; print([m for m in ('fastapi', 'plotly', 'uvicorn') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

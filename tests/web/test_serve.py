@@ -1,0 +1,94 @@
+"""`thresher serve`, as a process: what it prints, what it refuses, how it ends."""
+
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import httpx
+import pytest
+from running import BEARER, TOKEN, served
+
+import thresher
+
+SERVE = [sys.executable, "-m", "thresher.cli", "serve", "--storage", "memory"]
+
+
+def test_it_prints_its_address_with_a_token_that_lets_in() -> None:
+    argv = [*SERVE, "--port", "0"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout
+            entry = process.stdout.readline().strip()
+            reply = httpx.get(entry)
+            assert (reply.status_code, reply.headers["location"]) == (303, "/")
+            assert httpx.get(entry, follow_redirects=True).url.query in (b"", b"token=")
+        finally:
+            process.send_signal(signal.SIGTERM)
+            _, errors = process.communicate(timeout=30)
+    assert errors == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--host", "0.0.0.0"], "--allow-host"),
+        (["--token", "short"], "8 to 200"),
+        (["--allow-host", "http://x/"], "NAME or NAME:PORT"),
+        (["--host", "203.0.113.7"], "cannot be listened at"),
+    ],
+)
+def test_wrong_use_is_one_line(options: list[str], words: str) -> None:
+    done = subprocess.run([*SERVE, "--port", "0", *options], capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert words in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_taken_port_is_said_so() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        done = subprocess.run([*SERVE, "--port", port], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 2
+    assert "in use" in done.stderr
+
+
+def test_it_ends_while_somebody_looks_on(tmp_path: Path) -> None:
+    storage = f"sqlite:///{tmp_path}/s.db"
+    thresher.create_study("coins", arms=["a"], threshold=0.5, budget=4, storage=storage)
+    ended = threading.Event()
+    with served(storage) as server, httpx.Client(headers=BEARER, timeout=30) as client:
+        looking = threading.Event()
+
+        def look() -> None:
+            try:
+                with client.stream("GET", f"{server.url}/api/studies/coins/stream?after=1") as stream:
+                    for _ in stream.iter_lines():
+                        looking.set()
+            except httpx.HTTPError:
+                pass
+            ended.set()
+
+        threading.Thread(target=look, daemon=True).start()
+        assert looking.wait(30)
+    assert ended.wait(30)
+
+
+def test_what_another_process_does_comes_through_the_stream(tmp_path: Path) -> None:
+    storage = f"sqlite:///{tmp_path}/s.db"
+    study = thresher.create_study("coins", arms=["a", "b"], threshold=0.5, budget=9, storage=storage)
+    log = tmp_path / "log"
+    with served(storage, log=log) as server, httpx.Client(headers=BEARER, timeout=30) as client:
+        with client.stream("GET", f"{server.url}/api/studies/coins/stream?after=1") as stream:
+            lines = stream.iter_lines()
+            assert next(lines) == "retry: 1000"
+            pull = study.ask()
+            assert pull
+            study.tell(pull, 1)
+            kinds = [line for line in (next(lines) for _ in range(3)) if line.startswith("event:")]
+            assert kinds == ["event: change"]
+        reply = client.post(f"{server.url}/api/studies/coins/ask")
+        assert (reply.status_code, reply.json()["remedy"]) == (403, "start it with --write")
+    assert TOKEN not in log.read_text()
