@@ -1,6 +1,7 @@
 """thresher as a program: start it, wait for it, and look at what it leaves behind."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -47,11 +48,23 @@ def run(*args: str, stdin: str | bytes = "", cwd: Path | None = None, env: Mappi
 def start(*args: str) -> "subprocess.Popen[bytes]":
     """Start ``thresher run`` and go on."""
     argv = [*THRESHER, "run", "--threshold=0.5", *args]
-    return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT)
+    pipe = subprocess.PIPE
+    return subprocess.Popen(argv, stdout=pipe, stderr=pipe, env=ENVIRONMENT, preexec_fn=_heed_signals)
+
+
+def _heed_signals() -> None:
+    """As on a terminal: under nohup or in the background the tests would hand on signals that are ignored."""
+    for number in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def finish(process: "subprocess.Popen[bytes]") -> Result:
-    out, err = process.communicate(timeout=PATIENCE)
+    try:
+        out, err = process.communicate(timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise
     return Result(process.returncode, out.decode(), err.decode())
 
 
