@@ -29,6 +29,8 @@ def name(kind: str, value: object) -> str:
 
 def whole(what: str, value: object, *, least: int) -> int:
     """A whole number that is large enough."""
+    if type(value) is int and value >= least:  # as nearly always
+        return value
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
         raise InvalidInput(what, value, f"must be a whole number of at least {least}")
     return int(value)

@@ -172,7 +172,7 @@ def rescore(board: Board, arm: int, formula: Formula, rule: Rule) -> None:
     node = len(best) // 2 + arm
     best[node] = score(board, arm, formula, rule)
     while node > 1:
-        node //= 2
+        node >>= 1
         play(best, winner, node)
 
 

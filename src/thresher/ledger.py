@@ -30,6 +30,7 @@ class Ledger:
         self.second = self.board._replace(best=self.board.best[:], winner=self.board.winner[:])
         self.second_rule = self.rule._replace(exploration=specification.settling_constant)
         self.alternates = specification.policy.second is not None
+        self._doubles = specification.policy.exploration == "doubling"
         self.open = arms  # arms that still take pulls
         self.settled = 0  # arms whose label is certain
         # of each arm
@@ -170,7 +171,7 @@ class Ledger:
             self.docket.reward.append(0.0)
             evidence.enqueue(self.docket, arm, self.issued)
             self.first_pull[arm] = self.first_pull[arm] or self.issued
-        if self.spec.policy.exploration == "doubling":
+        if self._doubles:
             exploration = kernel.doubled(self.rule.exploration, self.issued, len(self.spec.arms))
             if exploration != self.rule.exploration:
                 self.rule = self.rule._replace(exploration=exploration)

@@ -113,7 +113,8 @@ class Study:
             draft.write("told", pull=number, arm=_arm(ledger, number), reward=value, late=state == DROPPED or None)
 
         self._journal.commit(plan)
-        self._keeper.let_go(number)
+        if self.store.leased:
+            self._keeper.let_go(number)
 
     def drop(self, pull: Pull | int, *, reason: str = "dropped by hand", cause: str = "lost") -> None:
         """Give a pull up. Only the cause ``"failed"`` counts against its arm; again is accepted silently.
