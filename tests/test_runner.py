@@ -21,6 +21,9 @@ def make(*arms: str, budget: int = 80, **given: Any) -> thresher.Study:
     return thresher.create_study("s", arms=arms or ("a", "b"), budget=budget, **settings | given)
 
 
+PLENTY = 4000  # pulls: the quick arms must not use them up before a slow worker's third failure
+
+
 def causes(study: thresher.Study) -> list[str | None]:
     return [event.cause for event in study.events() if event.kind == "dropped"]
 
@@ -56,10 +59,10 @@ def test_every_pull_is_evaluated_once_with_its_own_seed(engine: str, tmp_path: P
 
 @each_engine
 def test_an_arm_that_always_raises_is_retired_and_the_others_go_on(engine: str) -> None:
-    verdict = thresher.run(make("a", "raises", "b"), evaluator(engine), **place(engine))
+    verdict = thresher.run(make("a", "raises", "b", budget=PLENTY), evaluator(engine), **place(engine))
     assert verdict.retired == ["raises"]
     assert verdict["raises"].reason == "3 failures in a row, the last: ValueError: arm raises is broken"
-    assert (verdict.issued, verdict.pending) == (80, 0)
+    assert (verdict.issued, verdict.pending) == (PLENTY, 0)
 
 
 @each_engine
@@ -67,7 +70,7 @@ def test_an_arm_that_always_raises_is_retired_and_the_others_go_on(engine: str) 
     ("arm", "words"), [("nan", "finite number"), ("text", "'0.5'.*finite number"), ("lock", "lock")]
 )
 def test_what_is_no_reward_is_a_failure(engine: str, arm: str, words: str) -> None:
-    verdict = thresher.run(make("a", arm, "b"), evaluator(engine), **place(engine))
+    verdict = thresher.run(make("a", arm, "b", budget=PLENTY), evaluator(engine), **place(engine))
     assert verdict.retired == [arm]
     assert pytest.raises(AssertionError, match=words).__class__  # the pattern compiles
     assert any(part in (verdict[arm].reason or "") for part in (*words.split(".*"), "pickle"))
@@ -77,7 +80,7 @@ def test_what_is_no_reward_is_a_failure(engine: str, arm: str, words: str) -> No
     "engine", [engine for engine in ENGINES if engine != "process-pool"]
 )  # that pool hangs or breaks
 def test_an_exception_that_cannot_be_sent_is_a_failure_all_the_same(engine: str) -> None:
-    verdict = thresher.run(make("a", "unreadable", "b"), evaluator(engine), **place(engine))
+    verdict = thresher.run(make("a", "unreadable", "b", budget=PLENTY), evaluator(engine), **place(engine))
     assert verdict.retired == ["unreadable"]
 
 
@@ -94,9 +97,10 @@ def test_a_hung_evaluation_ends_with_its_timeout(engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ["processes", "process-pool"])
 def test_a_killed_process_does_not_end_the_run(engine: str) -> None:
-    study = make("a", "dies", "b", "c", budget=120)
+    budget = PLENTY if engine == "processes" else 120  # a standard pool is made anew for each death
+    study = make("a", "dies", "b", "c", budget=budget)
     verdict = thresher.run(study, evaluator(engine), **place(engine))
-    assert verdict.issued == 120
+    assert verdict.issued == budget
     assert verdict.pending == 0
     assert all(verdict[arm].seen > 5 for arm in "abc")
     if engine == "processes":  # a pipe each: only the killer's pull is lost, and it is the arm's own failure
