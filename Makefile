@@ -31,7 +31,7 @@ $(VENV)/base: $(BIN)/python pyproject.toml constraints.txt
 
 $(VENV)/dev: $(VENV)/base
 	@echo "installing what tests and checks need …"
-	@$(PIP) --editable '.[dev,lab,web]'
+	@$(PIP) --editable '.[dev,lab,web,dask,ray]'
 	@touch $@
 
 # The page is tested in a real browser; root may install it, for others those tests say why they are skipped.
