@@ -23,6 +23,7 @@ ROWS = [
     {"opening"},
     {"executors", "command", "progress"},
     {"outage"},
+    {"running"},
     {"runner"},
     {"verify"},
     {"web"},

@@ -78,3 +78,15 @@ def shown(value: object, limit: int = 120) -> str:
     """
     text = repr(value).replace("\n", "\\n")
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def told_of(error: BaseException) -> str:
+    """An exception in one line.
+
+    >>> told_of(ValueError("no\\nroute")), told_of(KeyError())
+    ('ValueError: no route', 'KeyError')
+    """
+    text = " ".join(str(error).split())[:300]
+    if isinstance(error, ThresherError):
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

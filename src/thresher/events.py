@@ -19,7 +19,7 @@ class Event(NamedTuple):
     reward: float | None = None  # as it was told, in the user's units
     reason: str | None = None
     cause: str | None = (
-        None  # of a drop: one of CAUSES; of an imported reward: "imported"; of a retirement by rule: "failures"
+        None  # of a drop: one of CAUSES; of a reward: "imported", "repeatable"; of a retirement by rule: "failures"
     )
     late: bool | None = None  # told after the pull was dropped
     budget: int | None = None  # the new total

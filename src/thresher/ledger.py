@@ -23,6 +23,7 @@ class Ledger:
         self.seq = 1
         self.budget = specification.budget
         self.issued = self.told = self.pending = self.imported = 0
+        self.repeatable = False  # whether some rewards come from evaluations that are repeated until one goes well
         arms = len(specification.arms)
         self.formula: kernel.Formula = getattr(kernel, specification.policy.function)
         self.rule = specification.policy.rule(specification.scaled_threshold, arms=arms, budget=self.budget)
@@ -192,6 +193,8 @@ class Ledger:
         self.streak[arm] = 0
         if event.cause == "failed":  # a failure that the specification gives a reward
             self._blame(arm, event)
+        elif event.cause == "repeatable":
+            self.repeatable = True
         scaled = self.spec.scale(reward)
         kernel.observe(self.board, arm, scaled, reward)
         if self.certifies:

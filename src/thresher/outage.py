@@ -1,5 +1,6 @@
 """Telling an outage from arms that fail: when everything fails, the world is to blame and no arm is retired for it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
@@ -95,3 +96,33 @@ class Watch:
             instead = cause if held.cause == "failed" else None
             self.study.drop(held.pull, reason=held.reason, cause=instead or held.cause)
         self.held.clear()
+
+
+@dataclass
+class Suspects:
+    """Finds the arm whose pulls kill workers that others share.
+
+    When several pulls die together, any of their arms may be to blame. From then on only one pull of a suspected arm is
+    under way at a time, until a reward clears the arm: the next time that pulls die together, that one is to blame.
+    """
+
+    arms: set[str] = field(default_factory=set)
+    _judged: dict[tuple[int, ...], str | None] = field(default_factory=dict)  # what died together: who is to blame
+
+    def judge(self, pull: Pull, together: Sequence[Pull]) -> str:
+        """The cause of the drop of a pull that died with these: ``"failed"`` for one pull of the arm to blame."""
+        group = tuple(lost.id for lost in together)
+        if group not in self._judged:
+            arms = {lost.arm for lost in together}
+            known = arms if len(arms) == 1 else arms & self.arms
+            self._judged[group] = next(iter(known)) if len(known) == 1 else None
+            if len(together) > 1:
+                self.arms |= arms
+        if self._judged[group] != pull.arm:
+            return "broken-pool"
+        self._judged[group] = None
+        return "failed"
+
+    def clear(self, arm: str) -> None:
+        """A pull of this arm ended well."""
+        self.arms.discard(arm)

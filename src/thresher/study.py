@@ -98,10 +98,11 @@ class Study:
             pulls.append(_pull(ledger, ledger.issued))
         return pulls
 
-    def tell(self, pull: Pull | int, reward: object) -> None:
+    def tell(self, pull: Pull | int, reward: object, *, repeatable: bool = False) -> None:
         """The reward of a pull: a number or a bool. The same again is accepted silently, another is an error.
 
-        The reward of a dropped pull is late: it is accepted once and marked so.
+        The reward of a dropped pull is late: it is accepted once and marked so. ``repeatable`` says that an evaluation
+        that fails is made again: the verdict then says what that means.
         """
         number = pull.id if isinstance(pull, Pull) else pull
 
@@ -110,7 +111,8 @@ class Study:
             state, value = ledger.state_of(number), ledger.spec.reward(reward)
             if state not in (PENDING, DROPPED) and ledger.pull_reward[number - 1] == value:
                 return
-            draft.write("told", pull=number, arm=_arm(ledger, number), reward=value, late=state == DROPPED or None)
+            late, cause = state == DROPPED or None, "repeatable" if repeatable else None
+            draft.write("told", pull=number, arm=_arm(ledger, number), reward=value, late=late, cause=cause)
 
         self._journal.commit(plan)
         if self.store.leased:

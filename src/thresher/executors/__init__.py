@@ -7,37 +7,17 @@ import functools
 import inspect
 import os
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
-from typing import Protocol
+from concurrent.futures import Executor
+from typing import Any
 
 from .. import checks
 from ..errors import InvalidInput
-from ..study import Pull
-from .threads import Evaluate, Threads
+from .engine import Engine, Evaluate, WorkerLost
+from .threads import Threads
 
-__all__ = ["Engine", "Evaluate", "Place", "open_engine"]
+__all__ = ["Engine", "Evaluate", "Place", "WorkerLost", "open_engine"]
 
-Place = Executor | Callable[[], Executor] | str | None
-
-
-class Engine(Protocol):
-    """What the runner needs: futures that say when they run and when they are done."""
-
-    @property
-    def workers(self) -> int:
-        """How many pulls it evaluates at once."""
-
-    def submit(self, pull: Pull) -> "Future[object]":
-        """Begin to evaluate, as soon as a worker is free."""
-
-    def stop(self, future: "Future[object]") -> None:
-        """The time of a running evaluation is over: end it, or at least put another worker in its place."""
-
-    def mend(self, future: "Future[object]") -> None:
-        """The engine broke under this future: make it whole, or raise `CannotGoOn`."""
-
-    def close(self, *, wait: bool) -> None:
-        """End all workers: those at work too unless ``wait``, which means that none is."""
+Place = Executor | Callable[[], Executor] | str | Any | None  # any: a Dask client or cluster
 
 
 def open_engine(evaluate: Evaluate, *, workers: int | None, executor: Place) -> Engine:

@@ -6,13 +6,15 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 
 from ..study import Pull
+from .engine import Engine
 
 
-class Loop:
+class Loop(Engine):
     """Coroutines on one event loop, in a thread of its own."""
 
     def __init__(self, evaluate: Callable[[Pull], Awaitable[object]], workers: int) -> None:
-        self.evaluate, self.workers = evaluate, workers
+        super().__init__(workers)
+        self.evaluate = evaluate
         self._tasks: dict[Future[object], asyncio.Task[None]] = {}
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="thresher-loop", daemon=True)
@@ -27,9 +29,6 @@ class Loop:
     def stop(self, future: "Future[object]") -> None:
         """Cancel the coroutine."""
         self._loop.call_soon_threadsafe(self._cancel, future)
-
-    def mend(self, future: "Future[object]") -> None:
-        """Loops do not break."""
 
     def close(self, *, wait: bool) -> None:
         """Cancel what runs, and end the loop."""

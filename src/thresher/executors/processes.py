@@ -10,7 +10,10 @@ from concurrent.futures import Future
 from multiprocessing.connection import Connection
 from typing import Any
 
-from .threads import Evaluate, Threads, fulfil
+from ..study import Pull
+from .engine import Evaluate, WorkerLost
+from .outcome import opened, outcome
+from .threads import Threads, fulfil
 
 # One start at a time: a sibling forked in between would hold a copy of the new worker's end of its pipe, and its
 # death would go unnoticed.
@@ -48,10 +51,6 @@ class Processes(Threads):
             process.close()
 
 
-class WorkerDied(Exception):
-    """The process that evaluated a pull ended before it answered."""
-
-
 class Process:
     """Evaluates one pull at a time in another process, and starts a new one after a death."""
 
@@ -60,18 +59,15 @@ class Process:
         self._pipe: Connection | None = None
         self._process: Any = None
 
-    def evaluate(self, pull: object) -> object:
+    def evaluate(self, pull: Pull) -> object:
         """What the evaluator returns or raises, over there."""
         pipe = self._pipe or self._start()
         try:
             pipe.send_bytes(pickle.dumps(pull))
             answer = pipe.recv_bytes()
         except (EOFError, OSError):
-            raise WorkerDied(self._bury()) from None
-        fine, result = pickle.loads(answer)  # noqa: S301 - from our own child
-        if fine:
-            return result
-        raise result
+            raise WorkerLost(self._bury(), (pull,)) from None
+        return opened(answer)
 
     def kill(self) -> None:
         """End the process now; a pull in it fails."""
@@ -115,18 +111,4 @@ def _serve(pipe: Connection, evaluate: Evaluate, parent: int) -> None:
                 question = pipe.recv_bytes()
                 if not question:
                     return
-                pipe.send_bytes(_answer(evaluate, question))
-
-
-def _answer(evaluate: Evaluate, question: bytes) -> bytes:
-    try:
-        answer = (True, evaluate(pickle.loads(question)))  # noqa: S301 - from our own parent
-    except BaseException as error:
-        answer = (False, error)
-    try:
-        data = pickle.dumps(answer)
-        pickle.loads(data)  # noqa: S301 - some exceptions can be written but not read back
-    except Exception:
-        kind = "returned" if answer[0] else "raised"
-        data = pickle.dumps((False, TypeError(f"it {kind} {answer[1]!r:.200}, which cannot be sent between processes")))
-    return data
+                pipe.send_bytes(outcome(evaluate, pickle.loads(question)))  # noqa: S301 - from our own parent

@@ -2,20 +2,19 @@
 
 import queue
 import threading
-from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
 from ..study import Pull
+from .engine import Engine, Evaluate
 
-Evaluate = Callable[[Pull], object]
 
-
-class Threads:
+class Threads(Engine):
     """Daemon threads of our own: a hung call neither blocks its fellows nor keeps the interpreter alive."""
 
     def __init__(self, evaluate: Evaluate, workers: int) -> None:
-        self.evaluate, self.workers = evaluate, workers
+        super().__init__(workers)
+        self.evaluate = evaluate
         self._tasks: queue.SimpleQueue[tuple[Future[object], Pull] | None] = queue.SimpleQueue()
         self._running: dict[Future[object], Any] = {}  # by whom
         self._threads: set[threading.Thread] = set()
@@ -34,9 +33,6 @@ class Threads:
         if thread is not None:
             self._threads.discard(thread)
             self._start()
-
-    def mend(self, future: "Future[object]") -> None:
-        """Threads do not break."""
 
     def close(self, *, wait: bool) -> None:
         """Let idle threads go."""

@@ -1,0 +1,51 @@
+"""What an evaluation came to, as bytes that any two processes can exchange.
+
+Only a reward is pickled, never an exception: many cannot be read back, and some of the evaluator's look like the
+engine's own.
+"""
+
+import pickle
+
+from ..errors import Busy, NoReward, ThresherError, told_of
+from ..study import Pull
+from .engine import Evaluate
+
+VALUE, BUSY, NONSENSE, RAISED, INTERRUPTED = range(5)
+
+
+class EvaluationFailed(ThresherError):
+    """The evaluator raised; the text says what."""
+
+
+def outcome(evaluate: Evaluate, pull: Pull) -> bytes:
+    """Evaluate, over there."""
+    try:
+        found: tuple[int, object] = VALUE, evaluate(pull)
+    except Busy as busy:
+        found = BUSY, busy.after
+    except NoReward as error:
+        found = NONSENSE, str(error)
+    except KeyboardInterrupt:
+        found = INTERRUPTED, None
+    except BaseException as error:
+        found = RAISED, told_of(error)
+    try:
+        return pickle.dumps(found)
+    except Exception:
+        text = f"TypeError: it returned {found[1]!r:.200}, which cannot be sent between processes"
+        return pickle.dumps((NONSENSE, text))
+
+
+def opened(data: bytes) -> object:
+    """The evaluator's answer, here: returned or raised as if it had been called here."""
+    try:
+        kind, value = pickle.loads(data)  # noqa: S301 - from a worker of our own
+    except Exception as error:
+        raise NoReward(f"it returned something that cannot be read here: {told_of(error)}") from None
+    if kind == VALUE:
+        return value
+    if kind == BUSY:
+        raise Busy(after=value)
+    if kind == INTERRUPTED:
+        raise KeyboardInterrupt
+    raise (NoReward if kind == NONSENSE else EvaluationFailed)(value)

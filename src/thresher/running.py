@@ -1,0 +1,327 @@
+"""The loop that keeps workers busy: hand out, take in, and never wait for a pending pull before deciding the next."""
+
+import concurrent.futures as futures
+import contextlib
+import heapq
+import logging
+import queue
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from .errors import AlreadyTold, Busy, CannotGoOn, InvalidInput, NoReward, ThresherError, told_of
+from .executors import Engine, WorkerLost
+from .outage import Failure, Finding, Suspects, Watch
+from .progress import Meter, Progress
+from .study import SWEEP, Pull, Study
+
+log = logging.getLogger("thresher")
+TICK = 0.1  # seconds between two calls of on_progress
+
+
+@dataclass(slots=True)
+class Flight:
+    """A pull on its way."""
+
+    pull: Pull
+    attempt: int
+    started: float | None = None
+
+
+class Runner:
+    """One run. ``signal`` tells afterwards whether, and by which signal, it was stopped."""
+
+    def __init__(
+        self,
+        study: Study,
+        engine: Engine,
+        in_flight: int | None,
+        timeout: float | None,
+        attempts: int,
+        end: float | None,
+        on_progress: Callable[[Progress], object] | None,
+        give_up: float,
+    ) -> None:
+        self.study, self.timeout, self.attempts, self.give_up = study, timeout, attempts, give_up
+        self.on_progress = on_progress
+        self.signal: signal.Signals | None = None
+        self._engine, self._in_flight, self._end = engine, in_flight, end
+        self._spec = study.spec
+        self._inbox: queue.SimpleQueue[Future[object] | signal.Signals] = queue.SimpleQueue()
+        self._flying: dict[Future[object], Flight] = {}
+        self._overdue: dict[Future[object], Pull] = {}  # timed out; should a reward still come, it is late
+        self._busy: list[tuple[float, int, int, Pull]] = []  # when to try again, pull id, attempt, pull
+        self._held: deque[Flight] = deque()  # of suspected arms, until it is their turn
+        self._watch, self._suspects = Watch(study, window=8), Suspects()
+        self._deserted: float | None = None  # since when the engine has no worker
+        self._signals = 0
+        self._shown = self._next_sweep = 0.0
+        self._meter = Meter(end)
+
+    # -- the loop -----------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Hand out and take in until the study is done, the time is over, or a signal comes."""
+        with self._signals_caught():
+            try:
+                while self._hand_out() or self._under_way:
+                    self._take_in()
+                    self._end_overdue()
+                    self._sweep()
+                    self._report()
+                self._watch.release()
+                if self._watch.out and not self._stopping:
+                    raise self._cannot_go_on(
+                        "the budget ended in an outage", "mend the evaluator and go on with a larger budget"
+                    )
+            finally:
+                self._ground()
+        self._report(last=True)
+
+    @property
+    def _stopping(self) -> bool:
+        return self._signals > 0 or (self._end is not None and time.monotonic() >= self._end)
+
+    @property
+    def _under_way(self) -> int:
+        return len(self._flying) + len(self._busy) + len(self._held)
+
+    def _hand_out(self) -> bool:
+        """Fill the engine. True while there is more to come of it, even if only later."""
+        now = time.monotonic()
+        if self._stopping:
+            self._cancel_waiting()
+            return False
+        while self._busy and self._busy[0][0] <= now:
+            _, _, attempt, pull = heapq.heappop(self._busy)
+            self._submit(pull, attempt)
+        self._try_suspect()
+        if not self._is_manned(now):
+            return not self.study.done
+        free = (self._in_flight or self._engine.room) - self._under_way
+        if self._watch.out:
+            if now - (self._watch.since or now) >= self.give_up:
+                raise self._cannot_go_on(
+                    f"every evaluation failed for {self.give_up:g} s", "mend the evaluator and run again"
+                )
+            free = 1 if now >= self._watch.next_try and not self._under_way else 0
+        if free > 0:
+            for pull in self.study.ask_many(free):
+                self._submit(pull, 1)
+        return self._watch.out and not self.study.done
+
+    def _is_manned(self, now: float) -> bool:
+        """Whether the engine has a worker; one without any is waited for, but not for ever."""
+        workers = self._engine.workers
+        self._watch.window = max(8, 2 * workers)
+        if workers > 0:
+            self._deserted = None
+        elif self._deserted is None:
+            self._deserted = now
+            log.warning("there is no worker: waiting for one")
+        elif now - self._deserted >= self.give_up:
+            raise CannotGoOn("run", rule=f"there was no worker for {self.give_up:g} s", remedy="start some; run again")
+        return workers > 0
+
+    def _submit(self, pull: Pull, attempt: int) -> None:
+        flight = Flight(pull, attempt)
+        if pull.arm in self._suspects.arms and self._suspect_flies():
+            self._held.append(flight)
+        else:
+            self._begin(flight)
+
+    def _begin(self, flight: Flight) -> None:
+        future = self._engine.submit(flight.pull)
+        self._flying[future] = flight
+        future.add_done_callback(self._inbox.put)
+
+    def _suspect_flies(self) -> bool:
+        return any(flight.pull.arm in self._suspects.arms for flight in self._flying.values())
+
+    def _try_suspect(self) -> None:
+        """Let the pulls that were held back go: those of arms that are cleared, and one of an arm that is not."""
+        for _ in range(len(self._held)):
+            flight = self._held.popleft()
+            self._submit(flight.pull, flight.attempt)
+
+    def _take_in(self) -> None:
+        """Wait for something to happen, then deal with all that has."""
+        with contextlib.suppress(queue.Empty):
+            item = self._inbox.get(timeout=self._patience())
+            while True:
+                if isinstance(item, signal.Signals):
+                    self._caught(item)
+                else:
+                    self._landed(item)
+                item = self._inbox.get_nowait()
+
+    def _patience(self) -> float | None:
+        """How long to wait before something must be looked at again; None: until something happens."""
+        now = time.monotonic()
+        waits = [self._busy[0][0] - now] if self._busy else []
+        if self.study.store.leased:
+            waits.append(self._next_sweep - now)
+        if self.on_progress or self._deserted is not None:
+            waits.append(TICK)
+        if self._engine.elastic:
+            waits.append(SWEEP)
+        if self.timeout is not None and self._flying:
+            waits.append(min(0.25, self.timeout / 10))
+        if self._end is not None and not self._stopping:
+            waits.append(self._end - now)
+        if self._watch.out and not self._stopping:
+            waits.append(TICK if self._flying else self._watch.next_try - now)
+            waits.append((self._watch.since or now) + self.give_up - now)
+        return max(0.001, min(waits)) if waits else None
+
+    # -- results ------------------------------------------------------------------------------------------------
+
+    def _landed(self, future: "Future[object]") -> None:
+        flight = self._flying.pop(future, None)
+        if flight is None:
+            self._late(future)
+            return
+        pull = flight.pull
+        try:
+            value = self._engine.result(future)
+        except Busy as busy:
+            heapq.heappush(self._busy, (time.monotonic() + max(0.0, busy.after), pull.id, flight.attempt, pull))
+        except futures.CancelledError:
+            self.study.drop(pull, reason="cancelled before it began", cause="cancelled")
+        except KeyboardInterrupt:  # a worker that takes Ctrl-C itself
+            self.study.drop(pull, reason="its worker was interrupted", cause="lost")
+        except CannotGoOn:
+            self.study.drop(pull, reason="its engine failed", cause="lost")
+            raise
+        except WorkerLost as error:
+            if self._suspects.judge(pull, error.together) == "failed":
+                self._failed(flight, str(error))
+            else:
+                self._note(Failure(pull, str(error), cause="broken-pool"))
+        except NoReward as error:
+            self._failed(flight, str(error), nonsense=True)
+        except BaseException as error:
+            self._failed(flight, told_of(error))
+        else:
+            self._returned(flight, value)
+
+    def _returned(self, flight: Flight, value: object) -> None:
+        try:
+            reward = self._spec.reward(value)
+        except InvalidInput as error:
+            self._failed(flight, str(error), nonsense=True)
+            return
+        self._suspects.clear(flight.pull.arm)
+        if self._watch.success():
+            log.warning("an evaluation succeeded: going on")
+        with contextlib.suppress(AlreadyTold):  # another agent gave the pull up, and a reward, before us
+            self.study.tell(flight.pull, reward, repeatable=self.attempts > 1)
+
+    def _late(self, future: "Future[object]") -> None:
+        """A pull whose time was over came to an end after all."""
+        pull = self._overdue.pop(future, None)
+        if pull is not None:
+            with contextlib.suppress(BaseException):
+                reward = self._spec.reward(self._engine.result(future))
+                self.study.tell(pull, reward, repeatable=self.attempts > 1)
+
+    def _failed(self, flight: Flight, reason: str, *, nonsense: bool = False) -> None:
+        if flight.attempt < self.attempts and not self._stopping:
+            self._submit(flight.pull, flight.attempt + 1)
+        else:
+            self._note(Failure(flight.pull, reason, nonsense=nonsense))
+
+    def _note(self, failure: Failure) -> None:
+        finding = self._watch.failure(failure, time.monotonic())
+        if finding is Finding.OUTAGE:
+            log.warning(
+                f"the last {self._watch.window} evaluations all failed, the last with: {failure.reason}; "
+                "handing out stops, one pull is tried now and then; no arm is retired for it"
+            )
+        elif finding is Finding.NO_REWARDS:
+            what = f"none of the first {self._watch.results} results is a valid reward"
+            raise CannotGoOn(f"{what}, the last: {failure.reason}")
+
+    def _end_overdue(self) -> None:
+        """End evaluations whose time is over."""
+        if self.timeout is None:
+            return
+        now = time.monotonic()
+        for future, flight in list(self._flying.items()):
+            if flight.started is None:
+                flight.started = now if self._engine.began(future) else None
+            elif now - flight.started >= self.timeout and not future.done():
+                del self._flying[future]
+                self._overdue[future] = flight.pull
+                self._failed(flight, f"timed out after {self.timeout:g} s")
+                self._engine.stop(future)
+
+    def _sweep(self) -> None:
+        """Once a second, give up what other agents that are gone have left under way."""
+        now = time.monotonic()
+        if now >= self._next_sweep:
+            self._next_sweep = now + SWEEP
+            self.study.sweep()
+
+    # -- stopping -----------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _signals_caught(self) -> Iterator[None]:
+        """Signals become items of the inbox, so none can interrupt a write; only the main thread gets any."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        caught = (signal.SIGINT, signal.SIGTERM)
+        before = {number: signal.signal(number, lambda n, _: self._inbox.put(signal.Signals(n))) for number in caught}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _caught(self, number: signal.Signals) -> None:
+        self._signals += 1
+        self.signal = self.signal or number
+        if self._signals == 1 and self._flying:
+            log.warning(f"stopping: waiting for {len(self._flying)} pulls under way; once more does not wait")
+        elif self._signals > 1:
+            self._abandon("the run was stopped")
+
+    def _abandon(self, reason: str) -> None:
+        """Give up what is under way; a pull that never began is cancelled, which costs its arm nothing."""
+        never_began = self._engine.cancel(self._flying) if self._flying else set()
+        for future, flight in self._flying.items():
+            self.study.drop(flight.pull, reason=reason, cause="cancelled" if future in never_began else "lost")
+        self._flying.clear()
+
+    def _cancel_waiting(self) -> None:
+        """Give up what waits for its first or its next try; nothing of it is known."""
+        for pull in [*(pull for _, _, _, pull in self._busy), *(flight.pull for flight in self._held)]:
+            self.study.drop(pull, reason="the run was stopped before it was tried", cause="cancelled")
+        self._busy.clear()
+        self._held.clear()
+
+    def _ground(self) -> None:
+        """Leave nothing behind: no pull that looks pending, no worker at work."""
+        finished = not self._flying and not self._overdue and self._signals < 2
+        try:
+            self._watch.release()
+            self._cancel_waiting()
+            self._abandon("the run ended before it did")
+        finally:
+            self._engine.close(wait=finished)
+
+    def _cannot_go_on(self, rule: str, remedy: str) -> CannotGoOn:
+        return CannotGoOn(
+            "run", rule=f"{rule}, the last with: {self._watch.last}", remedy=f"{remedy}; no arm was retired"
+        )
+
+    def _report(self, *, last: bool = False) -> None:
+        now = time.monotonic()
+        if self.on_progress is not None and (last or now - self._shown >= TICK):
+            self._shown = now
+            self.on_progress(self.study.look(lambda ledger: self._meter.read(ledger, now)))
