@@ -21,6 +21,7 @@ from .study import SWEEP, Pull, Study
 
 log = logging.getLogger("thresher")
 TICK = 0.1  # seconds between two calls of on_progress
+DESERTED = 10.0  # seconds without a worker after which it is said
 
 
 @dataclass(slots=True)
@@ -120,12 +121,15 @@ class Runner:
         self._watch.window = max(8, 2 * workers)
         if workers > 0:
             self._deserted = None
-        elif self._deserted is None:
-            self._deserted = now
+            return True
+        if self._deserted is None:
+            self._deserted, self._warned = now, False
+        if now - self._deserted >= DESERTED and not self._warned:
+            self._warned = True
             log.warning("there is no worker: waiting for one")
-        elif now - self._deserted >= self.give_up:
+        if now - self._deserted >= self.give_up:
             raise CannotGoOn("run", rule=f"there was no worker for {self.give_up:g} s", remedy="start some; run again")
-        return workers > 0
+        return False
 
     def _submit(self, pull: Pull, attempt: int) -> None:
         flight = Flight(pull, attempt)

@@ -4,6 +4,7 @@ No code outside this package asks what kind of executor it has; each kind's libr
 """
 
 import functools
+import importlib
 import inspect
 import os
 from collections.abc import Callable
@@ -38,12 +39,41 @@ def open_engine(evaluate: Evaluate, *, workers: int | None, executor: Place) -> 
         from .processes import Processes
 
         return Processes(evaluate, workers or _cores())
+    if (engine := _on_a_cluster(evaluate, executor, workers)) is not None:
+        return engine
     if isinstance(executor, Executor) or callable(executor):
         from .adapter import Adapter
 
         return Adapter(evaluate, executor, workers, _cores())
-    remedy = "pass 'threads', 'processes', or a concurrent.futures.Executor"
+    remedy = "pass 'threads', 'processes', 'dask', 'ray', an address, a Dask client, or a concurrent.futures.Executor"
     raise InvalidInput("executor", executor, "is nothing that thresher can run pulls on", remedy)
+
+
+def _on_a_cluster(evaluate: Evaluate, executor: Place, workers: int | None) -> Engine | None:
+    """The engine for a Dask or Ray cluster, by name, by address or by what their libraries made."""
+    if isinstance(executor, str):
+        library, colon, address = executor.partition(":")
+        place = executor if not colon or address.startswith("//") else address  # dask:tcp://host:8786, ray:host:6379
+    else:
+        library, place = type(executor).__module__.partition(".")[0], executor
+        if library == "distributed" and isinstance(executor, Executor):
+            place = executor._client  # type: ignore[attr-defined]  # Client.get_executor(): its retries are not ours
+        elif library == "dask_jobqueue" or library == "dask_kubernetes":
+            library = "distributed"
+    if library in ("dask", "distributed"):
+        return _fetched("dask").Dask(evaluate, place, workers, _cores())  # type: ignore[no-any-return]
+    if library == "ray":
+        return _fetched("ray").Ray(evaluate, place, workers)  # type: ignore[no-any-return]
+    return None
+
+
+def _fetched(library: str) -> Any:
+    """The module for a library that comes with an extra."""
+    try:
+        return importlib.import_module(f".{library}", __package__)
+    except ModuleNotFoundError as error:
+        rule = f"needs the package {error.name}, which is not there"
+        raise InvalidInput("executor", library, rule, f"pip install 'thresher[{library}]'") from None
 
 
 def _is_coroutine(evaluate: Evaluate) -> bool:

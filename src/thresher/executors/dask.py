@@ -1,0 +1,235 @@
+"""Pulls on a Dask cluster: somebody's, or one of our own on this machine."""
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import secrets
+from collections import defaultdict
+from collections.abc import Iterable
+from concurrent.futures import Future
+from typing import Any
+
+from distributed import Client, KilledWorker, LocalCluster
+
+from ..errors import CannotGoOn, InvalidInput, told_of
+from ..study import Pull
+from .dask_parts import REFUSED, Evaluator, Marks, evaluate_once, leave
+from .engine import Engine, Evaluate, WorkerLost, with_queue
+from .outcome import opened
+
+log = logging.getLogger("thresher")
+LOOK = 0.25  # seconds between two looks at the cluster
+PATIENCE = 20.0  # seconds for an answer of the scheduler
+
+
+class Dask(Engine):
+    """A run's part of a Dask cluster. All talk with the scheduler is in coroutines on the client's own loop."""
+
+    elastic = True
+
+    def __init__(self, evaluate: Evaluate, place: "Client | str | Any", workers: int | None, cores: int) -> None:
+        self._closing = contextlib.ExitStack()  # what is ours
+        self._own: LocalCluster | None = None
+        try:
+            self.client = self._client(place, workers or cores)
+            self._most = None if self._own else workers
+            self._name = f"thresher-{secrets.token_hex(4)}"
+            self._serial = itertools.count(1)
+            self._keys: dict[Future[object], str] = {}
+            self._pulls: dict[str, Pull] = {}
+            self._given_up: set[str] = set()
+            self._hung: defaultdict[str, set[str]] = defaultdict(set)  # by worker: pulls that it hangs in
+            self._status: dict[str, Any] = {}
+            self._missing = 0.0  # seconds for which our own cluster has been short of workers
+            super().__init__(workers or cores)
+            self._install(evaluate)
+        except BaseException:
+            self._closing.close()
+            raise
+
+    # -- setting up ---------------------------------------------------------------------------------------------
+
+    def _client(self, place: Any, workers: int) -> Client:
+        if place == "dask":
+            settings: dict[str, Any] = {"scheduler_kwargs": {"allowed_failures": 0}, "silence_logs": logging.CRITICAL}
+            place = self._own = LocalCluster(
+                n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None, **settings
+            )
+            self._closing.callback(place.close, timeout=PATIENCE)
+        elif isinstance(place, Client):
+            if place.asynchronous:
+                remedy = "pass its cluster's address, or Client(…) without asynchronous=True"
+                raise InvalidInput("executor", place, "is an asynchronous client, and run is not", remedy)
+            return place
+        elif isinstance(place, str):
+            place = place.replace("dask://", "tcp://", 1)
+        try:
+            client = Client(place, set_as_default=False, timeout=PATIENCE)
+        except (OSError, ValueError) as error:
+            remedy = "start one with: dask scheduler; and workers with: dask worker ADDRESS"
+            raise CannotGoOn("executor", place, f"no Dask scheduler answers: {told_of(error)}", remedy) from None
+        self._closing.callback(client.close, timeout=PATIENCE)
+        return client
+
+    def _install(self, evaluate: Evaluate) -> None:
+        """Bring our parts to the scheduler and to the workers."""
+        try:
+            self.client.register_plugin(Marks(self._name), name=self._name)
+            self._closing.callback(self._quietly, self.client.unregister_scheduler_plugin, self._name)
+            self._closing.callback(self._quietly, self._ask, "end")
+            self.client.register_plugin(Evaluator(self._name, evaluate), name=self._name)
+            self._closing.callback(self._quietly, self.client.unregister_worker_plugin, self._name)
+        except Exception as error:
+            rule = f"cannot take the evaluator: {told_of(error)}"
+            remedy = "thresher, and what the evaluator uses, must be installed on the scheduler and its workers"
+            raise CannotGoOn("executor", self.client, rule, remedy) from None
+        self._see(self._ask("status"))
+        if self._status["allowed"]:
+            log.warning(
+                f"this Dask scheduler runs a task whose worker died up to {self._status['allowed'] + 1} times; thresher "
+                "lets each pull begin once, and a second time is refused (distributed.scheduler.allowed-failures: 0 "
+                "would save the detour)"
+            )
+        self._looking = self._soon(self._look())
+        self._closing.callback(self._looking.cancel)
+
+    def _quietly(self, call: Any, *args: Any) -> None:
+        """A scheduler that is gone needs no cleaning."""
+        if self.client.status == "running":
+            with contextlib.suppress(Exception):
+                call(*args)
+
+    # -- talk with the scheduler --------------------------------------------------------------------------------
+
+    async def _question(self, what: str, **given: Any) -> Any:
+        return await asyncio.wait_for(getattr(self.client.scheduler, self._name)(what=what, **given), PATIENCE)
+
+    def _ask(self, what: str, **given: Any) -> Any:
+        return self.client.sync(self._question, what, **given)
+
+    def _soon(self, coroutine: Any) -> "Future[Any]":
+        return asyncio.run_coroutine_threadsafe(coroutine, self.client.loop.asyncio_loop)
+
+    async def _look(self) -> None:
+        """Follow the cluster as it grows and shrinks, and the pulls as they begin."""
+        while True:
+            await asyncio.sleep(LOOK)
+            with contextlib.suppress(OSError, TimeoutError):  # whoever waits for a pull will notice
+                self._see(await self._question("status"))
+                await self._free_hung_workers()
+                await self._fill_up()
+
+    def _see(self, status: dict[str, Any]) -> None:
+        self._status = status
+        hung = sum(len(keys) for worker, keys in self._hung.items() if worker in status["workers"])
+        threads = sum(nthreads for nthreads, _ in status["workers"].values()) - hung
+        self.workers = max(0, threads if self._most is None else min(threads, self._most))
+
+    async def _free_hung_workers(self) -> None:
+        """A worker whose every thread hangs in a pull whose time was over is started anew by its nanny."""
+        for address, (nthreads, nanny) in self._status["workers"].items():
+            if nanny and len(self._hung.get(address, ())) >= nthreads:
+                del self._hung[address]
+                with contextlib.suppress(Exception):
+                    await self.client.run(leave, workers=[address])
+
+    async def _fill_up(self) -> None:
+        """Nannies give up a worker that dies while it starts: in a cluster of our own, another takes its place."""
+        if self._own and len(self._status["workers"]) < len(self._own.worker_spec):
+            self._missing += LOOK
+            if self._missing >= PATIENCE:
+                self._missing = 0.0
+                self._own.scale(len(self._own.worker_spec))
+        else:
+            self._missing = 0.0
+
+    # -- the engine ---------------------------------------------------------------------------------------------
+
+    @property
+    def room(self) -> int:
+        """The cluster's threads and a small queue."""
+        return with_queue(self.workers)
+
+    def submit(self, pull: Pull) -> "Future[object]":
+        """A task with a name of its own: Dask takes equal calls for one."""
+        key = f"{self._name}-{pull.id}-{next(self._serial)}"
+        self._pulls[key] = pull
+        future: Future[object] = self._soon(self._evaluate(key, pull))
+        self._keys[future] = key
+        return future
+
+    async def _evaluate(self, key: str, pull: Pull) -> bytes:
+        task = None
+        try:
+            task = self.client.submit(evaluate_once, self._name, key, pull, key=key, pure=False, retries=0)
+            data: bytes = await task.result()
+            if data == REFUSED:
+                raise await self._death(key, "its worker was lost")
+            return data
+        except KilledWorker as error:
+            raise await self._death(key, f"its worker {error.last_worker.address} died") from None
+        except asyncio.CancelledError:
+            if key in self._given_up or self._closed():
+                raise
+            if self.client.status == "running":
+                raise WorkerLost("its task was cancelled on the scheduler", ()) from None
+            raise self._disconnected() from None
+        except OSError:
+            raise self._disconnected() from None
+        finally:
+            if task is not None:
+                task.release()
+
+    def _closed(self) -> bool:
+        return self._looking.cancelled()
+
+    async def _death(self, key: str, reason: str) -> BaseException:
+        together = await self._question("death", key=key)
+        if together is None:
+            return asyncio.CancelledError("its worker was lost before it began")
+        return WorkerLost(reason, [self._pulls[other] for other in together if other in self._pulls])
+
+    def _disconnected(self) -> CannotGoOn:
+        address = getattr(self.client.scheduler, "address", "")
+        remedy = "the study is as it was: run again once the scheduler is back"
+        return CannotGoOn("executor", address, "the connection to the Dask scheduler was lost", remedy)
+
+    def began(self, future: "Future[object]") -> bool:
+        """As of the last look."""
+        return bool(self._status["begun"].get(self._keys[future]))
+
+    def result(self, future: "Future[object]") -> object:
+        """The outcome, once it is here."""
+        key = self._keys.pop(future, "")
+        try:
+            data: Any = future.result()
+        finally:
+            self._pulls.pop(key, None)
+        return opened(data)
+
+    def stop(self, future: "Future[object]") -> None:
+        """Let go of the task. Its thread cannot be ended alone: the worker is, when all its threads hang."""
+        key = self._keys.pop(future)
+        self._hung[self._status["begun"].get(key, "")].add(key)
+        self._give_up(future, key)
+
+    def cancel(self, futures: Iterable["Future[object]"]) -> set["Future[object]"]:
+        """The scheduler knows which have begun; if it does not answer, any may have."""
+        keys = {self._keys.pop(future): future for future in futures if future in self._keys}
+        fresh = []
+        if self.client.status == "running":
+            with contextlib.suppress(Exception):
+                fresh = self._ask("forbid", keys=list(keys))
+        for key, future in keys.items():
+            self._give_up(future, key)
+        return {keys[key] for key in fresh}
+
+    def _give_up(self, future: "Future[object]", key: str) -> None:
+        self._given_up.add(key)
+        self._pulls.pop(key, None)
+        future.cancel()
+
+    def close(self, *, wait: bool) -> None:
+        """Take our parts away; end what is ours."""
+        self._closing.close()

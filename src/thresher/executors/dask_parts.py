@@ -1,0 +1,94 @@
+"""What runs on a Dask scheduler and on its workers, for one run.
+
+Dask may run a task again: after its worker died, after its worker was told to leave, or because a result was lost with
+its worker. So each pull is marked on the scheduler before it is evaluated, and one that has its mark is refused.
+"""
+
+import os
+import threading
+from typing import Any
+
+from distributed import Scheduler, SchedulerPlugin, WorkerPlugin, get_worker
+from distributed.utils import sync
+
+from ..study import Pull
+from .engine import Evaluate
+from .outcome import outcome
+
+REFUSED = b""  # what a pull that was begun before comes to
+
+
+class Marks(SchedulerPlugin):
+    """On the scheduler: which pulls were begun, where, and which of them died together."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._begun: dict[str, str] = {}  # by key: the worker's address; empty: it must not begin any more
+        self._died: dict[str, list[str]] = {}  # by key: those that died together; none if the worker was told to leave
+
+    async def start(self, scheduler: Scheduler) -> None:
+        """Be there for workers and for the client."""
+        self._scheduler = scheduler
+        scheduler.handlers[self.name] = self.answer
+
+    def answer(self, what: str, **given: Any) -> Any:
+        """Anything that is asked of this plugin."""
+        return getattr(self, what)(**given)
+
+    def begin(self, key: str, worker: str) -> bool:
+        """Mark a pull; False if it has its mark already."""
+        if key in self._begun:
+            return False
+        self._begun[key] = worker
+        return True
+
+    def forbid(self, keys: list[str]) -> list[str]:
+        """Let none of these begin any more; says which have not begun."""
+        fresh = [key for key in keys if self.begin(key, "")]
+        return fresh
+
+    def death(self, key: str) -> list[str] | None:
+        """The pulls that died with this one; None if it never began."""
+        return self._died.get(key, []) if self._begun.get(key) else None
+
+    def status(self) -> dict[str, Any]:
+        """The workers with their threads, where every pull was begun, and how often Dask would run what dies."""
+        workers = {address: (state.nthreads, bool(state.nanny)) for address, state in self._scheduler.workers.items()}
+        return {"workers": workers, "begun": self._begun, "allowed": self._scheduler.allowed_failures}
+
+    def end(self) -> None:
+        """The run is over."""
+        self._scheduler.handlers.pop(self.name, None)
+
+    def log_event(self, topic: str, msg: Any) -> None:
+        """A worker is gone: what was under way in it died together, unless it was told to leave."""
+        if topic == "all" and isinstance(msg, dict) and msg.get("action") == "remove-worker":
+            here = [key for key in msg["processing-tasks"] if self._begun.get(key) == msg["worker"]]
+            self._died |= dict.fromkeys(here, [] if msg["expected"] else here)
+
+    def transition(self, key: str, start: str, finish: str, *args: Any, **kwargs: Any) -> None:
+        """A pull that nobody wants any more is not run any more."""
+        if finish == "forgotten":
+            self._begun.pop(key, None)
+            self._died.pop(key, None)
+
+
+class Evaluator(WorkerPlugin):
+    """On each worker, those that come later too: the evaluator, sent once."""
+
+    def __init__(self, name: str, evaluate: Evaluate) -> None:
+        self.name, self.evaluate = name, evaluate
+
+
+def evaluate_once(name: str, key: str, pull: Pull) -> bytes:
+    """A task: the outcome of a pull, or `REFUSED`."""
+    worker = get_worker()
+    mark = getattr(worker.scheduler, name)
+    if not sync(worker.loop, mark, what="begin", key=key, worker=worker.address):
+        return REFUSED
+    return outcome(worker.plugins[name].evaluate, pull)
+
+
+def leave() -> None:
+    """End this worker, once this call is answered; its nanny starts another."""
+    threading.Timer(0.05, os._exit, (1,)).start()

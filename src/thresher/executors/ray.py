@@ -1,0 +1,246 @@
+"""Pulls on a Ray cluster: somebody's, or one of our own on this machine.
+
+A worker is an actor with one pull at a time, so that it is known which pull was begun, and so that the death of one costs
+one pull. Ray restarts no actor and repeats no call of ours.
+"""
+
+import contextlib
+import logging
+import re
+import threading
+from collections import deque
+from concurrent.futures import Future
+from typing import Any
+
+import ray
+from ray.exceptions import RayActorError, RayError
+
+from ..errors import CannotGoOn, told_of
+from ..study import Pull
+from .engine import Engine, Evaluate, WorkerLost, with_queue
+from .outcome import opened, outcome
+
+LOOK = 1.0  # seconds between two looks at the size of the cluster
+HOPELESS = 3  # workers that die before the first is ready: the evaluator cannot be set up there
+
+
+class Worker:
+    """What runs on the cluster."""
+
+    def __init__(self, evaluate: Evaluate) -> None:
+        self._evaluate = evaluate
+
+    def ready(self) -> None:
+        """Answers once the evaluator is here."""
+
+    def evaluate(self, pull: Pull) -> bytes:
+        """The outcome of a pull."""
+        return outcome(self._evaluate, pull)
+
+
+class Connection:
+    """Ray knows one cluster a process: the first run of ours that needs it connects, the last lets go."""
+
+    _lock = threading.Lock()
+    _users = 0
+    _ours = False
+
+    @classmethod
+    def open(cls, place: str, workers: int | None) -> None:
+        """Connect, unless somebody has."""
+        with cls._lock:
+            if not ray.is_initialized():
+                cls._init(place, workers)
+                cls._ours = True
+            cls._users += 1
+
+    @classmethod
+    def close(cls) -> None:
+        """Let go."""
+        with cls._lock:
+            cls._users -= 1
+            if cls._ours and cls._users == 0:
+                cls._ours = False
+                ray.shutdown()
+
+    @staticmethod
+    def _init(place: str, workers: int | None) -> None:
+        settings: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
+        if place == "ray":
+            settings |= {"num_cpus": workers, "include_dashboard": False}
+        else:
+            settings |= {"address": place}
+        try:
+            ray.init(**settings)
+        except (ConnectionError, RuntimeError, ValueError, OSError, RayError, ImportError) as error:
+            remedy = "start one with: ray start --head; ray://HOST:10001 needs pip install 'ray[client]'"
+            raise CannotGoOn("executor", place, f"no Ray cluster answers: {told_of(error)}", remedy) from None
+
+
+class Ray(Engine):
+    """A run's part of a Ray cluster."""
+
+    elastic = True
+
+    def __init__(self, evaluate: Evaluate, place: str, workers: int | None) -> None:
+        Connection.open(place, workers)
+        super().__init__(0)
+        self._wanted = workers
+        self._lock = threading.RLock()
+        self._waiting: deque[tuple[Future[object], Pull]] = deque()
+        self._staff: set[Any] = set()  # all actors; each is either starting, idle or at work
+        self._idle: list[Any] = []
+        self._at_work: dict[Future[object], Any] = {}
+        self._stillborn = 0
+        self._failed: CannotGoOn | None = None
+        self._closed, self._short = threading.Event(), threading.Event()
+        try:
+            self._evaluate = ray.put(evaluate)
+            self._actor = ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(Worker)
+            self._hire()
+        except Exception as error:
+            Connection.close()
+            raise CannotGoOn(
+                "evaluate", evaluate, f"cannot be sent to Ray: {told_of(error)}", "pass what can be pickled"
+            ) from None
+        self._looker = threading.Thread(target=self._look, name="thresher-ray", daemon=True)
+        self._looker.start()
+
+    # -- the staff ----------------------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        """Follow the cluster as it grows; where it shrinks, actors die, and calls of them fail."""
+        while not self._closed.is_set():
+            self._short.wait(LOOK)
+            self._short.clear()
+            with contextlib.suppress(Exception):  # a cluster that is gone shows in the calls
+                self._hire()
+
+    def _hire(self) -> None:
+        """As many actors as were asked for, or as the cluster has processors; Ray starts them as it has room."""
+        wanted = self._wanted or max(1, int(ray.cluster_resources().get("CPU", 1)))
+        with self._lock:
+            while len(self._staff) < wanted and not self._closed.is_set() and self._failed is None:
+                actor = self._actor.remote(self._evaluate)
+                self._staff.add(actor)
+                ready = actor.ready.remote()
+                ready.future().add_done_callback(lambda future, actor=actor: self._started(actor, future))
+
+    def _started(self, actor: Any, ready: "Future[None]") -> None:
+        error = ready.exception()
+        with self._lock:
+            if error is None:
+                self.workers += 1
+                self._idle.append(actor)
+                self._hand_on()
+                return
+            self._staff.discard(actor)
+            self._stillborn += 1
+            if self.workers == 0 and self._stillborn >= HOPELESS and not self._closed.is_set():
+                rule = f"no worker could be started: {told_of(error)}"
+                remedy = "thresher, and what the evaluator uses, must be installed on the cluster"
+                self._fail(CannotGoOn("executor", "ray", rule, remedy))
+
+    def _fail(self, error: CannotGoOn) -> None:
+        self._failed = error
+        while self._waiting:
+            future, _ = self._waiting.popleft()
+            if future.set_running_or_notify_cancel():
+                future.set_exception(error)
+
+    def _strike_off(self, actor: Any) -> None:
+        """An actor is dead, or shall be: another is hired, by a thread that may wait for Ray."""
+        self._staff.discard(actor)
+        self.workers -= 1
+        self._short.set()
+
+    # -- the engine ---------------------------------------------------------------------------------------------
+
+    @property
+    def room(self) -> int:
+        """The actors that are there and a small queue."""
+        return with_queue(self.workers)
+
+    def submit(self, pull: Pull) -> "Future[object]":
+        """Wait for an idle actor, here: what waits has not begun."""
+        future: Future[object] = Future()
+        with self._lock:
+            if self._failed is not None:
+                raise self._failed
+            self._waiting.append((future, pull))
+            self._hand_on()
+        return future
+
+    def _hand_on(self) -> None:
+        while self._idle and self._waiting:
+            future, pull = self._waiting.popleft()
+            if not future.set_running_or_notify_cancel():
+                continue
+            actor = self._idle.pop()
+            self._at_work[future] = actor
+            try:
+                answer = actor.evaluate.remote(pull).future()
+            except Exception as error:
+                self._over(future, pull, _failure(error))
+            else:
+                answer.add_done_callback(lambda answer, future=future, pull=pull: self._over(future, pull, answer))
+
+    def _over(self, future: "Future[object]", pull: Pull, answer: "Future[bytes]") -> None:
+        error = answer.exception()
+        with self._lock:
+            actor = self._at_work.pop(future, None)
+            if actor is None:  # its time was over
+                return
+            if error is None:
+                self._idle.append(actor)
+                self._hand_on()
+            else:
+                self._strike_off(actor)
+        if error is None:
+            future.set_result(answer.result())
+        elif isinstance(error, RayActorError):
+            why = _epitaph(error)
+            future.set_exception(WorkerLost(why, () if "its node" in why else (pull,)))
+        else:
+            remedy = "the study is as it was: run again once the cluster is back"
+            rule = f"the connection to the Ray cluster was lost: {told_of(error)}"
+            future.set_exception(CannotGoOn("executor", "ray", rule, remedy))
+
+    def result(self, future: "Future[object]") -> object:
+        """The outcome, once it is here."""
+        data: Any = future.result()
+        return opened(data)
+
+    def stop(self, future: "Future[object]") -> None:
+        """Kill the actor; another is hired."""
+        with self._lock:
+            actor = self._at_work.pop(future, None)
+            if actor is None:
+                return
+            self._strike_off(actor)
+        with contextlib.suppress(Exception):
+            ray.kill(actor)
+
+    def close(self, *, wait: bool) -> None:
+        """End the actors, those at work too, and let go of the cluster."""
+        self._closed.set()
+        self._short.set()
+        with self._lock:
+            staff = list(self._staff)
+            for actor in staff:
+                with contextlib.suppress(Exception):
+                    ray.kill(actor)
+        self._looker.join(timeout=5)
+        Connection.close()
+
+
+def _failure(error: Exception) -> "Future[bytes]":
+    future: Future[bytes] = Future()
+    future.set_exception(error)
+    return future
+
+
+def _epitaph(error: Exception) -> str:
+    """What Ray says of an actor's death is a page; what matters is one of its sentences."""
+    found = re.search(r"dead because (.*?)[.\n]", f"{error}.")
+    return found[1] if found else told_of(error)
