@@ -1,8 +1,11 @@
-"""Evaluators for the tests of the runner, at the top of a module so that other processes can import them."""
+"""Engines for the tests, and evaluators at the top of a module, so that other processes can import them."""
 
 import asyncio
+import contextlib
 import os
 import threading
+import uuid
+from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -10,20 +13,65 @@ from typing import Any
 import thresher
 from thresher import Pull
 
-ENGINES = ("threads", "processes", "asyncio", "thread-pool", "process-pool")
+HERE = ("threads", "asyncio", "thread-pool")  # in this process
+SHARED = ("process-pool", "loky", "dask")  # a death takes others along
+OF_THEIR_OWN = ("processes", "ray")  # a death costs one pull
+ENGINES = (*HERE, *SHARED, *OF_THEIR_OWN)
 WORKERS = 4
 FOREVER = 3600.0
-RELEASE = (
-    threading.Event()
-)  # set when the tests are over: a standard pool's hung thread would keep the interpreter alive
+PLENTY = 4000  # pulls: the quick arms must not use them up before a slow worker's third failure
+FEW = {"dask": 150, "ray": 150}  # clusters are slower, in quick arms too
+RELEASE = threading.Event()  # set at the end: a standard pool's hung thread would keep the interpreter alive
 
 
-def place(engine: str) -> dict[str, Any]:
-    """What `run` must be told to use that engine."""
-    executors: dict[str, type[Executor]] = {"thread-pool": ThreadPoolExecutor, "process-pool": ProcessPoolExecutor}
-    if engine in executors:
-        return {"executor": executors[engine](WORKERS)}  # type: ignore[call-arg]
-    return {"workers": WORKERS, "executor": None if engine == "asyncio" else engine}
+def make(*arms: str, budget: int = 80, **given: Any) -> thresher.Study:
+    """A study for a run."""
+    settings: dict[str, Any] = {"threshold": 0.4, "confidence": None, "policy": "uniform"}
+    return thresher.create_study("s", arms=arms or ("a", "b"), budget=budget, **settings | given)
+
+
+def causes(study: thresher.Study) -> list[str | None]:
+    """Of all drops."""
+    return [event.cause for event in study.events() if event.kind == "dropped"]
+
+
+@contextlib.contextmanager
+def dask_cluster(*, threads: int = 2, **given: Any) -> Iterator[Any]:
+    """A client of a real cluster of two processes; its scheduler repeats what dies, as Dask does by default."""
+    import logging
+
+    from distributed import Client, LocalCluster
+
+    settings: dict[str, Any] = {"silence_logs": logging.CRITICAL, "dashboard_address": None}
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=threads, **settings | given) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@contextlib.contextmanager
+def ray_cluster() -> Iterator[None]:
+    """A real cluster on this machine."""
+    import logging
+
+    import ray
+
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.CRITICAL)
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def pool(engine: str) -> Executor:
+    """Somebody's executor."""
+    if engine == "loky":
+        import loky
+
+        return loky.ProcessPoolExecutor(WORKERS)  # type: ignore[no-any-return]
+    return (ThreadPoolExecutor if engine == "thread-pool" else ProcessPoolExecutor)(WORKERS)
 
 
 class Plain:
@@ -33,7 +81,8 @@ class Plain:
         self.folder = folder
 
     def __call__(self, pull: Pull) -> object:
-        if pull.arm == "hangs":
+        note(pull, self.folder)
+        if hangs(pull):
             RELEASE.wait(FOREVER)
         return answer(pull, self.folder)
 
@@ -42,7 +91,8 @@ class Coroutine(Plain):
     """The same as a coroutine function."""
 
     async def __call__(self, pull: Pull) -> object:
-        await asyncio.sleep(FOREVER if pull.arm == "hangs" else 0)
+        note(pull, self.folder)
+        await asyncio.sleep(FOREVER if hangs(pull) else 0)
         return answer(pull, self.folder)
 
 
@@ -50,11 +100,28 @@ def evaluator(engine: str, folder: Path | None = None) -> Any:
     return (Coroutine if engine == "asyncio" else Plain)(folder)
 
 
+def hangs(pull: Pull) -> bool:
+    return pull.arm == "hangs" or (pull.arm == "first-hangs" and pull.number == 1)
+
+
+def note(pull: Pull, folder: Path | None) -> None:
+    """Leave a file for each call, whatever becomes of it."""
+    if folder:
+        (folder / f"pull-{pull.id}-{pull.seed}-{uuid.uuid4().hex}").touch()
+
+
+def calls(folder: Path) -> list[tuple[int, int]]:
+    """Pull and seed of each call."""
+    return [(int(pull), int(seed)) for pull, seed in (file.name.split("-")[1:3] for file in folder.glob("pull-*"))]
+
+
 def answer(pull: Pull, folder: Path | None) -> object:
     if pull.arm == "raises":
         raise ValueError(f"arm {pull.arm} is broken")
     if pull.arm == "unreadable":
         raise Unreadable(1, 2)
+    if pull.arm == "looks-like-the-engine":
+        raise thresher.executors.WorkerLost("not at all", ())
     if pull.arm == "dies":
         os.kill(os.getpid(), 9)
     if pull.arm == "nan":
@@ -68,8 +135,6 @@ def answer(pull: Pull, folder: Path | None) -> object:
         if not busy.exists():
             busy.touch()
             raise thresher.Busy(after=0.01)
-    if folder:
-        (folder / f"pull-{pull.id}").write_text(str(pull.seed))
     return pull.seed / 2**32
 
 

@@ -21,6 +21,7 @@ ROWS = [
     {"journal", "leases", "keys"},
     {"study"},
     {"opening"},
+    {"guard"},
     {"executors", "command", "progress"},
     {"outage"},
     {"running"},

@@ -11,21 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engines import ENGINES, WORKERS, evaluator, place
+from engines import WORKERS, causes, evaluator, make
 
 import thresher
-
-
-def make(*arms: str, budget: int = 80, **given: Any) -> thresher.Study:
-    settings: dict[str, Any] = {"threshold": 0.4, "confidence": None, "policy": "uniform"}
-    return thresher.create_study("s", arms=arms or ("a", "b"), budget=budget, **settings | given)
-
-
-PLENTY = 4000  # pulls: the quick arms must not use them up before a slow worker's third failure
-
-
-def causes(study: thresher.Study) -> list[str | None]:
-    return [event.cause for event in study.events() if event.kind == "dropped"]
 
 
 def slowly(seconds: float) -> Callable[[thresher.Pull], float]:
@@ -36,120 +24,12 @@ def slowly(seconds: float) -> Callable[[thresher.Pull], float]:
     return evaluate
 
 
-each_engine = pytest.mark.parametrize("engine", ENGINES)
-
-
-# -- the contract of all engines ----------------------------------------------------------------------------------
-
-
-@each_engine
-def test_every_pull_is_evaluated_once_with_its_own_seed(engine: str, tmp_path: Path) -> None:
-    study = make("a", budget=200)
-    verdict = thresher.run(study, evaluator(engine, tmp_path), **place(engine))
-    seeds = {
-        event.pull: thresher.seeds.pull_seed(event.pull or 0, 0) for event in study.events() if event.kind == "asked"
-    }
-    assert len(set(seeds.values())) == 200
-    assert {int(file.name[5:]): int(file.read_text()) for file in tmp_path.iterdir()} == seeds
-    assert verdict["a"].seen == 200
-    assert verdict["a"].mean == pytest.approx(math.fsum(seeds.values()) / 200 / 2**32)
-    assert verdict.done
-    assert verdict.pending == 0
-
-
-@each_engine
-def test_an_arm_that_always_raises_is_retired_and_the_others_go_on(engine: str) -> None:
-    verdict = thresher.run(make("a", "raises", "b", budget=PLENTY), evaluator(engine), **place(engine))
-    assert verdict.retired == ["raises"]
-    assert verdict["raises"].reason == "3 failures in a row, the last: ValueError: arm raises is broken"
-    assert (verdict.issued, verdict.pending) == (PLENTY, 0)
-
-
-@each_engine
-@pytest.mark.parametrize(
-    ("arm", "words"), [("nan", "finite number"), ("text", "'0.5'.*finite number"), ("lock", "lock")]
-)
-def test_what_is_no_reward_is_a_failure(engine: str, arm: str, words: str) -> None:
-    verdict = thresher.run(make("a", arm, "b", budget=PLENTY), evaluator(engine), **place(engine))
-    assert verdict.retired == [arm]
-    assert pytest.raises(AssertionError, match=words).__class__  # the pattern compiles
-    assert any(part in (verdict[arm].reason or "") for part in (*words.split(".*"), "pickle"))
-
-
-@pytest.mark.parametrize(
-    "engine", [engine for engine in ENGINES if engine != "process-pool"]
-)  # that pool hangs or breaks
-def test_an_exception_that_cannot_be_sent_is_a_failure_all_the_same(engine: str) -> None:
-    verdict = thresher.run(make("a", "unreadable", "b", budget=PLENTY), evaluator(engine), **place(engine))
-    assert verdict.retired == ["unreadable"]
-
-
-@each_engine
-def test_a_hung_evaluation_ends_with_its_timeout(engine: str) -> None:
-    began = time.monotonic()
-    study = make("a", "hangs", max_failures=1, budget=12)
-    verdict = thresher.run(study, evaluator(engine), timeout=0.3, **place(engine))
-    assert time.monotonic() - began < 20
-    assert verdict.retired == ["hangs"]
-    assert "timed out after 0.3 s" in (verdict["hangs"].reason or "")
-    assert verdict.pending == 0
-
-
-@pytest.mark.parametrize("engine", ["processes", "process-pool"])
-def test_a_killed_process_does_not_end_the_run(engine: str) -> None:
-    budget = PLENTY if engine == "processes" else 120  # a standard pool is made anew for each death
-    study = make("a", "dies", "b", "c", budget=budget)
-    verdict = thresher.run(study, evaluator(engine), **place(engine))
-    assert verdict.issued == budget
-    assert verdict.pending == 0
-    assert all(verdict[arm].seen > 5 for arm in "abc")
-    if engine == "processes":  # a pipe each: only the killer's pull is lost, and it is the arm's own failure
-        assert set(causes(study)) == {"failed"}
-        assert "SIGKILL" in (verdict["dies"].reason or "")
-        assert verdict.retired == ["dies"]
-    else:  # nobody knows whose fault it was
-        assert "broken-pool" in causes(study)
-        assert verdict.retired == []
-        assert [row.failures for row in verdict.rows] == [0, 0, 0, 0]
-
-
-@each_engine
-def test_a_busy_evaluation_is_made_again_and_costs_nothing(engine: str, tmp_path: Path) -> None:
-    study = make("a", "busy", budget=20)
-    verdict = thresher.run(study, evaluator(engine, tmp_path), **place(engine))
-    assert verdict["busy"].seen == len(list(tmp_path.glob("busy-*"))) > 0
-    assert causes(study) == []
-
-
-@each_engine
-def test_results_equal_those_of_a_sequential_study_with_the_same_completion_order(engine: str) -> None:
-    study = make("a", "b", "c", policy="ap-evt")
-    thresher.run(study, evaluator(engine), **place(engine))
-    again = make("a", "b", "c", policy="ap-evt")
-    for event in study.events()[1:]:
-        if event.kind == "asked":
-            pull = again.ask() or pytest.fail("no pull")
-            assert (pull.id, pull.arm) == (event.pull, study.spec.arms[event.arm or 0])
-        else:
-            again.tell(event.pull or 0, event.reward)
-    assert again.verdict().rows == study.verdict().rows
-
-
-@each_engine
-def test_it_never_waits_for_a_slow_pull_before_deciding_the_next(engine: str) -> None:
-    study = make("a", "hangs", max_failures=1, budget=60)
-    thresher.run(study, evaluator(engine), timeout=1.0, **place(engine))
-    kinds = [(event.kind, event.arm) for event in study.events()]
-    first_drop = next(at for at, (kind, _) in enumerate(kinds) if kind == "dropped")
-    assert sum(kind == "told" for kind, _ in kinds[:first_drop]) > 20
-
-
 def test_no_worker_process_is_left_behind() -> None:
     import multiprocessing
 
-    thresher.run(make(), evaluator("processes"), **place("processes"))
+    thresher.run(make(), evaluator("processes"), executor="processes", workers=WORKERS)
     with pytest.raises(RuntimeError, match="stop here"):
-        thresher.run(make(budget=10**6), evaluator("processes"), on_progress=_fail, **place("processes"))
+        thresher.run(make(budget=10**6), evaluator("processes"), on_progress=_fail, executor="processes")
     assert [child for child in multiprocessing.active_children() if child.name == "thresher-worker"] == []
 
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from . import guard
 from .errors import NoReward, ThresherError, shown
 from .study import Pull
 
@@ -46,6 +47,10 @@ class Command:
         argv = [fill(part, values) for part in self.argv]
         environment = {**os.environ, **{f"THRESHER_{name.upper()}": values[name] for name in PULL_FIELDS}}
         return read_reward(self.reward, *self._run(argv, environment))
+
+    def __reduce__(self) -> tuple[type["Command"], tuple[object, ...]]:
+        """What is under way stays here."""
+        return Command, (self.argv, self.reward, self.timeout)
 
     def stop(self) -> None:
         """End every run that is under way, for good: none can begin afterwards."""
@@ -90,6 +95,7 @@ class Runs:
                 start_new_session=True,
             )
             self._under_way.add(process.pid)
+            guard.GUARD.watch(process.pid)
             return process
 
     def over(self, process: "subprocess.Popen[bytes]") -> bool:
@@ -98,6 +104,7 @@ class Runs:
             if process.poll() is None:
                 return False
             self._under_way.discard(process.pid)
+            guard.GUARD.forget(process.pid)
             return True
 
     def kill(self, process: "subprocess.Popen[bytes]") -> None:

@@ -117,9 +117,9 @@ class Runner:
 
     def _is_manned(self, now: float) -> bool:
         """Whether the engine has a worker; one without any is waited for, but not for ever."""
-        workers = self._engine.workers
+        room, workers = self._engine.room, self._engine.workers
         self._watch.window = max(8, 2 * workers)
-        if workers > 0:
+        if room > 0:
             self._deserted = None
             return True
         if self._deserted is None:

@@ -42,6 +42,9 @@ Examples:
   Which settings beat the baseline? evaluate.py prints {"gain": …} for the same seed on both.
     thresher run --threshold 0 --bounds -1 1 --arms settings.csv --budget 800 --reward json:gain -- \\
       python evaluate.py --depth {depth} --seed {seed}
+\b
+  The same on a cluster, with the program where its workers can run it:
+    thresher run --threshold 0.9 --arms prompts.txt --engine dask:tcp://head:8786 -- /shared/evaluate.sh {arm}
 
 Exit status: 0 finished, 1 a --require was not met, 2 wrong use, 3 could not go on, 130 Ctrl-C, 143 SIGTERM.
 """
@@ -119,7 +122,14 @@ def arm_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command(cls=RunCommand, help=HELP, short_help="Find out which arms reach a bar, with any program.")
 @arm_options
-@click.option("--workers", type=int, metavar="W", help="How many at once.  [default: the machine's cores]")
+@click.option(
+    "--engine",
+    default="threads",
+    show_default=True,
+    metavar="WHERE",
+    help="threads, processes, dask[:ADDRESS] or ray[:ADDRESS]: where COMMAND runs.",
+)
+@click.option("--workers", type=int, metavar="W", help="How many at once.  [default: as many as there are cores]")
 @click.option(
     "--timeout", type=Duration(), default="1h", show_default=True, metavar="DURATION", help="For one run of COMMAND."
 )
@@ -202,6 +212,7 @@ def _carry_out(study: Study, evaluate: Command, given: dict[str, Any]) -> None:
             study,
             evaluate,
             workers=given["workers"],
+            executor=given["engine"],
             attempts=given["attempts"],
             seconds=given["seconds"],
             on_progress=show,

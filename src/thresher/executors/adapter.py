@@ -1,6 +1,7 @@
 """Other people's executors: anything in the shape of ``concurrent.futures.Executor``."""
 
 import contextlib
+import inspect
 import itertools
 import os
 import signal
@@ -76,7 +77,8 @@ class Adapter(Engine):
         if not wait:
             _kill(self._executor)
         if self._owned:
-            self._executor.shutdown(wait=wait, cancel_futures=True)
+            can_cancel = "cancel_futures" in inspect.signature(self._executor.shutdown).parameters  # loky's cannot
+            self._executor.shutdown(wait=wait, **{"cancel_futures": True} if can_cancel else {})
 
     def _replace(self) -> None:
         """A pool with the settings of the broken one, or what the user's function makes."""

@@ -123,16 +123,25 @@ class Dask(Engine):
     def _see(self, status: dict[str, Any]) -> None:
         self._status = status
         hung = sum(len(keys) for worker, keys in self._hung.items() if worker in status["workers"])
-        threads = sum(nthreads for nthreads, _ in status["workers"].values()) - hung
+        threads = sum(nthreads for nthreads, _, _ in status["workers"].values()) - hung
         self.workers = max(0, threads if self._most is None else min(threads, self._most))
 
-    async def _free_hung_workers(self) -> None:
-        """A worker whose every thread hangs in a pull whose time was over is started anew by its nanny."""
-        for address, (nthreads, nanny) in self._status["workers"].items():
-            if nanny and len(self._hung.get(address, ())) >= nthreads:
+    async def _free_hung_workers(self, *, closing: bool = False) -> None:
+        """End workers whose every thread hangs in a pull that we gave up: their nannies start others.
+
+        At the end also those that only some threads hang in, if nobody else has work there.
+        """
+        for address, (nthreads, nanny, busy) in self._status["workers"].items():
+            hung = len(self._hung.get(address, ()))
+            if nanny and hung and (hung >= nthreads or (closing and not busy)):
                 del self._hung[address]
                 with contextlib.suppress(Exception):
                     await self.client.run(leave, workers=[address])
+
+    async def _leave_nothing_hanging(self) -> None:
+        if self._hung:
+            self._see(await self._question("status"))
+            await self._free_hung_workers(closing=True)
 
     async def _fill_up(self) -> None:
         """Nannies give up a worker that dies while it starts: in a cluster of our own, another takes its place."""
@@ -211,25 +220,28 @@ class Dask(Engine):
     def stop(self, future: "Future[object]") -> None:
         """Let go of the task. Its thread cannot be ended alone: the worker is, when all its threads hang."""
         key = self._keys.pop(future)
-        self._hung[self._status["begun"].get(key, "")].add(key)
-        self._give_up(future, key)
+        self._give_up(future, key, began=True)
 
     def cancel(self, futures: Iterable["Future[object]"]) -> set["Future[object]"]:
         """The scheduler knows which have begun; if it does not answer, any may have."""
         keys = {self._keys.pop(future): future for future in futures if future in self._keys}
-        fresh = []
+        fresh: list[str] = []
         if self.client.status == "running":
             with contextlib.suppress(Exception):
                 fresh = self._ask("forbid", keys=list(keys))
+                self._see(self._ask("status"))
         for key, future in keys.items():
-            self._give_up(future, key)
+            self._give_up(future, key, began=key not in fresh)
         return {keys[key] for key in fresh}
 
-    def _give_up(self, future: "Future[object]", key: str) -> None:
+    def _give_up(self, future: "Future[object]", key: str, *, began: bool) -> None:
+        if began and (worker := self._status["begun"].get(key)):
+            self._hung[worker].add(key)
         self._given_up.add(key)
         self._pulls.pop(key, None)
         future.cancel()
 
     def close(self, *, wait: bool) -> None:
         """Take our parts away; end what is ours."""
+        self._quietly(self.client.sync, self._leave_nothing_hanging)
         self._closing.close()

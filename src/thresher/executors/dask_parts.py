@@ -52,8 +52,11 @@ class Marks(SchedulerPlugin):
         return self._died.get(key, []) if self._begun.get(key) else None
 
     def status(self) -> dict[str, Any]:
-        """The workers with their threads, where every pull was begun, and how often Dask would run what dies."""
-        workers = {address: (state.nthreads, bool(state.nanny)) for address, state in self._scheduler.workers.items()}
+        """The workers with their threads and tasks, where every pull was begun, and how often Dask would run what dies."""
+        workers = {
+            address: (state.nthreads, bool(state.nanny), len(state.processing))
+            for address, state in self._scheduler.workers.items()
+        }
         return {"workers": workers, "begun": self._begun, "allowed": self._scheduler.allowed_failures}
 
     def end(self) -> None:

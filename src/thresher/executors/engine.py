@@ -31,7 +31,10 @@ class Engine(ABC):
 
     @property
     def room(self) -> int:
-        """How many pulls to have under way if nobody says: as many as there are workers, or a few more."""
+        """How many pulls to have under way if nobody says: as many as there are workers, or a few more.
+
+        Raises `CannotGoOn` if the engine is beyond hope.
+        """
         return self.workers
 
     @abstractmethod

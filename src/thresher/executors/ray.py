@@ -159,14 +159,14 @@ class Ray(Engine):
     @property
     def room(self) -> int:
         """The actors that are there and a small queue."""
+        if self._failed is not None:
+            raise self._failed
         return with_queue(self.workers)
 
     def submit(self, pull: Pull) -> "Future[object]":
         """Wait for an idle actor, here: what waits has not begun."""
         future: Future[object] = Future()
         with self._lock:
-            if self._failed is not None:
-                raise self._failed
             self._waiting.append((future, pull))
             self._hand_on()
         return future

@@ -1,0 +1,57 @@
+"""Programs end with whoever runs them: a small process notices when this one is gone, however it went, and ends them."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+
+SCRIPT = """
+import os, sys
+groups = set()
+for line in sys.stdin:
+    (groups.add if line[0] == "+" else groups.discard)(int(line[1:]))
+for group in groups:
+    try:
+        os.killpg(group, 9)
+    except OSError:
+        pass
+"""
+
+
+class Guard:
+    """Told of process groups as they come and go; kills what is left of them when its standard input ends."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def watch(self, group: int) -> None:
+        """This process group shall not outlive us."""
+        self._tell("+", group)
+
+    def forget(self, group: int) -> None:
+        """It has ended by itself."""
+        self._tell("-", group)
+
+    def _tell(self, sign: str, group: int) -> None:
+        with self._lock, contextlib.suppress(OSError):  # without a guard we go on, unguarded
+            if self._process is None:
+                command = [sys.executable, "-I", "-S", "-c", SCRIPT]
+                streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+                self._process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, **streams)
+            os.write(self._process.stdin.fileno(), f"{sign}{group}\n".encode())  # type: ignore[union-attr]
+
+
+GUARD = Guard()
+
+
+def _begin_anew() -> None:
+    """A forked child has its own programs; and the parent's guard must see the parent alone go."""
+    global GUARD
+    if GUARD._process is not None and GUARD._process.stdin is not None:
+        os.close(GUARD._process.stdin.fileno())
+    GUARD = Guard()
+
+
+os.register_at_fork(after_in_child=_begin_anew)
