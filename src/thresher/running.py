@@ -290,17 +290,26 @@ class Runner:
     def _caught(self, number: signal.Signals) -> None:
         self._signals += 1
         self.signal = self.signal or number
+        if self._signals == 1:
+            self._withdraw()
         if self._signals == 1 and self._flying:
             log.warning(f"stopping: waiting for {len(self._flying)} pulls under way; once more does not wait")
         elif self._signals > 1:
             self._abandon("the run was stopped")
 
     def _abandon(self, reason: str) -> None:
-        """Give up what is under way; a pull that never began is cancelled, which costs its arm nothing."""
-        never_began = self._engine.cancel(self._flying) if self._flying else set()
-        for future, flight in self._flying.items():
-            self.study.drop(flight.pull, reason=reason, cause="cancelled" if future in never_began else "lost")
+        """Give up what is under way."""
+        self._withdraw()
+        self._engine.abandon(self._flying)
+        for flight in self._flying.values():
+            self.study.drop(flight.pull, reason=reason, cause="lost")
         self._flying.clear()
+
+    def _withdraw(self) -> None:
+        """Take back what was handed out and has not begun; it costs nobody anything."""
+        for future in self._engine.withdraw(self._flying) if self._flying else ():
+            pull = self._flying.pop(future).pull
+            self.study.drop(pull, reason="the run was stopped before it began", cause="cancelled")
 
     def _cancel_waiting(self) -> None:
         """Give up what waits for its first or its next try; nothing of it is known."""

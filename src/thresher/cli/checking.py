@@ -12,8 +12,8 @@ from ..spec import Params
 from ..study import Pull
 
 
-def check_command(argv: Sequence[str], arms: Mapping[str, Params]) -> tuple[str, ...]:
-    """The command, if it can be run and every placeholder has a value for every arm."""
+def check_command(argv: Sequence[str], arms: Mapping[str, Params], *, elsewhere: bool = False) -> tuple[str, ...]:
+    """The command, if every placeholder has a value for every arm, and if it can be run, unless that is elsewhere."""
     if not argv:
         raise InvalidInput(
             "command", "", "there is none", "put it behind --, as in: thresher run … -- ./evaluate.sh {arm}"
@@ -25,7 +25,7 @@ def check_command(argv: Sequence[str], arms: Mapping[str, Params]) -> tuple[str,
             raise InvalidInput(
                 "placeholder", f"{{{name}}}", f"arm {shown(lacking)} has no such value", f"there are {known}"
             )
-    for program in _programs(argv[0], arms):
+    for program in () if elsewhere else _programs(argv[0], arms):
         if shutil.which(program) is None:
             found = Path(program).exists()
             rule = "is not an executable file" if found else "was not found"

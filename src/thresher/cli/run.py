@@ -8,6 +8,7 @@ import click
 from .. import policies
 from ..command import Command
 from ..errors import CannotGoOn, InvalidInput
+from ..executors import check_name
 from ..runner import run as run_study
 from ..spec import Params
 from ..study import Study
@@ -166,7 +167,9 @@ def arm_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def run(command: tuple[str, ...], **given: Any) -> int:
     """Run the study and print its verdict."""
     arms = arms_given(given["file"], given["names"])
-    evaluate = Command(check_command(command, arms), check_reader(given["reward"]), given["timeout"])
+    engine = check_name(given["engine"])
+    elsewhere = ":" in engine  # nothing can be said from here of what is to be found there
+    evaluate = Command(check_command(command, arms, elsewhere=elsewhere), check_reader(given["reward"]), given["timeout"])
     study = kept_study(given["name"], store_at(given["storage"]), question(arms, given))
     note_command(study, command, given["reward"])
     try:

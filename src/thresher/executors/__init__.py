@@ -16,7 +16,9 @@ from ..errors import InvalidInput
 from .engine import Engine, Evaluate, WorkerLost
 from .threads import Threads
 
-__all__ = ["Engine", "Evaluate", "Place", "WorkerLost", "open_engine"]
+__all__ = ["Engine", "Evaluate", "Place", "WorkerLost", "check_name", "open_engine"]
+
+NAMES = ("threads", "processes", "dask", "ray")
 
 Place = Executor | Callable[[], Executor] | str | Any | None  # any: a Dask client or cluster
 
@@ -47,6 +49,13 @@ def open_engine(evaluate: Evaluate, *, workers: int | None, executor: Place) -> 
         return Adapter(evaluate, executor, workers, _cores())
     remedy = "pass 'threads', 'processes', 'dask', 'ray', an address, a Dask client, or a concurrent.futures.Executor"
     raise InvalidInput("executor", executor, "is nothing that thresher can run pulls on", remedy)
+
+
+def check_name(engine: str) -> str:
+    """The name of an engine, if there is such an engine."""
+    if engine.partition(":")[0] not in NAMES or engine.endswith(":"):
+        raise InvalidInput("engine", engine, f"must be {', '.join(NAMES[:-1])} or {NAMES[-1]}; the last two take :ADDRESS")
+    return engine
 
 
 def _on_a_cluster(evaluate: Evaluate, executor: Place, workers: int | None) -> Engine | None:

@@ -78,7 +78,7 @@ class Dask(Engine):
             self.client.register_plugin(Marks(self._name), name=self._name)
             self._closing.callback(self._quietly, self.client.unregister_scheduler_plugin, self._name)
             self._closing.callback(self._quietly, self._ask, "end")
-            self.client.register_plugin(Evaluator(self._name, evaluate), name=self._name)
+            self.client.register_plugin(Evaluator(self._name, evaluate, own=self._own is not None), name=self._name)
             self._closing.callback(self._quietly, self.client.unregister_worker_plugin, self._name)
         except Exception as error:
             rule = f"cannot take the evaluator: {told_of(error)}"
@@ -219,24 +219,29 @@ class Dask(Engine):
 
     def stop(self, future: "Future[object]") -> None:
         """Let go of the task. Its thread cannot be ended alone: the worker is, when all its threads hang."""
-        key = self._keys.pop(future)
-        self._give_up(future, key, began=True)
+        if worker := self._status["begun"].get(self._keys[future]):
+            self._hung[worker].add(self._keys[future])
+        self._give_up(future)
 
-    def cancel(self, futures: Iterable["Future[object]"]) -> set["Future[object]"]:
+    def withdraw(self, futures: Iterable["Future[object]"]) -> set["Future[object]"]:
         """The scheduler knows which have begun; if it does not answer, any may have."""
-        keys = {self._keys.pop(future): future for future in futures if future in self._keys}
+        keys = {self._keys[future]: future for future in futures if future in self._keys}
         fresh: list[str] = []
         if self.client.status == "running":
             with contextlib.suppress(Exception):
                 fresh = self._ask("forbid", keys=list(keys))
                 self._see(self._ask("status"))
-        for key, future in keys.items():
-            self._give_up(future, key, began=key not in fresh)
+        for key in fresh:
+            self._give_up(keys[key])
         return {keys[key] for key in fresh}
 
-    def _give_up(self, future: "Future[object]", key: str, *, began: bool) -> None:
-        if began and (worker := self._status["begun"].get(key)):
-            self._hung[worker].add(key)
+    def abandon(self, futures: Iterable["Future[object]"]) -> None:
+        """The same as if they hung."""
+        for future in futures:
+            self.stop(future)
+
+    def _give_up(self, future: "Future[object]") -> None:
+        key = self._keys.pop(future)
         self._given_up.add(key)
         self._pulls.pop(key, None)
         future.cancel()

@@ -5,10 +5,11 @@ its worker. So each pull is marked on the scheduler before it is evaluated, and 
 """
 
 import os
+import signal
 import threading
 from typing import Any
 
-from distributed import Scheduler, SchedulerPlugin, WorkerPlugin, get_worker
+from distributed import Scheduler, SchedulerPlugin, Worker, WorkerPlugin, get_worker
 from distributed.utils import sync
 
 from ..study import Pull
@@ -77,10 +78,18 @@ class Marks(SchedulerPlugin):
 
 
 class Evaluator(WorkerPlugin):
-    """On each worker, those that come later too: the evaluator, sent once."""
+    """On each worker, those that come later too: the evaluator, sent once.
 
-    def __init__(self, name: str, evaluate: Evaluate) -> None:
-        self.name, self.evaluate = name, evaluate
+    Workers that belong to the run alone leave Ctrl-C to it: a terminal sends it to all.
+    """
+
+    def __init__(self, name: str, evaluate: Evaluate, *, own: bool) -> None:
+        self.name, self.evaluate, self._own = name, evaluate, own
+
+    def setup(self, worker: Worker) -> None:
+        """Called as the worker starts, in its main thread."""
+        if self._own and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def evaluate_once(name: str, key: str, pull: Pull) -> bytes:

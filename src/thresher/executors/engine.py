@@ -56,9 +56,12 @@ class Engine(ABC):
     def stop(self, future: "Future[object]") -> None:
         """The time of a running evaluation is over: end it, or at least put another worker in its place."""
 
-    def cancel(self, futures: Iterable["Future[object]"]) -> set["Future[object]"]:
-        """Give these up; says which of them never began and now never will."""
+    def withdraw(self, futures: Iterable["Future[object]"]) -> set["Future[object]"]:
+        """Let none of these begin any more; says which have not. The others go on."""
         return {future for future in futures if future.cancel()}
+
+    def abandon(self, futures: Iterable["Future[object]"]) -> None:
+        """Nobody waits for these any more: `close` will end what it can of them."""
 
     @abstractmethod
     def close(self, *, wait: bool) -> None:

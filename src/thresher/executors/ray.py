@@ -7,6 +7,7 @@ one pull. Ray restarts no actor and repeats no call of ours.
 import contextlib
 import logging
 import re
+import signal
 import threading
 from collections import deque
 from concurrent.futures import Future
@@ -70,8 +71,11 @@ class Connection:
             settings |= {"num_cpus": workers, "include_dashboard": False}
         else:
             settings |= {"address": place}
+        before = signal.getsignal(signal.SIGTERM)
         try:
             ray.init(**settings)
+            if threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGTERM, before)  # Ray's own ends the program with another status
         except (ConnectionError, RuntimeError, ValueError, OSError, RayError, ImportError) as error:
             remedy = "start one with: ray start --head; ray://HOST:10001 needs pip install 'ray[client]'"
             raise CannotGoOn("executor", place, f"no Ray cluster answers: {told_of(error)}", remedy) from None
