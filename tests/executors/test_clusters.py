@@ -1,0 +1,208 @@
+"""What is peculiar to clusters, each tried on the real engine."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engines import calls, causes, dask_cluster, evaluator, make
+
+import thresher
+from thresher.executors import open_engine
+from thresher.executors.engine import with_queue
+
+
+def until(condition: Callable[[], bool], what: str, seconds: float = 90) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"waited in vain for {what}"
+        time.sleep(0.05)
+
+
+# -- Dask -----------------------------------------------------------------------------------------------------------
+
+
+def test_it_says_how_often_a_given_scheduler_would_run_what_dies(
+    dask_client: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    thresher.run(make(budget=4), evaluator("dask"), executor=dask_client)
+    assert "runs a task whose worker died up to 4 times" in caplog.text
+
+
+def test_workers_that_are_told_to_leave_blame_nobody_and_no_pull_is_made_twice(tmp_path: Path) -> None:
+    """Dask hands what ran in a retired worker to another: the mark on the scheduler refuses it."""
+    with dask_cluster(threads=1) as client:
+        study = make("a", "b", budget=40, max_failures=1)
+        leaver = threading.Thread(target=_retire_one, args=(client, tmp_path))
+        leaver.start()
+        verdict = thresher.run(study, Slow(tmp_path), executor=client)
+        leaver.join()
+    made = [pull for pull, _ in calls(tmp_path)]
+    assert len(made) == len(set(made))
+    assert verdict.retired == []
+    assert [row.failures for row in verdict.rows] == [0, 0]
+    assert verdict.told + len(causes(study)) == 40
+
+
+class Slow:
+    def __init__(self, folder: Path) -> None:
+        self._evaluate = evaluator("dask", folder)
+
+    def __call__(self, pull: thresher.Pull) -> object:
+        time.sleep(0.1)
+        return self._evaluate(pull)
+
+
+def _retire_one(client: Any, folder: Path) -> None:
+    until(lambda: len(calls(folder)) >= 4, "the first pulls")
+    client.retire_workers([next(iter(client.scheduler_info()["workers"]))])
+
+
+def test_the_number_of_pulls_under_way_follows_a_cluster_that_grows_and_shrinks() -> None:
+    with dask_cluster(threads=1) as client:
+        engine = open_engine(evaluator("dask"), workers=None, executor=client)
+        assert (engine.workers, engine.room) == (2, with_queue(2)) == (2, 3)
+        client.cluster.scale(3)
+        until(lambda: engine.workers == 3, "the third worker")
+        client.cluster.scale(1)
+        until(lambda: engine.workers == 1, "one worker")
+        engine.close(wait=True)
+        capped = open_engine(evaluator("dask"), workers=5, executor=client.get_executor())
+        assert capped.workers == 1
+        capped.close(wait=True)
+        assert client.status == "running"  # it was given, and is left as it was
+
+
+SCHEDULER = """
+import sys, time
+from distributed import LocalCluster
+if __name__ == "__main__":
+    cluster = LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address=None)
+    print(cluster.scheduler_address, flush=True)
+    time.sleep(3600)
+"""
+
+
+@pytest.fixture
+def scheduler(tmp_path: Path) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
+    """The address of a cluster in another process, which may be killed."""
+    script = tmp_path / "scheduler.py"
+    script.write_text(SCHEDULER)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, text=True, start_new_session=True, env=environment
+    )
+    assert process.stdout
+    yield process.stdout.readline().strip(), process
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def test_a_lost_scheduler_ends_the_run_cleanly_and_the_study_can_go_on(
+    scheduler: tuple[str, "subprocess.Popen[str]"], tmp_path: Path
+) -> None:
+    address, process = scheduler
+    study = make("a", "b", budget=100_000)
+    killer = threading.Thread(target=_kill_after_some, args=(process, study))
+    killer.start()
+    with pytest.raises(thresher.CannotGoOn, match=r"connection to the Dask scheduler was lost.*run again"):
+        thresher.run(study, evaluator("dask"), executor=address.replace("tcp://", "dask://"))
+    killer.join()
+    verdict = study.verdict()
+    assert verdict.pending == 0
+    assert verdict.told > 0
+    assert "failed" not in causes(study)
+    assert thresher.run(study, evaluator("threads"), seconds=0.5).told > verdict.told
+
+
+def _kill_after_some(process: "subprocess.Popen[str]", study: thresher.Study) -> None:
+    until(lambda: study.verdict().told >= 20, "some rewards")
+    os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_an_asynchronous_client_is_refused() -> None:
+    import asyncio
+
+    from distributed import Client, LocalCluster
+
+    async def refused() -> str:
+        settings: dict[str, Any] = {"n_workers": 1, "processes": False, "dashboard_address": None}
+        async with LocalCluster(asynchronous=True, **settings) as cluster, Client(cluster, asynchronous=True) as client:
+            with pytest.raises(thresher.InvalidInput) as caught:
+                thresher.run(make(), evaluator("dask"), executor=client)
+            return str(caught.value)
+
+    assert "is an asynchronous client" in asyncio.run(refused())
+
+
+# -- both -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ["dask", "ray", "processes"])
+def test_an_evaluator_that_cannot_be_sent_is_refused_in_words(engine: str, place: dict[str, Any]) -> None:
+    lock = threading.Lock()
+    study = make("a", "b", budget=60)
+    if engine == "processes":  # forked, they need not be sent
+        assert thresher.run(study, lambda pull: 0.5 if lock else 0, **place).told == 60
+        return
+    with pytest.raises(thresher.CannotGoOn, match=r"cannot (be sent|take the evaluator)"):
+        thresher.run(study, lambda pull: 0.5 if lock else 0, **place)
+    assert len(study.events()) == 1
+
+
+@pytest.mark.parametrize("engine", ["dask", "ray"])
+def test_what_a_script_defines_can_be_sent(engine: str, place: dict[str, Any]) -> None:
+    assert thresher.run(make(budget=10), lambda pull: 0.5, **place).told == 10
+
+
+@pytest.mark.parametrize("engine", ["dask", "ray"])
+def test_pulls_that_never_began_cost_nothing_when_a_run_ends_early(
+    engine: str, place: dict[str, Any], tmp_path: Path
+) -> None:
+    study = make("hangs", "b", budget=60, max_failures=None)
+
+    def stop_once_begun(progress: thresher.Progress) -> None:
+        if len(calls(tmp_path)) >= 2:
+            raise RuntimeError("stop here")
+
+    with pytest.raises(RuntimeError, match="stop here"):
+        thresher.run(study, evaluator(engine, tmp_path), in_flight=20, on_progress=stop_once_begun, **place)
+    begun = {pull for pull, _ in calls(tmp_path)}
+    dropped = {event.pull: event.cause for event in study.events() if event.kind == "dropped"}
+    assert study.verdict().pending == 0
+    assert {pull for pull, cause in dropped.items() if cause == "lost"} <= begun
+    assert {pull for pull, cause in dropped.items() if cause == "cancelled"}.isdisjoint(begun)
+
+
+@pytest.mark.parametrize(
+    ("executor", "words"),
+    [
+        ("dask://127.0.0.1:9", r"executor 'tcp://127.0.0.1:9': no Dask scheduler answers.*start one with: dask scheduler"),
+        ("dask:tcp://127.0.0.1:9", "no Dask scheduler answers"),
+        ("dask:nonsense://x", "no Dask scheduler answers"),
+    ],
+)
+def test_an_address_where_nobody_answers_is_named(
+    executor: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("thresher.executors.dask.PATIENCE", 1.0)
+    study = make()
+    with pytest.raises(thresher.CannotGoOn, match=words):
+        thresher.run(study, evaluator("dask"), executor=executor)
+    assert len(study.events()) == 1
+
+
+def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("thresher.executors.ray", "ray"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(thresher.InvalidInput, match=r"needs the package ray.*pip install 'thresher\[ray\]'"):
+        thresher.run(make(), evaluator("ray"), executor="ray")
+
+
