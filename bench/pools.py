@@ -1,11 +1,12 @@
 """How far more workers help, with the laboratory's worker pool: the numbers of docs/explanation/scale.md."""
 
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from thresher import lab
+from thresher import evidence, lab
 
 from .report import Figure
 
@@ -61,7 +62,7 @@ def labelling(arms: int, workers: int) -> Pool:
     points = tuple(range(2 * arms, 2 * EARLY * arms + 1, 2 * arms))
     result = lab.simulate(
         setup(arms, workers, policy="anytime-evt", budget=points[-1], checkpoints=points),
-        repetitions=REPETITIONS[arms],
+        repetitions=4 * REPETITIONS[arms],  # the curve is flat where it crosses TARGET
         per_arm=False,
     )
     first, clock = int(np.argmax(result.accuracy >= TARGET)), result.measures.clock
@@ -106,6 +107,19 @@ def several(studies: int) -> Pool:
     return settling("balanced", each, workers, confidence=1 - 0.05 / studies, repetitions=studies)
 
 
+def cases(chance: float, together: int, *, studies: int = 60) -> float:
+    """How many cases an arm of 100 needs to be settled against 0.9, when a pull is the mean of so many."""
+    stakes, total = evidence.Stakes(threshold=0.9, tolerance=0.0, level=SMALL / 0.05), 0
+    for seed in range(studies):
+        draw, capital = random.Random(seed), [1.0] * evidence.columns_needed(0.0)
+        settled = evidence.OPEN
+        while settled == evidence.OPEN:
+            mean = sum(draw.random() < chance for _ in range(together)) / together
+            settled = evidence.commit(capital, stakes, mean, mean)
+            total += together
+    return total / studies
+
+
 def figures(lines: list[str]) -> Iterator[Figure]:
     """Everything; the tables are added to ``lines``."""
     for arms in POOLS:
@@ -119,3 +133,7 @@ def figures(lines: list[str]) -> Iterator[Figure]:
     lines += ["", f"100 studies of 100 arms and 100 workers: {split.pulls:,.0f} pulls an arm, "]
     lines[-1] += f"{split.seconds:,.0f} on average, {split.slowest:,.0f} until the last ends"
     yield Figure("pool: balanced, 100 studies of 100 arms and workers: the slowest", split.slowest, "pulls' time")
+    for chance in (0.94, 0.85):
+        more = cases(chance, 10) / cases(chance, 1)
+        lines += ["", f"an arm at {chance} needs {more:.1f} times the cases when a pull is the mean of ten"]
+        yield Figure(f"an arm at {chance} against 0.9: cases, ten a pull / one a pull", more, "times")

@@ -101,7 +101,7 @@ def best_of(places: Mapping[str, Measure]) -> dict[tuple[str, int, int], float]:
 
 def stores(lines: list[str]) -> Iterator[Figure]:
     """Every store; the table is added to ``lines``."""
-    lines += ["## pairs of ask and tell a second", "", f"| store | batch | {' | '.join(map(str, AGENTS))} |"]
+    lines += ["## pairs of ask and tell a second", "", f"| store | asked at once | {' | '.join(map(str, AGENTS))} |"]
     lines.append(f"|---|---:|{'---:|' * len(AGENTS)}")
     server = Server()
     try:
