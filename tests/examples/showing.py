@@ -1,6 +1,5 @@
 """Runs the examples as a reader would."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +17,5 @@ class Shown(NamedTuple):
 def show(name: str, *words: str) -> Shown:
     """Run an example to its end."""
     command = [sys.executable, str(EXAMPLES / f"{name}.py"), *words]
-    environment = {**os.environ, "PYTHONWARNINGS": "default"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
     return Shown(done.returncode, done.stdout, done.stderr)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from pathlib import Path
 
 import chances
@@ -76,7 +77,9 @@ def test_the_example_runs_for_real_and_goes_on_where_it_ended(tmp_path: Path) ->
     verdict = json.loads(first.out)
     assert (len(verdict["rows"]), verdict["open"], verdict["retired"]) == (7, [], [])
     assert "pirate number 0-shot" not in verdict["above"] + verdict["close"]  # right in 62 of 100
-    assert f"{verdict['told']:,} answers" in first.err
+    answers = re.search(r"the endpoint: ([\d,]+) answers", first.err)
+    assert answers
+    assert int(answers[1].replace(",", "")) >= verdict["told"]  # an answer may come when its time is over
     assert "equal allocation gives every arm as many" in first.err
     again = show(*command)
     assert (again.status, json.loads(again.out)) == (0, verdict)
