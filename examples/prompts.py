@@ -1,0 +1,123 @@
+"""Sort 48 prompts by whether they lead to the right answer to at least 90 % of the questions.
+
+A pull puts one question to a language-model endpoint, under one prompt; the pull's seed decides on the question. The
+endpoint is a local stub, started here: a real HTTP server with latency, failures and rate limits. The evaluator is a
+coroutine, 64 at once. It ends when every prompt is settled at a confidence of 95 %: above, below, or close, which is
+within ±0.05 of the bar; then it says what simpler plans would have cost.
+
+  python examples/prompts.py
+  python examples/prompts.py --workers 16 --storage sqlite:///prompts.db
+"""
+
+import asyncio
+import functools
+import itertools
+import json
+import random
+
+import telling
+from endpoint import Stub, message
+
+import thresher
+from thresher.cli import say
+
+BAR, TOLERANCE = 0.9, 0.05
+QUESTIONS = 2000
+TIMEOUT, ATTEMPTS = 2.0, 3
+
+ROLES = {
+    "plain": "",
+    "calculator": "You are a calculator.",
+    "expert": "You are a careful mathematician.",
+    "pirate": "You are a pirate.",
+}
+MANNERS = {
+    "number": "Answer with the number alone.",
+    "steps": "Think step by step, then give the number.",
+    "explain": "Explain your answer, then give the number.",
+    "check": "Check your answer, then give the number.",
+}
+EXAMPLES = {"0-shot": 0, "1-shot": 1, "3-shot": 3}
+
+
+def prompts() -> dict[str, dict[str, str]]:
+    """The arms: every role with every manner and every number of examples."""
+    shots = ["Example: 12 times 12 is 144.", "Example: 17 times 3 is 51.", "Example: 25 times 8 is 200."]
+    return {
+        f"{role} {manner} {count}": {"prompt": "\n".join([ROLES[role], MANNERS[manner], *shots[: EXAMPLES[count]]])}
+        for role, manner, count in itertools.product(ROLES, MANNERS, EXAMPLES)
+    }
+
+
+def question(seed: int) -> tuple[str, str]:
+    """One of the questions, each as likely as another, and its answer."""
+    chance = random.Random(seed % QUESTIONS)  # noqa: S311 - not for secrets
+    one, two = chance.randrange(100, 1000), chance.randrange(100, 1000)
+    return f"What is {one} times {two}?", str(one * two)
+
+
+class Client:
+    """Talks to the endpoint; connections are kept for the next request."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._host, self._port = host, port
+        self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+
+    async def passes(self, pull: thresher.Pull) -> bool:
+        """The evaluator: whether the arm's prompt leads to the right answer."""
+        asked, right = question(pull.seed)
+        return await self.complete(pull.params["prompt"], asked) == right
+
+    async def complete(self, prompt: str, asked: str) -> str:
+        """What the model says."""
+        messages = [{"role": "system", "content": prompt}, {"role": "user", "content": asked}]
+        status, headers, body = await self._post(json.dumps({"model": "stub", "messages": messages}).encode())
+        if status == 429:  # no failure: the same pull is made again, and costs nothing
+            raise thresher.Busy(after=float(headers.get("retry-after", 1)))
+        if status != 200:
+            raise RuntimeError(f"the endpoint answered with status {status}")
+        return str(json.loads(body)["choices"][0]["message"]["content"])
+
+    async def _post(self, body: bytes) -> tuple[int, dict[str, str], bytes]:
+        reader, writer = self._idle.pop() if self._idle else await asyncio.open_connection(self._host, self._port)
+        try:
+            head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: {self._host}\r\nContent-Length: {len(body)}\r\n\r\n"
+            writer.write(head.encode() + body)
+            first, headers, reply = await message(reader)
+        except BaseException:  # a time-out too: an answer that is still to come would be taken for the next one's
+            writer.close()
+            raise
+        self._idle.append((reader, writer))
+        return int(first.split()[1]), headers, reply
+
+
+def main() -> int:
+    """Run the example."""
+    options = telling.options(__doc__)
+    options.add_argument("--workers", type=int, default=64, metavar="N", help="requests at once; 64 by default")
+    given = options.parse_args()
+    arms = prompts()
+    study = thresher.create_study(
+        "prompts-quick" if given.quick else "prompts",
+        arms=dict(list(arms.items())[::7]) if given.quick else arms,
+        threshold=BAR,
+        tolerance=2 * TOLERANCE if given.quick else TOLERANCE,
+        budget=given.budget,
+        seed=given.seed,
+        storage=given.storage,
+        if_exists="join",
+    )
+    with Stub() as stub:
+        evaluate = Client("127.0.0.1", stub.port).passes
+        # the endpoint fails whatever the prompt, so that trying again does not change what is measured
+        work = functools.partial(
+            thresher.run, study, evaluate, workers=given.workers, timeout=TIMEOUT, attempts=ATTEMPTS
+        )
+        status = telling.carry_out(study, work, given.format)
+        words = {200: "answers", 429: "sent away by the rate limit", 500: "failures", 0: "never answered"}
+        say(f"the endpoint: {', '.join(f'{stub.counts[code]:,} {word}' for code, word in words.items())}")
+    return status
+
+
+if __name__ == "__main__":
+    telling.end(main)

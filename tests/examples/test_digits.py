@@ -1,0 +1,87 @@
+"""The example of the digits: a real training job, made small."""
+
+import json
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from showing import show
+
+pytest.importorskip("sklearn", reason="scikit-learn is not here")
+
+import digits
+import telling
+
+import thresher
+
+
+def pull_of(name: str, seed: int = 12345) -> thresher.Pull:
+    return thresher.Pull(1, name, 1, digits.settings()[name], seed)
+
+
+def test_the_arms_are_60_settings_that_a_store_can_keep() -> None:
+    settings = digits.settings()
+    assert len(settings) == 60
+    assert json.loads(json.dumps(settings)) == settings
+
+
+@pytest.mark.parametrize("name", ["SVC C=10 gamma=0.05", "ExtraTreesClassifier n_estimators=20 max_features=4"])
+def test_a_reward_depends_on_the_arm_and_the_seed_alone(name: str) -> None:
+    first = digits.accuracy(pull_of(name))
+    assert first == digits.accuracy(pull_of(name)._replace(id=99, number=7))
+    assert len({digits.accuracy(pull_of(name, seed)) for seed in range(6)}) > 1
+    assert 0.9 <= first <= 1
+
+
+def test_a_worker_needs_scikit_learn_but_not_the_example(tmp_path: Path) -> None:
+    cloudpickle = pytest.importorskip("cloudpickle", reason="what Dask and Ray send functions with is not here")
+    cloudpickle.register_pickle_by_value(digits)  # as they do with the functions of a program that is started
+    try:
+        sent = cloudpickle.dumps((digits.accuracy, pull_of("GaussianNB var_smoothing=0.1")))
+    finally:
+        cloudpickle.unregister_pickle_by_value(digits)
+    receive = (
+        "import pickle, sys; evaluate, pull = pickle.load(sys.stdin.buffer)\n"
+        "sys.stdout.buffer.write(pickle.dumps((evaluate(pull), 'digits' in sys.modules)))"
+    )
+    worker = [sys.executable, "-c", receive]
+    done = subprocess.run(worker, input=sent, capture_output=True, timeout=120, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr.decode()
+    expected = digits.accuracy(pull_of("GaussianNB var_smoothing=0.1"))
+    assert pickle.loads(done.stdout) == (expected, False)
+
+
+def test_the_example_runs_for_real_and_says_what_simpler_plans_cost() -> None:
+    shown = show("digits", "--quick", "--workers=2", "--format=json")
+    assert shown.status == 0, shown.err
+    verdict = json.loads(shown.out)
+    assert (len(verdict["rows"]), verdict["open"], verdict["retired"]) == (6, [], [])
+    assert all(row["certified"] for row in verdict["rows"])
+    assert {"SVC C=0.3 gamma=0.01", "LogisticRegression C=0.1 tol=0.001"} <= set(verdict["below"])
+    assert "equal allocation gives every arm as many" in shown.err
+    assert "Uniform that skips settled arms" in shown.err
+
+
+def test_an_engine_that_is_none_is_refused_in_one_line() -> None:
+    shown = show("digits", "--engine=abacus", "--quick")
+    assert (shown.status, shown.out, shown.err.count("\n")) == (3, "", 1)
+    assert "abacus" in shown.err
+
+
+def test_the_engines_of_the_command_line_are_those_of_run() -> None:
+    names = ["processes", "dask", "dask:host:8786", "ray", "ray:host:10001"]
+    assert [telling.place(name) for name in names] == [
+        "processes",
+        "dask",
+        "dask://host:8786",
+        "ray",
+        "ray://host:10001",
+    ]
+
+
+def test_time_between_two_runs_is_no_time_at_work() -> None:
+    log = [(0, "asked", 1), (1, "asked", 2), (3, "told", 1), (4, "dropped", 2), (100, "asked", 3), (102, "told", 3)]
+    events = [thresher.Event(seq, kind, pull, time=at) for seq, (at, kind, pull) in enumerate(log, 2)]
+    assert telling.seconds_at_work(events) == 6

@@ -1,0 +1,93 @@
+"""The example of the prompts: a coroutine evaluator against a real HTTP server."""
+
+import asyncio
+import json
+import re
+from pathlib import Path
+
+import chances
+import endpoint
+import prompts
+import pytest
+from showing import show
+
+import thresher
+
+ARMS = prompts.prompts()
+
+
+def complete(stub: endpoint.Stub, *, patience: float = 60.0) -> str:
+    """One completion, on a loop that lives no longer."""
+
+    async def ask() -> str:
+        client = prompts.Client("127.0.0.1", stub.port)
+        try:
+            return await asyncio.wait_for(client.complete(ARMS["plain check 0-shot"]["prompt"], "3 times 5?"), patience)
+        finally:
+            for _, writer in client._idle:
+                writer.close()
+                await writer.wait_closed()
+
+    return asyncio.run(ask())
+
+
+def test_the_arms_are_48_prompts() -> None:
+    assert len({arm["prompt"] for arm in ARMS.values()}) == len(ARMS) == 48
+
+
+@pytest.mark.parametrize("name", ["pirate number 0-shot", "plain steps 1-shot", "expert check 3-shot"])
+def test_a_prompt_is_right_as_often_as_its_skill_says(name: str) -> None:
+    prompt = ARMS[name]["prompt"]
+    asked = [prompts.question(seed) for seed in range(prompts.QUESTIONS)]
+    wrong = sum(endpoint.answer(prompt, text) != right for text, right in asked)
+    least, share = (
+        prompts.QUESTIONS - chances.most(prompts.QUESTIONS, endpoint.skill(prompt)),
+        1 - endpoint.skill(prompt),
+    )
+    assert least <= wrong <= chances.most(prompts.QUESTIONS, share)
+
+
+def test_the_endpoint_answers() -> None:
+    with endpoint.Stub(failing=0, hanging=0) as stub:
+        assert complete(stub) == endpoint.answer(ARMS["plain check 0-shot"]["prompt"], "3 times 5?")
+
+
+def test_the_rate_limit_sends_a_pull_away_for_a_second() -> None:
+    with endpoint.Stub(rate=0) as stub, pytest.raises(thresher.Busy) as busy:
+        complete(stub)
+    assert busy.value.after == 1
+    assert stub.counts == {429: 1}
+
+
+def test_a_failure_of_the_endpoint_is_a_failure_of_the_pull() -> None:
+    with endpoint.Stub(failing=1, hanging=0) as stub, pytest.raises(RuntimeError, match="status 500"):
+        complete(stub)
+
+
+def test_a_request_that_is_never_answered_can_be_given_up() -> None:
+    with endpoint.Stub(hanging=1) as stub, pytest.raises(TimeoutError):
+        complete(stub, patience=0.5)
+    assert 200 not in stub.counts
+
+
+def test_the_example_runs_for_real_and_goes_on_where_it_ended(tmp_path: Path) -> None:
+    command = ["prompts", "--quick", "--format=json", f"--storage=sqlite:///{tmp_path}/s.db?durability=normal"]
+    first = show(*command)
+    assert first.status == 0, first.err
+    verdict = json.loads(first.out)
+    assert (len(verdict["rows"]), verdict["open"], verdict["retired"]) == (7, [], [])
+    assert "pirate number 0-shot" not in verdict["above"] + verdict["close"]  # right in 62 of 100
+    answers = re.search(r"the endpoint: ([\d,]+) answers", first.err)
+    assert answers
+    assert int(answers[1].replace(",", "")) >= verdict["told"]  # an answer may come when its time is over
+    assert "equal allocation gives every arm as many" in first.err
+    again = show(*command)
+    assert (again.status, json.loads(again.out)) == (0, verdict)
+    assert "the endpoint: 0 answers" in again.err
+
+
+def test_a_budget_that_settles_too_little_is_said_so() -> None:
+    shown = show("prompts", "--quick", "--budget=28", "--format=json")
+    assert shown.status == 0, shown.err
+    assert json.loads(shown.out)["issued"] == 28
+    assert "arms are not settled" in shown.err
