@@ -31,7 +31,8 @@ class Transcription:
         if cold:
             arm = min(cold, key=lambda k: (issued[k], k))
         else:
-            known = [k for k in range(self.K) if self.rewards[k]]
+            eta = self.policy.pending_ratio or math.inf
+            known = [k for k in range(self.K) if self.rewards[k] and tau[k] <= eta * len(self.rewards[k])]
             if known:
                 even = (self.t + 1) % 2 == 0
                 score = self.cheapest if even and self.policy.second else self.score
@@ -87,6 +88,7 @@ ALL: dict[str, Policy] = {name: make() for name, make in policies.CONSTRUCTORS.i
     "evt-a-7": policies.evt(7.0),
     "apt-slack": policies.apt(slack=0.05),
     "anytime-warmup-4": policies.anytime_evt(warmup=4),
+    "balanced-unbounded": policies.balanced(pending_ratio=None),
 }
 
 

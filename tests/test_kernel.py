@@ -100,6 +100,18 @@ def test_an_arm_whose_first_rewards_are_under_way_waits_unless_all_do() -> None:
     assert kernel.choose(columns) == 1
 
 
+def test_an_arm_with_too_many_pulls_under_way_for_its_rewards_waits_unless_all_do() -> None:
+    columns, rule = board(2), RULE._replace(pending_ratio=0.5)
+    for arm, reward in ((0, 0.5), (0, 0.5), (1, 0.9), (1, 1.0)):  # arm 0 is on the bar: EVT would pull it for ever
+        kernel.observe(columns, arm, reward, reward)
+    chosen = []
+    for _ in range(6):
+        kernel.rescore_all(columns, kernel.evt, rule)
+        chosen.append(kernel.choose(columns))
+        kernel.assign(columns, chosen[-1])
+    assert chosen == [0, 0, 1, 1, 0, 1]  # up to one above half of its two rewards; then the fewest under way
+
+
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=60))
 def test_mean_and_scatter_are_those_of_the_textbook(rewards: list[float]) -> None:
     columns = board(1)

@@ -120,4 +120,12 @@ def test_the_digest_is_this_one_on_every_machine() -> None:
     assert digest(fold(history())) == DIGEST
 
 
-DIGEST = "da942515755615e1d16e9c9405bc4b47ac46dd6cf5ba6bee61566ec5650476f8"
+def test_a_log_from_before_pulls_under_way_were_bounded_still_verifies() -> None:
+    log = history(policy=policies.balanced(pending_ratio=None))
+    assert log[0].spec is not None
+    assert "pending_ratio" not in log[0].spec["policy"]
+    assert (verify(log).sound, verify(log).digest) == (True, BEFORE)
+
+
+DIGEST = "76ce4637694499c35f27d8d36cd5472b43754091ecbce058a1ee61fad1fd0e44"
+BEFORE = "da942515755615e1d16e9c9405bc4b47ac46dd6cf5ba6bee61566ec5650476f8"

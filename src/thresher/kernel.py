@@ -18,8 +18,9 @@ from collections.abc import Callable, MutableSequence
 from typing import NamedTuple
 
 NEVER = math.inf  # the score of an arm that takes no further pulls
-WAITING = 1e290  # times the pulls under way: an arm whose first rewards are still on their way
+WAITING = 1e290  # times the pulls under way: an arm that must see rewards before it takes more pulls
 FAR = 1e280  # a cost beyond every budget, below WAITING
+UNBOUNDED = 1e300  # pulls under way for each reward seen: any number, once there is a reward
 
 Formula = Callable[[float, float, int, float, float], float]
 
@@ -50,6 +51,7 @@ class Rule(NamedTuple):
     pending_weight: float  # δ
     warmup: int
     slack: float  # added to the gap
+    pending_ratio: float = UNBOUNDED  # η: an arm with more pulls under way for each reward seen waits
 
 
 # -- formulas: (gap, scatter, seen, weight, exploration) -> score; seen >= 1, weight = T + δτ >= seen ------------
@@ -150,7 +152,7 @@ def score(board: Board, arm: int, formula: Formula, rule: Rule) -> float:
         return NEVER
     if seen + pending < rule.warmup:
         return float(seen + pending - rule.warmup)
-    if seen == 0:
+    if pending > rule.pending_ratio * seen:  # so it is before the first reward, whatever the ratio
         return WAITING * pending
     gap = abs(board.mean[arm] - rule.threshold) + rule.slack
     return formula(gap, board.scatter[arm], seen, seen + rule.pending_weight * pending, rule.exploration)

@@ -1,7 +1,8 @@
 """Policies: frozen data that names a formula of ``kernel.py`` and its settings.
 
 >>> ap_evt()
-Policy(formula='evt', exploration=None, pending_weight=1.0, warmup=2, slack=0.0, variant='main', second=None)
+Policy(formula='evt', exploration=None, pending_weight=1.0, warmup=2, slack=0.0, variant='main', second=None, \
+pending_ratio=None)
 >>> policy("anytime-evt") == anytime_evt()
 True
 """
@@ -23,7 +24,8 @@ class Policy:
     """Which arm is pulled next: the smallest score of ``formula``.
 
     ``exploration`` is EVT's a: a number, None for budget / K with the budget in force, or ``"doubling"`` for
-    anytime EVT. ``second`` names the formula that every even pull follows instead (see `balanced`).
+    anytime EVT. ``second`` names the formula that every even pull follows instead (see `balanced`). An arm with more than
+    ``pending_ratio`` pulls under way for each reward seen waits; None sets no bound.
     """
 
     formula: str
@@ -33,6 +35,7 @@ class Policy:
     slack: float = 0.0
     variant: Literal["main", "supplement"] = "main"
     second: Literal["cheapest"] | None = None
+    pending_ratio: float | None = None  # None, so that logs older than this field keep their meaning
 
     def __post_init__(self) -> None:
         if self.formula not in FORMULAS:
@@ -48,6 +51,8 @@ class Policy:
             raise InvalidInput("variant", self.variant, "only EVT and AP-EVT have a form in the supplement")
         if self.second not in (None, "cheapest"):
             raise InvalidInput("second", self.second, "must be 'cheapest' or None")
+        if self.pending_ratio is not None:
+            checks.number("pending_ratio", self.pending_ratio, 1e-6, 1e6)
 
     @property
     def needs_budget(self) -> bool:
@@ -67,15 +72,19 @@ class Policy:
             exploration = self.exploration
         else:
             exploration = budget / arms if self.needs_budget and budget else 1.0
-        return kernel.Rule(threshold, exploration, self.pending_weight, self.warmup, self.slack)
+        ratio = kernel.UNBOUNDED if self.pending_ratio is None else self.pending_ratio
+        return kernel.Rule(threshold, exploration, self.pending_weight, self.warmup, self.slack, ratio)
 
     def to_json(self) -> dict[str, Any]:
-        """The policy as JSON-ready data.
+        """The policy as JSON-ready data; without a bound on pending pulls none is written, as before there was one.
 
         >>> from_json(evt(2.5).to_json()) == evt(2.5)
         True
         """
-        return asdict(self)
+        data = asdict(self)
+        if self.pending_ratio is None:
+            del data["pending_ratio"]
+        return data
 
     def __str__(self) -> str:
         """The constructor that makes this policy, with what differs from its defaults.
@@ -148,9 +157,14 @@ def anytime_evt(*, slack: float = 0.0, warmup: int = 2, pending_weight: float = 
     return Policy("evt", DOUBLING, pending_weight, warmup, slack)
 
 
-def balanced(*, slack: float = 0.0, warmup: int = 2, pending_weight: float = 1.0) -> Policy:
-    """Odd pulls follow anytime EVT, even ones go to the arm that is cheapest to settle."""
-    return Policy("evt", DOUBLING, pending_weight, warmup, slack, second="cheapest")
+def balanced(
+    *, slack: float = 0.0, warmup: int = 2, pending_weight: float = 1.0, pending_ratio: float | None = 1 / 32
+) -> Policy:
+    """Odd pulls follow anytime EVT, even ones go to the arm that is cheapest to settle.
+
+    Either goes to an arm that is not waiting: see ``pending_ratio`` of `Policy`.
+    """
+    return Policy("evt", DOUBLING, pending_weight, warmup, slack, second="cheapest", pending_ratio=pending_ratio)
 
 
 CONSTRUCTORS: Mapping[str, Callable[..., Policy]] = {

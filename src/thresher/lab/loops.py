@@ -64,7 +64,8 @@ def followed(board: Board, other: Board, arm: int, issued: int, rule: Rule, othe
     if DOUBLING:
         exploration = doubled(rule.exploration, issued, len(board.seen))
         if exploration != rule.exploration:
-            rule = Rule(rule.threshold, exploration, rule.pending_weight, rule.warmup, rule.slack)
+            fixed = (rule.pending_weight, rule.warmup, rule.slack, rule.pending_ratio)
+            rule = Rule(rule.threshold, exploration, *fixed)
             rescore_all(board, FORMULA, rule)
     rescored(board, other, arm, rule, other_rule)
     return rule
