@@ -24,8 +24,8 @@ class Policy:
     """Which arm is pulled next: the smallest score of ``formula``.
 
     ``exploration`` is EVT's a: a number, None for budget / K with the budget in force, or ``"doubling"`` for
-    anytime EVT. ``second`` names the formula that every even pull follows instead (see `balanced`). An arm with more than
-    ``pending_ratio`` pulls under way for each reward seen waits; None sets no bound.
+    anytime EVT. ``second`` names the formula that every even pull follows instead (see `balanced`). An arm with more
+    than ``pending_ratio`` pulls under way for each reward seen waits; None sets no bound.
     """
 
     formula: str
