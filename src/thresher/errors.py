@@ -81,9 +81,9 @@ def shown(value: object, limit: int = 120) -> str:
 
 
 def told_of(error: BaseException) -> str:
-    """An exception in one line.
+    r"""An exception in one line.
 
-    >>> told_of(ValueError("no\\nroute")), told_of(KeyError())
+    >>> told_of(ValueError("no\nroute")), told_of(KeyError())
     ('ValueError: no route', 'KeyError')
     """
     text = " ".join(str(error).split())[:300]

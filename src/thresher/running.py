@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from .errors import AlreadyTold, Busy, CannotGoOn, InvalidInput, NoReward, ThresherError, told_of
+from .errors import AlreadyTold, Busy, CannotGoOn, InvalidInput, NoReward, told_of
 from .executors import Engine, WorkerLost
 from .outage import Failure, Finding, Suspects, Watch
 from .progress import Meter, Progress

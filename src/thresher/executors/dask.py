@@ -62,8 +62,6 @@ class Dask(Engine):
                 remedy = "pass its cluster's address, or Client(…) without asynchronous=True"
                 raise InvalidInput("executor", place, "is an asynchronous client, and run is not", remedy)
             return place
-        elif isinstance(place, str):
-            place = place.replace("dask://", "tcp://", 1)
         try:
             client = Client(place, set_as_default=False, timeout=PATIENCE)
         except (OSError, ValueError) as error:
@@ -87,9 +85,9 @@ class Dask(Engine):
         self._see(self._ask("status"))
         if self._status["allowed"]:
             log.warning(
-                f"this Dask scheduler runs a task whose worker died up to {self._status['allowed'] + 1} times; thresher "
-                "lets each pull begin once, and a second time is refused (distributed.scheduler.allowed-failures: 0 "
-                "would save the detour)"
+                f"this Dask scheduler runs a task whose worker died up to {self._status['allowed'] + 1} times; "
+                "thresher lets each pull begin once, and a second time is refused "
+                "(distributed.scheduler.allowed-failures: 0 would save the detour)"
             )
         self._looking = self._soon(self._look())
         self._closing.callback(self._looking.cancel)

@@ -61,7 +61,8 @@ class Engine(ABC):
         return {future for future in futures if future.cancel()}
 
     def abandon(self, futures: Iterable["Future[object]"]) -> None:
-        """Nobody waits for these any more: `close` will end what it can of them."""
+        """Nobody waits for these any more; `close` will end what it can of them."""
+        return
 
     @abstractmethod
     def close(self, *, wait: bool) -> None:
