@@ -4,13 +4,13 @@ Dask may run a task again: after its worker died, after its worker was told to l
 its worker. So each pull is marked on the scheduler before it is evaluated, and one that has its mark is refused.
 """
 
+import asyncio
 import os
 import signal
 import threading
 from typing import Any
 
 from distributed import Scheduler, SchedulerPlugin, Worker, WorkerPlugin, get_worker
-from distributed.utils import sync
 
 from ..study import Pull
 from .engine import Evaluate
@@ -94,8 +94,8 @@ class Evaluator(WorkerPlugin):  # type: ignore[misc]
 def evaluate_once(name: str, key: str, pull: Pull) -> bytes:
     """A task: the outcome of a pull, or `REFUSED`."""
     worker = get_worker()
-    mark = getattr(worker.scheduler, name)
-    if not sync(worker.loop, mark, what="begin", key=key, worker=worker.address):
+    mark = getattr(worker.scheduler, name)(what="begin", key=key, worker=worker.address)
+    if not asyncio.run_coroutine_threadsafe(mark, worker.loop.asyncio_loop).result():
         return REFUSED
     return outcome(worker.plugins[name].evaluate, pull)
 
