@@ -62,7 +62,8 @@ def simulate(
     certifies = setup.confidence is not None if certifies is None else certifies
     run = _loop(setup, certifies)
     measures = _measures(setup, repetitions, per_arm=per_arm)
-    run(*_arguments(setup, seed, 0, 0, measures, _no_trace(), certifies))  # compiles, plays nothing
+    with engine.compiling(late_rewards=setup.timing.model != NONE):
+        run(*_arguments(setup, seed, 0, 0, measures, _no_trace(), certifies))  # plays nothing
     step = max(1, min(-(-repetitions // (4 * threads)), PULLS_PER_CHUNK // setup.budget))
     chunks = [(begin, min(begin + step, repetitions)) for begin in range(0, repetitions, step)]
     lock = threading.Lock()
@@ -112,7 +113,8 @@ def trace(setup: Setup, *, repetition: int = 0, seed: int = 0) -> Played:
     written = Trace(np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size), np.zeros(1, np.int64))
     measures = _measures(setup, repetition + 1)
     arguments = _arguments(setup, seed, repetition, repetition + 1, measures, written, certifies)
-    run(*arguments)
+    with engine.compiling(late_rewards=setup.timing.model != NONE):
+        run(*arguments)
     board, proof, events = arguments[3][0], arguments[9], int(written.length[0])
     pull, arm, reward = (column[:events].tolist() for column in (written.pull, written.arm, written.reward))
     return Played(pull, arm, reward, board, proof)
