@@ -107,7 +107,7 @@ def run_at_once(
                 saw(board, arms, arm, reward)
                 if CERTIFIES:
                     issue(proof, arm, issued)
-                    learn(board, proof, arms, arm, issued, reward)
+                    learn(board, proof, arms, arm, issued, reward, False)
                 rule = followed(board, other, arm, issued, rule, other_rule)
                 if TRACED:
                     note(trace, issued, arm, reward)

@@ -24,6 +24,7 @@ ALL_SETTLED = ("all arms settled with probability 0.9", 0.9)
 SKIPS = "uniform, skips settled"
 STAGES = ((40, 20_000), (200, 5_500), (1500, 2_000), (6000, 700))  # pulls an arm, and repetitions times arms
 FEWEST, MOST = 20, 1000  # repetitions
+ROUGH = 60  # with fewer repetitions than this figures are called rough
 LONGEST = 6_500_000  # pulls of the last stage over all repetitions: many arms go without it
 GROWTH = 1.04  # from one checkpoint to the next
 
@@ -33,6 +34,7 @@ class Need:
     """The pulls and seconds that one policy needs for one target; None: more than ``beyond`` pulls.
 
     ``seconds`` is the mean over repetitions; until all arms are settled it is the time that nine of ten keep to.
+    ``repetitions`` says how often it was played: long runs are played seldom, and then the figures are rough.
     """
 
     target: str
@@ -41,6 +43,7 @@ class Need:
     pulls_se: float | None
     seconds: float | None
     beyond: int
+    repetitions: int
 
 
 class Curve(NamedTuple):
@@ -186,7 +189,7 @@ def _read(target: str, level: float, policy: str, result: Result, points: Sequen
     right = _reached(target, result)[:, :-1]
     place = first_reached(right, level)
     if place is None:
-        return Need(target, policy, None, None, None, points[-1])
+        return Need(target, policy, None, None, None, points[-1], result.repetitions)
     again = first_columns(resampled(right, seed), level)
     pulls = np.where(
         np.isfinite(again), np.array([*points, points[-1]])[np.minimum(again, len(points)).astype(int)], np.inf
@@ -198,7 +201,7 @@ def _read(target: str, level: float, policy: str, result: Result, points: Sequen
     if target == ALL_SETTLED[0]:
         ended = np.where(result.measures.settled[:, -1] == result.setup.arms, result.measures.ended[:, 0], np.inf)
         seconds = float(np.quantile(ended, level, method="inverted_cdf"))
-    return Need(target, policy, points[place], error, seconds, points[-1])
+    return Need(target, policy, points[place], error, seconds, points[-1], result.repetitions)
 
 
 def _points(first: int, last: int) -> tuple[int, ...]:
