@@ -9,12 +9,12 @@ import numpy as np
 from thresher import policies
 from thresher.errors import InvalidInput
 
-from . import delays
+from . import checks, delays
 from .crossing import first_columns, first_reached, resampled
 from .recorded import Recorded
 from .results import Result
 from .setup import Setup
-from .simulator import available_cores, simulate
+from .simulator import simulate
 from .warming import compile_together
 
 TARGETS = (("90 % of arms right", 0.90), ("95 % of arms right", 0.95), ("99 % of arms right", 0.99))
@@ -101,11 +101,16 @@ def plan(
     >>> [need.policy for need in plan(problem, workers=2).needs[:3]]
     ['balanced', 'uniform', 'uniform, skips settled']
     """
+    if not isinstance(setup, Setup):
+        raise InvalidInput("setup", setup, "must be a Setup", "write lab.Setup(…)")
     if setup.rules.needs_budget:
         remedy = "choose balanced, anytime-evt, ap-evt-pf, lsa, apt or uniform"
         raise InvalidInput("policy", str(setup.rules), "needs the budget that is looked for", remedy)
-    if isinstance(workers, bool) or not isinstance(workers, int) or not 1 <= workers <= delays.MOST:
-        raise InvalidInput("workers", workers, f"must be a whole number from 1 to {delays.MOST:,}")
+    checks.whole("workers", workers, 1, delays.MOST)
+    checks.number("seconds per pull", seconds)
+    checks.seed(seed)
+    if threads is not None:
+        checks.whole("threads", threads, 1, 1024)
     delay = delays.parse(f"workers:{workers}:{service}", seconds=seconds)
     chosen = lines(setup.but(delay=delay))
     certifies = setup.confidence is not None
@@ -145,7 +150,6 @@ def _needs(line: Line, certifies: bool, seed: int, threads: int | None) -> tuple
             break
         # a run waits for every reward at its budget: stop looking before it
         played = setup.but(budget=points[-1] + 1, checkpoints=points)
-        threads = threads or available_cores()
         result = simulate(
             played, repetitions=repetitions, seed=seed, threads=threads, per_arm=False, certifies=certifies
         )
