@@ -35,7 +35,9 @@ def test_a_line_that_never_arrives_is_counted_but_does_not_decide_alone() -> Non
     assert judged([(0.0, 1.0)] * 7 + [(float("inf"), 0.0)] * 3).verdict == HOLDS
 
 
-def test_parts_that_are_not_decided_do_not_change_the_verdict_on_the_others() -> None:
-    assert claims._joined([HOLDS, OPEN, HOLDS]) == HOLDS
+def test_a_claim_of_several_parts_waits_for_those_that_could_change_its_verdict() -> None:
+    assert claims._joined([HOLDS, HOLDS]) == HOLDS
+    assert claims._joined([HOLDS, OPEN]) == OPEN
     assert claims._joined([HOLDS, OPEN, FAILS]) == PARTLY
-    assert claims._joined([OPEN, OPEN]) == OPEN
+    assert claims._joined([PARTLY, OPEN]) == PARTLY
+    assert claims._joined([FAILS, FAILS]) == FAILS

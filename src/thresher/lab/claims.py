@@ -22,7 +22,8 @@ RULE = (
     f"points for it, or against it, only when one of them lies beyond {BEYOND:g} standard errors, or at least "
     f"{OFTEN:.0%} of all points are counted so, or the mean over the points is beyond {OVERALL:g} of its own. It holds "
     "with points for it and none against it, holds in part with both, does not hold with points against it alone, and "
-    "is not decided with neither. Where a claim has several parts, those that are not decided do not count."
+    "is not decided with neither. A claim of several parts holds when all of them do, holds in part when they differ, and "
+    "is not decided as long as a part is not that could change this."
 )
 
 
@@ -205,9 +206,11 @@ def _variance(table: Speeds) -> Claim:
 
 
 def _joined(verdicts: Sequence[str]) -> str:
-    """Of several parts: those that are decided all alike, or in part."""
+    """Of several parts: what they come to however those that are not decided may turn out, or not decided."""
     decided = set(verdicts) - {OPEN}
-    return OPEN if not decided else decided.pop() if len(decided) == 1 else PARTLY
+    if len(decided) > 1 or PARTLY in decided:
+        return PARTLY
+    return OPEN if OPEN in verdicts else verdicts[0]
 
 
 def _difference(one: Row, other: Row, measure: str) -> tuple[float, float]:
