@@ -15,15 +15,16 @@ HOLDS, PARTLY, FAILS, OPEN = "holds", "holds in part", "does not hold", "not dec
 CLEAR = 2.0  # standard errors at which a single point is counted as better or worse
 BEYOND = 3.2  # at which one point alone is enough: by chance one in 1,500, and there are dozens of points
 OFTEN = 0.2  # the share of points that is enough, where one in forty would be counted by chance
+FEW = 3  # points at least: neighbours share repetitions, so two may be one piece of luck
 OVERALL = 2.5  # the standard errors of the mean over the points that are enough
 NICE = 0.5  # of τ: what we call a nice speed-up
 RULE = (
     f"A point is counted as better or worse when the difference is more than {CLEAR:g} standard errors. A claim has "
     f"points for it, or against it, only when one of them lies beyond {BEYOND:g} standard errors, or at least "
-    f"{OFTEN:.0%} of all points are counted so, or the mean over the points is beyond {OVERALL:g} of its own. It holds "
+    f"{OFTEN:.0%} of all points, and {FEW}, are counted so, or the mean over the points is beyond {OVERALL:g} of its own. It holds "
     "with points for it and none against it, holds in part with both, does not hold with points against it alone, and "
-    "is not decided with neither. A claim of several parts holds when all of them do, holds in part when they differ, and "
-    "is not decided as long as a part is not that could change this."
+    "is not decided with neither. A claim of several parts holds when all of them do, holds in part when they differ, "
+    "and is not decided as long as a part is not that could change this."
 )
 
 
@@ -60,7 +61,7 @@ def judged(differences: Iterable[tuple[float, float]]) -> Tally:
         count = sum(sign * gap > CLEAR * error for gap, error in points)
         far = any(sign * gap > BEYOND * error for gap, error in known)
         counts.append(count)
-        sides.append(far or count >= OFTEN * len(points) > 0 or sign * mean > OVERALL * whole)
+        sides.append(far or count >= max(FEW, OFTEN * len(points)) or sign * mean > OVERALL * whole)
     verdict = {(True, False): HOLDS, (True, True): PARTLY, (False, True): FAILS}.get((sides[0], sides[1]), OPEN)
     return Tally(counts[0], counts[1], len(points) - sum(counts), verdict)
 
