@@ -21,10 +21,10 @@ NICE = 0.5  # of τ: what we call a nice speed-up
 RULE = (
     f"A point is counted as better or worse when the difference is more than {CLEAR:g} standard errors. A claim has "
     f"points for it, or against it, only when one of them lies beyond {BEYOND:g} standard errors, or at least "
-    f"{OFTEN:.0%} of all points, and {FEW}, are counted so, or the mean over the points is beyond {OVERALL:g} of its own. It holds "
-    "with points for it and none against it, holds in part with both, does not hold with points against it alone, and "
-    "is not decided with neither. A claim of several parts holds when all of them do, holds in part when they differ, "
-    "and is not decided as long as a part is not that could change this."
+    f"{OFTEN:.0%} of all points, and {FEW}, are counted so, or the mean over the points is beyond {OVERALL:g} of its "
+    "own. It holds with points for it and none against it, holds in part with both, does not hold with points "
+    "against it alone, and is not decided with neither. A claim of several parts holds when all of them do, holds in "
+    "part when they differ, and is not decided as long as a part is not that could change this."
 )
 
 
