@@ -179,7 +179,7 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
 
     if pilot is None and (given["arms"] is None or given["means"] is None):
         missing = "--arms" if given["arms"] is None else "--means"
-        raise InvalidInput(missing, None, "is needed", "or give --pilot with the rewards so far")
+        raise InvalidInput(missing, rule="is needed", remedy="or give --pilot with the rewards so far")
     if pilot is not None and (given["arms"] is not None or given["means"] is not None):
         raise InvalidInput(
             "pilot", pilot, "says how many arms there are and what they give", "leave out --arms, --means"
@@ -208,14 +208,13 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
     timing = {"workers": given["workers"], "seconds": given["seconds_per_pull"], "service": given["service"]}
 
     def work() -> "Plan":
-        found = planning.plan(setup, seed=seed, threads=threads, **timing)
-        if picture is not None:
-            from pathlib import Path
+        if picture is None:
+            return planning.plan(setup, seed=seed, threads=threads, **timing)
+        from thresher.lab import plan_picture
 
-            from thresher.lab import plan_picture
-
-            with whole_file(picture) as partial:
-                plan_picture.draw(found, Path(partial))
+        with whole_file(picture) as partial:  # first of all: if it cannot be written, nothing is played
+            found = planning.plan(setup, seed=seed, threads=threads, **timing)
+            plan_picture.draw(found, partial)
         return found
 
     found = whole(work)

@@ -66,7 +66,8 @@ bernoulli, beta, normal, clipped, constant, recorded
         put(self, "delay", delays.parse(self.delay) if isinstance(self.delay, str) else delays.checked(self.delay))
         families.family(self.family)
         if (self.family == "recorded") != (self.recorded is not None):
-            raise InvalidInput("family", self.family, "recorded rewards and the family 'recorded' go together")
+            rule = "recorded rewards and the family 'recorded' go together"
+            raise InvalidInput("family", self.family, rule, "give both, or neither (--recorded FILE alone does both)")
         if self.recorded is not None:
             if not isinstance(self.recorded, Recorded):
                 raise InvalidInput("recorded", self.recorded, "must be a Recorded", "read it with recorded.read")
