@@ -14,7 +14,8 @@ def print_result(result: "Result") -> None:
     from rich.table import Table
 
     setup = result.setup
-    title = f"{setup.rules}, {setup.arms:,} {setup.family} arms against {setup.threshold:g}, {setup.timing}"
+    delay = "every reward seen at once" if str(setup.timing) == "none" else f"delay {setup.timing}"
+    title = f"{setup.rules}, {setup.arms:,} {setup.family} arms against {setup.threshold:g}, {delay}"
     shares = {"arms right": "accuracy", "all right": "success"}
     if result.certificates is not None:
         title += f", confidence {setup.confidence:g}"
