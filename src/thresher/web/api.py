@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Body, Header, Path, Query, Response
 from fastapi.responses import JSONResponse, StreamingResponse
+from starlette.concurrency import run_in_threadpool
 
 from .. import verdict as verdicts
 from ..ledger import LATE
@@ -42,13 +43,13 @@ def _reading(api: APIRouter, house: House) -> None:
     @api.get("/studies/{study}", response_model=models.Summary)
     def study(study: Name) -> Any:
         """The question, the answer so far, and how far it is."""
-        return JSONResponse(house.feed(segment(study)).fresh().head())
+        return JSONResponse(house.live(segment(study)).head())
 
     @api.get("/studies/{study}/verdict")
     def verdict(study: Name) -> Any:
         """The verdict, as the library and the command line write it."""
         live = house.live(segment(study))
-        return JSONResponse(live.study.look(lambda ledger: verdicts.read(live.name, ledger)).to_json())
+        return JSONResponse(live.read(lambda ledger: verdicts.read(live.name, ledger)).to_json())
 
     @api.get("/studies/{study}/events", response_model=models.Events)
     def events(
@@ -65,12 +66,12 @@ def _reading(api: APIRouter, house: House) -> None:
     @api.get("/studies/{study}/arms")
     def arms(study: Name) -> Any:
         """All arms as columns, the history and the last events: what a live page begins with."""
-        return JSONResponse(house.feed(segment(study)).fresh().table())
+        return Response(house.live(segment(study)).table(), media_type="application/json")
 
     @api.get("/studies/{study}/arms/{arm}")
     def arm(study: Name, arm: Annotated[str, Path(description="The arm's name.", min_length=1)]) -> Any:
         """One arm: its row, its last rewards, and how its evidence grew."""
-        return JSONResponse(arm_json(house.live(segment(study)).study, segment(arm)))
+        return JSONResponse(arm_json(house.live(segment(study)), segment(arm)))
 
     @api.get(
         "/studies/{study}/stream",
@@ -78,14 +79,12 @@ def _reading(api: APIRouter, house: House) -> None:
         responses={200: {"content": {"text/event-stream": {}}, "description": "Server-sent events."}},
     )
     async def stream(
-        request: Request,
         study: Name,
         after: Annotated[int, Query(ge=0, le=10**15)] = 0,
         last_event_id: Annotated[str | None, Header()] = None,
     ) -> Any:
         """What changes from now on, as server-sent events; ``after`` is the number that the table had."""
-        from starlette.concurrency import run_in_threadpool
-
+        await run_in_threadpool(house.live, segment(study))  # what is wrong is said before the stream begins
         feed = await run_in_threadpool(house.feed, segment(study))
         known = int(last_event_id) if last_event_id and last_event_id.isdecimal() else after
         return StreamingResponse(feed.view(known), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
@@ -108,14 +107,14 @@ def _writing(api: APIRouter, house: House) -> None:
     ) -> Any:
         """Hand out pulls. The same Idempotency-Key again gives the same pulls again."""
         wanted = wanted or models.Ask()
-        found = house.live(segment(study)).study
+        found = house.study(segment(study))
         pulls = found.ask_for(wanted.n, lease=float(wanted.lease), key=idempotency_key)
         return JSONResponse({"pulls": [pull_json(pull) for pull in pulls], "done": found.done})
 
     @api.post("/studies/{study}/tell", response_model=models.Told, responses=_problems(409))
     def tell(study: Name, told: models.Tell) -> Any:
         """Tell a pull's reward. The same again is accepted, another is an error."""
-        found = house.live(segment(study)).study
+        found = house.study(segment(study))
         found.tell(told.pull, told.reward)
         late = found.look(lambda ledger: ledger.state_of(told.pull) == LATE)
         return {"pull": told.pull, "reward": float(told.reward), "late": late}
@@ -123,22 +122,21 @@ def _writing(api: APIRouter, house: House) -> None:
     @api.post("/studies/{study}/renew", response_model=models.Pulls)
     def renew(study: Name, these: models.Renew) -> Any:
         """Say that the work on pulls goes on."""
-        house.live(segment(study)).study.renew(these.pulls, float(these.lease))
+        house.study(segment(study)).renew(these.pulls, float(these.lease))
         return {"pulls": these.pulls}
 
     @api.post("/studies/{study}/drop", response_model=models.Pulls, responses=_problems(409))
     def drop(study: Name, these: models.Drop) -> Any:
         """Give pulls up. A reward that still comes is late, and welcome."""
-        found = house.live(segment(study)).study
+        found = house.study(segment(study))
         _each(found, lambda pull: found.drop(pull, cause=these.cause, reason=these.reason), these.pulls)
         return {"pulls": these.pulls}
 
     @api.post("/studies/{study}/extend", response_model=models.Summary)
     def extend(study: Name, to: models.Extend) -> Any:
         """Give the study a larger budget: the new total."""
-        live = house.live(segment(study))
-        live.study.extend(budget=to.budget)
-        return JSONResponse(live.head())
+        house.study(segment(study)).extend(budget=to.budget)
+        return JSONResponse(house.live(segment(study)).head())
 
 
 def _each(study: Study, act: Callable[[int], None], pulls: list[int]) -> None:

@@ -8,8 +8,8 @@ from .. import evidence
 from ..evidence import BETS, Stakes
 from ..intervals import Side
 from ..ledger import DROPPED, LATE, PENDING, Ledger
-from ..study import Study
 from ..verdict import row_of
+from .live import Live
 from .shapes import short
 
 MOST_REWARDS = 2000  # the last ones are sent
@@ -26,9 +26,9 @@ class Commit(NamedTuple):
     high: float
 
 
-def arm_json(study: Study, name: str) -> dict[str, Any]:
-    """What the arm's page shows. The replay runs outside the study's lock."""
-    data, commits, stakes, risk = study.look(lambda ledger: _copied(ledger, ledger.spec.arm(name)))
+def arm_json(live: Live, name: str) -> dict[str, Any]:
+    """What the arm's page shows. The replay runs outside the lock."""
+    data, commits, stakes, risk = live.read(lambda ledger: _copied(ledger, ledger.spec.arm(name)))
     data["evidence"] = list(_thinned(_replayed(commits, stakes, risk, data["bounds"]), len(commits)))
     return data
 
@@ -36,7 +36,7 @@ def arm_json(study: Study, name: str) -> dict[str, Any]:
 def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Stakes, float]:
     spec = ledger.spec
     row = row_of(ledger, arm)
-    pulls = [pull for pull, of in enumerate(ledger.pull_arm, start=1) if of == arm]
+    pulls = list(_pulls(ledger, arm))
     rewards = [
         {
             "pull": pull,
@@ -59,6 +59,8 @@ def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Sta
                 commits.append(Commit(ledger.pull_number[pull - 1], 0.0, 1.0))
     data = {
         "format": 1,
+        "seq": ledger.seq,
+        "index": arm,
         "question": f"Which of {len(spec.arms):,} arms reach {spec.threshold:g}?",
         "threshold": spec.threshold,
         "bounds": spec.bounds,
@@ -71,6 +73,17 @@ def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Sta
         "rewards": rewards,
     }
     return data, commits[:MOST_REPLAYED], ledger.stakes, 1.0 / ledger.stakes.level if ledger.certifies else 1.0
+
+
+def _pulls(ledger: Ledger, arm: int) -> Iterator[int]:
+    """The arm's pulls in order; with certificates they are a list that need not be searched for."""
+    if not ledger.certifies:
+        yield from (pull for pull, of in enumerate(ledger.pull_arm, start=1) if of == arm)
+        return
+    pull = ledger.first_pull[arm]
+    while pull:
+        yield pull
+        pull = ledger.docket.following[pull]
 
 
 def _replayed(
