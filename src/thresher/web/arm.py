@@ -5,12 +5,15 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from .. import evidence
+from ..errors import InvalidInput
 from ..evidence import BETS, Stakes
 from ..intervals import Side
 from ..ledger import DROPPED, LATE, PENDING, Ledger
 from ..verdict import row_of
 from .live import Live
+from .refusals import Refusal
 from .shapes import short
+from .words import question
 
 MOST_REWARDS = 2000  # the last ones are sent
 MOST_REPLAYED = 20_000  # commits whose evidence is worked out again
@@ -26,9 +29,17 @@ class Commit(NamedTuple):
     high: float
 
 
+def number_of(ledger: Ledger, name: str) -> int:
+    """The arm of that name; an address that names none is an address that is not there."""
+    try:
+        return ledger.spec.arm(name)
+    except InvalidInput as error:
+        raise Refusal(404, error.what, error.value, error.rule, error.remedy) from None
+
+
 def arm_json(live: Live, name: str) -> dict[str, Any]:
     """What the arm's page shows. The replay runs outside the lock."""
-    data, commits, stakes, risk = live.read(lambda ledger: _copied(ledger, ledger.spec.arm(name)))
+    data, commits, stakes, risk = live.read(lambda ledger: _copied(ledger, number_of(ledger, name)))
     data["evidence"] = list(_thinned(_replayed(commits, stakes, risk, data["bounds"]), len(commits)))
     return data
 
@@ -61,7 +72,7 @@ def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Sta
         "format": 1,
         "seq": ledger.seq,
         "index": arm,
-        "question": f"Which of {len(spec.arms):,} arms reach {spec.threshold:g}?",
+        "question": question(spec),
         "threshold": spec.threshold,
         "bounds": spec.bounds,
         "tolerance": spec.tolerance,

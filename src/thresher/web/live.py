@@ -18,6 +18,7 @@ from ..verdict import LABELS, row_of
 from .follow import Follower
 from .history import Point
 from .shapes import COLUMNS, columns_of, line_json, short, troubles
+from .words import question
 
 LAST = 30  # events that a page shows
 WINDOW = 60.0  # seconds that the rate looks back
@@ -87,7 +88,7 @@ class Live:
             return {
                 "format": 1,
                 "study": self.name,
-                "question": f"Which of {len(spec.arms):,} arms reach {spec.threshold:g}?",
+                "question": question(spec),
                 "arms": len(spec.arms),
                 "threshold": spec.threshold,
                 "bounds": spec.bounds,

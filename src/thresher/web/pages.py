@@ -12,6 +12,7 @@ from fastapi import APIRouter
 from fastapi import Path as PathParam
 from fastapi.responses import FileResponse, HTMLResponse, Response
 
+from .arm import number_of
 from .feed import House
 from .figures import plotly_script
 from .paths import segment
@@ -59,7 +60,7 @@ def router(house: House, *, write: bool) -> APIRouter:
     @pages.get("/study/{study}/arm/{arm}")
     def arm(study: Name, arm: Name) -> Response:
         name, which = segment(study), segment(arm)
-        house.live(name).read(lambda ledger: ledger.spec.arm(which))  # an arm that is not there is said so
+        house.live(name).read(lambda ledger: number_of(ledger, which))  # an arm that is not there is said so
         addresses = {"address": quote(name, safe=""), "arm_address": quote(which, safe="")}
         return _page("arm", study=name, arm=which, mode=mode, plotly=PLOTLY, **addresses)
 

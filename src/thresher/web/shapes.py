@@ -1,5 +1,6 @@
 """What goes over the wire: rows, events and pulls as plain data."""
 
+import math
 from typing import Any
 
 from ..events import Event
@@ -18,7 +19,7 @@ def short(value: float | None) -> float | None:
     >>> short(1 / 3)
     0.333333
     """
-    return None if value is None else float(f"{value:.6g}")
+    return None if value is None or not math.isfinite(value) else float(f"{value:.6g}")
 
 
 def columns_of(row: Row) -> tuple[Any, ...]:
