@@ -42,8 +42,9 @@ def arms_figure(verdict: Verdict, *, theme: str = "light") -> go.Figure:
     traces = [_points_of(look, label, ranked, 4 if many else 7) for label in LABELS]
     waiting = [(rank, row.mean) for rank, row in ranked if row.pending and row.mean is not None]
     traces.append(_merged(look["ring"], {"x": [rank for rank, _ in waiting], "y": [mean for _, mean in waiting]}))
-    pulls = {"x": [rank for rank, _ in ranked], "y": [row.seen + row.pending for _, row in ranked]}
-    traces.append(_merged(look["pulls"], {**pulls, "hovertemplate": "%{y:,} pulls<extra></extra>"}))
+    ranks, seen = [rank for rank, _ in ranked], [row.seen for row in rows]
+    traces.append(_merged(look["pulls"], {"x": ranks, "y": seen, "hovertemplate": "%{y:,} rewards<extra></extra>"}))
+    traces.append(_merged(look["under_way"], {"x": ranks, "y": [row.seen + row.pending for row in rows]}))
     axis, bar = look["axis"], verdict.threshold
     layout = _merged(
         look["layout"],
@@ -59,7 +60,10 @@ def arms_figure(verdict: Verdict, *, theme: str = "light") -> go.Figure:
             "yaxis2": _merged(axis, {"domain": [0, 0.2], "title": {"text": "pulls"}, "rangemode": "tozero"}),
             "shapes": [
                 *filter(None, whiskers),
-                _merged(look["bar"], {"xref": "paper", "x0": 0, "x1": 1, "y0": bar, "y1": bar}),
+                _merged(
+                    look["bar"],
+                    {"xref": "paper", "x0": 0, "x1": 1, "y0": bar, "y1": bar, "label": {"text": f"bar {bar:g}"}},
+                ),
             ],
         },
     )
@@ -97,13 +101,14 @@ def history_figure(points: Sequence[Point], *, theme: str = "light") -> go.Figur
 
 def _whiskers(look: Mapping[str, Any], label: str, ranked: list[tuple[int, Row]], width: float) -> dict[str, Any]:
     """All intervals of a label as one path: plotly would make a node of every piece of a line with gaps."""
-    found = [(rank, row) for rank, row in ranked if row.label == label and row.low is not None]
+    found = [(rank, row) for rank, row in ranked if row.label == label and row.low is not None and row.mean is not None]
     path = "".join(f"M{rank},{short(row.low)}V{short(row.high)}" for rank, row in found)
     return _merged(look["whisker"], {"path": path, "line": {"color": f"@{label}", "width": width}}) if path else {}
 
 
 def _points_of(look: Mapping[str, Any], label: str, ranked: list[tuple[int, Row]], size: float) -> dict[str, Any]:
     found = [(rank, row) for rank, row in ranked if row.label == label and row.mean is not None]
+    symbols = ["diamond" if row.certified else "circle" for _, row in found]
     crowd = {"mode": "lines", "line": {"color": f"@{label}", "width": 3}}  # each point would be a node, too
     return _merged(
         look["point"],
@@ -113,7 +118,7 @@ def _points_of(look: Mapping[str, Any], label: str, ranked: list[tuple[int, Row]
             "text": [html.escape(row.name, quote=False) for _, row in found],  # plotly takes < for markup
             "name": label,
             "hovertemplate": f"%{{text}}<br>%{{y:.4g}}<extra>{label}</extra>",
-            **(crowd if len(ranked) > CROWD else {"marker": {"color": f"@{label}", "size": size}}),
+            **(crowd if len(ranked) > CROWD else {"marker": {"color": f"@{label}", "size": size, "symbol": symbols}}),
         },
     )
 

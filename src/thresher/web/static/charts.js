@@ -60,7 +60,7 @@ export const byMean = (table) => {
 // All intervals of a label are one path: plotly makes a node of every piece of a line with gaps, and would need seconds.
 function whiskers(look, table, order, width) {
   const paths = LABELS.map(() => []);
-  order.forEach((arm, rank) => { if (table.low[arm] !== null) paths[table.label[arm]].push(`M${rank + 1},${table.low[arm]}V${table.high[arm]}`); });
+  order.forEach((arm, rank) => { if (table.low[arm] !== null && table.mean[arm] !== null) paths[table.label[arm]].push(`M${rank + 1},${table.low[arm]}V${table.high[arm]}`); });
   return paths.flatMap((path, label) => (path.length ? [merged(look.whisker, { path: path.join(""), line: { color: `@${LABELS[label]}`, width } })] : []));
 }
 
@@ -71,7 +71,8 @@ function dots(look, table, order, size) {
     order.forEach((arm, rank) => { if (table.label[arm] === code && table.mean[arm] !== null) ranks.push(rank); });
     if (!ranks.length) return [];
     const colour = `@${label}`;
-    const style = crowd ? { mode: "lines", line: { color: colour, width: 3 } } : { marker: { color: colour, size } };
+    const symbol = ranks.map((rank) => (table.certified[order[rank]] ? "diamond" : "circle"));
+    const style = crowd ? { mode: "lines", line: { color: colour, width: 3 } } : { marker: { color: colour, size, symbol } };
     const [x, y, text] = [ranks.map((rank) => rank + 1), ranks.map((rank) => table.mean[order[rank]]), ranks.map((rank) => plain(table.names[order[rank]]))];
     return [merged(look.point, { x, y, text, name: label, hovertemplate: `%{text}<br>%{y:.4g}<extra>${label}</extra>`, ...style })];
   });
@@ -87,13 +88,15 @@ export function arms(node, table, threshold) {
     const traces = [
       ...dots(look, table, order, size),
       merged(look.ring, { x: rings.map(([rank]) => rank), y: rings.map(([, mean]) => mean), marker: { size: size + 5 } }),
-      merged(look.pulls, { x, y: order.map((arm) => table.seen[arm] + table.pending[arm]), hovertemplate: "%{y:,} pulls<extra></extra>" }),
+      merged(look.pulls, { x, y: order.map((arm) => table.seen[arm]), hovertemplate: "%{y:,} rewards<extra></extra>" }),
+      merged(look.under_way, { x, y: order.map((arm) => table.seen[arm] + table.pending[arm]), hovertemplate: "%{y:,} with those under way<extra></extra>" }),
     ];
     const layout = merged(look.layout, {
       xaxis: merged(look.axis, { range: [0.5, order.length + 0.5], title: { text: "rank by mean" }, anchor: "y2", showgrid: false }),
       yaxis: merged(look.axis, { domain: [0.3, 1], title: { text: "mean" } }),
       yaxis2: merged(look.axis, { domain: [0, 0.2], title: { text: "pulls" }, rangemode: "tozero", nticks: 3 }),
-      shapes: [...whiskers(look, table, order, many ? 1 : 2), merged(look.bar, { xref: "paper", x0: 0, x1: 1, y0: threshold, y1: threshold })],
+      annotations: order.some((arm) => table.mean[arm] !== null) ? [] : [merged(look.empty, { text: "No reward has come back yet." })],
+      shapes: [...whiskers(look, table, order, many ? 1 : 2), merged(look.bar, { xref: "paper", x0: 0, x1: 1, y0: threshold, y1: threshold, label: { text: `bar ${threshold}` } })],
     });
     return { traces, layout };
   });
