@@ -78,9 +78,10 @@ function dots(look, table, order, size) {
   });
 }
 
-export function arms(node, table, threshold) {
+export function arms(node, table, { threshold, bounds }) {
   return draw(node, (look) => {
     const order = byMean(table);
+    const seen = order.some((arm) => table.mean[arm] !== null);
     const many = order.length > 500;
     const size = order.length > 3000 ? 3 : many ? 4.5 : 7;
     const rings = order.map((arm, rank) => [rank + 1, table.mean[arm], table.pending[arm]]).filter(([, mean, pending]) => pending && mean !== null);
@@ -93,9 +94,9 @@ export function arms(node, table, threshold) {
     ];
     const layout = merged(look.layout, {
       xaxis: merged(look.axis, { range: [0.5, order.length + 0.5], title: { text: "rank by mean" }, anchor: "y2", showgrid: false }),
-      yaxis: merged(look.axis, { domain: [0.3, 1], title: { text: "mean" } }),
+      yaxis: merged(look.axis, { domain: [0.3, 1], title: { text: "mean" } }, seen ? {} : { range: bounds ?? [threshold - 1, threshold + 1] }),
       yaxis2: merged(look.axis, { domain: [0, 0.2], title: { text: "pulls" }, rangemode: "tozero", nticks: 3 }),
-      annotations: order.some((arm) => table.mean[arm] !== null) ? [] : [merged(look.empty, { text: "No reward has come back yet." })],
+      annotations: seen ? [] : [merged(look.empty, { text: "No reward has come back yet." })],
       shapes: [...whiskers(look, table, order, many ? 1 : 2), merged(look.bar, { xref: "paper", x0: 0, x1: 1, y0: threshold, y1: threshold, label: { text: `bar ${threshold}` } })],
     });
     return { traces, layout };

@@ -67,7 +67,7 @@ export function follow(address, { load, seq, ...handlers }) {
     if (error.status === 401) notice("The server was started anew, with another token. Open the address that it printed then; this page goes on by itself.");
     else if (error.status) notice(error.message, ["All studies", "/"]);
     else if (failures > 1) notice(`No connection to the server since ${clock(since)}. This page tries again by itself.`);
-    const wait = error.status === 401 ? 3000 : Math.min(20000, 500 * 2 ** failures);
+    const wait = error.status === 401 ? 2000 : Math.min(20000, 250 * 2 ** failures);
     timer = setTimeout(start, wait * (0.75 + Math.random() / 2));
   }
 

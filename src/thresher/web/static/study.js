@@ -23,8 +23,10 @@ function showHead(news) {
     set(`n-${label}`, grouped(head.labels[label]));
     set(`c-${label}`, head.confidence === null || label === "retired" ? "" : `${grouped(head.certified[label])} certified`);
   }
-  set("n-open", grouped(head.open));
-  set("c-open", head.labels.undecided ? `${grouped(head.labels.undecided)} without a reward` : "");
+  const certifies = head.confidence !== null; // else no label is ever certain: open are those without a reward
+  set("l-open", certifies ? "· still open" : "· undecided");
+  set("n-open", grouped(certifies ? head.open : head.labels.undecided));
+  set("c-open", certifies && head.labels.undecided ? `${grouped(head.labels.undecided)} unseen` : "");
   set("f-issued", grouped(head.issued));
   set("f-budget", head.budget === null ? "until settled" : grouped(head.budget));
   set("f-pending", grouped(head.pending));
@@ -40,7 +42,7 @@ function showTroubles(troubles) {
   const text = JSON.stringify(troubles);
   if (state.troubles === text) return;
   state.troubles = text;
-  set("troubles-note", troubles.length ? "Retired arms first, then those that failed most often." : "None so far.");
+  set("troubles-note", troubles.length ? "Retired arms first." : "None so far.");
   at("troubles").replaceChildren(...troubles.map((each) => make("tr", {},
     make("td", { class: "wrap" }, make("a", { href: armAddress(each.arm) }, each.arm), each.retired ? " ✕ retired" : ""),
     make("td", { class: "n" }, grouped(each.failures)), make("td", { class: "wrap" }, each.reason))));
@@ -91,7 +93,7 @@ function drawSoon() {
     state.waiting = false;
     if (document.hidden) return;
     const before = performance.now();
-    await charts.arms(at("chart-arms"), state.table, state.head.threshold);
+    await charts.arms(at("chart-arms"), state.table, state.head);
     if (!state.drawn) { await painted(); performance.mark("chart"); }
     await charts.history(at("chart-history"), state.table.history.points);
     showRows();
