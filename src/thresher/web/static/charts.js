@@ -4,7 +4,7 @@ import { LABELS } from "./tools.js";
 const CROWD = 2000; // arms
 
 let shared;
-const dark = matchMedia("(prefers-color-scheme: dark)");
+const dark = matchMedia("screen and (prefers-color-scheme: dark)");
 
 // plotly comes after the text, from this server.
 export function ready() {

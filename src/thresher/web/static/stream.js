@@ -74,8 +74,10 @@ export function follow(address, { load, seq, ...handlers }) {
   async function start() {
     close();
     try {
-      if (loaded) handlers.head?.(await fetched(address)); // it says what is wrong, which a stream cannot
-      else await load();
+      if (loaded) {
+        const head = await fetched(address); // it says what is wrong, which a stream cannot
+        handlers.head?.(head);
+      } else await load();
       loaded = true;
       if (!document.hidden) open();
     } catch (error) {
