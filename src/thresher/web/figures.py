@@ -55,7 +55,15 @@ def arms_figure(verdict: Verdict, *, theme: str = "light") -> go.Figure:
                 "text": html.escape(f"{verdict.study}: {verdict.question}"),
                 "font": {"color": "@ink", "size": 15},
             },
-            "xaxis": _merged(axis, {"title": {"text": "rank by mean"}, "anchor": "y2", "showgrid": False}),
+            "xaxis": _merged(
+                axis,
+                {
+                    "range": [0.5, len(rows) + 0.5],
+                    "title": {"text": "rank by mean"},
+                    "anchor": "y2",
+                    "showgrid": False,
+                },
+            ),
             "yaxis": _merged(axis, {"domain": [0.3, 1], "title": {"text": "mean"}}),
             "yaxis2": _merged(axis, {"domain": [0, 0.2], "title": {"text": "pulls"}, "rangemode": "tozero"}),
             "shapes": [
