@@ -37,7 +37,7 @@ def chromium() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, chromium: Any) -> Iterator[Served]:
     storage = f"sqlite:///{tmp_path_factory.mktemp('page')}/s.db?durability=normal"
-    thresher.create_study("prompts", arms=ARMS, threshold=0.6, budget=20_000, storage=storage)
+    thresher.create_study("prompts", arms=ARMS, threshold=0.6, budget=200_000, storage=storage)
     with served(storage) as found, subprocess.Popen([sys.executable, "-c", AGENT, storage]) as agent:
         try:
             yield found

@@ -20,7 +20,7 @@ class Follower:
         self.name, self.store = name, store
         first = next(iter(store.read(name, 0, 1)), None)
         if first is None:
-            raise UnknownStudy("study", name, "is not in this store", "thresher studies lists those that are")
+            raise UnknownStudy("study", name, "is not in this store", "list those that are: thresher studies")
         try:
             self.ledger: Ledger = ledgers.begun(first)
         except InvalidInput as error:
@@ -75,5 +75,5 @@ class Follower:
 
     def _damaged(self, seq: int, error: Exception) -> CannotGoOn:
         why = error.rule if isinstance(error, InvalidInput) else str(error)
-        remedy = "thresher verify and thresher doctor say more; restore the log from a copy"
+        remedy = "ask thresher verify and thresher doctor, and restore the log from a copy"
         return CannotGoOn("study", self.name, f"its log is damaged at event {seq}: {why}", remedy)
