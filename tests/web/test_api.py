@@ -233,6 +233,15 @@ def test_a_study_begun_anew_under_its_old_name_is_the_new_one(app: Gate, store: 
     assert post(app, "/coins/ask").data["pulls"][0]["pull"] == 1
 
 
+def test_the_question_is_on_the_page_before_the_log_is_read(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thresher.create_study("coins", arms=["a", "b"], threshold=0.5, storage=store)
+    monkeypatch.setattr("thresher.web.feed.Live", None)  # reading would fail
+    page = request(server(store), "GET", "/study/coins", headers={**BEARER, "accept": "text/html"})
+    assert (page.status, b"Which of 2 arms reach 0.5?" in page.body) == (200, True)
+
+
 def test_a_damaged_log_is_said_so_and_hurts_no_other_study(app: Gate, store: MemoryStore) -> None:
     post(app, "", {**COINS, "name": "broken"})
     store.append("broken", [Event(2, "told", pull=7, arm=0, reward=1.0, key="x")])

@@ -12,12 +12,15 @@ from fastapi import APIRouter
 from fastapi import Path as PathParam
 from fastapi.responses import FileResponse, HTMLResponse, Response
 
+from ..errors import InvalidInput
+from ..spec import from_json
+from ..store import Store
 from .arm import number_of
 from .feed import House
 from .figures import plotly_script
 from .paths import segment
 from .refusals import Refusal
-from .words import answered
+from .words import answered, question
 
 STATIC = Path(__file__).parent / "static"
 KINDS = {".css": "text/css", ".js": "text/javascript", ".json": "application/json", ".svg": "image/svg+xml"}
@@ -38,6 +41,15 @@ def _page(name: str, **values: Any) -> HTMLResponse:
     return HTMLResponse(_template(name).substitute(filled))
 
 
+def _asked(store: Store, name: str) -> str | None:
+    """The question of a study, from its first event alone; None: there is none, or it makes no sense."""
+    found = store.read(name, 0, 1)
+    try:
+        return question(from_json(found[0].spec)) if found and found[0].spec else None
+    except InvalidInput:
+        return None
+
+
 def router(house: House, *, write: bool) -> APIRouter:
     """The routes of pages and files."""
     pages = APIRouter(include_in_schema=False)
@@ -50,11 +62,13 @@ def router(house: House, *, write: bool) -> APIRouter:
     @pages.get("/study/{study}")
     def study(study: Name) -> Response:
         name = segment(study)
-        first_time = house.known(name) is None and house.store.read(name, 0, 1)
-        head = None if first_time else house.live(name).head()  # or it says what is wrong
-        question = head["question"] if head else "Reading the log …"
-        answer = answered(head) if head else "The answer comes as soon as the study is read."
-        words = {"question": question, "answer": answer, "mode": mode, "plotly": PLOTLY}
+        asked = None if house.known(name) else _asked(house.store, name)
+        if asked is None:  # it was read before, or something is wrong with it
+            head = house.live(name).head()
+            asked, answer = head["question"], answered(head)
+        else:
+            answer = "The log is being read; the answer comes next."
+        words = {"question": asked, "answer": answer, "mode": mode, "plotly": PLOTLY}
         return _page("study", study=name, address=quote(name, safe=""), **words)
 
     @pages.get("/study/{study}/arm/{arm}")
