@@ -4,7 +4,6 @@ What is written was decided on the newest state: whoever appends second folds wh
 """
 
 import os
-import socket
 import threading
 import time
 import weakref
@@ -76,7 +75,7 @@ class Journal:
 
     def _begin(self) -> None:
         """What must differ between processes; a forked child begins anew."""
-        self.agent = f"{socket.gethostname()}:{os.getpid()}"
+        self.agent = f"{os.uname().nodename}:{os.getpid()}"
         self._nonce, self._calls = os.urandom(6).hex(), 0
         self._lock = threading.RLock()
 

@@ -37,7 +37,7 @@ Examples:
 @format_option("text", "json")
 def ask(name: str, count: int, lease: float, storage: str | None, style: str) -> int:
     """Print pulls."""
-    pulls = study_at(name, storage, lease=lease).ask_many(count)
+    pulls = study_at(name, storage).ask_for(count, lease=lease)
     for pull in pulls:
         click.echo(
             json.dumps(_shown(pull)) if style == "json" else "\t".join(map(str, (pull[0], pull[1], pull[2], pull[4])))

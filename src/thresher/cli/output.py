@@ -11,7 +11,7 @@ from rich.text import Text
 from ..errors import CannotGoOn
 from ..verdict import LABELS, Row, Verdict
 from . import drain
-from .words import COLOURS, SIGNS, certainty, number, span
+from .words import COLOURS, SIGNS, number, span
 
 FORMATS = ("table", "json", "csv", "markdown")
 MOST_ROWS, MOST_REASONS = 300, 20  # of a table for people; the other formats have all
@@ -73,6 +73,13 @@ def _table(rows: list[Row]) -> Table:
     for cells in zip(*(columns[head] for head in shown), strict=True):
         table.add_row(*cells)
     return table
+
+
+def certainty(row: Row) -> Text:
+    """A tick where the label is certain, else the share of the way there."""
+    if row.certified:
+        return Text("✓", style="green")
+    return Text("" if row.progress is None or row.label == "retired" else f"{row.progress:.0%}", style="dim")
 
 
 def _troubles(rows: list[Row]) -> list[Text]:

@@ -1,11 +1,8 @@
-"""Small words for people: numbers, lengths of time, and reading them."""
+"""Small words for people: numbers, lengths of time, and reading them. Nothing heavy is imported here."""
 
 import re
 
 import click
-from rich.text import Text
-
-from ..verdict import Row
 
 COLOURS = {"above": "green", "below": "red", "close": "yellow", "undecided": "dim", "retired": "magenta"}
 SIGNS = {"above": "▲", "below": "▼", "close": "≈", "undecided": "·", "retired": "✕"}  # for those who see no colours
@@ -56,13 +53,6 @@ def span(low: float | None, high: float | None) -> str:
     ('0.25 – 0.75', '')
     """
     return "" if low is None or high is None else f"{number(low)} – {number(high)}"
-
-
-def certainty(row: Row) -> Text:
-    """A tick where the label is certain, else the share of the way there."""
-    if row.certified:
-        return Text("✓", style="green")
-    return Text("" if row.progress is None or row.label == "retired" else f"{row.progress:.0%}", style="dim")
 
 
 class Duration(click.ParamType[float]):

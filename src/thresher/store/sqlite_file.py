@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import secrets
 import stat
 import time
 from collections.abc import Iterator
@@ -46,7 +45,7 @@ def create(path: Path, lock: FileLock) -> None:
     with lock.turn(patience=30.0):
         if path.exists():
             return
-        made = path.with_name(f"{path.name}-{secrets.token_hex(6)}")
+        made = path.with_name(f"{path.name}-{os.urandom(6).hex()}")
         os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # -wal and -shm get the same mode
         try:
             connection = apsw.Connection(str(made))
