@@ -1,5 +1,6 @@
 """The tables in PostgreSQL, what is asked of them, and its URLs, whose passwords nobody is shown."""
 
+import functools
 import re
 import time
 from typing import Any
@@ -32,21 +33,34 @@ CREATE TABLE IF NOT EXISTS thresher_schema (version bigint NOT NULL);
 """
 _TYPES = dict.fromkeys(("kind", "reason", "cause", "spec", "key", "agent"), "text")
 _TYPES |= dict.fromkeys(("reward", "time"), "double precision")
-_ARRAYS = ", ".join(f"%s::{_TYPES.get(name, 'bigint')}[]" for name in Event._fields)
+_CASTS = {name: _TYPES.get(name, "bigint") for name in Event._fields}
+_ONE = f"(VALUES ({', '.join(f'%({name})s::{cast}' for name, cast in _CASTS.items())}))"
+_MANY = f"unnest({', '.join(f'%({name})s::{cast}[]' for name, cast in _CASTS.items())})"  # a list a column
 
-# The event before is locked, so that a study is not deleted in between; event 1 has none before it.
-APPEND = f"""
-WITH before AS (SELECT 1 FROM thresher_events WHERE study = %s AND seq = %s FOR KEY SHARE),
-written AS (
-    INSERT INTO thresher_events (study, {COLUMNS}) SELECT %s, new.* FROM (SELECT %s::bigint AS first) AS at,
-    unnest({_ARRAYS}) AS new ({COLUMNS}) WHERE at.first = 1 OR EXISTS (SELECT 1 FROM before) RETURNING 1),
-begun AS (
-    INSERT INTO thresher_leases SELECT %s, pull, clock_timestamp() + make_interval(secs => %s)
-    FROM unnest(%s::bigint[]) AS pull WHERE EXISTS (SELECT 1 FROM written)),
-gone AS (
-    DELETE FROM thresher_leases WHERE study = %s AND pull = ANY(%s) AND EXISTS (SELECT 1 FROM written))
-SELECT count(*) FROM written
-"""  # noqa: S608 - of our own column names
+READ = f"SELECT {COLUMNS} FROM thresher_events WHERE study = %s AND seq > %s ORDER BY seq LIMIT %s"  # noqa: S608
+
+
+@functools.cache
+def append(*, one: bool, begins: bool, ends: bool) -> str:
+    """One event or many, with leases that begin or end: what is not needed is not asked for.
+
+    The event before must be there, or the study was deleted, or has a gap; event 1 has none before it. A study that is
+    being deleted is locked as a whole (`PostgresStore.delete`), so nothing can come between looking and writing.
+    """
+    rows = _ONE if one else _MANY
+    parts = f"""written AS (INSERT INTO thresher_events (study, {COLUMNS}) SELECT %(study)s, new.* FROM {rows}
+    AS new ({COLUMNS}) WHERE %(before)s = 0
+    OR EXISTS (SELECT 1 FROM thresher_events WHERE study = %(study)s AND seq = %(before)s) RETURNING 1)"""  # noqa: S608
+    if begins:
+        parts += """, begun AS (INSERT INTO thresher_leases
+        SELECT %(study)s, pull, clock_timestamp() + make_interval(secs => %(lease)s)
+        FROM unnest(%(begun)s::bigint[]) AS pull WHERE EXISTS (SELECT 1 FROM written))"""
+    if ends:
+        parts += """, gone AS (DELETE FROM thresher_leases WHERE study = %(study)s AND pull = ANY(%(over)s)
+        AND EXISTS (SELECT 1 FROM written))"""
+    return f"WITH {parts} SELECT count(*) FROM written"  # noqa: S608 - of our own column names
+
+
 TURN = f"SELECT pg_advisory_lock({KEY}, hashtext(%s))"
 TRY_TURN = f"SELECT pg_try_advisory_lock({KEY}, hashtext(%s))"
 END_TURN = f"SELECT pg_advisory_unlock({KEY}, hashtext(%s))"
@@ -56,7 +70,9 @@ NOTE = """INSERT INTO thresher_agents (study, agent, command) VALUES (%s, %s, %s
 ON CONFLICT (study, agent) DO UPDATE SET command = excluded.command, time = clock_timestamp()"""
 
 # A commit that waits for the disk, and with it for all that were made before; the setting holds for this one alone.
-FLUSH = "SELECT set_config('synchronous_commit', %s, true), pg_logical_emit_message(true, 'thresher', '')"
+_WAIT = "set_config('synchronous_commit', %s, true), pg_logical_emit_message(true, 'thresher', '')"
+FLUSH = f"SELECT {_WAIT}"
+END_TURN_AND_FLUSH = f"{END_TURN}, {_WAIT}"
 
 # A network that goes away silently is noticed within a minute; what the URL says goes before.
 PATIENT = {
