@@ -35,8 +35,16 @@ def from_row(row: Sequence[Any]) -> Event:
     if row[LATE] is not None:
         event = event._replace(late=bool(row[LATE]))
     if row[SPEC] is not None:
-        event = event._replace(spec=json.loads(row[SPEC]))
+        event = event._replace(spec=_parsed(row[SPEC]))
     return event
+
+
+def _parsed(text: str) -> Any:
+    """The specification; what is none is found out, and named, when it is folded."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def asked(events: Iterable[Event]) -> list[int]:
