@@ -2,15 +2,18 @@
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
 
 import thresher
-from thresher.errors import StoreFailed
+from thresher.errors import Conflict, StoreFailed
+from thresher.events import Event
 from thresher.store import open_store
-from thresher.store.postgres_schema import masked
+from thresher.store.masking import masked
 
 SECRET = "s3cr3t-Pa55"
 
@@ -138,3 +141,23 @@ def test_without_psycopg_one_line_says_what_to_install() -> None:
     assert "pip install 'thresher[postgres]'" in out
     assert SECRET not in out
     assert len(out.splitlines()) == 1
+
+
+def test_an_append_that_meets_a_deletion_writes_nothing(postgres_url: str) -> None:
+    study = make(postgres_url)
+    store, seen = study.store, study.events()[-1].seq
+    with psycopg.connect(postgres_url) as deleting, ThreadPoolExecutor(1) as pool:
+        deleting.execute("LOCK TABLE thresher_events IN SHARE ROW EXCLUSIVE MODE")
+        deleting.execute("DELETE FROM thresher_events WHERE study = 's'")
+        late = pool.submit(store.append, "s", [Event(seen + 1, "asked", 1, 0)])
+        for _ in range(100):  # however it goes, it must write nothing; as a rule it waits for the lock by now
+            if deleting.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone():
+                break
+            time.sleep(0.01)
+        deleting.commit()
+        with pytest.raises(Conflict):
+            late.result(60)
+    assert store.studies() == []
+    with pytest.raises(thresher.StudyDeleted):
+        study.ask()
+    store.close()

@@ -5,6 +5,7 @@ import time
 
 import click
 
+from ..checks import MAX_WHOLE
 from ..events import Event
 from ..study import Study
 from . import FINISHED
@@ -18,7 +19,12 @@ PAGE = 10_000
 @name_argument
 @click.option("--follow", is_flag=True, help="Go on with what comes, until Ctrl-C.")
 @click.option(
-    "--after", type=click.IntRange(0), default=0, show_default=True, metavar="SEQ", help="Leave out what came before."
+    "--after",
+    type=click.IntRange(0, MAX_WHOLE),
+    default=0,
+    show_default=True,
+    metavar="SEQ",
+    help="Leave out what came before.",
 )
 @storage_option
 @format_option("text", "json")
@@ -34,13 +40,14 @@ def log(name: str, follow: bool, after: int, storage: str | None, style: str) ->
     names = study.spec.arms
     while True:
         while events := study.store.read(name, after, PAGE):
+            _see_whether_it_is_there(study)  # and not another one of its name
             for event in events:
                 click.echo(json.dumps(event._asdict()) if style == "json" else line(event, names))
             after = events[-1].seq
         if not follow:
             return FINISHED
-        _see_whether_it_is_there(study)
         time.sleep(POLL)
+        _see_whether_it_is_there(study)
 
 
 def _see_whether_it_is_there(study: Study) -> None:

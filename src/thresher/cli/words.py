@@ -4,6 +4,9 @@ import re
 
 import click
 
+from ..checks import MAX_SECONDS
+from ..errors import shown
+
 COLOURS = {"above": "green", "below": "red", "close": "yellow", "undecided": "dim", "retired": "magenta"}
 SIGNS = {"above": "▲", "below": "▼", "close": "≈", "undecided": "·", "retired": "✕"}  # for those who see no colours
 UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -69,6 +72,10 @@ class Duration(click.ParamType[float]):
         if isinstance(value, int | float):
             return float(value)
         found = re.fullmatch(r"(\d+\.?\d*|\.\d+)\s*([smhd]?)", str(value).strip())
-        if not found or not 0 < float(found[1]) < 1e9:
-            self.fail(f"{value!r} is not a length of time above 0; write 90, 90s, 10m, 2h or 1d", param, ctx)
+        if not found or not 0 < float(found[1]) * UNITS[found[2]] <= MAX_SECONDS:
+            self.fail(
+                f"{shown(value, 60)} is not a length of time above 0 and below 31 years; write 90, 90s, 10m, 2h or 1d",
+                param,
+                ctx,
+            )
         return float(found[1]) * UNITS[found[2]]

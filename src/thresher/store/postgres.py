@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import psycopg
 from psycopg import errors as postgres
@@ -19,7 +20,8 @@ from psycopg import errors as postgres
 from ..errors import Conflict, Interrupted, StoreFailed
 from ..events import Event
 from . import postgres_schema as schema
-from .rows import BUSY_WITHOUT_TURN, TURN, asked, ended, from_row, to_row
+from .masking import masked
+from .rows import BUSY_WITHOUT_TURN, NAMES, TURN, asked, ended, from_row, to_row
 
 Answer = TypeVar("Answer")
 PATIENCE = 60.0  # seconds in which a server that was there before may come back
@@ -42,7 +44,7 @@ class PostgresStore:
 
     def __init__(self, url: str) -> None:
         self._settings = schema.settings(url)
-        self.url = schema.masked(url)
+        self.url = masked(url)
         self._lock = threading.RLock()
         self._connection: psycopg.Connection[Any] | None = None
         self._known = False  # whether the server ever answered: one that never did is not waited for
@@ -103,7 +105,7 @@ class PostgresStore:
 
     def studies(self) -> list[str]:
         """The names of all studies, sorted."""
-        return sorted(name for (name,) in self._ask("SELECT study FROM thresher_events WHERE seq = 1"))
+        return sorted(name for (name,) in self._ask(NAMES.format(events="thresher_events")))
 
     def turn(self, study: str) -> AbstractContextManager[object]:
         """One queue a study, by a lock that the server frees when the agent's connection ends."""
@@ -210,10 +212,10 @@ class PostgresStore:
                     raise
                 self._connection, self._known = connection, True
                 return connection
-            except psycopg.Error as error:
+            except (psycopg.Error, OSError, ValueError) as error:  # a host name may be no name at all
                 if not self._known or time.monotonic() + pause >= end:
                     waited = f", for {PATIENCE:g} s" if self._known else ""
-                    what = "reached" if isinstance(error, psycopg.OperationalError) else "used"
+                    what = "reached" if isinstance(error, psycopg.OperationalError | OSError) else "used"
                     rule, remedy = f"cannot be {what}{waited}: {self._said(error)}", "check the URL and the server"
                     raise StoreFailed("storage", self.url, rule, remedy) from None
                 time.sleep(pause)
@@ -221,8 +223,11 @@ class PostgresStore:
 
     def _said(self, error: Exception) -> str:
         """The server's words, on one line and without the password."""
-        words, secret = " ".join(str(error).split())[:500] or type(error).__name__, self._settings.get("password")
-        return words.replace(str(secret), "***") if secret else words
+        words = " ".join(str(error).split()) or type(error).__name__
+        for secret in map(str, filter(None, map(self._settings.get, ("password", "sslpassword")))):
+            for form in (secret, quote(secret), quote(secret, safe="")):
+                words = words.replace(form, "***")
+        return masked(words)[:500]
 
     def _forked(self) -> None:
         _PARENTS.append(self._connection)

@@ -1,7 +1,6 @@
 """The tables in PostgreSQL, what is asked of them, and its URLs, whose passwords nobody is shown."""
 
 import functools
-import re
 import time
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,6 +10,7 @@ from psycopg import conninfo
 
 from ..errors import InvalidInput, StoreFailed
 from ..events import Event
+from .masking import masked
 from .rows import COLUMNS, SCHEMA
 
 KEY = 0x74687273  # the first half of our advisory locks: other programs use other numbers
@@ -21,7 +21,6 @@ CREATE TABLE IF NOT EXISTS thresher_events (
     time double precision, agent text,
     PRIMARY KEY (study, seq)
 );
-CREATE INDEX IF NOT EXISTS thresher_studies ON thresher_events (study) WHERE seq = 1;
 CREATE TABLE IF NOT EXISTS thresher_leases (
     study text COLLATE "C" NOT NULL, pull bigint NOT NULL, until timestamptz NOT NULL, PRIMARY KEY (study, pull)
 );
@@ -49,8 +48,9 @@ def append(*, one: bool, begins: bool, ends: bool) -> str:
     """
     rows = _ONE if one else _MANY
     parts = f"""written AS (INSERT INTO thresher_events (study, {COLUMNS}) SELECT %(study)s, new.* FROM {rows}
-    AS new ({COLUMNS}) WHERE %(before)s = 0
-    OR EXISTS (SELECT 1 FROM thresher_events WHERE study = %(study)s AND seq = %(before)s) RETURNING 1)"""  # noqa: S608
+    AS new ({COLUMNS}) WHERE
+    CASE %(before)s WHEN 0 THEN NOT EXISTS (SELECT 1 FROM thresher_events WHERE study = %(study)s)
+    ELSE EXISTS (SELECT 1 FROM thresher_events WHERE study = %(study)s AND seq = %(before)s) END RETURNING 1)"""  # noqa: S608
     if begins:
         parts += """, begun AS (INSERT INTO thresher_leases
         SELECT %(study)s, pull, clock_timestamp() + make_interval(secs => %(lease)s)
@@ -85,24 +85,12 @@ PATIENT = {
 }
 
 
-def masked(url: str) -> str:
-    """A URL without its password.
-
-    >>> masked("postgresql://me:secret@host/db?password=secret"), masked("postgresql://host/db")
-    ('postgresql://me:***@host/db?password=***', 'postgresql://host/db')
-    """
-    head, slashes, rest = url.partition("://")
-    account, at, place = rest.rpartition("@")
-    account = f"{account.partition(':')[0]}:***" if ":" in account else account
-    return re.sub(r"(?i)(password=)[^&]*", r"\1***", f"{head}{slashes}{account}{at}{place}")
-
-
 def settings(url: str) -> dict[str, Any]:
     """What psycopg needs to connect. Its own complaints could show parts of a password, so they are not shown."""
     try:
         urlsplit(url)
         return {**PATIENT, **conninfo.conninfo_to_dict(url)}
-    except (psycopg.Error, ValueError):
+    except (psycopg.Error, ValueError):  # a name that cannot be encoded is a ValueError, too
         rule = "is not a URL that PostgreSQL understands"
         remedy = "write postgresql://user:password@host:5432/database, with %-codes for special characters"
         raise InvalidInput("storage", masked(url), rule, remedy) from None

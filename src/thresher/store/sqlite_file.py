@@ -28,7 +28,6 @@ CREATE TABLE events (
     cause TEXT, late INTEGER, budget INTEGER, spec TEXT, key TEXT, time REAL, agent TEXT,
     PRIMARY KEY (study, seq)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX studies ON events (study) WHERE seq = 1;
 CREATE TABLE leases (
     study TEXT NOT NULL, pull INTEGER NOT NULL, until REAL NOT NULL, PRIMARY KEY (study, pull)
 ) STRICT, WITHOUT ROWID;
@@ -38,12 +37,28 @@ CREATE TABLE agents (
 """
 
 
+def beside(path: Path, what: str) -> Path:
+    """A file that belongs to the store's: its log, its lock."""
+    return path.with_name(f"{path.name}-{what}")
+
+
+def is_missing(path: Path) -> bool:
+    """Whether there is no store yet. A log without its file is none: played into a new one it would do harm."""
+    if path.exists():
+        return False
+    for log in (beside(path, "wal"), beside(path, "journal")):
+        if log.exists() and log.stat().st_size and not path.exists():  # it was not made meanwhile
+            rule = f"is not there, but its log {log.name} is: the file was deleted or moved, and rewards may be in both"
+            raise StoreFailed("storage", str(path), rule, "put the file back, or move its log away to begin anew")
+    return True
+
+
 def create(path: Path, lock: FileLock) -> None:
     """Make a store, unless another process was quicker. It appears under its name when it is whole."""
     if not path.parent.is_dir():
         raise StoreFailed("storage", str(path), "its folder does not exist", f"make it: mkdir -p {path.parent}")
     with lock.turn(patience=30.0):
-        if path.exists():
+        if not is_missing(path):
             return
         made = path.with_name(f"{path.name}-{os.urandom(6).hex()}")
         os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # -wal and -shm get the same mode
@@ -56,7 +71,7 @@ def create(path: Path, lock: FileLock) -> None:
             connection.close()
             _publish(made, path)
         finally:
-            for leftover in (made, made.with_name(f"{made.name}-wal"), made.with_name(f"{made.name}-shm")):
+            for leftover in (made, beside(made, "wal"), beside(made, "shm")):
                 leftover.unlink(missing_ok=True)
 
 
@@ -77,6 +92,8 @@ def _publish(made: Path, path: Path) -> None:
 
 def opened(path: Path) -> apsw.Connection:
     """A connection to a store that is whole, ours, and of this version."""
+    if not path.is_file():
+        raise StoreFailed("storage", str(path), "is not a file", "name another")
     if path.stat().st_size == 0:
         rule = "is an empty file, which no store ever is: it was truncated, or made by another program"
         raise StoreFailed("storage", str(path), rule, "restore it from a copy, or name another file")
@@ -108,7 +125,7 @@ def _is_cut(path: Path) -> bool:
 
     By its size alone: opening and closing the file here would give up the locks that SQLite holds in this process.
     """
-    log = path.with_name(f"{path.name}-wal")
+    log = beside(path, "wal")
     return bool(path.stat().st_size % PAGE) and not (log.exists() and log.stat().st_size)
 
 
