@@ -212,6 +212,16 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(small_disk: Path) -> No
         each.store.close()
 
 
+def test_a_study_on_a_read_only_disk_can_be_read(small_disk: Path) -> None:
+    filled(small_disk / "thresher.db")
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    study = thresher.open_study("s", storage=f"sqlite:///{small_disk}/thresher.db")
+    assert study.verdict().issued == 200
+    with pytest.raises(StoreFailed, match="is read-only"):
+        study.ask()
+    study.store.close()
+
+
 WRITE_TO_THE_LIMIT = """
 import resource, sys, thresher
 study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=10**6, storage=sys.argv[1], confidence=None)

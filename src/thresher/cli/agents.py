@@ -8,7 +8,7 @@ import click
 
 from ..errors import AlreadyTold, CannotGoOn, InvalidInput, ThresherError, UnknownPull, shown
 from ..events import CAUSES
-from ..ledger import LATE
+from ..ledger import LATE, PENDING
 from ..study import Pull, Study
 from . import FINISHED, NOT_MET, print_lines, say
 from .storage import format_option, name_argument, storage_option, study_at
@@ -94,12 +94,18 @@ def tell(name: str, pull: int, reward: float, storage: str | None, style: str) -
 def renew(name: str, pulls: tuple[int, ...], lease: float, storage: str | None) -> int:
     """Say that the work on PULLs goes on: they count as lost no sooner than after another lease.
 
+    Exit status 1 says that one of them is not under way any more: it was told, or given up.
+
     \b
     Example:
       thresher renew prompts 17 18 --lease 2h
     """  # noqa: D301 - click wants the character itself
-    study_at(name, storage).renew(pulls, lease)
-    return FINISHED
+    study = study_at(name, storage)
+    study.renew(pulls, lease)
+    over = study.look(lambda ledger: [pull for pull in pulls if ledger.state_of(pull) != PENDING])
+    if over:
+        say(f"not under way any more, so there is nothing to renew: {shown(over)}")
+    return NOT_MET if over else FINISHED
 
 
 @click.command(short_help="Give pulls up.")

@@ -1,5 +1,6 @@
 """Studies as wholes: list them, make one, look at it, extend it, delete it."""
 
+import contextlib
 import json
 import time
 from collections import Counter
@@ -7,7 +8,7 @@ from typing import Any
 
 import click
 
-from ..errors import DamagedStudy, InvalidInput, StudyExists, shown
+from ..errors import DamagedStudy, InvalidInput, StoreFailed, StudyExists, shown
 from ..events import Event
 from ..ledger import Ledger
 from ..opening import create_study, open_study
@@ -81,7 +82,8 @@ def status(name: str, storage: str | None, style: str) -> int:
       thresher status prompts --format json
     """  # noqa: D301 - click wants the character itself
     study = study_at(name, storage)
-    study.sweep()
+    with contextlib.suppress(StoreFailed):  # what can only be read can be read nevertheless
+        study.sweep()
     found = {**_summary(study), **_people(study)}
     if style == "json":
         click.echo(json.dumps({"format": 1, **found}, indent=2, ensure_ascii=False))

@@ -6,6 +6,7 @@ import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import apsw
 
@@ -16,6 +17,7 @@ from .rows import SCHEMA
 APPLICATION = 0x74687273  # "thrs", in the file's header
 BUSY = 60_000  # milliseconds to wait for another writer, who holds the file for one of them as a rule
 PAGE = 4096  # bytes
+ROOM = 64 * 1024  # bytes; with less, SQLite may fail in other words than that the disk is full
 LEVELS = {
     "full": "full: what was acknowledged is on the disk",
     "normal": "normal: a power cut may lose the last moments",
@@ -97,7 +99,7 @@ def opened(path: Path) -> apsw.Connection:
     if path.stat().st_size == 0:
         rule = "is an empty file, which no store ever is: it was truncated, or made by another program"
         raise StoreFailed("storage", str(path), rule, "restore it from a copy, or name another file")
-    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    connection = _connected(path)
     try:
         connection.set_busy_timeout(BUSY)
         owner, version = (connection.pragma(name) for name in ("application_id", "user_version"))
@@ -118,6 +120,14 @@ def opened(path: Path) -> apsw.Connection:
         connection.close()
         raise
     return connection
+
+
+def _connected(path: Path) -> apsw.Connection:
+    """On a read-only disk nobody writes, and SQLite reads without the files that it shares with writers elsewhere."""
+    if os.statvfs(path).f_flag & os.ST_RDONLY and not beside(path, "wal").exists():
+        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        return apsw.Connection(f"file:{quote(str(path))}?immutable=1", flags=flags)
+    return apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
 
 
 def _is_cut(path: Path) -> bool:
@@ -145,9 +155,18 @@ def explained(path: Path) -> Iterator[None]:
         yield
     except apsw.Error as error:
         rule, remedy = _EXPLANATIONS.get(type(error), (f"SQLite says: {error}", "thresher doctor may know more"))
+        if isinstance(error, apsw.IOError) and _is_full(path):
+            rule, remedy = _NO_ROOM
         raise StoreFailed("storage", str(path), rule, remedy) from None
     except OSError as error:
         raise StoreFailed("storage", str(path), f"cannot be used ({error.strerror})", "check the path") from None
+
+
+def _is_full(path: Path) -> bool:
+    with contextlib.suppress(OSError):
+        found = os.statvfs(path.parent)
+        return found.f_bavail * found.f_frsize < ROOM
+    return False
 
 
 _CORRUPT = ("is damaged or was truncated", "restore it from a copy; sqlite3 FILE .recover may save what is left")
@@ -176,7 +195,7 @@ def examine(path: Path, connection: apsw.Connection, durability: str) -> dict[st
     }
     if tuple(map(int, apsw.sqlite_lib_version().split("."))) < FIRST_SAFE:
         found["! version"] = "this SQLite can corrupt a file under several writers: update apsw"
-    if found["journal"] != "wal":
+    if found["journal"] != "wal" and os.access(path, os.W_OK):  # what cannot be written is read without one
         found["! journal"] = "is not wal: readers and writers hold each other up"
     if mode & 0o077:
         found["! mode"] = f"others may read or write it: chmod 600 {path}"
