@@ -89,8 +89,11 @@ def settings(url: str) -> dict[str, Any]:
     """What psycopg needs to connect. Its own complaints could show parts of a password, so they are not shown."""
     try:
         urlsplit(url)
-        return {**PATIENT, **conninfo.conninfo_to_dict(url)}
-    except (psycopg.Error, ValueError):  # a name that cannot be encoded is a ValueError, too
+        found = conninfo.conninfo_to_dict(url)
+        for port in str(found.get("port") or "").split(","):  # libpq would show it, and it may be a password
+            int(port or 0)
+        return {**PATIENT, **found}
+    except (psycopg.Error, ValueError):
         rule = "is not a URL that PostgreSQL understands"
         remedy = "write postgresql://user:password@host:5432/database, with %-codes for special characters"
         raise InvalidInput("storage", masked(url), rule, remedy) from None
