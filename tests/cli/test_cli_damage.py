@@ -162,3 +162,13 @@ def test_a_study_in_a_link_is_where_the_link_leads(place: Place) -> None:
     assert place.study().look(lambda ledger: ledger.issued) == 1
     assert not (place.folder / "link.db-lock").exists(), "all agents queue at one lock"
     assert library.open_study("s", storage=f"sqlite:///{link}").ask()
+
+
+def test_what_others_wrote_does_not_reach_the_terminal_as_it_is(place: Place) -> None:
+    place.good("ask", "s")
+    place.good("drop", "s", "1", "--cause=failed", "--reason=out of\nmemory \x1b[31mred\x07")
+    for command in ("log", "verdict"):
+        text = place.good(command, "s")
+        assert "\x1b" not in text
+        assert "\x07" not in text
+        assert "out of memory" in text

@@ -10,9 +10,11 @@ from ..events import Event
 from ..study import Study
 from . import FINISHED
 from .storage import format_option, name_argument, storage_option, study_at
+from .words import clean
 
 POLL = 0.25  # seconds between two looks of --follow
 PAGE = 10_000
+LAST = 253_402_300_799  # the end of the year 9999: later times cannot be written
 
 
 @click.command(short_help="The events of a study.")
@@ -60,7 +62,7 @@ def line(event: Event, names: tuple[str, ...]) -> str:
     >>> line(Event(3, "told", 1, 0, 0.5, time=0.0, agent="host:7"), ("terse",))
     '3  1970-01-01T00:00:00Z  told  pull 1 of terse  0.5  host:7'
     """
-    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(event.time or 0.0))
+    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(min(max(event.time or 0.0, 0.0), LAST)))
     arm = None if event.arm is None else names[event.arm]
     parts = [
         str(event.seq),
@@ -71,7 +73,7 @@ def line(event: Event, names: tuple[str, ...]) -> str:
         "late" if event.late else None,
         None if event.budget is None else f"budget {event.budget:,}",
         event.cause,
-        event.reason and " ".join(event.reason.split()),
+        event.reason,
         event.agent,
     ]
-    return "  ".join(part for part in parts if part)
+    return "  ".join(clean(part) for part in parts if part)

@@ -17,7 +17,7 @@ from ..study import Study
 from . import FINISHED, NOT_MET, say
 from .run import arm_options, arms_given, question
 from .storage import format_option, name_argument, place_of, storage_option, store_at, study_at
-from .words import duration
+from .words import clean, duration
 
 MOST_PULLS = 20  # of those under way, in a status for people
 
@@ -104,13 +104,12 @@ def status(name: str, storage: str | None, style: str) -> int:
         click.echo(f"{key:10} {found[key]}")
     for agent in found["agents"]:
         seen = duration(max(0.0, time.time() - agent["last"]))
-        runs = f", runs {agent['command']}" if agent["command"] else ""
-        click.echo(
-            f"agent      {agent['agent']}: {agent['asked']:,} asked, {agent['told']:,} told, last {seen} ago{runs}"
-        )
+        runs = f", runs {clean(agent['command'])}" if agent["command"] else ""
+        counts = f"{agent['asked']:,} asked, {agent['told']:,} told"
+        click.echo(f"agent      {clean(agent['agent'])}: {counts}, last {seen} ago{runs}")
     for pull in found["under_way"][:MOST_PULLS]:
         age = duration(max(0.0, time.time() - pull["since"]))
-        click.echo(f"under way  pull {pull['pull']} of {pull['arm']}, for {age}, by {pull['agent']}")
+        click.echo(f"under way  pull {pull['pull']} of {pull['arm']}, for {age}, by {clean(pull['agent'] or '?')}")
     if len(found["under_way"]) > MOST_PULLS:
         click.echo(f"           … and {len(found['under_way']) - MOST_PULLS:,} more: --format json has all")
     return FINISHED

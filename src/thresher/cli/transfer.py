@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from .. import ledger as ledgers
+from ..checks import MAX_NAME, number, whole
 from ..checks import name as checked_name
-from ..checks import number, whole
 from ..errors import Conflict, InvalidInput, StudyExists, ThresherError
 from ..events import Event
 from ..journal import NO_EVENT, plain
@@ -150,6 +150,8 @@ def _event(item: dict[str, Any]) -> Event:
         value = getattr(event, field)
         if value is not None:
             number(field, value)
+    if event.key is not None and len(event.key) > MAX_NAME:
+        raise InvalidInput("key", event.key, f"must not be longer than {MAX_NAME} characters")
     if event.late not in (None, False, True):
         raise InvalidInput("late", event.late, "must be true, false or null")
     return event

@@ -44,6 +44,15 @@ def speed(rate: float) -> str:
     return f"{count:,.0f} a {unit}" if count >= 10 else f"{count:.2g} a {unit}"
 
 
+def clean(text: str) -> str:
+    r"""A text of somebody else's on one line of a terminal: what a failing program said may hold anything.
+
+    >>> clean("out of\n memory\x1b[31m")
+    'out of memory�[31m'
+    """
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in " ".join(text.split()))
+
+
 def number(value: float | None) -> str:
     """A mean, to four digits."""
     return "–" if value is None else f"{value:.4g}"
