@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import psycopg
 import pytest
@@ -14,6 +15,7 @@ from thresher.errors import Conflict, StoreFailed
 from thresher.events import Event
 from thresher.store import open_store
 from thresher.store.masking import masked
+from thresher.store.postgres import PostgresStore
 
 SECRET = "s3cr3t-Pa55"
 
@@ -162,4 +164,31 @@ def test_an_append_that_meets_a_deletion_writes_nothing(postgres_url: str) -> No
     assert store.studies() == []
     with pytest.raises(thresher.StudyDeleted):
         study.ask()
+    store.close()
+
+
+def test_an_answer_lost_with_the_flush_is_flushed_again(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The event is found after reconnecting; but the session that wrote it may never have waited for the disk."""
+    study = make(postgres_url)
+    store, flushes = study.store, []
+    assert isinstance(store, PostgresStore)
+    pull = study.ask() or pytest.fail("no pull")
+
+    flush = PostgresStore.flush
+
+    def counted(self: PostgresStore) -> None:
+        flushes.append(self._is_flushed)
+        flush(self)
+
+    def lose(turn: object, connection: "psycopg.Connection[Any]") -> None:
+        monkeypatch.undo()
+        monkeypatch.setattr(PostgresStore, "flush", counted)
+        connection.close()
+        connection.execute("SELECT 1")
+
+    monkeypatch.setattr(store, "_end", lose)
+    study.tell(pull, 1)
+    assert study.look(lambda ledger: ledger.told) == 1
+    assert sum(event.kind == "told" for event in study.events()) == 1
+    assert flushes == [False, False], "the first finds that the session is gone, the second waits for the disk"
     store.close()

@@ -49,6 +49,7 @@ class PostgresStore:
         self._connection: psycopg.Connection[Any] | None = None
         self._known = False  # whether the server ever answered: one that never did is not waited for
         self._unflushed: psycopg.Connection[Any] | None = None  # the session that wrote what is to be flushed
+        self._is_flushed = False  # whether the last append was brought to the disk with the end of its turn
         self._level = "on"  # the server's own synchronous_commit
         self._turn: _Turn | None = None
         self._impatient_until = 0.0
@@ -71,6 +72,7 @@ class PostgresStore:
         taken = Conflict("event", first, "another agent wrote it first", "read, and decide again")
 
         def work(connection: "psycopg.Connection[Any]") -> None:
+            self._is_flushed = False
             try:
                 written = connection.execute(query, values).fetchone()
             except (postgres.UniqueViolation, postgres.LockNotAvailable):
@@ -87,14 +89,16 @@ class PostgresStore:
         """End the turn and wait for the disk, in one message: the next agent goes on meanwhile."""
         connection.execute(schema.END_TURN_AND_FLUSH, (turn.study, self._level))
         turn.session = self._unflushed = None
+        self._is_flushed = True
 
     def flush(self) -> None:
         """Bring the server's log to its disk, and to its standbys if it waits for them: once for many agents."""
-        if self._unflushed is None:  # what was appended in a turn is flushed already
+        if self._is_flushed:  # by the append before, which ended its turn
+            self._is_flushed = False
             return
 
         def work(connection: "psycopg.Connection[Any]") -> None:
-            if self._unflushed is not connection:  # the server may have crashed, and lost it, since
+            if self._unflushed not in (None, connection):  # the server may have crashed, and lost it, since
                 self._unflushed = None
                 raise Interrupted("storage", self.url, "the connection was lost after writing")
             if self._level != "off":
@@ -142,7 +146,7 @@ class PostgresStore:
                 connection.execute("LOCK TABLE thresher_events IN SHARE ROW EXCLUSIVE MODE")
                 for table in ("events", "leases", "agents"):
                     connection.execute(f"DELETE FROM thresher_{table} WHERE study = %s", (study,))  # noqa: S608
-            self._unflushed = connection
+            self._is_flushed = False
 
         self._do(work)
         self.flush()
