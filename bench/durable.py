@@ -22,7 +22,7 @@ from thresher.store import open_store
 
 from .report import Figure, fastest
 
-PROCESSES, PULLS, OPTUNA_TRIALS, TURNS = 8, 500, 25, 2
+PROCESSES, PULLS, OPTUNA_TRIALS, TURNS = 8, 500, 25, 3
 ARMS = [f"arm {number}" for number in range(100)]
 
 
@@ -190,7 +190,7 @@ def kills(folder: Path, count: int = 200) -> Iterator[Figure]:
         weather.finish(120)
     finally:
         weather.end()
-    found = storm.check(url, weather.acknowledged(), budget)  # raises if anything that was acknowledged is missing
+    found = storm.check(url, weather.acknowledged())  # raises if anything that was acknowledged is missing
     yield Figure(
         f"kill -9 over {storm.AGENTS} agents, {found['acknowledged']:,} rewards acknowledged, all kept",
         count,
@@ -210,7 +210,7 @@ def stops(folder: Path, count: int = 10) -> Iterator[Figure]:
             server.stop_at_once()
             server.start()
         weather.finish(120)
-        found = storm.check(server.url, weather.acknowledged(), budget)
+        found = storm.check(server.url, weather.acknowledged())
         yield Figure(
             f"stops of PostgreSQL, {found['acknowledged']:,} rewards acknowledged, all kept", count, "stops", 10
         )

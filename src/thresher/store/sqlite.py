@@ -19,7 +19,7 @@ from ..errors import Conflict, DamagedStudy, StoreFailed
 from ..events import Event
 from .filelock import FileLock
 from .rows import COLUMNS, NAMES, asked, ended, from_row, to_row
-from .sqlite_file import beside, create, examine, explained, identity, is_missing, opened
+from .sqlite_file import beside, create, examine, explained, explanation, identity, is_missing, opened
 
 _STORES: "weakref.WeakSet[SqliteStore]" = weakref.WeakSet()
 _MARKS = ", ".join("?" * len(Event._fields))
@@ -33,6 +33,7 @@ class SqliteStore:
     def __init__(self, path: Path, *, durability: str = "full") -> None:
         # the file that links lead to: SQLite keeps its log beside that one, and all agents must queue at one lock
         self.path, self.durability = Path(os.path.realpath(path)), durability
+        self._name, self._log = str(self.path), str(beside(self.path, "wal"))
         self._lock, self._turns = threading.RLock(), FileLock(beside(self.path, "lock"))
         self._connection: apsw.Connection | None = None
         self._file: tuple[int, int] | None = None  # which file the connection is to
@@ -64,18 +65,16 @@ class SqliteStore:
             connection.executemany(f"INSERT INTO events (study, {COLUMNS}) VALUES (?, {_MARKS})", rows)  # noqa: S608
             if lease is not None:
                 until = time.time() + lease
-                connection.executemany(
-                    "INSERT OR REPLACE INTO leases VALUES (?, ?, ?)", [(study, pull, until) for pull in asked(events)]
-                )
-            connection.executemany(
-                "DELETE FROM leases WHERE study = ? AND pull = ?", [(study, pull) for pull in ended(events)]
-            )
+                begun = [(study, pull, until) for pull in asked(events)]
+                connection.executemany("INSERT OR REPLACE INTO leases VALUES (?, ?, ?)", begun)
+            over = [(study, pull) for pull in ended(events)]
+            connection.executemany("DELETE FROM leases WHERE study = ? AND pull = ?", over)
 
     def flush(self) -> None:
         """Bring the write-ahead log to the disk: as good as synchronous=FULL, but not while others wait."""
         if self.durability == "full":
             with explained(self.path), contextlib.suppress(FileNotFoundError):  # no log: all is in the file, and synced
-                handle = os.open(beside(self.path, "wal"), os.O_RDONLY)
+                handle = os.open(self._log, os.O_RDONLY)
                 try:
                     os.fdatasync(handle)
                 finally:
@@ -90,8 +89,10 @@ class SqliteStore:
 
     def turn(self, study: str) -> AbstractContextManager[object]:
         """One queue a file, for SQLite has one writer a file."""
-        with self._use():  # a folder that is not there is a clearer message than a lock that cannot be made
-            return self._turns.turn()
+        if self._connection is None:
+            with self._use():  # a folder that is not there is a clearer message than a lock that cannot be made
+                pass
+        return self._turns.turn()
 
     def delete(self, study: str) -> None:
         """Forget a study."""
@@ -152,21 +153,26 @@ class SqliteStore:
     @contextlib.contextmanager
     def _use(self) -> Iterator[Any]:
         """The connection, for one thread at a time; what SQLite finds wrong comes out in one line."""
-        with self._lock, explained(self.path):
-            if self._connection is None:
-                if is_missing(self.path):
-                    create(self.path, self._turns)
-                self._connection = opened(self.path)
-                self._file = identity(self.path)
-            elif identity(self.path) != self._file:
-                rule = "was deleted or replaced while it was in use; what is written now would be lost"
-                raise StoreFailed("storage", str(self.path), rule, "put the file back, or start again")
-            yield self._connection
+        with self._lock:
+            try:
+                if self._connection is None:
+                    if is_missing(self.path):
+                        create(self.path, self._turns)
+                    self._connection = opened(self.path)
+                    self._file = identity(self._name)
+                elif identity(self._name) != self._file:
+                    rule = "was deleted or replaced while it was in use; what is written now would be lost"
+                    raise StoreFailed("storage", self._name, rule, "put the file back, or start again")
+                yield self._connection
+            except (apsw.Error, OSError) as error:
+                raise explanation(self.path, error) from None
 
     def _is_missing(self) -> bool:
         """Whether there is nothing to read yet: reading makes no file."""
+        if self._connection is not None:
+            return False
         with explained(self.path):
-            return self._connection is None and is_missing(self.path)
+            return is_missing(self.path)
 
     def _before_fork(self) -> None:
         self._lock.acquire()
