@@ -26,6 +26,10 @@ class UnknownStudy(ThresherError, LookupError):
     """No study of that name is in that store."""
 
 
+class StudyDeleted(UnknownStudy):
+    """The study was deleted, or another took its name, while this process worked on it."""
+
+
 class StudyExists(ThresherError, ValueError):
     """A study of that name is there already, or differs from what was asked for."""
 
@@ -44,6 +48,10 @@ class Conflict(ThresherError):
 
 class StoreFailed(ThresherError):
     """The store cannot do its work: a full disk, a lost server, a file that is no store."""
+
+
+class DamagedStudy(StoreFailed):
+    """What the store holds under that name is no study: its log is broken. Other studies of the store are well."""
 
 
 class Interrupted(StoreFailed):
