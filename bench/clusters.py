@@ -91,7 +91,7 @@ def with_ray(pulls: int, begin: Callable[[int], Any]) -> float:
 def dask_cluster() -> Iterator[Any]:
     from distributed import Client, LocalCluster
 
-    settings: dict[str, Any] = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
+    settings: dict[str, Any] = {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
     with LocalCluster(n_workers=2, threads_per_worker=IN_FLIGHT // 2, **settings) as cluster, Client(cluster) as client:
         yield client
 

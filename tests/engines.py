@@ -42,7 +42,7 @@ def dask_cluster(*, threads: int = 2, **given: Any) -> Iterator[Any]:
 
     from distributed import Client, LocalCluster
 
-    settings: dict[str, Any] = {"silence_logs": logging.CRITICAL, "dashboard_address": None}
+    settings: dict[str, Any] = {"silence_logs": logging.CRITICAL, "dashboard_address": "127.0.0.1:0"}
     with (
         LocalCluster(n_workers=2, threads_per_worker=threads, **settings | given) as cluster,
         Client(cluster, set_as_default=False) as client,

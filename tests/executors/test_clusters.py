@@ -83,7 +83,7 @@ SCHEDULER = """
 import sys, time
 from distributed import LocalCluster
 if __name__ == "__main__":
-    cluster = LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address=None)
+    cluster = LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0")
     print(cluster.scheduler_address, flush=True)
     time.sleep(3600)
 """
@@ -132,7 +132,7 @@ def test_an_asynchronous_client_is_refused() -> None:
     from distributed import Client, LocalCluster
 
     async def refused() -> str:
-        settings: dict[str, Any] = {"n_workers": 1, "processes": False, "dashboard_address": None}
+        settings: dict[str, Any] = {"n_workers": 1, "processes": False, "dashboard_address": "127.0.0.1:0"}
         async with LocalCluster(asynchronous=True, **settings) as cluster, Client(cluster, asynchronous=True) as client:
             with pytest.raises(thresher.InvalidInput) as caught:
                 thresher.run(make(), evaluator("dask"), executor=client)

@@ -5,6 +5,7 @@ import contextlib
 import itertools
 import logging
 import secrets
+import time
 from collections import defaultdict
 from collections.abc import Iterable
 from concurrent.futures import Future
@@ -41,6 +42,7 @@ class Dask(Engine):
             self._given_up: set[str] = set()
             self._hung: defaultdict[str, set[str]] = defaultdict(set)  # by worker: pulls that it hangs in
             self._status: dict[str, Any] = {}
+            self._failed: CannotGoOn | None = None
             self._missing = 0.0  # seconds for which our own cluster has been short of workers
             super().__init__(workers or cores)
             self._install(evaluate)
@@ -54,7 +56,7 @@ class Dask(Engine):
         if place == "dask":
             settings: dict[str, Any] = {"scheduler_kwargs": {"allowed_failures": 0}, "silence_logs": logging.CRITICAL}
             place = self._own = LocalCluster(
-                n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None, **settings
+                n_workers=workers, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", **settings
             )
             self._closing.callback(place.close, timeout=PATIENCE)
         elif isinstance(place, Client):
@@ -101,7 +103,17 @@ class Dask(Engine):
     # -- talk with the scheduler --------------------------------------------------------------------------------
 
     async def _question(self, what: str, **given: Any) -> Any:
-        return await asyncio.wait_for(getattr(self.client.scheduler, self._name)(what=what, **given), PATIENCE)
+        """Ask our plugin on the scheduler; an answer is not waited for when the client has lost its connection."""
+        asked = asyncio.ensure_future(getattr(self.client.scheduler, self._name)(what=what, **given))
+        end = time.monotonic() + PATIENCE
+        try:
+            while not asked.done():
+                if self.client.status != "running" or time.monotonic() >= end:
+                    raise self._disconnected()
+                await asyncio.wait([asked], timeout=LOOK)
+            return asked.result()
+        finally:
+            asked.cancel()
 
     def _ask(self, what: str, **given: Any) -> Any:
         return self.client.sync(self._question, what, **given)
@@ -111,12 +123,14 @@ class Dask(Engine):
 
     async def _look(self) -> None:
         """Follow the cluster as it grows and shrinks, and the pulls as they begin."""
-        while True:
+        while self._failed is None:
             await asyncio.sleep(LOOK)
-            with contextlib.suppress(OSError, TimeoutError):  # whoever waits for a pull will notice
+            try:
                 self._see(await self._question("status"))
                 await self._free_hung_workers()
                 await self._fill_up()
+            except (OSError, CannotGoOn):
+                self._failed = self._disconnected()
 
     def _see(self, status: dict[str, Any]) -> None:
         self._status = status
@@ -156,6 +170,8 @@ class Dask(Engine):
     @property
     def room(self) -> int:
         """The cluster's threads and a small queue."""
+        if self._failed is not None:
+            raise self._failed
         return with_queue(self.workers)
 
     def submit(self, pull: Pull) -> "Future[object]":
