@@ -225,10 +225,8 @@ class Dask(Engine):
     def result(self, future: "Future[object]") -> object:
         """The outcome, once it is here."""
         key = self._keys.pop(future, "")
-        try:
-            data: Any = future.result()
-        finally:
-            self._pulls.pop(key, None)
+        data: Any = future.result()
+        self._pulls.pop(key, None)  # those that died stay: others will ask with whom they died
         return opened(data)
 
     def stop(self, future: "Future[object]") -> None:
