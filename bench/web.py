@@ -1,7 +1,9 @@
 """The page of a large study in a real browser, and what viewers cost the agents."""
 
+import bisect
 import contextlib
 import random
+import selectors
 import shutil
 import socket
 import statistics
@@ -12,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -24,7 +27,9 @@ from .report import Figure
 TOKEN = "a-token-for-the-bench"
 BEARER = {"authorization": f"Bearer {TOKEN}"}
 ARMS, PULLS = 10_000, 1_000_000
-VIEWERS, SECONDS, TURNS = 50, 6.0, 3
+SIZE = f"{ARMS:,} arms, {PULLS:,} pulls:"
+VISITS, TELLS = 7, 8
+VIEWERS, PAIRS, TURN, SETTLE = 50, 12, 2.5, 0.4  # seconds of a turn, and of its beginning that does not count
 ARGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
 AGENT = """
 import random, sys, time, thresher
@@ -32,7 +37,7 @@ def evaluate(pull):
     time.sleep(0.02)
     return random.Random(pull.seed).random() < 0.5
 study = thresher.open_study(sys.argv[2], storage=sys.argv[1])
-thresher.run(study, evaluate, workers=8, seconds=float(sys.argv[3]))
+thresher.run(study, evaluate, workers=8)
 """
 
 
@@ -63,62 +68,120 @@ def large(storage: str) -> None:
             batch = []
 
 
-def paints(url: str) -> tuple[float, float]:
-    """Milliseconds until the text is there, and the chart; the median of five visits with an empty cache."""
+class Page:
+    """A browser that visits the large study."""
+
+    def __init__(self, chromium: Any, url: str) -> None:
+        self.page = chromium.new_context(viewport={"width": 1280, "height": 1000}).new_page()
+        self.page.goto(f"{url}/docs?token={TOKEN}")
+        self.page.goto(f"{url}/study/large")
+        while not self.page.evaluate("performance.getEntriesByName('chart').length"):
+            self.page.wait_for_timeout(20)
+
+    def when(self, mark: str) -> float:
+        """Seconds from the beginning of the visit."""
+        return float(self.page.evaluate(f"performance.getEntriesByName('{mark}')[0].startTime")) / 1000
+
+    def told(self) -> str:
+        return str(self.page.evaluate("document.getElementById('f-told').textContent"))
+
+
+def flowing(page: Page, storage: str) -> tuple[list[float], list[int]]:
+    """Seconds from a reward in the log to its appearance on the open page, and the bytes that brought it."""
+    store, pull, seq = open_store(storage), PULLS, 2 * PULLS + 1
+    sizes: list[int] = []
+    network = page.page.context.new_cdp_session(page.page)
+    network.send("Network.enable")
+    network.on("Network.dataReceived", lambda found: sizes.append(found["dataLength"]))
+    seconds = []
+    for turn in range(TELLS):
+        page.page.wait_for_timeout(1500)  # what came before is drawn, and the server looks again
+        before, pull, seq = page.told(), pull + 1, seq + 2
+        arm, now = (37 * turn) % ARMS, time.time()
+        asked = Event(seq - 1, "asked", pull=pull, arm=arm, key="bench", time=now)
+        store.append("large", [asked, Event(seq, "told", pull=pull, arm=arm, reward=1.0, key="bench", time=now)])
+        start = time.perf_counter()
+        while page.told() == before:
+            time.sleep(0.005)
+        seconds.append(time.perf_counter() - start)
+    page.page.wait_for_timeout(500)
+    return seconds, sizes
+
+
+def visits(url: str, storage: str) -> Iterator[Figure]:
+    """What a browser sees; medians."""
     from playwright.sync_api import sync_playwright
 
     texts, charts = [], []
     with sync_playwright() as play:
         chromium = play.chromium.launch(executable_path=shutil.which("chromium"), args=ARGS)
-        for _ in range(5):
-            page = chromium.new_context(viewport={"width": 1280, "height": 1000}).new_page()
-            page.goto(f"{url}/docs?token={TOKEN}")
-            page.goto(f"{url}/study/large")
-            while not page.evaluate("performance.getEntriesByName('chart').length"):
-                page.wait_for_timeout(20)
-            texts.append(page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
-            charts.append(page.evaluate("performance.getEntriesByName('chart')[0].startTime"))
-            page.context.close()
+        for _ in range(VISITS):
+            page = Page(chromium, url)  # with an empty cache
+            texts.append(page.when("first-contentful-paint"))
+            charts.append(page.when("chart"))
+            if len(charts) < VISITS:
+                page.page.context.close()
+        seconds, sizes = flowing(page, storage)
         chromium.close()
-    return statistics.median(texts), statistics.median(charts)
+    yield Figure(f"{SIZE} question and answer painted", statistics.median(texts), "s", 1.5, at_most=True)
+    yield Figure(f"{SIZE} chart drawn", statistics.median(charts), "s", 3, at_most=True)
+    yield Figure(f"{SIZE} from a reward to the open page", statistics.median(seconds), "s", 1, at_most=True)
+    yield Figure(f"{SIZE} bytes that bring it", statistics.median(sizes), "B", 4000, at_most=True)
 
 
 @contextlib.contextmanager
-def viewer(url: str, name: str) -> Iterator[None]:
-    """Somebody who looks on: what is sent is taken and thrown away."""
+def viewers(url: str, name: str) -> Iterator[None]:
+    """Many who look on: what is sent is taken and thrown away, by one thread for all, since theirs is not the cost."""
     host, _, port = url.removeprefix("http://").partition(":")
-    lines = [
-        f"GET /api/studies/{name}/stream?after=1 HTTP/1.1",
-        f"Host: {host}:{port}",
-        f"Authorization: Bearer {TOKEN}",
-    ]
-    head = "\r\n".join([*lines, "", ""])
-    with socket.create_connection((host, int(port))) as connection:
-        connection.sendall(head.encode())
-        ended, received = threading.Event(), [0]
+    address = f"GET /api/studies/{name}/stream?after=1 HTTP/1.1"
+    head = "\r\n".join([address, f"Host: {host}:{port}", f"Authorization: Bearer {TOKEN}", "", ""])
+    with contextlib.ExitStack() as stack:
+        poll = stack.enter_context(selectors.DefaultSelector())
+        received: dict[int, int] = {}
+        for at in range(VIEWERS):
+            connection = stack.enter_context(socket.create_connection((host, int(port))))
+            connection.sendall(head.encode())
+            poll.register(connection, selectors.EVENT_READ, at)
+        ended = threading.Event()
 
         def drain() -> None:
-            while not ended.is_set() and (data := connection.recv(1 << 20)):
-                received.append(len(data))
+            while not ended.is_set():
+                for key, _ in poll.select(0.1):
+                    received[key.data] = received.get(key.data, 0) + len(key.fileobj.recv(1 << 20))  # type: ignore[union-attr]
 
-        thread = threading.Thread(target=drain, daemon=True)
+        thread = threading.Thread(target=drain)
         thread.start()
-        yield
-        ended.set()
-        connection.shutdown(socket.SHUT_RDWR)
-        thread.join()
-        assert sum(received) > 10_000, "a viewer who sees nothing costs nothing"
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+        assert len(received) == VIEWERS, "a viewer who sees nothing costs nothing"
+        assert min(received.values()) > 5_000, "nor does one who sees the beginning alone"
 
 
-def throughput(storage: str, name: str, url: str, viewers: int) -> float:
-    """Pulls a second of 8 agents whose pulls take 20 ms, with so many looking on."""
-    study = thresher.create_study(name, arms=[f"arm {k}" for k in range(1000)], threshold=0.5, storage=storage)
-    with contextlib.ExitStack() as stack:
-        for _ in range(viewers):
-            stack.enter_context(viewer(url, name))
-        subprocess.run([sys.executable, "-c", AGENT, storage, name, str(SECONDS)], check=True)
-    events = [event.time or 0.0 for event in study.events() if event.kind == "told"]
-    return len(events) / (events[-1] - events[0])
+def shares(storage: str, url: str) -> tuple[float, list[float]]:
+    """The pulls a second of 8 agents by themselves, and for pairs of turns the share that viewers cost them."""
+    study = thresher.create_study("watched", arms=[f"arm {k}" for k in range(1000)], threshold=0.5, storage=storage)
+    turns: list[tuple[bool, float, float]] = []
+    with subprocess.Popen([sys.executable, "-c", AGENT, storage, "watched"]) as agents:
+        try:
+            httpx.get(f"{url}/api/studies/watched", headers=BEARER, timeout=60).raise_for_status()
+            time.sleep(4)  # until they are at work
+            for turn in range(2 * PAIRS):
+                looked_at = turn % 4 in (1, 2)  # none, some, some, none: what changes slowly falls on both
+                with viewers(url, "watched") if looked_at else contextlib.nullcontext():
+                    time.sleep(SETTLE)
+                    start = time.time()
+                    time.sleep(TURN)
+                    turns.append((looked_at, start, time.time()))
+        finally:
+            agents.terminate()
+    told = [event.time or 0.0 for event in study.events() if event.kind == "told"]
+    rates = [(bisect.bisect(told, end) - bisect.bisect(told, start)) / (end - start) for _, start, end in turns]
+    alone = [rate for rate, turn in zip(rates, turns, strict=True) if not turn[0]]
+    watched = [rate for rate, turn in zip(rates, turns, strict=True) if turn[0]]
+    return statistics.mean(alone), [100 * (1 - b / a) for a, b in zip(alone, watched, strict=True)]
 
 
 def figures() -> Iterator[Figure]:
@@ -128,19 +191,16 @@ def figures() -> Iterator[Figure]:
         with served(storage) as url:
             before = time.perf_counter()
             httpx.get(f"{url}/api/studies/large", headers=BEARER, timeout=600).raise_for_status()
-            what = f"{ARMS:,} arms, {PULLS:,} pulls:"
-            yield Figure(f"{what} the server reads the study", time.perf_counter() - before, "s")
+            yield Figure(f"{SIZE} the server reads the study", time.perf_counter() - before, "s")
             if shutil.which("chromium"):
-                text, chart = paints(url)
-                yield Figure(f"{what} question and answer painted", text / 1000, "s", 1.5, at_most=True)
-                yield Figure(f"{what} chart drawn", chart / 1000, "s", 3, at_most=True)
+                yield from visits(url, storage)
     with tempfile.TemporaryDirectory() as folder:
         storage = f"sqlite:///{Path(folder) / 'bench.db'}?durability=normal"
         with served(storage) as url:
-            alone, watched = [], []
-            for turn in range(TURNS):  # in turn, so that noise falls on both
-                alone.append(throughput(storage, f"alone-{turn}", url, 0))
-                watched.append(throughput(storage, f"watched-{turn}", url, VIEWERS))
-            yield Figure("8 agents, pulls of 20 ms, nobody looks on", statistics.median(alone), "pulls/s")
-            share = 1 - statistics.median(watched) / statistics.median(alone)
-            yield Figure(f"what {VIEWERS} viewers cost them", 100 * share, "%", 5, at_most=True)
+            alone, cost = shares(storage, url)
+            yield Figure("8 agents, pulls of 20 ms, nobody looks on", alone, "pulls/s")
+            error = statistics.stdev(cost) / len(cost) ** 0.5
+            yield Figure(
+                f"what {VIEWERS} viewers cost them, mean of {PAIRS} pairs", statistics.mean(cost), "%", 5, at_most=True
+            )
+            yield Figure("its standard error", error, "%")

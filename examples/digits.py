@@ -100,7 +100,7 @@ def main() -> int:
         storage=given.storage,
         if_exists="join",
     )
-    work = functools.partial(thresher.run, study, accuracy, executor=telling.place(given.engine), workers=given.workers)
+    work = functools.partial(thresher.run, study, accuracy, executor=given.engine, workers=given.workers)
     return telling.carry_out(study, work, given.format)
 
 

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import thresher
 from thresher.cli import say
-from thresher.cli.demo import _comparison as comparison  # one definition of what equal allocation costs
+from thresher.cli.comparison import comparison
 from thresher.cli.live import watching
 from thresher.cli.output import FORMATS, print_verdict
 from thresher.cli.stopping import until_stopped
@@ -22,12 +22,6 @@ def options(text: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--format", choices=FORMATS, default="table")
     parser.add_argument("--quick", action="store_true", help="a few of the arms, and a wider tolerance")
     return parser
-
-
-def place(engine: str) -> str:
-    """What `thresher.run` calls an engine of the command line: ``dask:host:8786`` is ``dask://host:8786``."""
-    kind, _, address = engine.partition(":")
-    return f"{kind}://{address}" if address else kind
 
 
 def carry_out(study: thresher.Study, work: Callable[..., object], style: str) -> int:

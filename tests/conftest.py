@@ -8,7 +8,7 @@ import pytest
 
 # without an extra there is nothing of it to test
 collect_ignore = [folder for folder, library in {"lab": "numba", "web": "fastapi"}.items() if not find_spec(library)]
-pytest_plugins = ["postgres", "stores"]
+pytest_plugins = ["clusters", "postgres", "stores"]
 
 
 @pytest.fixture(scope="session", autouse=True)

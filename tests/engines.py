@@ -42,7 +42,7 @@ def dask_cluster(*, threads: int = 2, **given: Any) -> Iterator[Any]:
 
     from distributed import Client, LocalCluster
 
-    settings: dict[str, Any] = {"silence_logs": logging.CRITICAL, "dashboard_address": None}
+    settings: dict[str, Any] = {"silence_logs": logging.CRITICAL, "dashboard_address": "127.0.0.1:0"}
     with (
         LocalCluster(n_workers=2, threads_per_worker=threads, **settings | given) as cluster,
         Client(cluster, set_as_default=False) as client,
@@ -57,7 +57,9 @@ def ray_cluster() -> Iterator[None]:
 
     import ray
 
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    )
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.CRITICAL)
     try:
         yield

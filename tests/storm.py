@@ -56,14 +56,25 @@ class Storm:
             self.agents.append(process)
 
     def kill(self, count: int, rng: random.Random) -> None:
-        """So many times kill -9, each at a random moment; the study must be too large to be done before."""
-        for _ in range(count):
+        """So many times kill -9, each at a random moment. Agents that are quicker than the storm get more to do."""
+        killed = 0
+        while killed < count:
             self.fill()
             time.sleep(rng.uniform(0.0, 0.06))  # the weather, not a wait for something
             victim = rng.choice(self.agents)
-            os.kill(victim.pid, signal.SIGKILL)
+            victim.kill()
             victim.join()
-            assert victim.exitcode == -signal.SIGKILL, "the study was done before the storm was over"
+            if victim.exitcode == -signal.SIGKILL:
+                killed += 1
+            else:
+                assert victim.exitcode == 0, victim.exitcode
+                self.extend(1000)
+
+    def extend(self, pulls: int) -> None:
+        """The study was done: let it go on."""
+        study = thresher.open_study("s", storage=self.url)
+        study.extend(budget=(study.look(lambda ledger: ledger.budget) or 0) + pulls)
+        study.store.close()
 
     def finish(self, seconds: float) -> None:
         """Let the last agents come to the end of the study."""
@@ -88,7 +99,7 @@ class Storm:
         return [(pull, reward) for pull, reward in map(json.loads, lines)]
 
 
-def check(url: str, acknowledged: list[tuple[int, float]], budget: int) -> dict[str, int]:
+def check(url: str, acknowledged: list[tuple[int, float]]) -> dict[str, int]:
     """Every acknowledged reward is there exactly once; the budget held; the log derives again; nothing hangs."""
     study = thresher.open_study("s", storage=open_store(url))
     until(lambda: (study.sweep(), study.verdict().pending == 0)[1], 30)
@@ -97,7 +108,7 @@ def check(url: str, acknowledged: list[tuple[int, float]], budget: int) -> dict[
     assert len({pull for pull, _ in told}) == len(told)
     assert len({pull for pull, _ in acknowledged}) == len(acknowledged)
     assert set(acknowledged) <= set(told)
-    verdict = study.verdict()
+    verdict, budget = study.verdict(), study.look(lambda ledger: ledger.budget) or 0
     assert (verdict.issued, verdict.done) == (budget, True)
     report = verify(events)
     assert report.sound, report

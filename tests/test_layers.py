@@ -23,7 +23,7 @@ ROWS = [
     {"opening"},
     {"guard"},
     {"executors", "command", "progress"},
-    {"outage"},
+    {"outage", "waiting", "signals"},
     {"running"},
     {"runner"},
     {"verify"},

@@ -1,12 +1,16 @@
 """thresher finds which of K noisy options clear a bar, with as few evaluations as possible."""
 
+from typing import TYPE_CHECKING
+
 from ._version import __version__
 from .errors import (
     AlreadyTold,
     Busy,
     CannotGoOn,
+    DamagedStudy,
     InvalidInput,
     StoreFailed,
+    StudyDeleted,
     StudyExists,
     ThresherError,
     UnknownPull,
@@ -16,14 +20,28 @@ from .events import Event
 from .opening import create_study, open_study
 from .policies import Policy, anytime_evt, ap_evt, ap_evt_pf, apt, balanced, evt, evt_pf, lsa, uniform
 from .progress import Progress
-from .runner import run
 from .study import Pull, Study
 from .verdict import Row, Verdict
+
+if TYPE_CHECKING:
+    from .runner import run
+else:  # executors and signals: a command that asks or tells ends before they would be loaded
+
+    def __getattr__(name):
+        """Load the runner when it is first asked for."""
+        if name != "run":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from .runner import run
+
+        globals()["run"] = run
+        return run
+
 
 __all__ = [
     "AlreadyTold",
     "Busy",
     "CannotGoOn",
+    "DamagedStudy",
     "Event",
     "InvalidInput",
     "Policy",
@@ -32,6 +50,7 @@ __all__ = [
     "Row",
     "StoreFailed",
     "Study",
+    "StudyDeleted",
     "StudyExists",
     "ThresherError",
     "UnknownPull",

@@ -74,13 +74,17 @@ def guarantee(ledger: Ledger) -> str:
         assumed += ", and pulls are lost whatever their reward"
     repeated = ""
     if ledger.repeatable:
-        repeated = " Failed evaluations were repeated: what is certified is the mean of what the evaluator finally returns."
+        repeated = (
+            " Failed evaluations were repeated: what is certified is the mean of what the evaluator finally returns."
+        )
     if ledger.settled == 0:
         rest = f"provided that {assumed}, one is wrong in at most {1 - spec.confidence:.2g} of studies"
         return f"Nothing is certified yet: labels are the side of the mean. Once they are certified, {rest}.{repeated}"
     count = {1: "the certified label is", 2: "both certified labels are"}.get(ledger.settled)
     labels = f"{count or f'all {ledger.settled:,} certified labels are'} right"
-    return f"With probability at least {spec.confidence:g} {labels}, whenever you stop, provided that {assumed}.{repeated}"
+    return (
+        f"With probability at least {spec.confidence:g} {labels}, whenever you stop, provided that {assumed}.{repeated}"
+    )
 
 
 def hints(ledger: Ledger) -> tuple[str, ...]:

@@ -6,6 +6,8 @@ from decimal import Decimal
 
 from .errors import InvalidInput
 
+MAX_WHOLE = 2**63 - 1  # databases count with 64 bits
+MAX_SECONDS = 1e9  # 31 years: beyond some length, databases run out of dates
 MAX_NAME = 1000  # characters: a name is a handle, and it is printed in tables
 
 
@@ -27,12 +29,14 @@ def name(kind: str, value: object) -> str:
     return value
 
 
-def whole(what: str, value: object, *, least: int) -> int:
-    """A whole number that is large enough."""
-    if type(value) is int and value >= least:  # as nearly always
+def whole(what: str, value: object, *, least: int, most: int = MAX_WHOLE) -> int:
+    """A whole number that is large enough, and not too large for a database."""
+    if type(value) is int and least <= value <= most:  # as nearly always
         return value
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
         raise InvalidInput(what, value, f"must be a whole number of at least {least}")
+    if int(value) > most:
+        raise InvalidInput(what, value, f"must be a whole number of at most {most:,}")
     return int(value)
 
 
@@ -57,8 +61,8 @@ def share(what: str, value: object, *, remedy: str = "") -> float:
 def seconds(what: str, value: object) -> float:
     """A length of time."""
     found = None if isinstance(value, bool) else as_float(value)
-    if found is None or not 0 < found < math.inf:
-        raise InvalidInput(what, value, "must be a number of seconds above 0")
+    if found is None or not 0 < found <= MAX_SECONDS:
+        raise InvalidInput(what, value, f"must be a number of seconds above 0, and at most {MAX_SECONDS:,.0f}")
     return found
 
 

@@ -26,6 +26,10 @@ class UnknownStudy(ThresherError, LookupError):
     """No study of that name is in that store."""
 
 
+class StudyDeleted(UnknownStudy):
+    """The study was deleted, or another took its name, while this process worked on it."""
+
+
 class StudyExists(ThresherError, ValueError):
     """A study of that name is there already, or differs from what was asked for."""
 
@@ -44,6 +48,10 @@ class Conflict(ThresherError):
 
 class StoreFailed(ThresherError):
     """The store cannot do its work: a full disk, a lost server, a file that is no store."""
+
+
+class DamagedStudy(StoreFailed):
+    """What the store holds under that name is no study: its log is broken. Other studies of the store are well."""
 
 
 class Interrupted(StoreFailed):
@@ -81,9 +89,9 @@ def shown(value: object, limit: int = 120) -> str:
 
 
 def told_of(error: BaseException) -> str:
-    """An exception in one line.
+    r"""An exception in one line.
 
-    >>> told_of(ValueError("no\\nroute")), told_of(KeyError())
+    >>> told_of(ValueError("no\nroute")), told_of(KeyError())
     ('ValueError: no route', 'KeyError')
     """
     text = " ".join(str(error).split())[:300]

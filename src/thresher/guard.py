@@ -1,4 +1,4 @@
-"""Programs end with whoever runs them: a small process notices when this one is gone, however it went, and ends them."""
+"""Programs end with whoever runs them: a small process notices when this one is gone, and ends what it left."""
 
 import contextlib
 import os
@@ -27,7 +27,7 @@ class Guard:
         self._process: subprocess.Popen[bytes] | None = None
 
     def watch(self, group: int) -> None:
-        """This process group shall not outlive us."""
+        """Let this process group not outlive us."""
         self._tell("+", group)
 
     def forget(self, group: int) -> None:
@@ -38,8 +38,13 @@ class Guard:
         with self._lock, contextlib.suppress(OSError):  # without a guard we go on, unguarded
             if self._process is None:
                 command = [sys.executable, "-I", "-S", "-c", SCRIPT]
-                streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-                self._process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, **streams)
+                self._process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
             os.write(self._process.stdin.fileno(), f"{sign}{group}\n".encode())  # type: ignore[union-attr]
 
 

@@ -4,7 +4,6 @@ What is written was decided on the newest state: whoever appends second folds wh
 """
 
 import os
-import socket
 import threading
 import time
 import weakref
@@ -12,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from . import ledger as ledgers
-from .errors import Conflict, Interrupted, StoreFailed, UnknownStudy
+from .errors import Conflict, DamagedStudy, Interrupted, StoreFailed, StudyDeleted, ThresherError, UnknownStudy
 from .events import Event
 from .ledger import Ledger
 from .store import Store
@@ -21,6 +20,8 @@ Answer = TypeVar("Answer")
 PAGE = 10_000  # events that are read at once: a long log need not fit into memory
 LONGEST_REASON = 10_000  # characters
 MOST_DOUBTS = 10  # connections lost in the same call
+# what folding can raise where something is no event: it can be anything
+NO_EVENT = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 _JOURNALS: "weakref.WeakSet[Journal]" = weakref.WeakSet()
 
 
@@ -70,13 +71,14 @@ class Journal:
         self._birth: str | None = None  # the key of event 1: tells this study from a later one of its name
         self._last: str | None = None  # the key of the last event that was folded
         self._ledger: Ledger | None = None
+        self._at = 1  # the event that was last looked at
         self._begin()
-        self._read()
+        self._newest()
         _JOURNALS.add(self)
 
     def _begin(self) -> None:
         """What must differ between processes; a forked child begins anew."""
-        self.agent = f"{socket.gethostname()}:{os.getpid()}"
+        self.agent = f"{os.uname().nodename}:{os.getpid()}"
         self._nonce, self._calls = os.urandom(6).hex(), 0
         self._lock = threading.RLock()
 
@@ -87,7 +89,7 @@ class Journal:
     def look(self, reader: Callable[[Ledger], Answer]) -> Answer:
         """What ``reader`` makes of the newest state; it must not change it."""
         with self._lock:
-            return reader(self._read())
+            return reader(self._newest())
 
     def commit(self, plan: Callable[[Draft], Answer], *, lease: float | None = None) -> Answer:
         """Let ``plan`` write events on the newest state, and append them. Losing a race means deciding again.
@@ -114,7 +116,7 @@ class Journal:
     ) -> "Written[Answer] | None":
         """Decide on the newest state and append; None if somebody else appended first, or nobody knows."""
         with self._store.turn(self.study):
-            ledger = self._read()
+            ledger = self._newest()
             for written in doubtful:
                 if [event.key for event in self._store.read(self.study, written.seq - 1, 1)] == [written.key]:
                     return written
@@ -146,10 +148,20 @@ class Journal:
             rule = f"the connection was lost {MOST_DOUBTS} times in one call"
             raise StoreFailed("storage", rule=rule, remedy="mend the server, then ask again") from None
 
+    def _newest(self) -> Ledger:
+        """What `_read` gives; a log that cannot be folded is damaged, and named."""
+        try:
+            return self._read()
+        except (StoreFailed, UnknownStudy):
+            raise
+        except (ThresherError, *NO_EVENT) as error:
+            self._ledger = None
+            raise damaged(self.study, f"event {self._at}: {error}") from None
+
     def _read(self) -> Ledger:
         """The ledger, with everything folded in that any agent has written."""
         if self._ledger is None:
-            events = self._pages()
+            self._at, events = 1, self._pages()
             first = next(events, None)
             if self._birth is not None and (first is None or first.key != self._birth):
                 raise self._replaced()
@@ -166,6 +178,7 @@ class Journal:
             self._ledger = None
             return self._read()
         for event in news:
+            self._at = event.seq
             self._ledger.apply(event)
             self._last = event.key
         return self._ledger
@@ -181,19 +194,25 @@ class Journal:
         yield first
         event = first
         for event in rest:
+            self._at = event.seq
             yield event
         self._last = event.key
 
-    def _replaced(self) -> UnknownStudy:
+    def _replaced(self) -> StudyDeleted:
         self._ledger = None
-        return UnknownStudy(
-            "study", self.study, "was deleted while this agent worked on it", "nothing more can be told to it"
-        )
+        rule = "was deleted while this agent worked on it"
+        return StudyDeleted("study", self.study, rule, "nothing more can be told to it")
 
     def _forked(self) -> None:
         if not self._lock.acquire(blocking=False):  # a thread that is not here any more was at work
             self._ledger = None
         self._begin()
+
+
+def damaged(study: str, what: str) -> DamagedStudy:
+    """The log of a study is broken; says where."""
+    remedy = "restore it from a copy, or forget it with thresher delete; other studies are well"
+    return DamagedStudy("study", study, f"is damaged, {what}", remedy)
 
 
 def plain(text: str) -> str:

@@ -167,15 +167,30 @@ def play(best: MutableSequence[float], winner: MutableSequence[int], node: int) 
     winner[node] = winner[child]
 
 
+def climb(best: MutableSequence[float], winner: MutableSequence[int], leaf: int, score: float) -> None:
+    """Give a leaf its score and play every match on its way to the root.
+
+    The matches are those of `play`. What goes up is carried along, for reading back what was written the moment before
+    costs more than the match.
+    """
+    node = len(best) // 2 + leaf
+    champion = winner[node]
+    best[node] = score
+    while node > 1:
+        rival = node ^ 1
+        other = best[rival]
+        challenger = winner[rival]
+        if other < score or (other == score and challenger < champion):
+            score = other
+            champion = challenger
+        node >>= 1
+        best[node] = score
+        winner[node] = champion
+
+
 def rescore(board: Board, arm: int, formula: Formula, rule: Rule) -> None:
     """Bring one arm's score, and its path to the root, up to date."""
-    best = board.best
-    winner = board.winner
-    node = len(best) // 2 + arm
-    best[node] = score(board, arm, formula, rule)
-    while node > 1:
-        node >>= 1
-        play(best, winner, node)
+    climb(board.best, board.winner, arm, score(board, arm, formula, rule))
 
 
 def rescore_all(board: Board, formula: Formula, rule: Rule) -> None:

@@ -1,6 +1,5 @@
 """Saying that this process lives: the leases of the pulls that it handed out are renewed as long as it does."""
 
-import logging
 import os
 import threading
 import weakref
@@ -8,7 +7,6 @@ from collections.abc import Iterable
 
 from .store import Store
 
-log = logging.getLogger("thresher")
 BEATS = 3  # renewals within the time of one lease: two may fail, or come late
 
 
@@ -59,7 +57,9 @@ class Keeper:
         try:
             self.store.renew(self.study, pulls, self.seconds)
         except Exception as error:  # the next beat may do better
-            log.warning(f"the leases of {len(pulls)} pulls could not be renewed: {error}")
+            import logging  # here: a command that asks or tells hardly ever needs it
+
+            logging.getLogger("thresher").warning(f"the leases of {len(pulls)} pulls could not be renewed: {error}")
         return True
 
 

@@ -283,13 +283,17 @@ class Ledger:
         return {name: value for name, value in vars(self).items() if name not in ("formula", "intervals")}
 
 
+def begun(first: Event | None) -> Ledger:
+    """The ledger after the first event of a log, which must be `created`."""
+    if first is None or first.kind != "created" or first.seq != 1 or first.spec is None:
+        raise InvalidInput("log", first and first.kind, "must begin with event 1, created", "this is no log of a study")
+    return Ledger(spec.from_json(first.spec))
+
+
 def fold(events: Iterable[Event]) -> Ledger:
     """The ledger that a whole log makes; its first event must be `created`."""
     stream = iter(events)
-    first = next(stream, None)
-    if first is None or first.kind != "created" or first.seq != 1 or first.spec is None:
-        raise InvalidInput("log", first and first.kind, "must begin with event 1, created", "this is no log of a study")
-    ledger = Ledger(spec.from_json(first.spec))
+    ledger = begun(next(stream, None))
     ledger.folding = True  # the scores follow from the columns: it is enough to have them when all is folded in
     for event in stream:
         ledger.apply(event)

@@ -1,6 +1,6 @@
 """Making a study, and opening one that is there."""
 
-import secrets
+import os
 import time
 from collections.abc import Iterable, Mapping
 from typing import Literal
@@ -80,7 +80,7 @@ def create_study(
 
 def _created(name: str, store: Store, spec: Spec) -> bool:
     """Whether it was us who created the study. The event's key tells, should the answer be lost."""
-    event = Event(1, "created", spec=spec.to_json(), key=secrets.token_hex(8), time=time.time())
+    event = Event(1, "created", spec=spec.to_json(), key=os.urandom(8).hex(), time=time.time())
     with store.turn(name):
         try:
             store.append(name, [event])

@@ -30,11 +30,12 @@ def run(
     The arguments:
         study: what `create_study` or `open_study` gave.
         evaluate: takes a `Pull` and returns a number or a bool, or raises; a coroutine function runs on an event loop.
-        workers: how many at once; by default the machine's cores, or 16 coroutines.
-        executor: ``"threads"``, ``"processes"``, a ``concurrent.futures.Executor``, or a function that makes one.
-        in_flight: how many pulls to have under way, if not as many as there are workers.
+        workers: how many at once; by default the machine's cores, the cluster's capacity, or 16 coroutines.
+        executor: ``"threads"``, ``"processes"``, a ``concurrent.futures.Executor`` or a function that makes one; a Dask
+            ``Client``, ``"dask"`` (a cluster on this machine) or ``"dask://host:8786"``; ``"ray"`` or a Ray address.
+        in_flight: how many pulls to have under way, if not as many as there are workers, and on a cluster a few more.
         timeout: seconds for one evaluation; a thread is then abandoned, a process killed, a coroutine cancelled.
-        attempts: how often a failing evaluation is made, with the same seed.
+        attempts: how often a failing evaluation is made, with the same seed; the verdict says what that means.
         seconds: hand nothing out after so many seconds.
         on_progress: called with a `Progress`, at most ten times a second.
         give_up: seconds of an outage, in which everything fails, after which `CannotGoOn` is raised.

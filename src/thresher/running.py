@@ -2,35 +2,24 @@
 
 import concurrent.futures as futures
 import contextlib
-import heapq
 import logging
 import queue
 import signal
-import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
 
-from .errors import AlreadyTold, Busy, CannotGoOn, InvalidInput, NoReward, ThresherError, told_of
+from . import signals
+from .errors import AlreadyTold, Busy, CannotGoOn, InvalidInput, NoReward, told_of
 from .executors import Engine, WorkerLost
 from .outage import Failure, Finding, Suspects, Watch
 from .progress import Meter, Progress
 from .study import SWEEP, Pull, Study
+from .waiting import Flight, Waiting
 
 log = logging.getLogger("thresher")
 TICK = 0.1  # seconds between two calls of on_progress
 DESERTED = 10.0  # seconds without a worker after which it is said
-
-
-@dataclass(slots=True)
-class Flight:
-    """A pull on its way."""
-
-    pull: Pull
-    attempt: int
-    started: float | None = None
 
 
 class Runner:
@@ -55,8 +44,7 @@ class Runner:
         self._inbox: queue.SimpleQueue[Future[object] | signal.Signals] = queue.SimpleQueue()
         self._flying: dict[Future[object], Flight] = {}
         self._overdue: dict[Future[object], Pull] = {}  # timed out; should a reward still come, it is late
-        self._busy: list[tuple[float, int, int, Pull]] = []  # when to try again, pull id, attempt, pull
-        self._held: deque[Flight] = deque()  # of suspected arms, until it is their turn
+        self._waiting = Waiting()
         self._watch, self._suspects = Watch(study, window=8), Suspects()
         self._deserted: float | None = None  # since when the engine has no worker
         self._signals = 0
@@ -67,7 +55,7 @@ class Runner:
 
     def run(self) -> None:
         """Hand out and take in until the study is done, the time is over, or a signal comes."""
-        with self._signals_caught():
+        with signals.into(self._inbox):
             try:
                 while self._hand_out() or self._under_way:
                     self._take_in()
@@ -89,7 +77,7 @@ class Runner:
 
     @property
     def _under_way(self) -> int:
-        return len(self._flying) + len(self._busy) + len(self._held)
+        return len(self._flying) + len(self._waiting)
 
     def _hand_out(self) -> bool:
         """Fill the engine. True while there is more to come of it, even if only later."""
@@ -97,10 +85,8 @@ class Runner:
         if self._stopping:
             self._cancel_waiting()
             return False
-        while self._busy and self._busy[0][0] <= now:
-            _, _, attempt, pull = heapq.heappop(self._busy)
-            self._submit(pull, attempt)
-        self._try_suspect()
+        for flight in self._waiting.due(now):
+            self._submit(flight)
         if not self._is_manned(now):
             return not self.study.done
         free = (self._in_flight or self._engine.room) - self._under_way
@@ -112,7 +98,7 @@ class Runner:
             free = 1 if now >= self._watch.next_try and not self._under_way else 0
         if free > 0:
             for pull in self.study.ask_many(free):
-                self._submit(pull, 1)
+                self._submit(Flight(pull, attempt=1))
         return self._watch.out and not self.study.done
 
     def _is_manned(self, now: float) -> bool:
@@ -131,26 +117,14 @@ class Runner:
             raise CannotGoOn("run", rule=f"there was no worker for {self.give_up:g} s", remedy="start some; run again")
         return False
 
-    def _submit(self, pull: Pull, attempt: int) -> None:
-        flight = Flight(pull, attempt)
-        if pull.arm in self._suspects.arms and self._suspect_flies():
-            self._held.append(flight)
-        else:
-            self._begin(flight)
-
-    def _begin(self, flight: Flight) -> None:
+    def _submit(self, flight: Flight) -> None:
+        suspects = self._suspects.arms
+        if flight.pull.arm in suspects and any(other.pull.arm in suspects for other in self._flying.values()):
+            self._waiting.hold(flight)
+            return
         future = self._engine.submit(flight.pull)
         self._flying[future] = flight
         future.add_done_callback(self._inbox.put)
-
-    def _suspect_flies(self) -> bool:
-        return any(flight.pull.arm in self._suspects.arms for flight in self._flying.values())
-
-    def _try_suspect(self) -> None:
-        """Let the pulls that were held back go: those of arms that are cleared, and one of an arm that is not."""
-        for _ in range(len(self._held)):
-            flight = self._held.popleft()
-            self._submit(flight.pull, flight.attempt)
 
     def _take_in(self) -> None:
         """Wait for something to happen, then deal with all that has."""
@@ -166,7 +140,7 @@ class Runner:
     def _patience(self) -> float | None:
         """How long to wait before something must be looked at again; None: until something happens."""
         now = time.monotonic()
-        waits = [self._busy[0][0] - now] if self._busy else []
+        waits = [] if self._waiting.next_try is None else [self._waiting.next_try - now]
         if self.study.store.leased:
             waits.append(self._next_sweep - now)
         if self.on_progress or self._deserted is not None:
@@ -193,7 +167,7 @@ class Runner:
         try:
             value = self._engine.result(future)
         except Busy as busy:
-            heapq.heappush(self._busy, (time.monotonic() + max(0.0, busy.after), pull.id, flight.attempt, pull))
+            self._waiting.come_back(flight, time.monotonic() + max(0.0, busy.after))
         except futures.CancelledError:
             self.study.drop(pull, reason="cancelled before it began", cause="cancelled")
         except KeyboardInterrupt:  # a worker that takes Ctrl-C itself
@@ -235,7 +209,7 @@ class Runner:
 
     def _failed(self, flight: Flight, reason: str, *, nonsense: bool = False) -> None:
         if flight.attempt < self.attempts and not self._stopping:
-            self._submit(flight.pull, flight.attempt + 1)
+            self._submit(Flight(flight.pull, flight.attempt + 1))
         else:
             self._note(Failure(flight.pull, reason, nonsense=nonsense))
 
@@ -273,20 +247,6 @@ class Runner:
 
     # -- stopping -----------------------------------------------------------------------------------------------
 
-    @contextlib.contextmanager
-    def _signals_caught(self) -> Iterator[None]:
-        """Signals become items of the inbox, so none can interrupt a write; only the main thread gets any."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        caught = (signal.SIGINT, signal.SIGTERM)
-        before = {number: signal.signal(number, lambda n, _: self._inbox.put(signal.Signals(n))) for number in caught}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
     def _caught(self, number: signal.Signals) -> None:
         self._signals += 1
         self.signal = self.signal or number
@@ -313,10 +273,8 @@ class Runner:
 
     def _cancel_waiting(self) -> None:
         """Give up what waits for its first or its next try; nothing of it is known."""
-        for pull in [*(pull for _, _, _, pull in self._busy), *(flight.pull for flight in self._held)]:
+        for pull in self._waiting.empty():
             self.study.drop(pull, reason="the run was stopped before it was tried", cause="cancelled")
-        self._busy.clear()
-        self._held.clear()
 
     def _ground(self) -> None:
         """Leave nothing behind: no pull that looks pending, no worker at work."""

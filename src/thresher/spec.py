@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -12,6 +12,7 @@ from .errors import InvalidInput, shown
 from .policies import Policy
 
 MAX_BUDGET = 10**15  # pulls; stores count with 64 bits
+MAX_SEED = 2**128 - 1
 MAX_REWARD = 1e100  # without bounds: beyond it squares of rewards leave the range of floats
 Params = Mapping[str, Any]
 NO_PARAMS: Params = {}
@@ -112,63 +113,105 @@ def specify(
 ) -> Spec:
     """A checked specification; `create_study` documents the arguments."""
     names, params = _arms(arms)
+    return _checked(
+        names,
+        params,
+        threshold=threshold,
+        bounds=bounds,
+        budget=budget,
+        policy=policies.policy(policy, certificates=confidence is not None),
+        confidence=confidence,
+        tolerance=tolerance,
+        failure=failure,
+        seed=seed,
+        max_failures=max_failures,
+    )
+
+
+def _checked(
+    names: tuple[str, ...],
+    params: tuple[Params, ...] | None,
+    *,
+    threshold: object,
+    bounds: object,
+    budget: object,
+    policy: Policy,
+    confidence: object,
+    tolerance: object,
+    failure: object,
+    seed: object,
+    max_failures: object,
+) -> Spec:
+    """The rules that hold for every specification, wherever it comes from."""
     span = _bounds(bounds)
-    chosen = policies.policy(policy, certificates=confidence is not None)
     bar = checks.number("threshold", threshold)
     if span and not span[0] < bar < span[1]:
         rule = f"must lie strictly inside the bounds ({span[0]:g}, {span[1]:g})"
         raise InvalidInput("threshold", threshold, rule, "choose another bar, or the bounds that rewards really have")
     if abs(bar) > MAX_REWARD:
         raise InvalidInput("threshold", threshold, f"must lie within ±{MAX_REWARD:g}", "scale the rewards")
+    sure = None
     if confidence is not None:
-        checks.share("confidence", confidence, remedy="confidence=None goes without certificates")
+        sure = checks.share("confidence", confidence, remedy="confidence=None goes without certificates")
         if span is None:
             raise InvalidInput("bounds", None, "certificates need bounded rewards", "give bounds, or confidence=None")
-    if budget is None and confidence is None:
+    pulls = None if budget is None else check_budget(budget, names, policy)
+    if pulls is None and sure is None:
         raise InvalidInput("budget", None, "without certificates a study ends with its budget alone", "give a budget")
-    if budget is not None:
-        check_budget(budget, names, chosen)
-    elif chosen.needs_budget:
+    if pulls is None and policy.needs_budget:
         remedy = "give a budget or an exploration, or use anytime-evt"
-        raise InvalidInput("policy", str(chosen), "takes its exploration from the budget, and there is none", remedy)
+        raise InvalidInput("policy", str(policy), "takes its exploration from the budget, and there is none", remedy)
     return Spec(
         arms=names,
         params=params,
         threshold=bar,
         bounds=span,
-        budget=budget,
-        policy=chosen,
-        confidence=None if confidence is None else float(confidence),
+        budget=pulls,
+        policy=policy,
+        confidence=sure,
         tolerance=checks.number("tolerance", tolerance, 0.0, MAX_REWARD),
         failure=_failure(failure, span),
-        seed=checks.whole("seed", seed, least=0),
-        max_failures=max_failures if max_failures is None else checks.whole("max_failures", max_failures, least=1),
-        settling_constant=policies.settling_constant(len(names), 0.05 if confidence is None else 1 - confidence),
+        seed=checks.whole("seed", seed, least=0, most=MAX_SEED),
+        max_failures=None if max_failures is None else checks.whole("max_failures", max_failures, least=1),
+        settling_constant=policies.settling_constant(len(names), 0.05 if sure is None else 1 - sure),
     )
 
 
-def from_json(data: Mapping[str, Any]) -> Spec:
-    """The specification that `Spec.to_json` wrote.
+def from_json(data: object) -> Spec:
+    """The specification that `Spec.to_json` wrote, checked as if it had been asked for now.
 
     >>> spec = specify(arms={"a": {"depth": 2}}, threshold=0.5, budget=2)
     >>> from_json(json.loads(json.dumps(spec.to_json()))) == spec
     True
     """
+    if not isinstance(data, Mapping):
+        raise InvalidInput("specification", data, "must be a JSON object")
     if data.get("format") != 1:
         raise InvalidInput("format", data.get("format"), "is not one that this version reads", "update thresher")
     kept = {key: value for key, value in data.items() if key != "format"}
-    kept["arms"] = tuple(kept["arms"])
-    kept["params"] = kept["params"] and tuple(kept["params"])
-    kept["bounds"] = kept["bounds"] and tuple(kept["bounds"])
-    kept["policy"] = policies.from_json(kept["policy"])
-    return Spec(**kept)
+    wanted = {field.name for field in fields(Spec)}
+    for name in sorted(wanted ^ kept.keys()):
+        rule = "is not there" if name in wanted else "is not one that this version knows"
+        raise InvalidInput("specification: field", name, rule, "" if name in wanted else "update thresher")
+    names, params = _names(kept.pop("arms")), kept.pop("params")
+    if params is not None and not (
+        isinstance(params, list | tuple) and len(params) == len(names) and all(isinstance(one, dict) for one in params)
+    ):
+        raise InvalidInput("params", params, "must be a list of objects, one an arm")
+    try:
+        kept["policy"] = policies.from_json(kept["policy"])
+    except TypeError:
+        raise InvalidInput("policy", kept["policy"], "is not one that this version knows", "update thresher") from None
+    constant = checks.number("settling_constant", kept.pop("settling_constant"))
+    spec = _checked(names, None if params is None else tuple(params), **kept)
+    if not math.isclose(constant, spec.settling_constant, rel_tol=1e-9):
+        raise InvalidInput("settling_constant", constant, f"must be about {spec.settling_constant!r}")
+    return replace(spec, settling_constant=constant)  # by a logarithm, whose last digit may differ elsewhere
 
 
 def check_budget(budget: object, arms: tuple[str, ...], policy: Policy) -> int:
     """A budget that lets every arm warm up, or an error."""
-    pulls, least = checks.whole("budget", budget, least=1), policy.warmup * len(arms)
-    if pulls > MAX_BUDGET:
-        raise InvalidInput("budget", budget, f"must be at most {MAX_BUDGET:,}", "give a smaller budget")
+    pulls, least = checks.whole("budget", budget, least=1, most=MAX_BUDGET), policy.warmup * len(arms)
     if pulls < least:
         rule = f"must be at least {least}: {policy.warmup} warm-up pulls for each of {len(arms)} arms"
         raise InvalidInput("budget", budget, rule, "give a larger budget, a smaller warmup or fewer arms")
@@ -176,6 +219,13 @@ def check_budget(budget: object, arms: tuple[str, ...], policy: Policy) -> int:
 
 
 def _arms(given: Iterable[str] | Mapping[str, Params]) -> tuple[tuple[str, ...], tuple[Params, ...] | None]:
+    names = _names(given)
+    if not isinstance(given, Mapping):
+        return names, None
+    return names, tuple(_params(name, given[name]) for name in names)
+
+
+def _names(given: object) -> tuple[str, ...]:
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise InvalidInput("arms", given, "must be a list of names, or a dict of names and parameters")
     names = tuple(given)
@@ -186,9 +236,7 @@ def _arms(given: Iterable[str] | Mapping[str, Params]) -> tuple[tuple[str, ...],
         if checks.name("arm", name) in known:
             raise InvalidInput("arm", name, "is there twice", "give every arm a name of its own")
         known.add(name)
-    if not isinstance(given, Mapping):
-        return names, None
-    return names, tuple(_params(name, given[name]) for name in names)
+    return names
 
 
 def _params(arm: str, params: object) -> Params:

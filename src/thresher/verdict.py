@@ -177,25 +177,30 @@ def read(study: str, ledger: Ledger) -> Verdict:
     )
 
 
+def label_of(ledger: Ledger, arm: int) -> tuple[str, bool]:
+    """An arm's label, and whether it is certified."""
+    settled = certainty.settled_label(ledger, arm)
+    if settled is not None:
+        return settled, True
+    if arm in ledger.retired:
+        return "retired", False
+    board, seen = ledger.board, ledger.board.seen[arm]
+    if not seen:
+        return "undecided", False
+    total = board.total[arm] + board.residue[arm]
+    return "above" if kernel.is_above(total, seen, ledger.spec.threshold) else "below", False
+
+
 def row_of(ledger: Ledger, arm: int) -> Row:
     """What is known of one arm."""
     board, seen = ledger.board, ledger.board.seen[arm]
-    total = board.total[arm] + board.residue[arm]
-    mean = total / seen if seen else None
-    settled = certainty.settled_label(ledger, arm)
-    if settled is not None:
-        label = settled
-    elif arm in ledger.retired:
-        label = "retired"
-    elif not seen:
-        label = "undecided"
-    else:
-        label = "above" if kernel.is_above(total, seen, ledger.spec.threshold) else "below"
+    mean = (board.total[arm] + board.residue[arm]) / seen if seen else None
+    label, certified = label_of(ledger, arm)
     low, high = certainty.interval(ledger, arm, mean) or (None, None)
     return Row(
         name=ledger.spec.arms[arm],
         label=label,
-        certified=settled is not None,
+        certified=certified,
         mean=mean,
         low=low,
         high=high,

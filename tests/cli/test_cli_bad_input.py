@@ -69,7 +69,10 @@ CASES = {
     ),
     "a key left out": ([*ONE, "--reward=json:", *ECHO], "reward 'json:': must be"),
     "a broken regex": ([*ONE, "--reward=regex:(", *ECHO], "regex '(': is not a regular expression (missing )"),
-    "a timeout of 0": ([*ONE, "--timeout=0", *ECHO], "'--timeout': '0' is not a length of time above 0; write 90, 90s"),
+    "a timeout of 0": (
+        [*ONE, "--timeout=0", *ECHO],
+        "'--timeout': '0' is not a length of time above 0 and below",
+    ),
     "a time that is none": ([*ONE, "--for=soon", *ECHO], "'soon' is not a length of time above 0"),
     "no attempts": ([*ONE, "--attempts=0", *ECHO], "attempts 0: must be a whole number of at least 1"),
     "a failure out of bounds": (

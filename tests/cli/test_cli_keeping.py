@@ -150,7 +150,7 @@ def test_a_study_deleted_under_a_run_ends_it_with_a_message(tmp_path: Path) -> N
     until((tmp_path / "started").exists, "a first pull")
     study = only_study(tmp_path)
     study.store.delete(study.name)
-    assert "was deleted while this agent worked on it" in complaint(finish(process))
+    assert "was deleted while this agent worked on it" in complaint(finish(process), 3)
     assert study.store.studies() == []
 
 

@@ -70,17 +70,6 @@ def test_an_engine_that_is_none_is_refused_in_one_line() -> None:
     assert "abacus" in shown.err
 
 
-def test_the_engines_of_the_command_line_are_those_of_run() -> None:
-    names = ["processes", "dask", "dask:host:8786", "ray", "ray:host:10001"]
-    assert [telling.place(name) for name in names] == [
-        "processes",
-        "dask",
-        "dask://host:8786",
-        "ray",
-        "ray://host:10001",
-    ]
-
-
 def test_time_between_two_runs_is_no_time_at_work() -> None:
     log = [(0, "asked", 1), (1, "asked", 2), (3, "told", 1), (4, "dropped", 2), (100, "asked", 3), (102, "told", 3)]
     events = [thresher.Event(seq, kind, pull, time=at) for seq, (at, kind, pull) in enumerate(log, 2)]

@@ -83,7 +83,7 @@ SCHEDULER = """
 import sys, time
 from distributed import LocalCluster
 if __name__ == "__main__":
-    cluster = LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address=None)
+    cluster = LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0")
     print(cluster.scheduler_address, flush=True)
     time.sleep(3600)
 """
@@ -132,7 +132,7 @@ def test_an_asynchronous_client_is_refused() -> None:
     from distributed import Client, LocalCluster
 
     async def refused() -> str:
-        settings: dict[str, Any] = {"n_workers": 1, "processes": False, "dashboard_address": None}
+        settings: dict[str, Any] = {"n_workers": 1, "processes": False, "dashboard_address": "127.0.0.1:0"}
         async with LocalCluster(asynchronous=True, **settings) as cluster, Client(cluster, asynchronous=True) as client:
             with pytest.raises(thresher.InvalidInput) as caught:
                 thresher.run(make(), evaluator("dask"), executor=client)
@@ -183,14 +183,15 @@ def test_pulls_that_never_began_cost_nothing_when_a_run_ends_early(
 @pytest.mark.parametrize(
     ("executor", "words"),
     [
-        ("dask://127.0.0.1:9", r"executor 'tcp://127.0.0.1:9': no Dask scheduler answers.*start one with: dask scheduler"),
+        (
+            "dask://127.0.0.1:9",
+            r"executor 'tcp://127.0.0.1:9': no Dask scheduler answers.*start one with: dask scheduler",
+        ),
         ("dask:tcp://127.0.0.1:9", "no Dask scheduler answers"),
         ("dask:nonsense://x", "no Dask scheduler answers"),
     ],
 )
-def test_an_address_where_nobody_answers_is_named(
-    executor: str, words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_address_where_nobody_answers_is_named(executor: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("thresher.executors.dask.PATIENCE", 1.0)
     study = make()
     with pytest.raises(thresher.CannotGoOn, match=words):
@@ -204,5 +205,3 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(thresher.InvalidInput, match=r"needs the package ray.*pip install 'thresher\[ray\]'"):
         thresher.run(make(), evaluator("ray"), executor="ray")
-
-

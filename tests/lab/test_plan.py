@@ -32,6 +32,17 @@ def test_plan_with_a_tolerance_says_when_everything_is_settled_and_how_long_it_t
         assert need["seconds"] == pytest.approx(need["pulls"] / 8, rel=0.25)
 
 
+def test_plan_says_how_often_each_figure_was_played_and_that_few_runs_are_rough() -> None:
+    problem = ["--threshold", "0.5", "--arms", "30", "--means", "0.49:0.51", "--policy", "uniform", "--no-confidence"]
+    needs = json.loads(run("plan", *problem, "--format", "json"))["needs"]
+    assert [need["repetitions"] for need in needs] == [23] * 4  # of the last stage: nothing was reached before
+    text = run("plan", *problem)
+    assert "runs" in text
+    assert "as few as 23, are rough" in " ".join(text.split())
+    easy = run("plan", "--threshold", "0.5", "--arms", "4", "--means", "0.9", "--policy", "uniform", "--no-confidence")
+    assert "rough" not in easy
+
+
 def test_plan_without_certificates_says_nothing_of_settling() -> None:
     problem = ["--threshold", "0.5", "--arms", "4", "--means", "0:1", "--policy", "uniform", "--no-confidence"]
     needs = json.loads(run("plan", *problem, "--format", "json"))["needs"]

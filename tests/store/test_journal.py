@@ -120,7 +120,7 @@ def test_a_study_deleted_under_an_agent_is_missed(store: Store) -> None:
     pull = study.ask() or pytest.fail("no pull")
     store.delete("s")
     for call in (study.ask, lambda: study.tell(pull, 1), study.verdict):
-        with pytest.raises(thresher.UnknownStudy, match="'s'"):
+        with pytest.raises(thresher.StudyDeleted, match="'s'"):
             call()
     assert store.studies() == []
 
@@ -132,7 +132,7 @@ def test_a_study_that_took_the_name_of_a_deleted_one_is_another(store: Store) ->
     new = make(store)
     new.ask_many(9)
     for call in (old.ask, lambda: old.tell(pull, 1), old.verdict, old.ask):
-        with pytest.raises(thresher.UnknownStudy, match="deleted"):
+        with pytest.raises(thresher.StudyDeleted, match="deleted"):
             call()
     assert new.look(lambda ledger: (ledger.issued, ledger.told)) == (9, 0)
 

@@ -2,15 +2,20 @@
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import psycopg
 import pytest
 
 import thresher
-from thresher.errors import StoreFailed
+from thresher.errors import Conflict, StoreFailed
+from thresher.events import Event
 from thresher.store import open_store
-from thresher.store.postgres_schema import masked
+from thresher.store.masking import masked
+from thresher.store.postgres import PostgresStore
 
 SECRET = "s3cr3t-Pa55"
 
@@ -108,6 +113,8 @@ def test_a_wrong_password_is_said_at_once_and_not_shown(guarded: str) -> None:
         f"postgresql://me:{SECRET}@127.0.0.1:notaport/db",
         f"postgresql://me:a@b:{SECRET}@127.0.0.1:1/db",
         f"postgresql://me:{SECRET}@[::1/db",
+        f"postgresql://127.0.0.1:{SECRET}/db",
+        f"postgresql://me:a%20{SECRET}@127.0.0.1:1/db",
         f"postgresql://me:{SECRET}@127.0.0.1:1/db?unheard_of=1",
     ],
 )
@@ -138,3 +145,50 @@ def test_without_psycopg_one_line_says_what_to_install() -> None:
     assert "pip install 'thresher[postgres]'" in out
     assert SECRET not in out
     assert len(out.splitlines()) == 1
+
+
+def test_an_append_that_meets_a_deletion_writes_nothing(postgres_url: str) -> None:
+    study = make(postgres_url)
+    store, seen = study.store, study.events()[-1].seq
+    with psycopg.connect(postgres_url) as deleting, ThreadPoolExecutor(1) as pool:
+        deleting.execute("LOCK TABLE thresher_events IN SHARE ROW EXCLUSIVE MODE")
+        deleting.execute("DELETE FROM thresher_events WHERE study = 's'")
+        late = pool.submit(store.append, "s", [Event(seen + 1, "asked", 1, 0)])
+        for _ in range(100):  # however it goes, it must write nothing; as a rule it waits for the lock by now
+            if deleting.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone():
+                break
+            time.sleep(0.01)
+        deleting.commit()
+        with pytest.raises(Conflict):
+            late.result(60)
+    assert store.studies() == []
+    with pytest.raises(thresher.StudyDeleted):
+        study.ask()
+    store.close()
+
+
+def test_an_answer_lost_with_the_flush_is_flushed_again(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The event is found after reconnecting; but the session that wrote it may never have waited for the disk."""
+    study = make(postgres_url)
+    store, flushes = study.store, []
+    assert isinstance(store, PostgresStore)
+    pull = study.ask() or pytest.fail("no pull")
+
+    flush = PostgresStore.flush
+
+    def counted(self: PostgresStore) -> None:
+        flushes.append(self._is_flushed)
+        flush(self)
+
+    def lose(turn: object, connection: "psycopg.Connection[Any]") -> None:
+        monkeypatch.undo()
+        monkeypatch.setattr(PostgresStore, "flush", counted)
+        connection.close()
+        connection.execute("SELECT 1")
+
+    monkeypatch.setattr(store, "_end", lose)
+    study.tell(pull, 1)
+    assert study.look(lambda ledger: ledger.told) == 1
+    assert sum(event.kind == "told" for event in study.events()) == 1
+    assert flushes == [False, False], "the first finds that the session is gone, the second waits for the disk"
+    store.close()

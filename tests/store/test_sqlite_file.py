@@ -5,8 +5,6 @@ import shutil
 import stat
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,10 +13,7 @@ import pytest
 
 import thresher
 from thresher.errors import StoreFailed
-from thresher.events import Event
 from thresher.store import open_store
-from thresher.store.filelock import FileLock
-from thresher.store.sqlite import SqliteStore
 
 
 def make(path: Path, name: str = "s", options: str = "") -> thresher.Study:
@@ -217,6 +212,16 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(small_disk: Path) -> No
         each.store.close()
 
 
+def test_a_study_on_a_read_only_disk_can_be_read(small_disk: Path) -> None:
+    filled(small_disk / "thresher.db")
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    study = thresher.open_study("s", storage=f"sqlite:///{small_disk}/thresher.db")
+    assert study.verdict().issued == 200
+    with pytest.raises(StoreFailed, match="is read-only"):
+        study.ask()
+    study.store.close()
+
+
 WRITE_TO_THE_LIMIT = """
 import resource, sys, thresher
 study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=10**6, storage=sys.argv[1], confidence=None)
@@ -271,80 +276,3 @@ def test_a_read_only_file_says_so_and_can_still_be_read(tmp_path: Path) -> None:
     assert "is read-only; make the file and its folder writable" in done.stderr
     assert len(done.stderr.splitlines()) == 1
     study.store.close()
-
-
-# -- turns --------------------------------------------------------------------------------------------------------
-
-
-def test_a_turn_is_held_by_one_at_a_time(tmp_path: Path) -> None:
-    lock, inside, most = FileLock(tmp_path / "lock"), [0], [0]
-
-    def work() -> None:
-        for _ in range(50):
-            with FileLock(tmp_path / "lock").turn() as held:
-                assert held
-                inside[0] += 1
-                most[0] = max(most[0], inside[0])
-                time.sleep(0)
-                inside[0] -= 1
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert most == [1]
-    with lock.turn() as held:
-        assert held
-
-
-def test_a_holder_that_hangs_holds_nobody_up_for_long(tmp_path: Path) -> None:
-    first, second = FileLock(tmp_path / "lock"), FileLock(tmp_path / "lock")
-    with first.turn():
-        with second.turn(patience=0.05) as held:
-            assert not held
-        began = time.monotonic()
-        with second.turn() as held:  # it does not wait in vain again
-            assert not held
-        assert time.monotonic() - began < 1.0
-    with second.turn() as held:
-        assert held
-    with first.turn(patience=5) as held:
-        assert held, "the wait that was given up keeps nothing"
-
-
-def test_two_agents_without_turns_still_leave_no_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The primary key alone keeps the log in order."""
-    study = make(tmp_path / "thresher.db")
-    path = tmp_path / "elsewhere"
-
-    def turnless(self: SqliteStore, study: str) -> object:
-        return FileLock(path / str(threading.get_ident())).turn()
-
-    monkeypatch.setattr(SqliteStore, "turn", turnless)
-    url = f"sqlite:///{tmp_path}/thresher.db"
-
-    def work() -> None:
-        agent = thresher.open_study("s", storage=url)
-        for _ in range(40):
-            agent.tell(agent.ask() or 0, 0.5)
-        agent.store.close()
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    events = study.events()
-    assert [event.seq for event in events] == list(range(1, 322))
-    assert study.look(lambda ledger: (ledger.issued, ledger.told, ledger.pending)) == (160, 160, 0)
-    study.store.close()
-
-
-def test_a_log_that_is_not_a_study_is_refused(tmp_path: Path) -> None:
-    store = open_store(f"sqlite:///{tmp_path}/thresher.db")
-    with store.turn("s"):
-        store.append("s", [Event(1, "asked", 1, 0)])
-    with pytest.raises(thresher.InvalidInput, match="must begin with event 1, created"):
-        thresher.open_study("s", storage=store)
-    store.close()

@@ -80,7 +80,7 @@ def request(
     async def send(message: Any) -> None:
         sent.append(message)
 
-    asyncio.run(app(scope, receive, send))
+    asyncio.run(asyncio.wait_for(app(scope, receive, send), 60))  # an answer without an end is a failure
     start = sent[0]
     shown = {name.decode().lower(): value.decode("latin-1") for name, value in start["headers"]}
     return Reply(start["status"], shown, b"".join(message.get("body", b"") for message in sent[1:]))

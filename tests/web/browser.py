@@ -53,6 +53,7 @@ def browser(*more: str) -> Iterator[Any]:
 def tab(chromium: Any, **options: Any) -> Tab:
     """A fresh profile with one page, and what happens in it."""
     page = chromium.new_context(**options).new_page()
+    page.set_default_timeout(90_000)  # a busy machine is slow, not wrong
     found = Tab(page, [], set())
     page.on("console", lambda line: found.complaints.append(line.text) if line.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: found.complaints.append(str(error)))

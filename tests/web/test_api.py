@@ -1,9 +1,7 @@
 """The HTTP interface keeps the library's promises."""
 
 import asyncio
-import json
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -12,10 +10,9 @@ from running import BEARER as SENT
 from running import TOKEN, served
 
 import thresher
+from thresher.events import Event
 from thresher.store import MemoryStore, open_store
-from thresher.web.feed import Feed
 from thresher.web.gate import Gate
-from thresher.web.live import Live
 
 COINS = {"name": "coins", "arms": ["fair", "loaded"], "threshold": 0.6, "budget": 40, "confidence": None}
 
@@ -139,79 +136,37 @@ def test_events_come_in_order_and_in_pages(app: Gate) -> None:
     assert get(app, f"/coins/events?after={rest['next']}").data == {"format": 1, "events": [], "next": rest["next"]}
 
 
-def test_what_is_sent_is_what_changed() -> None:
-    store = MemoryStore()
-    study = thresher.create_study("big", arms=[f"arm {k}" for k in range(2000)], threshold=0.5, storage=store)
-    live = Live("big", store)
-    pull = study.ask()
-    assert pull
-    study.tell(pull, 1)
-    change = live.change_json(live.look())
-    assert [row[0] for row in change["rows"]] == [0]
-    assert len(json.dumps(change)) < 3000
-    assert live.look().arms == []
-    table = live.table()
-    assert (table["seen"][0], table["seq"], change["head"]["labels"]["above"]) == (1, 3, 1)
+def test_a_study_begun_anew_under_its_old_name_is_the_new_one(app: Gate, store: MemoryStore) -> None:
+    post(app, "/coins/ask")
+    assert get(app, "/coins").data["issued"] == 1
+    store.delete("coins")
+    assert get(app, "/coins").status == 404
+    assert get(app, "/coins/verdict").data["rule"] == "is not in this store"
+    assert post(app, "", {**COINS, "threshold": 0.7}).data["issued"] == 0
+    assert get(app, "/coins").data["threshold"] == 0.7
+    assert post(app, "/coins/ask").data["pulls"][0]["pull"] == 1
 
 
-def test_a_followed_study_equals_one_read_anew() -> None:
-    store = MemoryStore()
-    study = thresher.create_study("coins", arms=["a", "b", "c"], threshold=0.5, budget=300, storage=store)
-    live = Live("coins", store)
-    for at in range(300):
-        pull = study.ask()
-        if pull is None:
-            break
-        if at % 11 == 0:
-            study.drop(pull, cause="failed", reason="boom")
-        else:
-            study.tell(pull, pull.arm != "a" or at % 3 == 0)
-        if at % 7 == 0:
-            live.look()
-    live.look()
-    anew = Live("coins", store)
-    assert live.rows == anew.rows
-    assert live.counts == anew.counts
-    assert live.sure == anew.sure
-    assert live.history.points[-1] == anew.history.points[-1]
-    assert [event["seq"] for event in live.last] == [event["seq"] for event in anew.last]
+def test_the_question_is_on_the_page_before_the_log_is_read(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thresher.create_study("coins", arms=["a", "b"], threshold=0.5, storage=store)
+    monkeypatch.setattr("thresher.web.feed.Live", None)  # reading would fail
+    page = request(server(store), "GET", "/study/coins", headers={**BEARER, "accept": "text/html"})
+    assert (page.status, b"Which of 2 arms reach 0.5?" in page.body) == (200, True)
 
 
-def test_viewers_share_one_watch_and_a_latecomer_misses_nothing() -> None:
-    store = MemoryStore()
-    study = thresher.create_study("coins", arms=["a", "b"], threshold=0.5, budget=100, storage=store)
-    reads = 0
-    read = store.read
-
-    def counted(*args: Any, **kwargs: Any) -> Any:
-        nonlocal reads
-        reads += 1
-        return read(*args, **kwargs)
-
-    store.read = counted  # type: ignore[method-assign]
-
-    async def watch() -> list[bytes]:
-        feed = Feed(Live("coins", store))
-        viewers = [feed.view(1) for _ in range(20)]
-        for viewer in viewers:
-            assert await anext(viewer) == b"retry: 1000\n\n"
-        before = reads
-        study.ask()
-        texts = [await anext(viewer) for viewer in viewers]
-        assert reads - before < 12  # not 20 times anything
-        late = feed.view(1)
-        await anext(late)
-        texts.append(await anext(late))
-        stranger = feed.view(77)
-        await anext(stranger)
-        assert b"event: reset" in await anext(stranger)
-        for viewer in [*viewers, late, stranger]:
-            await viewer.aclose()
-        return texts
-
-    texts = asyncio.run(watch())
-    assert len(set(texts)) == 1
-    assert texts[0].startswith(b"id: 2\nevent: change\n")
+def test_a_damaged_log_is_said_so_and_hurts_no_other_study(app: Gate, store: MemoryStore) -> None:
+    post(app, "", {**COINS, "name": "broken"})
+    store.append("broken", [Event(2, "told", pull=7, arm=0, reward=1.0, key="x")])
+    for path in ("/broken", "/broken/arms", "/broken/verdict", "/broken/arms/fair", "/broken/stream"):
+        reply = get(app, path)
+        assert (reply.status, reply.data["value"]) == (500, "broken"), path
+        assert "damaged at event 2" in reply.data["rule"]
+        assert "thresher verify" in reply.data["remedy"]
+    page = request(app, "GET", "/study/broken/arm/fair", headers={**BEARER, "accept": "text/html"})
+    assert (page.status, b"damaged at event 2" in page.body) == (500, True)
+    assert get(app, "/coins").status == 200
 
 
 def test_200_agents_over_http_count_exactly(tmp_path: Path) -> None:

@@ -85,6 +85,85 @@ def test_the_token_in_the_address_becomes_a_cookie_and_leaves_the_address(app: G
     assert request(app, "GET", "/api/studies", headers={"cookie": f"a=b; {cookie.split(';')[0]}"}).status == 200
 
 
+@pytest.mark.parametrize(
+    "cookie",
+    [
+        f"thresher=old; thresher={TOKEN}",
+        f"thresher={TOKEN}; thresher=old",
+        f"no cookie at all; thresher={TOKEN}",
+        f"x=\xff\xfe; ;;=; {{a:[1]}}=b; thresher={TOKEN}",
+        f'q="a;b"; thresher="{TOKEN}"',
+    ],
+)
+def test_odd_cookies_of_others_lock_nobody_out(app: Gate, cookie: str) -> None:
+    assert request(app, "GET", "/api/studies", headers={"cookie": cookie}).status == 200
+
+
+@pytest.mark.parametrize("cookie", ["", ";", "=", "thresher", "thresher=", "thresher=\xe9", f"Thresher={TOKEN}"])
+def test_a_cookie_that_is_not_the_token_is_refused(app: Gate, cookie: str) -> None:
+    assert request(app, "GET", "/api/studies", headers={"cookie": cookie}).status == 401
+
+
+@pytest.mark.parametrize("kind", ["text/html", "application/json"])
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/api/studies/%ff", 400),
+        ("/study/%ed%a0%80", 400),
+        ("/study/coins/arm/%f0%9f", 400),
+        ("/study/%00", 404),
+        ("/study/coins/arm/%E2%80%AE", 404),
+        ("/api/studies/coins/arms/nobody", 404),
+        ("/api/studies/%zz", 404),
+        ("/" + "a" * 5000, 404),
+        ("/api/studies/coins/events?after=%ff", 422),
+        ("/api/studies/coins/events?limit=%00&%ff=%ed%a0%80", 422),
+        ("/?token=%ed%a0%80", 401),
+    ],
+)
+def test_half_characters_in_addresses_are_refused_in_words(app: Gate, path: str, status: int, kind: str) -> None:
+    reply = request(app, "GET", path, headers={**BEARER, "accept": kind})
+    assert reply.status == status
+    assert b"Traceback" not in reply.body
+    assert len(reply.body) < 3000
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("", {"name": "\ud800", "arms": ["a"], "threshold": 0.5}, 422),
+        ("", {"name": "x", "arms": ["\udfff"], "threshold": 0.5}, 422),
+        ("", {"name": "x", "arms": ["a"], "threshold": 0.5, "\ud800": 1}, 422),
+        ("", {"name": "x", "arms": ["a"], "threshold": 0.5, "policy": "\ud800"}, 422),
+        ("/coins/drop", {"pulls": [1], "reason": "\ud800"}, 422),
+        ("/coins/tell", {"pull": "\ud800", "reward": 1}, 422),
+    ],
+)
+def test_half_characters_in_bodies_are_refused_in_words(app: Gate, path: str, body: object, status: int) -> None:
+    reply = request(app, "POST", f"/api/studies{path}", headers=BEARER, json_body=body)
+    assert (reply.status, set(reply.data)) == (status, {"error", "value", "rule", "remedy"})
+
+
+def test_half_characters_in_parameters_reach_the_evaluator(app: Gate) -> None:
+    new = {"name": "halves", "arms": {"a": {"k": "\ud800"}}, "threshold": 0.5}
+    assert request(app, "POST", "/api/studies", headers=BEARER, json_body=new).status == 201
+    asked = request(app, "POST", "/api/studies/halves/ask", headers=BEARER)
+    assert asked.data["pulls"][0]["params"] == {"k": "\ud800"}
+    assert request(app, "GET", "/api/studies/halves/arms/a", headers=BEARER).data["params"] == {"k": "\ud800"}
+    assert request(app, "GET", "/api/studies/halves/events", headers=BEARER).status == 200
+
+
+@pytest.mark.parametrize("body", [b"[" * 200_000, b'{"a":' * 100_000, b"1" * 5000, b'{"pull": 1, "reward": 1e999}'])
+def test_bodies_that_break_parsers_are_refused(app: Gate, body: bytes) -> None:
+    headers = {**BEARER, "content-type": "application/json"}
+    assert request(app, "POST", "/api/studies/coins/tell", headers=headers, body=body).status in (400, 404, 422)
+
+
+def test_a_body_of_another_kind_is_refused(app: Gate) -> None:
+    reply = request(app, "POST", "/api/studies", headers={**BEARER, "content-type": "text/plain"}, body=b"{}")
+    assert (reply.status, reply.data["rule"]) == (415, "must be application/json")
+
+
 def test_the_address_it_leads_to_is_never_another_hosts(app: Gate) -> None:
     for path in ["//evil.example/", "/%2F/evil.example", "/\\evil.example", "/x/..//evil.example"]:
         where = request(app, "GET", f"{path}?token={TOKEN}").headers["location"]
@@ -161,10 +240,12 @@ def test_names_of_the_server() -> None:
     assert serving.host_headers("10.0.0.5", 80, []) >= {"10.0.0.5", "10.0.0.5:80", "localhost"}
     assert serving.host_headers("0.0.0.0", 9000, ["Box"]) >= {"box", "box:9000", "localhost:9000"}
     assert not {"0.0.0.0", "0.0.0.0:9000"} & serving.host_headers("0.0.0.0", 9000, ["box"])
-    with pytest.raises(InvalidInput, match="--allow-host"):
-        serving.serve(
-            MemoryStore(), host="0.0.0.0", port=0, token=None, allowed=[], write=False, announce=lambda _: None
-        )
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "0", "0x0", "::ffff:0.0.0.0"])
+def test_every_way_to_write_all_addresses_needs_a_name(host: str) -> None:
+    with pytest.raises(InvalidInput, match=r"--allow-host|this machine knows"):
+        serving.serve(MemoryStore(), host=host, port=0, token=None, allowed=[], write=False, announce=lambda _: None)
 
 
 @pytest.mark.parametrize("token", ["", "short", "with space in it", 'quote"quote"', "line\nline-line"])

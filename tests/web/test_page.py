@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from browser import browser, tab
 from running import Served, served
 
 import thresher
+from thresher.store import open_store
 
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 ARMS = [*(f"prompt {k:02}" for k in range(30)), HOSTILE, "'\"&amp;</td>"]
@@ -35,7 +37,7 @@ def chromium() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, chromium: Any) -> Iterator[Served]:
     storage = f"sqlite:///{tmp_path_factory.mktemp('page')}/s.db?durability=normal"
-    thresher.create_study("prompts", arms=ARMS, threshold=0.6, budget=20_000, storage=storage)
+    thresher.create_study("prompts", arms=ARMS, threshold=0.6, budget=200_000, storage=storage)
     with served(storage) as found, subprocess.Popen([sys.executable, "-c", AGENT, storage]) as agent:
         try:
             yield found
@@ -52,7 +54,7 @@ def entered(chromium: Any, server: Served, path: str, **options: Any) -> Any:
 
 def until(page: Any, expression: str) -> None:
     """Wait until it holds. Playwright's own waiting evaluates strings in the page, which its policy forbids."""
-    end = time.monotonic() + 30
+    end = time.monotonic() + 90
     while not page.evaluate(expression):
         assert time.monotonic() < end, f"never came: {expression}"
         page.wait_for_timeout(50)
@@ -165,3 +167,109 @@ def test_the_interface_is_described(chromium: Any, server: Served) -> None:
     page.get_by_text("/api/studies/{study}/ask").click()
     page.get_by_text("The same Idempotency-Key again").wait_for()
     assert (complaints, origins) == ([], {server.url})
+
+
+def pulled(storage: str) -> None:
+    study = thresher.open_study("coins", storage=storage)
+    pull = study.ask()
+    assert pull
+    study.tell(pull, 1)
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> str:
+    storage = f"sqlite:///{tmp_path}/s.db?durability=normal"
+    thresher.create_study("coins", arms=["fair", "loaded"], threshold=0.5, budget=500, storage=storage)
+    return storage
+
+
+TOLD = "document.getElementById('f-told').textContent"
+STATE = "document.getElementById('pulse').dataset.state"
+NOTICE = "document.getElementById('notice').textContent"
+
+
+def test_an_open_page_outlives_its_server(chromium: Any, storage: str) -> None:
+    with served(storage) as first:
+        page = entered(chromium, first, "/study/coins").page
+        until(page, f"{STATE} === 'live'")
+    until(page, f"{STATE} === 'lost' && document.getElementById('pulse').textContent.startsWith('lost since ')")
+    until(page, f"{NOTICE}.includes('tries again by itself')")
+    pulled(storage)
+    with served(storage, "--port", first.url.rpartition(":")[2]):
+        until(page, f"{STATE} === 'live' && document.getElementById('notice').hidden && {TOLD} === '1'")
+
+
+def test_a_page_says_that_the_token_changed_and_goes_on_once_the_new_one_is_known(chromium: Any, storage: str) -> None:
+    with served(storage) as first:
+        page = entered(chromium, first, "/study/coins/arm/fair").page
+        until(page, f"{STATE} === 'live'")
+    with served(storage, "--port", first.url.rpartition(":")[2], "--token", "another-token-for-tests") as second:
+        until(page, f"{NOTICE}.includes('with another token')")
+        pulled(storage)
+        page.context.new_page().goto(second.entry)  # as the user does, in another tab
+        until(page, f"{STATE} === 'live' && document.getElementById('f-seen').textContent === '1'")
+
+
+def test_a_page_says_that_there_is_no_reward_yet_and_that_its_study_was_deleted(chromium: Any, storage: str) -> None:
+    with served(storage) as server:
+        page, complaints, _ = entered(chromium, server, "/study/coins")
+        page.get_by_text("No reward has come back yet.").wait_for()
+        page.get_by_text("0 above, 0 below, 2 undecided").first.wait_for()
+        until(page, f"{STATE} === 'live'")
+        assert complaints == []
+        open_store(storage).delete("coins")
+        until(page, f"{NOTICE}.includes('was deleted')")
+        assert "Which of 2 arms" in page.locator("h1").text_content()
+        reply = page.goto(f"{server.url}/study/coins")
+        assert reply.status == 404
+        page.get_by_text("is not in this store").wait_for()
+
+
+def test_answers_that_fail_are_asked_for_again(chromium: Any, storage: str) -> None:
+    with served(storage) as server:
+        found = tab(chromium)
+        found.page.goto(server.entry)
+        failing = [503, 0]  # refused, and no answer at all
+
+        def fail(route: Any) -> None:
+            status = failing.pop(0) if failing else None
+            if status is None:
+                route.continue_()
+            elif status:
+                route.fulfill(status=status, body="<p>a proxy's page</p>")
+            else:
+                route.abort()
+
+        found.page.route("**/api/studies/coins/arms", fail)
+        found.page.goto(f"{server.url}/study/coins")
+        until(found.page, f"{STATE} === 'live' && document.querySelectorAll('#rows tr').length === 2")
+        assert failing == []
+        assert found.page.locator("#notice").is_hidden()
+
+
+def test_rows_stay_where_they_are_while_one_is_focused(chromium: Any, server: Served) -> None:
+    page = entered(chromium, server, "/study/prompts").page
+    page.wait_for_selector("#rows tr")
+    page.locator("#rows a").nth(5).focus()
+    names = "[...document.querySelectorAll('#rows a')].map((link) => link.textContent).join()"
+    before, told = page.evaluate(names), page.evaluate(TOLD)
+    page.evaluate("window.row = document.activeElement")
+    until(page, f"{TOLD} !== '{told}'")
+    drawn = page.evaluate("performance.getEntriesByName('change').length")
+    until(page, f"performance.getEntriesByName('change').length > {drawn} + 2")
+    assert page.evaluate(names) == before
+    assert page.evaluate("document.activeElement === window.row")
+
+
+def test_listeners_are_not_told_every_number(chromium: Any, server: Served) -> None:
+    page = entered(chromium, server, "/study/prompts").page
+    until(page, f"{STATE} === 'live'")
+    page.evaluate(
+        "window.said = 0; new MutationObserver((found) => { window.said += found.length; })"
+        ".observe(document.getElementById('spoken'), { childList: true, characterData: true, subtree: true })"
+    )
+    changes = "performance.getEntriesByName('change').length"
+    before = page.evaluate(changes)
+    until(page, f"{changes} > {before} + 5")
+    assert page.evaluate("window.said") <= 2  # a sentence replaces the one before
+    assert page.locator("main [aria-live]").count() == 0

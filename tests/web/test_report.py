@@ -3,7 +3,9 @@
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from browser import browser, tab
@@ -11,6 +13,7 @@ from browser import browser, tab
 import thresher
 from thresher.web import figures
 from thresher.web.report import report
+from thresher.web.shapes import short
 
 HOSTILE = "</script><img src=x onerror=alert(1)> $study @above"
 
@@ -23,14 +26,21 @@ def study() -> thresher.Study:
     return study
 
 
+def drawn(whiskers: Any) -> Iterator[tuple[str, str, str]]:
+    labels = {colour: name for name, colour in figures._look()["themes"]["light"].items()}
+    for shape in whiskers:
+        for low, high in re.findall(r"M\d+,([-.e\d]+)V([-.e\d]+)", shape.path):
+            yield labels[shape.line.color], low, high
+
+
 def test_a_figure_shows_every_arm_against_the_bar(study: thresher.Study) -> None:
     figure = study.figure()
     names = [name for trace in figure.data if trace.mode == "markers" for name in trace.text or ()]
     assert {"fair", "loaded"} <= set(names)
-    assert figure.layout.shapes[0].y0 == 0.6
-    rows = {row.name: row for row in study.verdict().rows}
-    whiskers = [value for trace in figure.data[:5] for value in trace.y]
-    assert {rows["fair"].low, rows["loaded"].high} <= set(whiskers)
+    *whiskers, bar = figure.layout.shapes
+    assert bar.y0 == 0.6
+    found = {(label, float(low), float(high)) for label, low, high in drawn(whiskers)}
+    assert found == {(row.label, short(row.low), short(row.high)) for row in study.verdict().rows}
 
 
 def test_the_history_ends_with_the_verdict(study: thresher.Study) -> None:

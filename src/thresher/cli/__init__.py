@@ -5,12 +5,13 @@ import importlib
 import io
 import os
 import sys
+from collections.abc import Iterable
 from typing import TextIO
 
 import click
 
 from .._version import __version__
-from ..errors import CannotGoOn, StoreFailed, ThresherError
+from ..errors import CannotGoOn, StoreFailed, StudyDeleted, ThresherError, shown
 
 COMMANDS = {  # command: the module that has it
     "run": "run",
@@ -37,6 +38,7 @@ COMMANDS = {  # command: the module that has it
     "report": "serve",
 }
 
+LONGEST = 2000  # characters of a complaint: what was given may be a megabyte
 FINISHED, NOT_MET, WRONG_USE, COULD_NOT_GO_ON = 0, 1, 2, 3
 
 
@@ -85,13 +87,19 @@ def main() -> None:
         status = WRONG_USE
     except click.ClickException as error:
         status = _complain(error.format_message(), WRONG_USE)
-    except (CannotGoOn, StoreFailed) as error:
+    except (CannotGoOn, StoreFailed, StudyDeleted) as error:
         status = _complain(str(error), COULD_NOT_GO_ON)
     except ThresherError as error:
         status = _complain(str(error), WRONG_USE)
     except (click.Abort, KeyboardInterrupt):
         status = 130
-    sys.exit(status if isinstance(status, int) else FINISHED)
+    except Exception as error:
+        if os.environ.get("THRESHER_TRACEBACK"):
+            raise
+        printed = _is_written()  # else that was it, and is said
+        status = _complain(_unexpected(error), COULD_NOT_GO_ON) if printed else COULD_NOT_GO_ON
+    status = status if isinstance(status, int) else FINISHED
+    sys.exit(status if _is_written() else status or COULD_NOT_GO_ON)
 
 
 def say(text: str) -> None:
@@ -105,6 +113,41 @@ def drain(stream: TextIO) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
+def print_lines(lines: Iterable[str]) -> None:
+    """Lines on standard output, all of which must get there: of what cannot be written nobody may think it was."""
+    if sys.stdout is None:
+        raise CannotGoOn("standard output", rule="is closed")
+    try:
+        for line in lines:
+            click.echo(line)
+        sys.stdout.flush()
+    except OSError as error:
+        drain(sys.stdout)
+        raise CannotGoOn("standard output", rule=f"cannot be written ({error.strerror})") from None
+
+
+def _unexpected(error: Exception) -> str:
+    """An error that nobody thought of, in one line."""
+    if isinstance(error, OSError) and error.strerror:
+        where = shown(error.filename) if error.filename else "standard output"  # stores speak of their own files
+        return f"{where}: cannot be {'used' if error.filename else 'written'} ({error.strerror})"
+    remedy = "please report it, with what THRESHER_TRACEBACK=1 shows"
+    return f"unexpected {type(error).__name__}: {str(error)[:300]}; {remedy}"
+
+
+def _is_written() -> bool:
+    """Whether standard output took all that was printed; Python itself would say it too late, in many lines."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        drain(sys.stdout)
+        say(f"error: standard output: cannot be written ({error.strerror})")
+        return False
+    return True
+
+
 def _complain(message: str, status: int) -> int:
-    say(f"error: {' '.join(message.split())}")
+    line = " ".join(message.split())
+    say(f"error: {line if len(line) <= LONGEST else f'{line[:LONGEST]}…'}")
     return status

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 import click
 
-from ..errors import InvalidInput
+from ..errors import AlreadyTold, CannotGoOn, InvalidInput, ThresherError, UnknownPull, shown
 from ..events import CAUSES
-from ..ledger import LATE
+from ..ledger import LATE, PENDING
 from ..study import Pull, Study
-from . import FINISHED, NOT_MET, say
+from . import FINISHED, NOT_MET, print_lines, say
 from .storage import format_option, name_argument, storage_option, study_at
 from .words import Duration
 
-LEASE = 3600.0
+MOST = 100_000  # pulls of one ask: without a budget there is no other end
 
 ASK = """Hand out the next pull of study NAME, or several: which arm to evaluate, and with which seed.
 
@@ -31,18 +31,25 @@ Examples:
 
 @click.command(help=ASK, short_help="Hand out the next pull of a study.")
 @name_argument
-@click.option("-n", "count", type=click.IntRange(1), default=1, show_default=True, help="How many pulls.")
+@click.option("-n", "count", type=click.IntRange(1, MOST), default=1, show_default=True, help="How many pulls.")
 @click.option("--lease", type=Duration(), default="1h", show_default=True, help="After so long it counts as lost.")
 @storage_option
 @format_option("text", "json")
 def ask(name: str, count: int, lease: float, storage: str | None, style: str) -> int:
     """Print pulls."""
-    pulls = study_at(name, storage, lease=lease).ask_many(count)
-    for pull in pulls:
-        click.echo(
-            json.dumps(_shown(pull)) if style == "json" else "\t".join(map(str, (pull[0], pull[1], pull[2], pull[4])))
-        )
+    study = study_at(name, storage)
+    pulls = study.ask_for(count, lease=lease)
+    try:
+        print_lines(json.dumps(_shown(pull)) if style == "json" else _line(pull) for pull in pulls)
+    except CannotGoOn as error:
+        for pull in pulls:  # nobody knows of them
+            study.drop(pull, cause="cancelled", reason="the answer to the ask could not be written")
+        raise CannotGoOn(error.what, rule=error.rule, remedy="the pulls just asked for are dropped") from None
     return FINISHED if pulls else NOT_MET
+
+
+def _line(pull: Pull) -> str:
+    return f"{pull.id}\t{pull.arm}\t{pull.number}\t{pull.seed}"
 
 
 def _shown(pull: Pull) -> dict[str, object]:
@@ -73,7 +80,7 @@ def tell(name: str, pull: int, reward: float, storage: str | None, style: str) -
     study.tell(pull, reward)
     late = study.look(lambda ledger: ledger.state_of(pull) == LATE)
     if style == "json":
-        click.echo(json.dumps({"format": 1, "pull": pull, "reward": reward, "late": late}))
+        print_lines([json.dumps({"format": 1, "pull": pull, "reward": reward, "late": late})])
     elif late:
         say(f"the reward of pull {pull} is late: the pull was given up before; it counts nevertheless")
     return FINISHED
@@ -87,12 +94,18 @@ def tell(name: str, pull: int, reward: float, storage: str | None, style: str) -
 def renew(name: str, pulls: tuple[int, ...], lease: float, storage: str | None) -> int:
     """Say that the work on PULLs goes on: they count as lost no sooner than after another lease.
 
+    Exit status 1 says that one of them is not under way any more: it was told, or given up.
+
     \b
     Example:
       thresher renew prompts 17 18 --lease 2h
     """  # noqa: D301 - click wants the character itself
-    study_at(name, storage).renew(pulls, lease)
-    return FINISHED
+    study = study_at(name, storage)
+    study.renew(pulls, lease)
+    over = study.look(lambda ledger: [pull for pull in pulls if ledger.state_of(pull) != PENDING])
+    if over:
+        say(f"not under way any more, so there is nothing to renew: {shown(over)}")
+    return NOT_MET if over else FINISHED
 
 
 @click.command(short_help="Give pulls up.")
@@ -125,12 +138,25 @@ def drop(
         raise InvalidInput("pulls", list(pulls), "name pulls, or give --older-than", "one of the two")
     study = study_at(name, storage)
     chosen = list(pulls) if older_than is None else list(_older(study, older_than))
+    dropped: list[int] = []
+    refused: dict[int, ThresherError] = {}
     for pull in chosen:
-        study.drop(pull, cause=cause, reason=reason)
+        try:
+            study.drop(pull, cause=cause, reason=reason)
+            dropped.append(pull)
+        except (AlreadyTold, UnknownPull) as error:
+            if older_than is None:  # else it was told while we looked
+                refused[pull] = error
     if style == "json":
-        click.echo(json.dumps({"format": 1, "dropped": chosen}))
+        left = [{"pull": pull, "reason": str(error)} for pull, error in refused.items()]
+        print_lines([json.dumps({"format": 1, "dropped": dropped, "refused": left})])
     elif older_than is not None:
-        click.echo(f"{len(chosen)} pulls dropped")
+        print_lines([f"{len(dropped)} pulls dropped"])
+    for reason_why in refused.values():
+        if len(chosen) == 1:
+            raise reason_why
+        rule = f"were not dropped, the first because: {reason_why}"
+        raise InvalidInput("pulls", list(refused), rule, f"dropped were {shown(dropped)}" if dropped else "")
     return FINISHED
 
 

@@ -8,8 +8,9 @@ from importlib import metadata
 import click
 
 from .._version import __version__
-from ..errors import ThresherError
+from ..errors import DamagedStudy, InvalidInput, ThresherError, shown
 from ..events import Event
+from ..opening import open_study
 from ..store import Store
 from ..verify import verify as verified
 from . import FINISHED, NOT_MET
@@ -32,8 +33,8 @@ def verify(name: str, storage: str | None, style: str) -> int:
       thresher verify prompts
     """  # noqa: D301 - click wants the character itself
     store = store_at(storage)
-    if not store.read(name, 0, 1):
-        study_at(name, storage)  # says what is there instead
+    if name not in store.studies():
+        study_at(name, store)  # says what is there instead
     report = verified(_events(store, name))
     if style == "json":
         click.echo(json.dumps({"format": 1, "study": name, "sound": report.sound, **report._asdict()}))
@@ -51,6 +52,14 @@ def _events(store: Store, name: str) -> Iterator[Event]:
     while page := store.read(name, after, PAGE):
         yield from page
         after += len(page)  # not the last number: a gap must show
+
+
+def _damage(name: str, store: Store) -> dict[str, str]:
+    try:
+        open_study(name, storage=store)
+    except (DamagedStudy, InvalidInput) as error:
+        return {f"! study {shown(name, 40)}": error.rule}
+    return {}
 
 
 @click.command(short_help="Versions, durability, and what is wrong with a store.")
@@ -72,7 +81,10 @@ def doctor(storage: str | None, style: str) -> int:
     try:
         store = store_at(storage)
         found.update(store.describe())
-        found["studies"] = str(len(store.studies()))
+        names = store.studies()
+        found["studies"] = f"{len(names)}, each folded"
+        for name in names:
+            found.update(_damage(name, store))
     except ThresherError as error:
         found["! store"] = str(error)
     wrong = {key: value for key, value in found.items() if key.startswith("!")}

@@ -11,6 +11,7 @@ from ..errors import StudyExists
 from ..journal import plain
 from ..opening import create_study, open_study
 from ..store import Store
+from ..store.masking import masked_words
 from ..study import Study
 from . import say
 from .storage import is_kept, place_of
@@ -59,7 +60,8 @@ def note_command(study: Study, argv: Sequence[str], reward: str) -> None:
     """Record what this agent runs beside its name, and point out where another ran something else."""
     if not is_kept(study):
         return
-    text = plain(shlex.join(argv) + ("" if reward == "last-float" else f" (--reward {reward})"))
+    text = shlex.join(masked_words(list(argv))) + ("" if reward == "last-float" else f" (--reward {reward})")
+    text = plain(text)
     others = [other for other in study.store.notes(study.name).values() if other != text]
     if others:
         say(f"another command was run for this study before: {others[-1]}")

@@ -4,16 +4,24 @@ Nothing heavy is imported before a command runs; errors go up as `ThresherError`
 """
 
 import json
-from typing import TYPE_CHECKING, Any
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from thresher.errors import InvalidInput
 
+from . import say
 from .lab_tables import print_plan, print_result
+from .stopping import until_stopped
 
 if TYPE_CHECKING:
+    from thresher.lab.planning import Plan
+    from thresher.lab.results import Result
     from thresher.lab.setup import Setup
+
+Found = TypeVar("Found")
 
 FORMATS = click.Choice(["table", "json", "csv"])
 OUTPUT = click.option("--format", "style", type=FORMATS, default="table", show_default=True, help="How to print.")
@@ -74,7 +82,7 @@ def simulate(recorded: str | None, style: str, threads: int | None, seed: int, r
     from thresher.lab.output import progress_bar
 
     checkpoints = _numbers("checkpoints", given["checkpoints"]) if given["checkpoints"] else ()
-    if any(point != int(point) for point in checkpoints):
+    if not all(point.is_integer() for point in checkpoints):
         raise InvalidInput("checkpoints", given["checkpoints"], "must be whole numbers")
     setup = _setup(
         recorded,
@@ -94,8 +102,12 @@ def simulate(recorded: str | None, style: str, threads: int | None, seed: int, r
         hung=given["hung"],
         failure=given["failure"],
     )
-    with progress_bar("simulating", max(1, repetitions) * setup.budget) as progress:
-        result = play(setup, repetitions=repetitions, seed=seed, threads=threads, progress=progress)
+
+    def work() -> "Result":
+        with progress_bar("simulating", max(1, repetitions) * setup.budget) as progress:
+            return play(setup, repetitions=repetitions, seed=seed, threads=threads, progress=progress)
+
+    result = whole(work)
     if style == "json":
         click.echo(json.dumps(result.to_json(), indent=1))
     elif style == "csv":
@@ -124,7 +136,7 @@ def paper(what: str, out: str, repetitions: int, seed: int) -> None:
     """  # noqa: D301 - click wants the character itself
     from thresher.lab import report
 
-    for name in report.write(what, out, repetitions=repetitions, seed=seed):
+    for name in whole(lambda: report.write(what, out, repetitions=repetitions, seed=seed)):
         click.echo(f"{out.rstrip('/')}/{name}")
 
 
@@ -167,7 +179,7 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
 
     if pilot is None and (given["arms"] is None or given["means"] is None):
         missing = "--arms" if given["arms"] is None else "--means"
-        raise InvalidInput(missing, None, "is needed", "or give --pilot with the rewards so far")
+        raise InvalidInput(missing, rule="is needed", remedy="or give --pilot with the rewards so far")
     if pilot is not None and (given["arms"] is not None or given["means"] is not None):
         raise InvalidInput(
             "pilot", pilot, "says how many arms there are and what they give", "leave out --arms, --means"
@@ -194,14 +206,18 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
             None, **shared, **arms, means=_range("means", given["means"]), spreads=_range("spread", given["spread"])
         )
     timing = {"workers": given["workers"], "seconds": given["seconds_per_pull"], "service": given["service"]}
-    found = planning.plan(setup, seed=seed, threads=threads, **timing)
-    if picture is not None:
-        from pathlib import Path
 
+    def work() -> "Plan":
+        if picture is None:
+            return planning.plan(setup, seed=seed, threads=threads, **timing)
         from thresher.lab import plan_picture
 
-        with whole_file(picture) as partial:
-            plan_picture.draw(found, Path(partial))
+        with whole_file(picture) as partial:  # first of all: if it cannot be written, nothing is played
+            found = planning.plan(setup, seed=seed, threads=threads, **timing)
+            plan_picture.draw(found, partial)
+        return found
+
+    found = whole(work)
     if style == "json":
         click.echo(json.dumps({"format": 1, "workers": found.workers, "needs": found.rows()}, indent=1))
     elif style == "csv":
@@ -213,6 +229,16 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
 
 
 COMMANDS = (simulate, paper, plan)
+
+
+def whole(work: Callable[[], Found]) -> Found:
+    """What the work finds, all of it: stopped by a signal, a command says so in one line and leaves nothing behind."""
+    found: list[Found] = []
+    status = until_stopped(lambda: found.append(work()))
+    if status:
+        say("stopped before it was done; nothing was written")
+        os._exit(status)  # a thread may be in machine code, or compile: Python would end under its feet
+    return found[0]
 
 
 def _setup(recorded: str | None, **settings: Any) -> "Setup":

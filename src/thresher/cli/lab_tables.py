@@ -14,7 +14,8 @@ def print_result(result: "Result") -> None:
     from rich.table import Table
 
     setup = result.setup
-    title = f"{setup.rules}, {setup.arms:,} {setup.family} arms against {setup.threshold:g}, {setup.timing}"
+    delay = "every reward seen at once" if str(setup.timing) == "none" else f"delay {setup.timing}"
+    title = f"{setup.rules}, {setup.arms:,} {setup.family} arms against {setup.threshold:g}, {delay}"
     shares = {"arms right": "accuracy", "all right": "success"}
     if result.certificates is not None:
         title += f", confidence {setup.confidence:g}"
@@ -57,15 +58,15 @@ def print_plan(plan: "Plan") -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from thresher.lab.planning import ALL_SETTLED
+    from thresher.lab.planning import ALL_SETTLED, ROUGH
 
     policies = list(plan.curves)
     most = max((need.pulls or need.beyond) for need in plan.needs)
     title = f"{plan.setup.arms:,} {plan.setup.family} arms against {plan.setup.threshold:g}, {plan.workers:,} workers"
     console = Console(file=sys.stdout)
     wide = console.width >= 110  # bars are for those who have the room
-    table = Table(title=title, title_justify="left")
-    sides: Any = (("to have", "left"), ("with", "left"), ("pulls", "right"), ("time", "right"))
+    table = Table(title=title, title_justify="left", padding=(0, 1 if console.width >= 90 else 0))
+    sides: Any = (("to have", "left"), ("with", "left"), ("pulls", "right"), ("time", "right"), ("runs", "right"))
     for name, side in (*sides, *([("", "left")] if wide else [])):
         table.add_column(name, justify=side, no_wrap=name != "to have")
     for need in plan.needs:
@@ -74,9 +75,14 @@ def print_plan(plan: "Plan") -> None:
             pulls += f" ± {need.pulls_se:,.0f}"
         bar = "█" * max(1, round(24 * (need.pulls or need.beyond) / most)) + ("…" if need.pulls is None else "")
         target = need.target if need.policy == policies[0] else ""
-        cells = (target, need.policy, pulls, "" if need.seconds is None else spoken(need.seconds))
+        time = "" if need.seconds is None else spoken(need.seconds)
+        cells = (target, need.policy, pulls, time, f"{need.repetitions:,}")
         table.add_row(*cells, *([bar] if wide else []))
     console.print(table)
+    fewest = min(need.repetitions for need in plan.needs)
+    if fewest < ROUGH:
+        words = f"runs: how often it was simulated. Figures from few runs, here as few as {fewest}, are rough."
+        console.print(words, highlight=False)
     if any(need.pulls is None and need.target == ALL_SETTLED[0] for need in plan.needs) and not plan.setup.tolerance:
         words = "An arm next to the bar is settled late or never; a --tolerance bounds it: within ± that it is close."
         console.print(words, highlight=False)

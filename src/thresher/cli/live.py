@@ -18,7 +18,8 @@ from ..progress import Progress
 from ..study import Study
 from ..verdict import Row, openness, row_of
 from . import say
-from .words import COLOURS, SIGNS, certainty, duration, number, speed
+from .output import certainty
+from .words import COLOURS, SIGNS, duration, number, speed
 
 REDRAW = 0.25  # seconds
 SHARE = 20  # drawing takes at most one part in so many of the time, however many arms there are

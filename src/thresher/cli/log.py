@@ -5,20 +5,28 @@ import time
 
 import click
 
+from ..checks import MAX_WHOLE
 from ..events import Event
 from ..study import Study
 from . import FINISHED
 from .storage import format_option, name_argument, storage_option, study_at
+from .words import clean
 
 POLL = 0.25  # seconds between two looks of --follow
 PAGE = 10_000
+LAST = 253_402_300_799  # the end of the year 9999: later times cannot be written
 
 
 @click.command(short_help="The events of a study.")
 @name_argument
 @click.option("--follow", is_flag=True, help="Go on with what comes, until Ctrl-C.")
 @click.option(
-    "--after", type=click.IntRange(0), default=0, show_default=True, metavar="SEQ", help="Leave out what came before."
+    "--after",
+    type=click.IntRange(0, MAX_WHOLE),
+    default=0,
+    show_default=True,
+    metavar="SEQ",
+    help="Leave out what came before.",
 )
 @storage_option
 @format_option("text", "json")
@@ -34,13 +42,14 @@ def log(name: str, follow: bool, after: int, storage: str | None, style: str) ->
     names = study.spec.arms
     while True:
         while events := study.store.read(name, after, PAGE):
+            _see_whether_it_is_there(study)  # and not another one of its name
             for event in events:
                 click.echo(json.dumps(event._asdict()) if style == "json" else line(event, names))
             after = events[-1].seq
         if not follow:
             return FINISHED
-        _see_whether_it_is_there(study)
         time.sleep(POLL)
+        _see_whether_it_is_there(study)
 
 
 def _see_whether_it_is_there(study: Study) -> None:
@@ -53,7 +62,7 @@ def line(event: Event, names: tuple[str, ...]) -> str:
     >>> line(Event(3, "told", 1, 0, 0.5, time=0.0, agent="host:7"), ("terse",))
     '3  1970-01-01T00:00:00Z  told  pull 1 of terse  0.5  host:7'
     """
-    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(event.time or 0.0))
+    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(min(max(event.time or 0.0, 0.0), LAST)))
     arm = None if event.arm is None else names[event.arm]
     parts = [
         str(event.seq),
@@ -64,7 +73,7 @@ def line(event: Event, names: tuple[str, ...]) -> str:
         "late" if event.late else None,
         None if event.budget is None else f"budget {event.budget:,}",
         event.cause,
-        event.reason and " ".join(event.reason.split()),
+        event.reason,
         event.agent,
     ]
-    return "  ".join(part for part in parts if part)
+    return "  ".join(clean(part) for part in parts if part)

@@ -11,7 +11,7 @@ from rich.text import Text
 from ..errors import CannotGoOn
 from ..verdict import LABELS, Row, Verdict
 from . import drain
-from .words import COLOURS, SIGNS, certainty, number, span
+from .words import COLOURS, SIGNS, clean, number, span
 
 FORMATS = ("table", "json", "csv", "markdown")
 MOST_ROWS, MOST_REASONS = 300, 20  # of a table for people; the other formats have all
@@ -75,15 +75,22 @@ def _table(rows: list[Row]) -> Table:
     return table
 
 
+def certainty(row: Row) -> Text:
+    """A tick where the label is certain, else the share of the way there."""
+    if row.certified:
+        return Text("✓", style="green")
+    return Text("" if row.progress is None or row.label == "retired" else f"{row.progress:.0%}", style="dim")
+
+
 def _troubles(rows: list[Row]) -> list[Text]:
     """Why arms were retired, each; and one word on failures that were survived."""
     retired = [row for row in rows if row.label == "retired"]
-    lines = [f"{SIGNS['retired']} {row.name}: {row.reason}" for row in retired[:MOST_REASONS]]
+    lines = [f"{SIGNS['retired']} {row.name}: {clean(row.reason or '')}" for row in retired[:MOST_REASONS]]
     if len(retired) > MOST_REASONS:
         lines.append(f"… and {len(retired) - MOST_REASONS:,} more retired arms: --format csv has all")
     failing = [row for row in rows if row.failures and row.label != "retired"]
     if failing:
         worst = max(failing, key=lambda row: row.failures)
         count = sum(row.failures for row in failing)
-        lines.append(f"{count:,} pulls of {len(failing):,} arms failed; {worst.name}: {worst.reason}")
+        lines.append(f"{count:,} pulls of {len(failing):,} arms failed; {worst.name}: {clean(worst.reason or '')}")
     return [Text(line, style="magenta") for line in lines] + ([Text("")] if lines else [])

@@ -169,7 +169,9 @@ def run(command: tuple[str, ...], **given: Any) -> int:
     arms = arms_given(given["file"], given["names"])
     engine = check_name(given["engine"])
     elsewhere = ":" in engine  # nothing can be said from here of what is to be found there
-    evaluate = Command(check_command(command, arms, elsewhere=elsewhere), check_reader(given["reward"]), given["timeout"])
+    evaluate = Command(
+        check_command(command, arms, elsewhere=elsewhere), check_reader(given["reward"]), given["timeout"]
+    )
     study = kept_study(given["name"], store_at(given["storage"]), question(arms, given))
     note_command(study, command, given["reward"])
     try:

@@ -42,8 +42,10 @@ def serve(storage: str | None, host: str, port: int, write: bool, token: str | N
       thresher serve --storage sqlite:///prompts.db --write --port 9000
       thresher serve --host 0.0.0.0 --allow-host lab-box.example
     """  # noqa: D301 - click wants the character itself
-    web("serving").serve(
-        store_at(storage),
+    serving, store = web("serving"), store_at(storage)
+    store.studies()  # a store that cannot be read is said so now, not to the first who looks
+    serving.serve(
+        store,
         host=host,
         port=port,
         token=token,

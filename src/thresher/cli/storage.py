@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from ..errors import UnknownStudy
+from ..errors import UnknownStudy, shown
 from ..opening import open_study
 from ..store import MemoryStore, Store, open_store
 from ..study import LEASE, Study
@@ -28,7 +28,7 @@ def format_option(*styles: str) -> Callable[[Command], Command]:
     return click.option("--format", "style", type=click.Choice(styles), default=styles[0], show_default=True)
 
 
-def store_at(storage: str | None) -> Store:
+def store_at(storage: "str | Store | None") -> Store:
     """The store that the option, the environment or the default names."""
     return open_store(storage or os.environ.get(VARIABLE) or DEFAULT)
 
@@ -38,7 +38,7 @@ def place_of(store: Store) -> str:
     return str(getattr(store, "path", getattr(store, "url", "memory")))
 
 
-def study_at(name: str, storage: str | None, *, lease: float = LEASE) -> Study:
+def study_at(name: str, storage: "str | Store | None", *, lease: float = LEASE) -> Study:
     """A study that is there."""
     store = store_at(storage)
     try:
@@ -46,7 +46,7 @@ def study_at(name: str, storage: str | None, *, lease: float = LEASE) -> Study:
     except UnknownStudy:
         others = store.studies()
         there = (
-            f"there are {', '.join(map(repr, others[:5]))}{' …' if len(others) > 5 else ''}"
+            f"there are {', '.join(shown(other, 40) for other in others[:5])}{' …' if len(others) > 5 else ''}"
             if others
             else "it is empty"
         )

@@ -1,5 +1,6 @@
 """Studies as wholes: list them, make one, look at it, extend it, delete it."""
 
+import contextlib
 import json
 import time
 from collections import Counter
@@ -7,14 +8,16 @@ from typing import Any
 
 import click
 
+from ..errors import DamagedStudy, InvalidInput, StoreFailed, StudyExists, shown
 from ..events import Event
 from ..ledger import Ledger
 from ..opening import create_study, open_study
+from ..store import Store
 from ..study import Study
-from . import FINISHED, say
+from . import FINISHED, NOT_MET, say
 from .run import arm_options, arms_given, question
 from .storage import format_option, name_argument, place_of, storage_option, store_at, study_at
-from .words import duration
+from .words import clean, duration
 
 MOST_PULLS = 20  # of those under way, in a status for people
 
@@ -23,7 +26,7 @@ MOST_PULLS = 20  # of those under way, in a status for people
 @storage_option
 @format_option("text", "json")
 def studies(storage: str | None, style: str) -> int:
-    """List the studies of a store, and how far each is.
+    """List the studies of a store, and how far each is. Exit status 1 says that one is damaged.
 
     \b
     Examples:
@@ -31,17 +34,20 @@ def studies(storage: str | None, style: str) -> int:
       thresher studies --storage postgresql://me@server/lab --format json
     """  # noqa: D301 - click wants the character itself
     store = store_at(storage)
-    found = [_summary(open_study(name, storage=store)) for name in store.studies()]
+    found = [_summary_or_damage(name, store) for name in store.studies()]
     if style == "json":
         click.echo(json.dumps({"format": 1, "studies": found}, indent=2, ensure_ascii=False))
     elif not found:
         say(f"there are no studies in {place_of(store)}")
     for row in found if style == "text" else ():
+        if row["damaged"]:
+            click.echo(f"{shown(row['study'])[1:-1]}\t{row['damaged']}")
+            continue
         limit = "" if row["budget"] is None else f" of {row['budget']:,}"
         state = "done" if row["done"] else "open"
         pulls = f"{row['issued']:,}{limit} pulls"
         click.echo(f"{row['study']}\t{row['arms']:,} arms\t{pulls}\t{row['pending']:,} under way\t{state}")
-    return FINISHED
+    return NOT_MET if any(row["damaged"] for row in found) else FINISHED
 
 
 @click.command(short_help="Make a study without running it.")
@@ -55,7 +61,12 @@ def create(name: str, storage: str | None, **given: Any) -> int:
     Example:
       thresher create prompts --threshold 0.9 --arms prompts.txt --budget 2000
     """  # noqa: D301 - click wants the character itself
-    create_study(name, **question(arms_given(given["file"], given["names"]), given), storage=store_at(storage))
+    asked, store = question(arms_given(given["file"], given["names"]), given), store_at(storage)
+    try:
+        create_study(name, **asked, storage=store)
+    except StudyExists:
+        rule = f"is in {place_of(store)} already"
+        raise StudyExists("study", name, rule, "thresher status shows it, thresher delete forgets it") from None
     return FINISHED
 
 
@@ -71,7 +82,8 @@ def status(name: str, storage: str | None, style: str) -> int:
       thresher status prompts --format json
     """  # noqa: D301 - click wants the character itself
     study = study_at(name, storage)
-    study.sweep()
+    with contextlib.suppress(StoreFailed):  # what can only be read can be read nevertheless
+        study.sweep()
     found = {**_summary(study), **_people(study)}
     if style == "json":
         click.echo(json.dumps({"format": 1, **found}, indent=2, ensure_ascii=False))
@@ -92,13 +104,12 @@ def status(name: str, storage: str | None, style: str) -> int:
         click.echo(f"{key:10} {found[key]}")
     for agent in found["agents"]:
         seen = duration(max(0.0, time.time() - agent["last"]))
-        runs = f", runs {agent['command']}" if agent["command"] else ""
-        click.echo(
-            f"agent      {agent['agent']}: {agent['asked']:,} asked, {agent['told']:,} told, last {seen} ago{runs}"
-        )
+        runs = f", runs {clean(agent['command'])}" if agent["command"] else ""
+        counts = f"{agent['asked']:,} asked, {agent['told']:,} told"
+        click.echo(f"agent      {clean(agent['agent'])}: {counts}, last {seen} ago{runs}")
     for pull in found["under_way"][:MOST_PULLS]:
         age = duration(max(0.0, time.time() - pull["since"]))
-        click.echo(f"under way  pull {pull['pull']} of {pull['arm']}, for {age}, by {pull['agent']}")
+        click.echo(f"under way  pull {pull['pull']} of {pull['arm']}, for {age}, by {clean(pull['agent'] or '?')}")
     if len(found["under_way"]) > MOST_PULLS:
         click.echo(f"           … and {len(found['under_way']) - MOST_PULLS:,} more: --format json has all")
     return FINISHED
@@ -147,13 +158,26 @@ def delete(name: str, yes: bool, storage: str | None) -> int:
     Example:
       thresher delete prompts --yes
     """  # noqa: D301 - click wants the character itself
-    study = study_at(name, storage)
-    issued, told = study.look(lambda ledger: (ledger.issued, ledger.told))
+    store = store_at(storage)
+    try:
+        study = study_at(name, store)
+        issued, told = study.look(lambda ledger: (ledger.issued, ledger.told))
+        what = f"study {shown(name)} with {issued:,} pulls and {told:,} rewards"
+    except DamagedStudy:
+        what = f"study {shown(name)}, which is damaged"
     if not yes:
-        click.confirm(f"Delete study {name!r} with {issued:,} pulls and {told:,} rewards?", abort=True, err=True)
-    with study.store.turn(name):
-        study.store.delete(name)
+        click.confirm(f"Delete {what}?", abort=True, err=True)
+    with store.turn(name):
+        store.delete(name)
     return FINISHED
+
+
+def _summary_or_damage(name: str, store: Store) -> dict[str, Any]:
+    """How far a study is, or what is wrong with it: one that is damaged hides no other."""
+    try:
+        return {**_summary(open_study(name, storage=store)), "damaged": None}
+    except (DamagedStudy, InvalidInput) as error:  # a name that no study can have
+        return {"study": name, "damaged": error.rule, "storage": place_of(store)}
 
 
 def _summary(study: Study) -> dict[str, Any]:

@@ -4,23 +4,24 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
 from .. import ledger as ledgers
+from ..checks import MAX_NAME, number, whole
 from ..checks import name as checked_name
-from ..errors import Conflict, InvalidInput, StudyExists
+from ..errors import Conflict, InvalidInput, StudyExists, ThresherError
 from ..events import Event
+from ..journal import NO_EVENT, plain
 from ..ledger import Ledger
 from ..seeds import pull_seed
 from . import FINISHED
+from .results import SHAPES, read_results
 from .storage import name_argument, place_of, storage_option, store_at, study_at
 
 STATES = ("pending", "told", "dropped", "late")
-SHAPES = "give CSV with columns arm and reward, a JSON list of such objects, or what thresher export NAME json wrote"
 
 
 @click.command(short_help="Write a study out, as CSV or JSON.")
@@ -77,14 +78,21 @@ def import_(file: str, name: str | None, storage: str | None) -> int:
       thresher import results.csv --study prompts
     """  # noqa: D301 - click wants the character itself
     text = _read(file)
-    data = _json(text)
+    data = _json(text, file)
     if isinstance(data, dict) and "events" in data:
         _restore(data, name, storage, file)
         return FINISHED
-    rows = data if isinstance(data, list) else list(csv.DictReader(io.StringIO(text)))
+    if isinstance(data, dict):
+        raise InvalidInput("file", file, "holds an object without events", SHAPES)
     if name is None:
         raise InvalidInput("--study", "", "results are for a study", "name it: --study NAME")
-    study_at(name, storage).add_many(_results(rows, file))
+    study = study_at(name, storage)
+    results = read_results(data, text, file, study.spec)
+    budget = study.spec.budget
+    if budget is not None and len(results) > budget:
+        rule = f"has {len(results):,} rewards, and the budget of the study is {budget:,}"
+        raise InvalidInput("file", file, rule, "results count towards the budget: create the study with a larger one")
+    study.add_many(results)
     return FINISHED
 
 
@@ -96,34 +104,28 @@ def _read(file: str) -> str:
         raise InvalidInput("file", file, f"cannot be read ({error})", "check its name, and that it is UTF-8") from None
 
 
-def _json(text: str) -> Any:
+def _json(text: str, file: str) -> Any:
     try:
         return json.loads(text) if text.lstrip()[:1] in ("[", "{") else None
     except (ValueError, RecursionError) as error:
-        raise InvalidInput("file", rule=f"is not JSON ({error})", remedy=SHAPES) from None
-
-
-def _results(rows: list[Any], file: str) -> Iterator[tuple[str, float]]:
-    for number, row in enumerate(rows, start=1):
-        place = f"row {number} of {file}"
-        if not isinstance(row, dict) or row.get("arm") is None or "reward" not in row:
-            raise InvalidInput(place, row, "has no arm and reward", SHAPES)
-        if row["reward"] == "":  # a pull without one, in what export csv wrote
-            continue
-        try:
-            yield str(row["arm"]), float(row["reward"])
-        except (TypeError, ValueError):
-            raise InvalidInput(f"{place}: reward", row["reward"], "is not a number") from None
+        raise InvalidInput("file", file, f"is not JSON ({error})", SHAPES) from None
 
 
 def _restore(data: dict[str, Any], name: str | None, storage: str | None, file: str) -> None:
     """A whole log, if it is valid, under its own name or another, if that is free."""
     study, store = checked_name("study", name or data.get("study")), store_at(storage)
+    place = "its list of events"
     try:
-        events = [Event(**item) for item in data["events"]]
+        events = []
+        for number, item in enumerate(data["events"], start=1):
+            place = f"event {number}"
+            events.append(_event(item))
+        place = "its events"
         ledgers.fold(events)
-    except (TypeError, LookupError, ValueError, AttributeError) as error:
-        raise InvalidInput("file", file, f"is not the log of a study ({error})", SHAPES) from None
+    except (ThresherError, *NO_EVENT) as error:
+        raise InvalidInput(
+            "file", file, f"is not the log of a study, {place}: {error}", "export it once more"
+        ) from None
     with store.turn(study):
         try:
             store.append(study, events, lease=3600.0)
@@ -131,3 +133,25 @@ def _restore(data: dict[str, Any], name: str | None, storage: str | None, file: 
             rule = f"is in {place_of(store)} already"
             raise StudyExists("study", study, rule, "give another name: --study NAME") from None
     store.flush()
+
+
+def _event(item: dict[str, Any]) -> Event:
+    """An event whose fields every store can keep. Whether it may follow those before it is the ledger's to say."""
+    event = Event(**item)
+    for field in ("reason", "cause", "key", "agent"):
+        value = getattr(event, field)
+        if value is not None and (not isinstance(value, str) or plain(value) != value):
+            raise InvalidInput(field, value, "must be text")
+    for field in ("seq", "pull", "arm", "budget"):
+        value = getattr(event, field)
+        if value is not None:
+            whole(field, value, least=0)
+    for field in ("reward", "time"):
+        value = getattr(event, field)
+        if value is not None:
+            number(field, value)
+    if event.key is not None and len(event.key) > MAX_NAME:
+        raise InvalidInput("key", event.key, f"must not be longer than {MAX_NAME} characters")
+    if event.late not in (None, False, True):
+        raise InvalidInput("late", event.late, "must be true, false or null")
+    return event

@@ -1,11 +1,11 @@
-"""Small words for people: numbers, lengths of time, and reading them."""
+"""Small words for people: numbers, lengths of time, and reading them. Nothing heavy is imported here."""
 
 import re
 
 import click
-from rich.text import Text
 
-from ..verdict import Row
+from ..checks import MAX_SECONDS
+from ..errors import shown
 
 COLOURS = {"above": "green", "below": "red", "close": "yellow", "undecided": "dim", "retired": "magenta"}
 SIGNS = {"above": "▲", "below": "▼", "close": "≈", "undecided": "·", "retired": "✕"}  # for those who see no colours
@@ -44,6 +44,15 @@ def speed(rate: float) -> str:
     return f"{count:,.0f} a {unit}" if count >= 10 else f"{count:.2g} a {unit}"
 
 
+def clean(text: str) -> str:
+    r"""A text of somebody else's on one line of a terminal: what a failing program said may hold anything.
+
+    >>> clean("out of\n memory\x1b[31m")
+    'out of memory�[31m'
+    """
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in " ".join(text.split()))
+
+
 def number(value: float | None) -> str:
     """A mean, to four digits."""
     return "–" if value is None else f"{value:.4g}"
@@ -56,13 +65,6 @@ def span(low: float | None, high: float | None) -> str:
     ('0.25 – 0.75', '')
     """
     return "" if low is None or high is None else f"{number(low)} – {number(high)}"
-
-
-def certainty(row: Row) -> Text:
-    """A tick where the label is certain, else the share of the way there."""
-    if row.certified:
-        return Text("✓", style="green")
-    return Text("" if row.progress is None or row.label == "retired" else f"{row.progress:.0%}", style="dim")
 
 
 class Duration(click.ParamType[float]):
@@ -79,6 +81,10 @@ class Duration(click.ParamType[float]):
         if isinstance(value, int | float):
             return float(value)
         found = re.fullmatch(r"(\d+\.?\d*|\.\d+)\s*([smhd]?)", str(value).strip())
-        if not found or not 0 < float(found[1]) < 1e9:
-            self.fail(f"{value!r} is not a length of time above 0; write 90, 90s, 10m, 2h or 1d", param, ctx)
+        if not found or not 0 < float(found[1]) * UNITS[found[2]] <= MAX_SECONDS:
+            self.fail(
+                f"{shown(value, 60)} is not a length of time above 0 and below 31 years; write 90, 90s, 10m, 2h or 1d",
+                param,
+                ctx,
+            )
         return float(found[1]) * UNITS[found[2]]

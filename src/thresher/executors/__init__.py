@@ -54,15 +54,17 @@ def open_engine(evaluate: Evaluate, *, workers: int | None, executor: Place) -> 
 def check_name(engine: str) -> str:
     """The name of an engine, if there is such an engine."""
     if engine.partition(":")[0] not in NAMES or engine.endswith(":"):
-        raise InvalidInput("engine", engine, f"must be {', '.join(NAMES[:-1])} or {NAMES[-1]}; the last two take :ADDRESS")
+        raise InvalidInput(
+            "engine", engine, f"must be {', '.join(NAMES[:-1])} or {NAMES[-1]}; the last two take :ADDRESS"
+        )
     return engine
 
 
 def _on_a_cluster(evaluate: Evaluate, executor: Place, workers: int | None) -> Engine | None:
     """The engine for a Dask or Ray cluster, by name, by address or by what their libraries made."""
+    place: Any
     if isinstance(executor, str):
-        library, colon, address = executor.partition(":")
-        place = executor if not colon or address.startswith("//") else address  # dask:tcp://host:8786, ray:host:6379
+        library, place = _cluster_named(executor)
     else:
         library, place = type(executor).__module__.partition(".")[0], executor
         if library == "distributed" and isinstance(executor, Executor):
@@ -74,6 +76,26 @@ def _on_a_cluster(evaluate: Evaluate, executor: Place, workers: int | None) -> E
     if library == "ray":
         return _fetched("ray").Ray(evaluate, place, workers)  # type: ignore[no-any-return]
     return None
+
+
+def _cluster_named(name: str) -> tuple[str, str]:
+    """The library and the address that a name means.
+
+    >>> _cluster_named("dask"), _cluster_named("dask://host:8786"), _cluster_named("dask:tcp://host:8786")
+    (('dask', 'dask'), ('dask', 'tcp://host:8786'), ('dask', 'tcp://host:8786'))
+    >>> _cluster_named("ray"), _cluster_named("ray:host:6379"), _cluster_named("ray://host:10001")
+    (('ray', 'ray'), ('ray', 'host:6379'), ('ray', 'ray://host:10001'))
+    >>> _cluster_named("tcp://host:8786"), _cluster_named("host:6379")
+    (('dask', 'tcp://host:8786'), ('ray', 'host:6379'))
+    """
+    library, colon, address = name.partition(":")
+    if library in ("tcp", "tls", "ws", "wss"):
+        return "dask", name
+    if library not in ("dask", "ray"):
+        return ("ray", name) if address.isdecimal() else ("", name)  # host:6379, as Ray writes its own addresses
+    if library == "dask" and address.startswith("//"):
+        return library, f"tcp:{address}"
+    return library, name if not colon or address.startswith("//") else address
 
 
 def _fetched(library: str) -> Any:

@@ -121,19 +121,17 @@ def _kill(pool: Executor) -> None:
 
 def _same(pool: Any) -> Executor:
     """A new pool with the settings of another. They are private, and the same in Python 3.11 to 3.14."""
+    size = _size(pool)
     settings = {name: getattr(pool, f"_{name}") for name in ("initializer", "initargs") if hasattr(pool, f"_{name}")}
     if isinstance(pool, ProcessPoolExecutor):
-        return ProcessPoolExecutor(
-            pool._max_workers,
-            mp_context=pool._mp_context,
-            max_tasks_per_child=pool._max_tasks_per_child,
-            **settings,
-        )
+        for name in ("mp_context", "max_tasks_per_child"):
+            settings[name] = getattr(pool, f"_{name}")
+        return ProcessPoolExecutor(size, **settings)
     if type(pool).__module__.startswith("loky."):
         import loky
 
         reused = type(pool) is not loky.ProcessPoolExecutor
         make: Any = loky.get_reusable_executor if reused else loky.ProcessPoolExecutor
         settings |= {"timeout": pool._timeout, "context": pool._context, "env": pool._env}
-        return make(pool._max_workers, **settings)  # type: ignore[no-any-return]
+        return make(size, **settings)  # type: ignore[no-any-return]
     raise CannotGoOn("executor", pool, "broke, and thresher cannot make another", "pass a function that makes one")

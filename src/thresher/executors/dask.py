@@ -5,6 +5,7 @@ import contextlib
 import itertools
 import logging
 import secrets
+import time
 from collections import defaultdict
 from collections.abc import Iterable
 from concurrent.futures import Future
@@ -41,6 +42,7 @@ class Dask(Engine):
             self._given_up: set[str] = set()
             self._hung: defaultdict[str, set[str]] = defaultdict(set)  # by worker: pulls that it hangs in
             self._status: dict[str, Any] = {}
+            self._failed: CannotGoOn | None = None
             self._missing = 0.0  # seconds for which our own cluster has been short of workers
             super().__init__(workers or cores)
             self._install(evaluate)
@@ -54,7 +56,7 @@ class Dask(Engine):
         if place == "dask":
             settings: dict[str, Any] = {"scheduler_kwargs": {"allowed_failures": 0}, "silence_logs": logging.CRITICAL}
             place = self._own = LocalCluster(
-                n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None, **settings
+                n_workers=workers, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", **settings
             )
             self._closing.callback(place.close, timeout=PATIENCE)
         elif isinstance(place, Client):
@@ -62,8 +64,6 @@ class Dask(Engine):
                 remedy = "pass its cluster's address, or Client(…) without asynchronous=True"
                 raise InvalidInput("executor", place, "is an asynchronous client, and run is not", remedy)
             return place
-        elif isinstance(place, str):
-            place = place.replace("dask://", "tcp://", 1)
         try:
             client = Client(place, set_as_default=False, timeout=PATIENCE)
         except (OSError, ValueError) as error:
@@ -87,9 +87,9 @@ class Dask(Engine):
         self._see(self._ask("status"))
         if self._status["allowed"]:
             log.warning(
-                f"this Dask scheduler runs a task whose worker died up to {self._status['allowed'] + 1} times; thresher "
-                "lets each pull begin once, and a second time is refused (distributed.scheduler.allowed-failures: 0 "
-                "would save the detour)"
+                f"this Dask scheduler runs a task whose worker died up to {self._status['allowed'] + 1} times; "
+                "thresher lets each pull begin once, and a second time is refused "
+                "(distributed.scheduler.allowed-failures: 0 would save the detour)"
             )
         self._looking = self._soon(self._look())
         self._closing.callback(self._looking.cancel)
@@ -103,7 +103,17 @@ class Dask(Engine):
     # -- talk with the scheduler --------------------------------------------------------------------------------
 
     async def _question(self, what: str, **given: Any) -> Any:
-        return await asyncio.wait_for(getattr(self.client.scheduler, self._name)(what=what, **given), PATIENCE)
+        """Ask our plugin on the scheduler; an answer is not waited for when the client has lost its connection."""
+        asked = asyncio.ensure_future(getattr(self.client.scheduler, self._name)(what=what, **given))
+        end = time.monotonic() + PATIENCE
+        try:
+            while not asked.done():
+                if self.client.status != "running" or time.monotonic() >= end:
+                    raise self._disconnected()
+                await asyncio.wait([asked], timeout=LOOK)
+            return asked.result()
+        finally:
+            asked.cancel()
 
     def _ask(self, what: str, **given: Any) -> Any:
         return self.client.sync(self._question, what, **given)
@@ -113,12 +123,14 @@ class Dask(Engine):
 
     async def _look(self) -> None:
         """Follow the cluster as it grows and shrinks, and the pulls as they begin."""
-        while True:
+        while self._failed is None:
             await asyncio.sleep(LOOK)
-            with contextlib.suppress(OSError, TimeoutError):  # whoever waits for a pull will notice
+            try:
                 self._see(await self._question("status"))
                 await self._free_hung_workers()
                 await self._fill_up()
+            except (OSError, CannotGoOn):
+                self._failed = self._disconnected()
 
     def _see(self, status: dict[str, Any]) -> None:
         self._status = status
@@ -158,6 +170,8 @@ class Dask(Engine):
     @property
     def room(self) -> int:
         """The cluster's threads and a small queue."""
+        if self._failed is not None:
+            raise self._failed
         return with_queue(self.workers)
 
     def submit(self, pull: Pull) -> "Future[object]":
@@ -211,10 +225,8 @@ class Dask(Engine):
     def result(self, future: "Future[object]") -> object:
         """The outcome, once it is here."""
         key = self._keys.pop(future, "")
-        try:
-            data: Any = future.result()
-        finally:
-            self._pulls.pop(key, None)
+        data: Any = future.result()
+        self._pulls.pop(key, None)  # those that died stay: others will ask with whom they died
         return opened(data)
 
     def stop(self, future: "Future[object]") -> None:

@@ -4,13 +4,13 @@ Dask may run a task again: after its worker died, after its worker was told to l
 its worker. So each pull is marked on the scheduler before it is evaluated, and one that has its mark is refused.
 """
 
+import asyncio
 import os
 import signal
 import threading
 from typing import Any
 
 from distributed import Scheduler, SchedulerPlugin, Worker, WorkerPlugin, get_worker
-from distributed.utils import sync
 
 from ..study import Pull
 from .engine import Evaluate
@@ -19,7 +19,7 @@ from .outcome import outcome
 REFUSED = b""  # what a pull that was begun before comes to
 
 
-class Marks(SchedulerPlugin):
+class Marks(SchedulerPlugin):  # type: ignore[misc]  # Dask's annotations are not read
     """On the scheduler: which pulls were begun, where, and which of them died together."""
 
     def __init__(self, name: str) -> None:
@@ -45,15 +45,14 @@ class Marks(SchedulerPlugin):
 
     def forbid(self, keys: list[str]) -> list[str]:
         """Let none of these begin any more; says which have not begun."""
-        fresh = [key for key in keys if self.begin(key, "")]
-        return fresh
+        return [key for key in keys if self.begin(key, "")]
 
     def death(self, key: str) -> list[str] | None:
         """The pulls that died with this one; None if it never began."""
         return self._died.get(key, []) if self._begun.get(key) else None
 
     def status(self) -> dict[str, Any]:
-        """The workers with their threads and tasks, where every pull was begun, and how often Dask would run what dies."""
+        """The workers with their threads and tasks, where pulls were begun, and how often Dask would run what dies."""
         workers = {
             address: (state.nthreads, bool(state.nanny), len(state.processing))
             for address, state in self._scheduler.workers.items()
@@ -77,7 +76,7 @@ class Marks(SchedulerPlugin):
             self._died.pop(key, None)
 
 
-class Evaluator(WorkerPlugin):
+class Evaluator(WorkerPlugin):  # type: ignore[misc]
     """On each worker, those that come later too: the evaluator, sent once.
 
     Workers that belong to the run alone leave Ctrl-C to it: a terminal sends it to all.
@@ -95,8 +94,8 @@ class Evaluator(WorkerPlugin):
 def evaluate_once(name: str, key: str, pull: Pull) -> bytes:
     """A task: the outcome of a pull, or `REFUSED`."""
     worker = get_worker()
-    mark = getattr(worker.scheduler, name)
-    if not sync(worker.loop, mark, what="begin", key=key, worker=worker.address):
+    mark = getattr(worker.scheduler, name)(what="begin", key=key, worker=worker.address)
+    if not asyncio.run_coroutine_threadsafe(mark, worker.loop.asyncio_loop).result():
         return REFUSED
     return outcome(worker.plugins[name].evaluate, pull)
 

@@ -2,8 +2,9 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 
+from ..errors import CannotGoOn, ThresherError, told_of
 from ..study import Pull
 
 Evaluate = Callable[[Pull], object]
@@ -61,11 +62,23 @@ class Engine(ABC):
         return {future for future in futures if future.cancel()}
 
     def abandon(self, futures: Iterable["Future[object]"]) -> None:
-        """Nobody waits for these any more: `close` will end what it can of them."""
+        """Nobody waits for these any more; `close` will end what it can of them."""
+        return
 
     @abstractmethod
     def close(self, *, wait: bool) -> None:
         """End all workers: those at work too unless ``wait``, which means that none is."""
+
+
+class EvaluationFailed(ThresherError):
+    """The evaluator raised; the text says what."""
+
+
+def as_the_evaluators(error: BaseException) -> BaseException:
+    """What an evaluator raised in this process; nobody shall take it for what an engine says."""
+    if isinstance(error, WorkerLost | CannotGoOn | CancelledError):
+        return EvaluationFailed(told_of(error))
+    return error
 
 
 def with_queue(workers: int) -> int:

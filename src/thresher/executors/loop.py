@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 
 from ..study import Pull
-from .engine import Engine
+from .engine import Engine, as_the_evaluators
 
 
 class Loop(Engine):
@@ -45,7 +45,7 @@ class Loop(Engine):
         try:
             result = await self.evaluate(pull)
         except BaseException as error:
-            future.set_exception(error)
+            future.set_exception(as_the_evaluators(error))
         else:
             future.set_result(result)
         finally:

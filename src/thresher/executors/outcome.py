@@ -6,15 +6,11 @@ engine's own.
 
 import pickle
 
-from ..errors import Busy, NoReward, ThresherError, told_of
+from ..errors import Busy, NoReward, told_of
 from ..study import Pull
-from .engine import Evaluate
+from .engine import Evaluate, EvaluationFailed
 
 VALUE, BUSY, NONSENSE, RAISED, INTERRUPTED = range(5)
-
-
-class EvaluationFailed(ThresherError):
-    """The evaluator raised; the text says what."""
 
 
 def outcome(evaluate: Evaluate, pull: Pull) -> bytes:

@@ -1,7 +1,7 @@
 """Pulls on a Ray cluster: somebody's, or one of our own on this machine.
 
-A worker is an actor with one pull at a time, so that it is known which pull was begun, and so that the death of one costs
-one pull. Ray restarts no actor and repeats no call of ours.
+A worker is an actor with one pull at a time, so that it is known which pull was begun, and so that a death costs one
+pull. Ray restarts no actor and repeats no call of ours.
 """
 
 import contextlib

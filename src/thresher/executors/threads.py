@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from ..study import Pull
-from .engine import Engine, Evaluate
+from .engine import Engine, Evaluate, as_the_evaluators
 
 
 class Threads(Engine):
@@ -39,6 +39,12 @@ class Threads(Engine):
         for _ in self._threads:
             self._tasks.put(None)
 
+    def _call(self, pull: Pull) -> object:
+        try:
+            return self.evaluate(pull)
+        except BaseException as error:
+            raise as_the_evaluators(error) from None
+
     def _start(self) -> None:
         thread = threading.Thread(target=self._work, name="thresher-worker", daemon=True)
         self._threads.add(thread)
@@ -49,7 +55,7 @@ class Threads(Engine):
             future, pull = task
             if future.set_running_or_notify_cancel():
                 self._running[future] = threading.current_thread()
-                fulfil(future, self.evaluate, pull)
+                fulfil(future, self._call, pull)
                 if self._running.pop(future, None) is None:
                     return  # abandoned: another thread has this one's place
 

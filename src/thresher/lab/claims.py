@@ -1,18 +1,69 @@
 """What Sections 4.1 and 4.2 claim, each against the measured figures, with a verdict.
 
-A difference counts when it is more than two of its standard errors; "holds in part" names what does not.
+Every verdict comes from one rule, `judged`. A claim compares curves at many points, so some points differ by chance;
+a curve counts as better than another only where chance is no explanation.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 
 from .paper import DELTAS, PULLS_41, SPREADS_41, SPREADS_42, TAUS, Row
 
 HOLDS, PARTLY, FAILS, OPEN = "holds", "holds in part", "does not hold", "not decided by these data"
-SURE = 2.0  # standard errors
+CLEAR = 2.0  # standard errors at which a single point is counted as better or worse
+BEYOND = 3.2  # at which one point alone is enough: by chance one in 1,500, and there are dozens of points
+OFTEN = 0.2  # the share of points that is enough, where one in forty would be counted by chance
+FEW = 3  # points at least: neighbours share repetitions, so two may be one piece of luck
+OVERALL = 2.5  # the standard errors of the mean over the points that are enough
 NICE = 0.5  # of τ: what we call a nice speed-up
+RULE = (
+    f"A point is counted as better or worse when the difference is more than {CLEAR:g} standard errors. A claim has "
+    f"points for it, or against it, only when one of them lies beyond {BEYOND:g} standard errors, or at least "
+    f"{OFTEN:.0%} of all points, and {FEW}, are counted so, or the mean over the points is beyond {OVERALL:g} of its "
+    "own. It holds with points for it and none against it, holds in part with both, does not hold with points "
+    "against it alone, and is not decided with neither. A claim of several parts holds when all of them do, holds in "
+    "part when they differ, and is not decided as long as a part is not that could change this."
+)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Differences at many points, and what they come to."""
+
+    better: int
+    worse: int
+    even: int
+    verdict: str
+
+    @property
+    def points(self) -> int:
+        """How many there are."""
+        return self.better + self.worse + self.even
+
+
+def judged(differences: Iterable[tuple[float, float]]) -> Tally:
+    """The verdict on "above zero", of differences with their standard errors: RULE.
+
+    A difference that is not finite (one line never gets there) is counted, but weighs nothing by itself.
+
+    >>> judged([(0.05, 0.01), (0.0, 0.01)]).verdict, judged([(0.02, 0.01), (-0.021, 0.01)] * 2 + [(0, 1)] * 7).verdict
+    ('holds', 'not decided by these data')
+    """
+    points = list(differences)
+    known = [(gap, error) for gap, error in points if math.isfinite(gap)]
+    mean = sum(gap for gap, _ in known)
+    whole = sum(error for _, error in known)  # points share repetitions: their errors are added, not averaged out
+    counts = []
+    sides = []
+    for sign in (1.0, -1.0):
+        count = sum(sign * gap > CLEAR * error for gap, error in points)
+        far = any(sign * gap > BEYOND * error for gap, error in known)
+        counts.append(count)
+        sides.append(far or count >= max(FEW, OFTEN * len(points)) or sign * mean > OVERALL * whole)
+    verdict = {(True, False): HOLDS, (True, True): PARTLY, (False, True): FAILS}.get((sides[0], sides[1]), OPEN)
+    return Tally(counts[0], counts[1], len(points) - sum(counts), verdict)
 
 
 @dataclass(frozen=True)
@@ -59,24 +110,19 @@ class Duel:
 
 
 def _duel(table: dict[tuple[str, str, int], Row], one: str, other: str, measure: str) -> Duel:
-    better, worse, even, examples = 0, 0, 0, []
-    for setting, pulls in product(SPREADS_41, PULLS_41):
-        first, second = table[setting, one, pulls], table[setting, other, pulls]
-        gap, error = _difference(first, second, measure)
-        better, worse, even = (
-            better + (gap > SURE * error),
-            worse + (gap < -SURE * error),
-            even + (abs(gap) <= SURE * error),
-        )
-        if pulls == 20_000:
-            examples.append(f"{setting} {_share(first, measure)} against {_share(second, measure)}")
-    verdict = HOLDS if better and not worse else PARTLY if better > worse else OPEN if not (better or worse) else FAILS
+    pairs = {key: (table[key[0], one, key[1]], table[key[0], other, key[1]]) for key in product(SPREADS_41, PULLS_41)}
+    tally = judged(_difference(*pair, measure) for pair in pairs.values())
+    examples = [
+        f"{setting} {_share(first, measure)} against {_share(second, measure)}"
+        for (setting, pulls), (first, second) in pairs.items()
+        if pulls == 20_000
+    ]
     words = {"success": "all arms right", "accuracy": "share of arms right"}[measure]
     text = (
-        f"{one} against {other}, {words}: better at {better}, worse at {worse}, even at {even} of "
-        f"{better + worse + even} points; at n = 20,000: {'; '.join(examples)}."
+        f"{one} against {other}, {words}: better at {tally.better}, worse at {tally.worse}, even at {tally.even} of "
+        f"{tally.points} points; at n = 20,000: {'; '.join(examples)}."
     )
-    return Duel(verdict, text)
+    return Duel(tally.verdict, text)
 
 
 def _advantage(table: dict[tuple[str, str, int], Row]) -> Claim:
@@ -88,16 +134,15 @@ def _advantage(table: dict[tuple[str, str, int], Row]) -> Claim:
         ]
         means[setting] = sum(gap for gap, _ in pairs) / len(pairs)
         errors[setting] = sum(error for _, error in pairs) / len(pairs)
-    sure = [
-        means["small"] - means[setting] > SURE * math.hypot(errors["small"], errors[setting])
+    tally = judged(
+        (means["small"] - means[setting], math.hypot(errors["small"], errors[setting]))
         for setting in ("median", "large")
-    ]
-    verdict = HOLDS if all(sure) else PARTLY if any(sure) else OPEN
+    )
     figures = "; ".join(f"{setting} {means[setting]:+.3f} ± {errors[setting]:.3f}" for setting in SPREADS_41)
     return Claim(
         "4.1",
         "The advantage of EVT_pf over ATP is more obvious when the variance is small.",
-        verdict,
+        tally.verdict,
         (f"Difference in the share of runs with all arms right, mean over n: {figures}.",),
     )
 
@@ -112,36 +157,36 @@ Speeds = dict[tuple[str, str, float, int], Row]
 
 
 def _nice(table: Speeds) -> Claim:
-    lines, reached = [], []
+    lines, verdicts = [], []
     for name, delta in product(("AP-EVT", "AP-EVT_pf"), DELTAS):
+        rows = [table[setting, name, delta, tau] for setting, tau in product(SPREADS_42, TAUS)]
+        verdicts.append(judged((_speed(row) - NICE * row["tau"], row["speedup_se"] or 0.0) for row in rows).verdict)
         up_to = [
             tau for tau in TAUS if all(_speed(table[setting, name, delta, tau]) >= NICE * tau for setting in SPREADS_42)
         ]
-        reached.append(max(up_to, default=0))
         at = "; ".join(
             f"τ = {tau}: {', '.join(_shown(table[setting, name, delta, tau]) for setting in SPREADS_42)}"
             for tau in (10, 100, 500)
         )
-        lines.append(
-            f"{name}, δ = {delta:g}, small, median, large: {at}; at least τ/2 in all three up to τ = {reached[-1]}."
-        )
-    verdict = HOLDS if min(reached) >= 500 else PARTLY if max(reached) >= 10 else FAILS
-    return Claim("4.2", "Both algorithms achieve a nice speedup property.", verdict, tuple(lines))
+        last = max(up_to, default=0)
+        lines.append(f"{name}, δ = {delta:g}, small, median, large: {at}; at least τ/2 in all three up to τ = {last}.")
+    return Claim("4.2", "Both algorithms achieve a nice speedup property.", _joined(verdicts), tuple(lines))
 
 
 def _rivals(table: Speeds) -> Claim:
     lines, verdicts = [], []
     for delta in DELTAS:
-        pulls, speeds = [0, 0, 0], [0, 0, 0]
-        for setting, tau in product(SPREADS_42, TAUS):
-            one, other = table[setting, "AP-EVT", delta, tau], table[setting, "AP-EVT_pf", delta, tau]
-            pulls[_sign(_pulls(other) - _pulls(one), _hypot(one, other, "pulls_to_95_se"))] += 1
-            speeds[_sign(_speed(one) - _speed(other), _hypot(one, other, "speedup_se"))] += 1
-        verdicts.append(HOLDS if speeds[1] and not speeds[-1] else PARTLY if pulls[1] > pulls[-1] else FAILS)
+        pairs = [
+            tuple(table[setting, name, delta, tau] for name in ("AP-EVT", "AP-EVT_pf"))
+            for setting, tau in product(SPREADS_42, TAUS)
+        ]
+        pulls = judged((_gap(_pulls(two), _pulls(one)), _hypot(one, two, "pulls_to_95_se")) for one, two in pairs)
+        speeds = judged((_gap(_speed(one), _speed(two)), _hypot(one, two, "speedup_se")) for one, two in pairs)
+        verdicts += [pulls.verdict, speeds.verdict]
         lines.append(
-            f"δ = {delta:g}, AP-EVT against AP-EVT_pf: by pulls to 95 % better at {pulls[1]}, worse at {pulls[-1]}, "
-            f"even at {pulls[0]} of {sum(pulls)} points; by speed-up better at {speeds[1]}, worse at {speeds[-1]}, "
-            f"even at {speeds[0]}."
+            f"δ = {delta:g}, AP-EVT against AP-EVT_pf: by pulls to 95 % better at {pulls.better}, worse at "
+            f"{pulls.worse}, even at {pulls.even} of {pulls.points} points; by speed-up better at {speeds.better}, "
+            f"worse at {speeds.worse}, even at {speeds.even}."
         )
     return Claim("4.2", "AP-EVT overall outperforms AP-EVT_pf.", _joined(verdicts), tuple(lines))
 
@@ -149,41 +194,40 @@ def _rivals(table: Speeds) -> Claim:
 def _variance(table: Speeds) -> Claim:
     lines, verdicts = [], []
     for name, delta in product(("AP-EVT", "AP-EVT_pf"), DELTAS):
-        counts = [0, 0, 0]
-        for tau in TAUS:
-            small, large = (table[setting, name, delta, tau] for setting in ("small", "large"))
-            counts[_sign(_speed(large) - _speed(small), _hypot(small, large, "speedup_se"))] += 1
-        verdicts.append(HOLDS if counts[1] and not counts[-1] else FAILS if counts[-1] >= counts[1] else PARTLY)
-        if counts[0] == sum(counts):
-            verdicts[-1] = OPEN
+        pairs = [tuple(table[setting, name, delta, tau] for setting in ("small", "large")) for tau in TAUS]
+        tally = judged(
+            (_gap(_speed(large), _speed(small)), _hypot(small, large, "speedup_se")) for small, large in pairs
+        )
+        verdicts.append(tally.verdict)
         lines.append(
-            f"{name}, δ = {delta:g}: the speed-up at large variance is higher than at small at {counts[1]}, lower at "
-            f"{counts[-1]}, even at {counts[0]} of {sum(counts)} values of τ."
+            f"{name}, δ = {delta:g}: the speed-up at large variance is higher than at small at {tally.better}, lower "
+            f"at {tally.worse}, even at {tally.even} of {tally.points} values of τ: {tally.verdict}."
         )
     return Claim("4.2", "The speedup is better when the variance is large.", _joined(verdicts), tuple(lines))
 
 
 def _joined(verdicts: Sequence[str]) -> str:
-    """Of several parts: all alike, or in part."""
-    if len(set(verdicts)) == 1:
-        return verdicts[0]
-    return PARTLY if set(verdicts) & {HOLDS, PARTLY} else FAILS if FAILS in verdicts else OPEN
+    """Of several parts: what they come to however those that are not decided may turn out, or not decided."""
+    decided = set(verdicts) - {OPEN}
+    if len(decided) > 1 or PARTLY in decided:
+        return PARTLY
+    return OPEN if OPEN in verdicts else verdicts[0]
 
 
 def _difference(one: Row, other: Row, measure: str) -> tuple[float, float]:
+    """The difference and its error; shares of 0 or 1 have errors too, about one repetition's worth."""
+    least = 1.0 / one["repetitions"] if measure == "success" else 0.0
     error = math.hypot(one[f"{measure}_se"], other[f"{measure}_se"])
-    return one[measure] - other[measure], 0.0 if math.isnan(error) else error
+    return one[measure] - other[measure], least if math.isnan(error) else max(error, least)
 
 
 def _share(row: Row, measure: str) -> str:
     return f"{row[measure]:.3f} ± {row[f'{measure}_se']:.3f}"
 
 
-def _sign(gap: float, error: float) -> int:
-    """1, −1 or 0: a difference that counts; a line that never arrives is worse than one that does."""
-    if math.isnan(gap):
-        return 0
-    return 1 if gap > SURE * error else -1 if gap < -SURE * error else 0
+def _gap(one: float, other: float) -> float:
+    """A difference; two lines that never arrive are even."""
+    return 0.0 if one == other else one - other
 
 
 def _hypot(one: Row, other: Row, column: str) -> float:
@@ -191,7 +235,7 @@ def _hypot(one: Row, other: Row, column: str) -> float:
 
 
 def _speed(row: Row) -> float:
-    return row["speedup"] if row["speedup"] is not None else 0.0
+    return row["speedup"] if row["speedup"] is not None else -math.inf
 
 
 def _pulls(row: Row) -> float:

@@ -71,6 +71,24 @@ class Delay:
         return ":".join(parts)
 
 
+def checked(delay: object) -> Delay:
+    """A delay that was put together by hand, or an error that says what is wrong with it.
+
+    >>> checked("soon")
+    Traceback (most recent call last):
+    thresher.errors.InvalidInput: delay 'soon': must be a Delay or what parse reads; write fifo:50, for one
+    """
+    if not isinstance(delay, Delay):
+        raise InvalidInput("delay", delay, "must be a Delay or what parse reads", "write fifo:50, for one")
+    known = delay.model in MODELS.values() and delay.service in SERVICES.values()
+    numbers = all(isinstance(value, int | float) and math.isfinite(value) for value in (delay.shape, delay.seconds))
+    if not (known and numbers and isinstance(delay.capacity, int) and 1 <= delay.capacity <= MOST + 1):
+        raise InvalidInput("delay", repr(delay), "has a number that no delay has", "have it read by parse")
+    if delay.seconds <= 0 or delay.shape < 0:
+        raise InvalidInput("delay", repr(delay), "must take a positive time", "have it read by parse")
+    return delay
+
+
 def parse(text: str, *, seconds: float = 1.0) -> Delay:
     """The delay model that a user wrote.
 

@@ -6,15 +6,18 @@ Machine code is kept in the user's cache directory, in a folder named by a hash 
 where that cannot be written, it is compiled anew.
 """
 
+import gc
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import numba
+from numba.core.types import unliteral
 from numba.extending import overload
 
 from thresher import evidence, kernel
@@ -31,7 +34,8 @@ OPTIONS = {
     "error_model": "numpy",  # never fastmath: decisions must round one way
     "_nrt": False,  # nothing is allocated in here, and counting references to columns took two thirds of the time
 }
-INNER: Any = {**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # called from compiled code alone
+# called from compiled code alone; a board is some sixty words to hand over, so a call costs more than what it calls
+INNER: Any = {**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True}
 Namespace = dict[str, Any]
 
 
@@ -52,7 +56,11 @@ def _rebuilt(function: FunctionType, namespace: Namespace, name: str | None = No
 
 
 def _compiled(function: FunctionType, namespace: Namespace, name: str) -> Any:
-    return njit(**INNER)(_rebuilt(function, namespace, name))
+    compiled = njit(**INNER)(_rebuilt(function, namespace, name))
+    typed = compiled.get_call_template
+    # numba would compile a function anew for each constant that is handed to it
+    compiled.get_call_template = lambda args, kws: typed(tuple(map(unliteral, args)), kws)
+    return compiled
 
 
 def _formula(function: FunctionType, namespace: Namespace, _: str) -> Any:
@@ -140,6 +148,25 @@ def loop(
 ) -> Callable[..., None]:
     """The compiled loop for a policy's formulas and a family; it releases the interpreter's lock while it runs."""
     return _loop(_kind(policy, family, traced=traced, certifies=certifies), late_rewards)
+
+
+@contextmanager
+def compiling(*, late_rewards: bool) -> Iterator[None]:
+    """Compile in less time.
+
+    A loop with late rewards is twice as large as the other, and no slower for less optimisation. Python's collector
+    finds next to nothing among the millions of objects that numba keeps.
+    """
+    level, collects = settings.OPT, gc.isenabled()
+    gc.disable()
+    if late_rewards:
+        settings.OPT = type(level)(1)
+    try:
+        yield
+    finally:
+        settings.OPT = level
+        if collects:
+            gc.enable()
 
 
 @cache

@@ -1,8 +1,9 @@
 """Families of arms: how rewards are drawn, and what mean and standard deviation an arm truly has.
 
 Each family is three functions that numba compiles into the simulator: ``set_*`` turns an arm's nominal mean and spread
-into the two numbers that ``draw_*`` needs, ``moments_*`` gives its true mean and variance. ``low`` and ``high`` are
-the bounds of the rewards; ``samples`` holds recorded rewards, arm after arm.
+into the two numbers that ``draw_*`` needs, ``moments_*`` gives its true mean and variance. Where the nominal mean is
+the true one, it is so to the bit: a mean on the bar stays there. ``low`` and ``high`` are the bounds of the rewards;
+``samples`` holds recorded rewards, arm after arm.
 """
 
 import math
@@ -12,7 +13,7 @@ import numpy as np
 
 from thresher.errors import InvalidInput
 
-from .streams import Words, fraction, gamma, gaussian
+from .streams import Words, fraction, gaussian, log_gamma
 
 Reals = np.ndarray[tuple[int], np.dtype[np.float64]]
 Pair = tuple[float, float]
@@ -28,9 +29,9 @@ def draw_uniform(first: float, second: float, low: float, high: float, samples: 
     return first + second * fraction(state)
 
 
-def moments_uniform(first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
+def moments_uniform(mean: float, first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
     """Mean and variance."""
-    return first + 0.5 * second, second * second / 12.0
+    return mean, second * second / 12.0
 
 
 def set_bernoulli(mean: float, spread: float, low: float, high: float) -> Pair:
@@ -43,10 +44,10 @@ def draw_bernoulli(first: float, second: float, low: float, high: float, samples
     return high if fraction(state) < first else low
 
 
-def moments_bernoulli(first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
+def moments_bernoulli(mean: float, first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
     """Mean and variance."""
     width = high - low
-    return low + width * first, width * width * first * (1.0 - first)
+    return mean, width * width * first * (1.0 - first)
 
 
 def set_constant(mean: float, spread: float, low: float, high: float) -> Pair:
@@ -59,7 +60,7 @@ def draw_constant(first: float, second: float, low: float, high: float, samples:
     return first
 
 
-def moments_constant(first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
+def moments_constant(mean: float, first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
     """Mean and variance."""
     return first, 0.0
 
@@ -72,16 +73,16 @@ def set_beta(mean: float, spread: float, low: float, high: float) -> Pair:
 
 
 def draw_beta(first: float, second: float, low: float, high: float, samples: Reals, state: Words) -> float:
-    """Beta, stretched from [0, 1] to the bounds."""
-    one = gamma(first, state)
-    other = gamma(second, state)
-    return low + (high - low) * (one / (one + other) if one + other > 0.0 else 0.5)
+    """Beta, stretched from [0, 1] to the bounds; by logarithms, for the gamma numbers of a wide one are next to 0."""
+    one = log_gamma(first, state)
+    other = log_gamma(second, state)
+    return low + (high - low) / (1.0 + math.exp(other - one))
 
 
-def moments_beta(first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
+def moments_beta(mean: float, first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
     """Mean and variance."""
     width, size = high - low, first + second
-    return low + width * first / size, width * width * first * second / (size * size * (size + 1.0))
+    return mean, width * width * first * second / (size * size * (size + 1.0))
 
 
 def set_normal(mean: float, spread: float, low: float, high: float) -> Pair:
@@ -94,7 +95,7 @@ def draw_normal(first: float, second: float, low: float, high: float, samples: R
     return first + second * gaussian(state)
 
 
-def moments_normal(first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
+def moments_normal(mean: float, first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
     """Mean and variance."""
     return first, second * second
 
@@ -109,7 +110,7 @@ def draw_clipped(first: float, second: float, low: float, high: float, samples: 
     return min(max(first + second * gaussian(state), low), high)
 
 
-def moments_clipped(first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
+def moments_clipped(mean: float, first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
     """Mean and variance after clipping: they differ from the nominal ones, and the label goes by them."""
     if second <= 0.0:
         return min(max(first, low), high), 0.0
@@ -118,32 +119,29 @@ def moments_clipped(first: float, second: float, low: float, high: float, sample
     at_start, at_end = math.exp(-0.5 * start * start), math.exp(-0.5 * end * end)
     root = math.sqrt(2.0 * math.pi)
     inside = 1.0 - below - above
-    mean = low * below + high * above + first * inside + second * (at_start - at_end) / root
+    truth = low * below + high * above + first * inside + second * (at_start - at_end) / root
     square = low * low * below + high * high * above + (first * first + second * second) * inside
     square += 2.0 * first * second * (at_start - at_end) / root
     square += second * second * (start * at_start - end * at_end) / root
-    return mean, max(0.0, square - mean * mean)
+    return truth, max(0.0, square - truth * truth)
 
 
 def set_recorded(mean: float, spread: float, low: float, high: float) -> Pair:
-    """Where the arm's rewards begin among the samples, and how many there are: given as mean and spread."""
+    """Where the arm's samples begin, and how many rewards there are: given as mean and spread."""
     return mean, spread
 
 
 def draw_recorded(first: float, second: float, low: float, high: float, samples: Reals, state: Words) -> float:
-    """One of the arm's recorded rewards, each as likely as another, with replacement."""
-    return float(samples[int(first) + int(second * fraction(state))])
+    """One of the arm's recorded rewards, which follow their mean, each as likely as another, with replacement."""
+    return float(samples[int(first) + 1 + int(second * fraction(state))])
 
 
-def moments_recorded(first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
+def moments_recorded(mean: float, first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
     """Mean and variance of the arm's recorded rewards, which are the whole truth here."""
-    total, scatter = 0.0, 0.0
-    for place in range(int(first), int(first) + int(second)):
-        total += samples[place]
-    mean = total / second
-    for place in range(int(first), int(first) + int(second)):
-        scatter += (samples[place] - mean) * (samples[place] - mean)
-    return mean, scatter / second
+    centre, scatter = samples[int(first)], 0.0
+    for place in range(int(first) + 1, int(first) + 1 + int(second)):
+        scatter += (samples[place] - centre) * (samples[place] - centre)
+    return centre, scatter / second
 
 
 @dataclass(frozen=True)
@@ -175,7 +173,33 @@ FAMILIES = {
 
 def family(name: str) -> Family:
     """The family of that name, or an error that lists them."""
-    if name not in FAMILIES:
+    if not isinstance(name, str) or name not in FAMILIES:
         rule = "is not a family that thresher knows"
         raise InvalidInput("family", name, rule, f"choose one of {', '.join(FAMILIES)}")
     return FAMILIES[name]
+
+
+def check_beta(means: tuple[Reals, Reals], spreads: tuple[Reals, Reals], bounds: tuple[float, float]) -> None:
+    """Raise unless there is a Beta arm of every mean and spread that may be drawn.
+
+    The widest arm of a mean gives nothing but the two ends; its standard deviation is the largest that there is.
+
+    >>> half = (np.array([0.5]), np.array([0.9]))
+    >>> check_beta(half, (np.array([0.1]), np.array([0.4])), (0.0, 1.0))
+    Traceback (most recent call last):
+    thresher.errors.InvalidInput: spread 0.4: a Beta arm of mean 0.9 has a standard deviation above 0 and below 0.3; \
+give a smaller spread, or means further from the bounds
+    """
+    low, high = bounds
+    for mean in means:
+        widest = np.sqrt((mean - low) * (high - mean))
+        for spread in spreads:
+            # shapes beyond these would be nothing but rounding
+            wrong = (spread <= 1e-7 * widest) | (spread >= (1.0 - 1e-9) * widest)
+            if wrong.any():
+                arm = int(wrong.argmax())
+                rule = f"a Beta arm of mean {mean[arm]:g} has a standard deviation above 0 and below {widest[arm]:g}"
+                remedy = "give a smaller spread, or means further from the bounds"
+                if spread[arm] <= 1e-7 * widest[arm]:
+                    remedy = "give a larger spread, or the family constant"
+                raise InvalidInput("spread", float(spread[arm]), rule, remedy)

@@ -9,10 +9,11 @@ from thresher import policies
 from thresher.errors import InvalidInput
 from thresher.policies import Policy
 
-from . import engine, rivals
+from . import checks, engine, rivals
 from .settled import known, standard_error
 from .setup import Setup
 from .simulator import blank_arms, simulate
+from .threads import aside
 from .warming import Loop
 
 CONFIDENCE = 0.95
@@ -84,11 +85,15 @@ def play_rival(name: str, setup: Setup, *, repetitions: int, seed: int = 0) -> t
     """
     if setup.bounds != (0.0, 1.0) or setup.confidence is None:
         raise InvalidInput("bounds", setup.bounds, "the references are for rewards in [0, 1] and a confidence")
+    if name not in RIVALS:
+        raise InvalidInput("reference", name, "is not known", f"choose one of {', '.join(RIVALS)}")
+    repetitions, seed = checks.whole("repetitions", repetitions, 1, checks.MOST_REPETITIONS), checks.seed(seed)
     run = engine.rival_loop(setup.family)
     used, still, wrong = (np.zeros((repetitions, 1), np.int64) for _ in range(3))
     columns = (np.zeros(setup.arms, np.int64), np.zeros(setup.arms), np.zeros(setup.arms, np.int64))
     rule, risk, arms = RIVALS[name], 1 - setup.confidence, blank_arms(setup)
-    run(seed, 0, repetitions, rule, risk, setup.budget, arms, *columns, used, still, wrong, np.zeros(4, np.uint64))
+    found, state = (used, still, wrong), np.zeros(4, np.uint64)
+    aside(lambda: run(seed, 0, repetitions, rule, risk, setup.budget, arms, *columns, *found, state))
     return used, still, wrong
 
 

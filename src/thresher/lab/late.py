@@ -7,7 +7,7 @@ from thresher.kernel import Board, Rule, assign, release
 from .delays import WORKERS, service
 from .loops import CERTIFIES, DRAW, TRACED, chosen, draw_instance, followed, measured, open_boards, rescored
 from .parts import Arms, Measures, Trace, note, saw
-from .proofs import Proof, issue, learn, lose
+from .proofs import Proof, issue, learn
 from .slots import Slots, Timing, back_first, empty_slots, hangs, is_lost, owed, put_due, slot_for
 from .streams import DELAYS, REWARDS, Words, start
 
@@ -17,18 +17,14 @@ def came_back(
 ) -> None:
     """A pull is under way no more: its reward came, or it was lost."""
     arm, pull, reward = slots.arm[slot], slots.pull[slot], slots.reward[slot]
+    lost = is_lost(timing, reward < arms.threshold, late)
     release(board, arm)
-    if is_lost(timing, reward < arms.threshold, late):
-        if CERTIFIES:
-            lose(board, proof, arm, pull)
-        if TRACED:
-            note(trace, -pull, arm, math.nan)
-        return
-    saw(board, arms, arm, reward)
+    if not lost:
+        saw(board, arms, arm, reward)
     if CERTIFIES:
-        learn(board, proof, arms, arm, pull, reward)
+        learn(board, proof, arms, arm, pull, reward, lost)
     if TRACED:
-        note(trace, -pull, arm, reward)
+        note(trace, -pull, arm, math.nan if lost else reward)
 
 
 def run_late(
@@ -101,13 +97,11 @@ def run_late(
                     coming = capacity - free - hung  # nothing more is asked; what is under way is waited for
             if board.pending[asked] > measures.ratio[row, 0] * board.seen[asked] and board.seen[asked] > 0:
                 measures.ratio[row, 0] = board.pending[asked] / board.seen[asked]
-            if issued == measures.checkpoints[column]:
+            # every worker hangs, or every arm is settled: the checkpoints that are left find everything as it is
+            over = free == 0 or (CERTIFIES and proof.open[0] == 0)
+            while column < len(measures.checkpoints) and (over or issued == measures.checkpoints[column]):
                 measured(board, proof, arms, measures, row, column)
                 measures.clock[row, column] = clock
                 column += 1
-            if free == 0 or (CERTIFIES and proof.open[0] == 0):
-                break  # every worker hangs, or every arm is settled
-        while column < len(measures.checkpoints):  # the checkpoints that are left find everything as it is
-            measured(board, proof, arms, measures, row, column)
-            measures.clock[row, column] = clock
-            column += 1
+            if over:
+                break

@@ -31,7 +31,7 @@ def draw_instance(arms: Arms, seed: int, repetition: int, state: Words) -> None:
     for arm in range(len(arms.mean)):
         spread = arms.spread_low[arm] + (arms.spread_high[arm] - arms.spread_low[arm]) * fraction(state)
         arms.first[arm], arms.second[arm] = SET(arms.mean[arm], spread, arms.low, arms.high)
-        moments = MOMENTS(arms.first[arm], arms.second[arm], arms.low, arms.high, arms.samples)
+        moments = MOMENTS(arms.mean[arm], arms.first[arm], arms.second[arm], arms.low, arms.high, arms.samples)
         arms.mean[arm], arms.variance[arm] = moments
 
 
@@ -108,7 +108,7 @@ def run_at_once(
                 saw(board, arms, arm, reward)
                 if CERTIFIES:
                     issue(proof, arm, issued)
-                    learn(board, proof, arms, arm, issued, reward)
+                    learn(board, proof, arms, arm, issued, reward, False)
                 rule = followed(board, other, arm, issued, rule, other_rule)
                 if TRACED:
                     note(trace, issued, arm, reward)

@@ -9,12 +9,12 @@ import numpy as np
 from thresher import policies
 from thresher.errors import InvalidInput
 
-from . import delays
+from . import checks, delays
 from .crossing import first_columns, first_reached, resampled
 from .recorded import Recorded
 from .results import Result
 from .setup import Setup
-from .simulator import available_cores, simulate
+from .simulator import simulate
 from .warming import compile_together
 
 TARGETS = (("90 % of arms right", 0.90), ("95 % of arms right", 0.95), ("99 % of arms right", 0.99))
@@ -24,6 +24,7 @@ ALL_SETTLED = ("all arms settled with probability 0.9", 0.9)
 SKIPS = "uniform, skips settled"
 STAGES = ((40, 20_000), (200, 5_500), (1500, 2_000), (6000, 700))  # pulls an arm, and repetitions times arms
 FEWEST, MOST = 20, 1000  # repetitions
+ROUGH = 60  # with fewer repetitions than this figures are called rough
 LONGEST = 6_500_000  # pulls of the last stage over all repetitions: many arms go without it
 GROWTH = 1.04  # from one checkpoint to the next
 
@@ -33,6 +34,7 @@ class Need:
     """The pulls and seconds that one policy needs for one target; None: more than ``beyond`` pulls.
 
     ``seconds`` is the mean over repetitions; until all arms are settled it is the time that nine of ten keep to.
+    ``repetitions`` says how often it was played: long runs are played seldom, and then the figures are rough.
     """
 
     target: str
@@ -41,6 +43,7 @@ class Need:
     pulls_se: float | None
     seconds: float | None
     beyond: int
+    repetitions: int
 
 
 class Curve(NamedTuple):
@@ -98,11 +101,16 @@ def plan(
     >>> [need.policy for need in plan(problem, workers=2).needs[:3]]
     ['balanced', 'uniform', 'uniform, skips settled']
     """
+    if not isinstance(setup, Setup):
+        raise InvalidInput("setup", setup, "must be a Setup", "write lab.Setup(…)")
     if setup.rules.needs_budget:
         remedy = "choose balanced, anytime-evt, ap-evt-pf, lsa, apt or uniform"
         raise InvalidInput("policy", str(setup.rules), "needs the budget that is looked for", remedy)
-    if isinstance(workers, bool) or not isinstance(workers, int) or not 1 <= workers <= delays.MOST:
-        raise InvalidInput("workers", workers, f"must be a whole number from 1 to {delays.MOST:,}")
+    checks.whole("workers", workers, 1, delays.MOST)
+    checks.number("seconds per pull", seconds)
+    checks.seed(seed)
+    if threads is not None:
+        checks.whole("threads", threads, 1, 1024)
     delay = delays.parse(f"workers:{workers}:{service}", seconds=seconds)
     chosen = lines(setup.but(delay=delay))
     certifies = setup.confidence is not None
@@ -142,7 +150,6 @@ def _needs(line: Line, certifies: bool, seed: int, threads: int | None) -> tuple
             break
         # a run waits for every reward at its budget: stop looking before it
         played = setup.but(budget=points[-1] + 1, checkpoints=points)
-        threads = threads or available_cores()
         result = simulate(
             played, repetitions=repetitions, seed=seed, threads=threads, per_arm=False, certifies=certifies
         )
@@ -186,7 +193,7 @@ def _read(target: str, level: float, policy: str, result: Result, points: Sequen
     right = _reached(target, result)[:, :-1]
     place = first_reached(right, level)
     if place is None:
-        return Need(target, policy, None, None, None, points[-1])
+        return Need(target, policy, None, None, None, points[-1], result.repetitions)
     again = first_columns(resampled(right, seed), level)
     pulls = np.where(
         np.isfinite(again), np.array([*points, points[-1]])[np.minimum(again, len(points)).astype(int)], np.inf
@@ -198,7 +205,7 @@ def _read(target: str, level: float, policy: str, result: Result, points: Sequen
     if target == ALL_SETTLED[0]:
         ended = np.where(result.measures.settled[:, -1] == result.setup.arms, result.measures.ended[:, 0], np.inf)
         seconds = float(np.quantile(ended, level, method="inverted_cdf"))
-    return Need(target, policy, points[place], error, seconds, points[-1])
+    return Need(target, policy, points[place], error, seconds, points[-1], result.repetitions)
 
 
 def _points(first: int, last: int) -> tuple[int, ...]:

@@ -78,15 +78,12 @@ def weigh(board: Board, proof: Proof, arm: int) -> None:
             proof.open[0] -= 1
 
 
-def learn(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, reward: float) -> None:
-    """A reward came."""
-    tell(proof.docket, arm, pull, (reward - arms.low) / (arms.high - arms.low))
-    weigh(board, proof, arm)
-
-
-def lose(board: Board, proof: Proof, arm: int, pull: int) -> None:
-    """A pull was lost."""
-    give_up(proof.docket, pull, proof.lost)
+def learn(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, reward: float, lost: bool) -> None:
+    """A reward came, or its pull was lost."""
+    if lost:
+        give_up(proof.docket, pull, proof.lost)
+    else:
+        tell(proof.docket, arm, pull, (reward - arms.low) / (arms.high - arms.low))
     weigh(board, proof, arm)
 
 

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from statistics import mean
 
 import numpy as np
 
 from thresher.errors import InvalidInput
 
+from . import checks
 from .families import Reals
 
 WORDS = {"true": 1.0, "pass": 1.0, "false": 0.0, "fail": 0.0}
@@ -21,17 +23,29 @@ class Recorded:
     """The recorded rewards of each arm.
 
     >>> data = Recorded(("a", "b"), ((0.1, 0.3), (0.8,)))
-    >>> data.begins, data.counts
-    (array([0., 2.]), array([2., 1.]))
+    >>> data.samples.tolist(), data.begins.tolist(), data.counts.tolist()
+    ([0.2, 0.1, 0.3, 0.8, 0.8], [0.0, 3.0], [2.0, 1.0])
     """
 
     names: tuple[str, ...]
     rewards: tuple[tuple[float, ...], ...]
 
+    def __post_init__(self) -> None:
+        if not self.names or len(self.names) != len(self.rewards):
+            raise InvalidInput("recorded arms", self.names, "there must be rewards for each", "name arms and rewards")
+        for name, rewards in zip(self.names, self.rewards, strict=True):
+            if not rewards:
+                raise InvalidInput("recorded arm", name, "has no reward", "record at least one reward of each arm")
+            for reward in rewards:
+                checks.number(f"arm {name!r}, reward", reward)
+
     @cached_property
     def samples(self) -> Reals:
-        """All rewards, arm after arm."""
-        return np.array([reward for arm in self.rewards for reward in arm], dtype=np.float64)
+        """All rewards, arm after arm, each arm's behind their mean.
+
+        The mean is exact but for one rounding: ten times 0.7 has the mean 0.7, which a bar of 0.7 does not shut out.
+        """
+        return np.array([number for arm in self.rewards for number in (mean(arm), *arm)], dtype=np.float64)
 
     @cached_property
     def counts(self) -> Reals:
@@ -40,14 +54,14 @@ class Recorded:
 
     @cached_property
     def begins(self) -> Reals:
-        """Where each arm's rewards begin among the samples."""
-        begins: Reals = np.cumsum(self.counts) - self.counts
+        """Where each arm's mean and rewards begin among the samples."""
+        begins: Reals = np.cumsum(self.counts + 1.0) - (self.counts + 1.0)
         return begins
 
     @property
     def pass_or_fail(self) -> bool:
         """Whether every reward is 0 or 1."""
-        return bool(np.isin(self.samples, (0.0, 1.0)).all())
+        return all(reward in (0.0, 1.0) for arm in self.rewards for reward in arm)
 
     def check_bounds(self, low: float, high: float) -> None:
         """Raise unless every reward lies within the bounds."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from thresher.errors import InvalidInput
 
-from . import certificate_plots, claims, guarantee, kano, paper, plots, table1
+from . import certificate_plots, checks, claims, guarantee, kano, paper, plots, table1
 from .claims import Claim
 from .output import csv_text, progress_bar, whole_folder
 from .paper import Row
@@ -22,9 +22,8 @@ def write(what: str, out: str | Path, *, repetitions: int = 100, seed: int = 0) 
     """
     if what not in (*PARTS, "all"):
         raise InvalidInput("part", what, "is not a part of the paper", f"choose one of {', '.join(PARTS)}, all")
-    if isinstance(repetitions, bool) or not isinstance(repetitions, int) or not 1 <= repetitions <= 1_000_000:
-        rule = "must be a whole number from 1 to 1,000,000"
-        raise InvalidInput("repetitions", repetitions, rule, "the paper has 100")
+    checks.whole("repetitions", repetitions, 1, 1_000_000, "the paper has 100")
+    checks.seed(seed)
     plots.check_ready()
     found: list[Claim] = []
     more: list[str] = []
@@ -90,8 +89,10 @@ def claims_page(found: Sequence[Claim], more: Sequence[str], repetitions: int, s
         "# The paper's claims, measured",
         "",
         f"Written by `thresher paper` with {repetitions:,} repetitions and seed {seed}. ± is one standard error over "
-        "repetitions. A difference counts when it is more than two standard errors; a speed-up is called nice when it "
-        "is at least τ/2. Two figures are compared by all arms right, the paper's measure, unless said otherwise.",
+        "repetitions. Verdicts on Section 4.1 go by all arms right, the paper's measure; a speed-up is called nice "
+        "when it is at least τ/2.",
+        "",
+        claims.RULE,
         "",
         "| section | claim | verdict |",
         "|---|---|---|",

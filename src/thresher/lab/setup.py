@@ -14,7 +14,7 @@ from thresher.errors import InvalidInput
 from thresher.evidence import Stakes
 from thresher.policies import Policy
 
-from . import delays, families
+from . import checks, delays, families
 from .delays import Delay
 from .families import Reals
 from .recorded import Recorded
@@ -63,21 +63,25 @@ bernoulli, beta, normal, clipped, constant, recorded
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "policy", policies.policy(self.policy, certificates=self.confidence is not None))
-        put(self, "delay", delays.parse(self.delay) if isinstance(self.delay, str) else self.delay)
+        put(self, "delay", delays.parse(self.delay) if isinstance(self.delay, str) else delays.checked(self.delay))
         families.family(self.family)
         if (self.family == "recorded") != (self.recorded is not None):
-            raise InvalidInput("family", self.family, "recorded rewards and the family 'recorded' go together")
+            rule = "recorded rewards and the family 'recorded' go together"
+            raise InvalidInput("family", self.family, rule, "give both, or neither (--recorded FILE alone does both)")
         if self.recorded is not None:
+            if not isinstance(self.recorded, Recorded):
+                raise InvalidInput("recorded", self.recorded, "must be a Recorded", "read it with recorded.read")
             put(self, "arms", len(self.recorded.names))
-        arms = _whole("arms", self.arms, 1, MOST_ARMS)
+        arms = checks.whole("arms", self.arms, 1, MOST_ARMS)
         least = arms * self.rules.warmup
-        if _whole("budget", self.budget, 1, MOST_PULLS) < least:
+        if checks.whole("budget", self.budget, 1, MOST_PULLS) < least:
             rule = f"must be at least {least}: {self.rules.warmup} warm-up pulls for each of {arms} arms"
             raise InvalidInput("budget", self.budget, rule, "give a larger budget or fewer arms")
-        low, high = self.bounds
-        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        low, high = checks.pair("bounds", self.bounds)
+        if not low < high:
             raise InvalidInput("bounds", self.bounds, "must be two finite numbers, the lower one first")
-        if not low < self.threshold < high:
+        put(self, "bounds", (low, high))
+        if not low < checks.number("threshold", self.threshold) < high:
             rule = f"must lie strictly inside the bounds ({low:g}, {high:g})"
             raise InvalidInput("threshold", self.threshold, rule, "choose another bar, or other bounds")
         self._check_certificates()
@@ -85,15 +89,15 @@ bernoulli, beta, normal, clipped, constant, recorded
         self._check_arms()
 
     def _check_certificates(self) -> None:
-        if self.confidence is not None and not 0.0 < self.confidence < 1.0:
+        if self.confidence is not None and not 0.0 < checks.number("confidence", self.confidence) < 1.0:
             raise InvalidInput("confidence", self.confidence, "must lie between 0 and 1", "or turn it off")
-        if not 0.0 <= self.tolerance < math.inf:
+        if checks.number("tolerance", self.tolerance) < 0.0:
             raise InvalidInput("tolerance", self.tolerance, "must be a number that is not negative")
         if self.tolerance > 0.0 and self.confidence is None:
             raise InvalidInput("tolerance", self.tolerance, "belongs to certificates", "give a confidence too")
         if self.failure not in ("worst", "ignore"):
             raise InvalidInput("failure", self.failure, "must be 'worst' or 'ignore'")
-        for name, shares in (("lost", self.lost), ("hung", (self.hung,))):
+        for name, shares in (("lost", checks.pair("lost", self.lost)), ("hung", (checks.number("hung", self.hung),))):
             for share in shares:
                 if not 0.0 <= share < 1.0:
                     raise InvalidInput(name, share, "must be a share from 0 to below 1")
@@ -119,7 +123,7 @@ bernoulli, beta, normal, clipped, constant, recorded
             self.recorded.check_bounds(low, high)
             return
         mean_low, mean_high = self.mean_ranges
-        spread_low, spread_high = self.spread_ranges
+        spread_low, _ = self.spread_ranges
         if mean_low.min() < low or mean_high.max() > high:
             value = mean_low.min() if mean_low.min() < low else mean_high.max()
             rule = f"must lie within the bounds ({low:g}, {high:g})"
@@ -127,11 +131,7 @@ bernoulli, beta, normal, clipped, constant, recorded
         if spread_low.min() < 0.0:
             raise InvalidInput("spread", float(spread_low.min()), "must not be negative")
         if self.family == "beta":
-            width = high - low
-            room = [np.sqrt((end - low) * (high - end)) / width for end in (mean_low, mean_high)]
-            if spread_low.min() <= 0.0 or np.any(spread_high / width >= np.minimum(*room)):
-                rule = "a Beta arm needs 0 < spread < √(mean · (1 − mean)) at both ends of its means"
-                raise InvalidInput("spread", float(spread_high.max()), rule, "give a smaller spread or inner means")
+            families.check_beta(self.mean_ranges, self.spread_ranges, self.bounds)
 
     @property
     def rules(self) -> Policy:
@@ -179,34 +179,29 @@ bernoulli, beta, normal, clipped, constant, recorded
 
 
 def _ranges(name: str, given: Range, arms: int) -> tuple[Reals, Reals]:
-    ends: tuple[Any, Any]
-    if isinstance(given, int | float):
-        ends = (given, given)
-    elif isinstance(given, tuple) and len(given) == 2:
-        ends = given
-    elif len(given) == arms:
-        ends = (given, given)
-    else:
-        rule = f"there must be one for each of {arms} arms, not {len(given)}"
-        raise InvalidInput(name, tuple(given), rule, "give a range LO:HI, or one number for each arm")
-    low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), arms).copy() for end in ends)
+    ends: tuple[Any, Any] = given if isinstance(given, tuple) and len(given) == 2 else (given, given)
+    try:
+        columns = [np.asarray(end, dtype=np.float64) for end in ends]
+    except (TypeError, ValueError):
+        raise InvalidInput(name, given, "must be numbers", "give a range, a number, or one for each arm") from None
+    for column in columns:
+        if column.shape not in ((), (arms,)):
+            rule = f"there must be one for each of {arms} arms, not {column.size}"
+            raise InvalidInput(name, given, rule, "give a range LO:HI, or one number for each arm")
+    low, high = (np.broadcast_to(column, arms).copy() for column in columns)
     if not (np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()):
         raise InvalidInput(name, given, "must be finite, the lower end first", "write LO:HI")
     return low, high
 
 
-def _whole(name: str, value: object, low: int, high: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise InvalidInput(name, value, f"must be a whole number from {low:,} to {high:,}")
-    return value
-
-
 def _checkpoints(given: Sequence[int], budget: int, least: int) -> tuple[int, ...]:
     """Rising numbers of pulls that end with the budget; by default 1, 2, 5, 10, … and the budget."""
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        raise InvalidInput("checkpoints", given, "must be numbers of pulls", "write (100, 200), for one")
     if not given:
         steps = (digit * 10**power for power in range(13) for digit in (1, 2, 5))
         return (*(step for step in steps if least <= step < budget), budget)
-    points = tuple(_whole("checkpoint", int(point), 1, budget) for point in given)
+    points = tuple(checks.whole("checkpoint", point, 1, budget) for point in given)
     if any(one >= two for one, two in pairwise(points)):
         raise InvalidInput("checkpoints", given, "must rise")
     return points if points[-1] == budget else (*points, budget)

@@ -1,10 +1,8 @@
 """Runs a setup over many repetitions, on all cores."""
 
-import os
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +12,7 @@ from thresher.evidence import CHARGED, LEFT_OUT
 from thresher.kernel import Board, Rule
 from thresher.policies import settling_constant
 
-from . import engine
+from . import checks, engine
 from .delays import NONE
 from .families import Reals
 from .parts import Arms, Counts, Measures, Trace
@@ -22,6 +20,7 @@ from .proofs import Proof, blank_proof
 from .results import Result
 from .setup import Setup
 from .slots import Slots, Timing
+from .threads import aside, available_cores, share_out
 
 Progress = Callable[[int], None]  # called with the pulls done since the last call
 MOST_CELLS = 500_000_000
@@ -49,10 +48,10 @@ def simulate(
     >>> float(result.accuracy[-1]), result.pulls_per_arm[-1].tolist()
     (1.0, [10.0, 10.0, 10.0, 10.0])
     """
-    repetitions = _positive("repetitions", repetitions, 100_000_000)
-    threads = _positive("threads", threads if threads is not None else available_cores(), 1024)
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
-        raise InvalidInput("seed", seed, "must be a whole number from 0 to 2**63 − 1")
+    _known(setup)
+    repetitions = checks.whole("repetitions", repetitions, 1, checks.MOST_REPETITIONS)
+    threads = checks.whole("threads", available_cores() if threads is None else threads, 1, 1024)
+    seed = checks.seed(seed)
     if setup.confidence is not None and 34 * setup.arms + setup.budget > MOST_CELLS // 4:
         rule = f"with certificates for {setup.arms:,} arms is more than memory should hold"
         raise InvalidInput("budget", setup.budget, rule, "give fewer of either")
@@ -62,7 +61,7 @@ def simulate(
     certifies = setup.confidence is not None if certifies is None else certifies
     run = _loop(setup, certifies)
     measures = _measures(setup, repetitions, per_arm=per_arm)
-    run(*_arguments(setup, seed, 0, 0, measures, _no_trace(), certifies))  # compiles, plays nothing
+    _compiled(setup, run, _arguments(setup, seed, 0, 0, measures, _no_trace(), certifies))  # plays nothing
     step = max(1, min(-(-repetitions // (4 * threads)), PULLS_PER_CHUNK // setup.budget))
     chunks = [(begin, min(begin + step, repetitions)) for begin in range(0, repetitions, step)]
     lock = threading.Lock()
@@ -76,16 +75,7 @@ def simulate(
                 progress((chunk[1] - chunk[0]) * setup.budget)
 
     before = time.perf_counter()
-    if threads == 1 or len(chunks) == 1:
-        for chunk in chunks:
-            play(chunk)
-    else:
-        with ThreadPoolExecutor(min(threads, len(chunks))) as pool:
-            try:
-                list(pool.map(play, chunks))
-            except BaseException:  # Ctrl-C waits for the chunks under way, not for all of them
-                pool.shutdown(cancel_futures=True)
-                raise
+    share_out(play, chunks, threads)
     return Result(setup, repetitions, seed, threads, measures, time.perf_counter() - before)
 
 
@@ -106,13 +96,17 @@ def trace(setup: Setup, *, repetition: int = 0, seed: int = 0) -> Played:
     >>> played.pull, played.arm
     ([1, -1, 2, -2, 3, -3, 4, -4], [0, 0, 1, 1, 0, 0, 1, 1])
     """
-    certifies = setup.confidence is not None
+    _known(setup)
+    repetition = checks.whole("repetition", repetition, 0, checks.MOST_REPETITIONS - 1)
+    certifies, size, seed = setup.confidence is not None, 2 * setup.budget, checks.seed(seed)
+    if size > MOST_CELLS or (repetition + 1) * len(setup.checkpoints) > MOST_CELLS:
+        rule = f"of repetition {repetition:,} is more than memory should hold"
+        raise InvalidInput("budget", setup.budget, rule, "give a smaller budget, or an earlier repetition")
     run = _loop(setup, certifies, traced=True)
-    size = 2 * setup.budget
     written = Trace(np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size), np.zeros(1, np.int64))
     measures = _measures(setup, repetition + 1)
     arguments = _arguments(setup, seed, repetition, repetition + 1, measures, written, certifies)
-    run(*arguments)
+    _compiled(setup, run, arguments)
     board, proof, events = arguments[3][0], arguments[9], int(written.length[0])
     pull, arm, reward = (column[:events].tolist() for column in (written.pull, written.arm, written.reward))
     return Played(pull, arm, reward, board, proof)
@@ -125,17 +119,15 @@ def instances(setup: Setup, *, repetitions: int, seed: int = 0) -> list[tuple[Re
     >>> [round(float(value), 4) for value in (mean[0], spread[0])]
     [0.6, 0.1732]
     """
+    _known(setup)
+    repetitions, seed = checks.whole("repetitions", repetitions, 1, checks.MOST_REPETITIONS), checks.seed(seed)
     draw = engine.instance_drawer(setup.family)
     arms, state, found = blank_arms(setup), np.zeros(4, np.uint64), []
+    _compiled(setup, draw, (arms, seed, 0, state))
     for repetition in range(repetitions):
         draw(arms, seed, repetition, state)
         found.append((arms.mean.copy(), np.sqrt(arms.variance)))
     return found
-
-
-def available_cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def blank_board(arms: int) -> Board:
@@ -188,6 +180,16 @@ def _loop(setup: Setup, certifies: bool, *, traced: bool = False) -> Callable[..
     return engine.loop(setup.rules, setup.family, late_rewards=late, traced=traced, certifies=certifies)
 
 
+def _compiled(setup: Setup, run: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    """Call a loop for the first time, which compiles it."""
+
+    def work() -> None:
+        with engine.compiling(late_rewards=setup.timing.model != NONE):
+            run(*arguments)
+
+    aside(work)
+
+
 def _proof(setup: Setup, certifies: bool) -> Proof:
     lost = LEFT_OUT if setup.failure == "ignore" else CHARGED
     return blank_proof(setup.arms if certifies else 0, setup.budget if certifies else 0, setup.stakes, lost)
@@ -232,7 +234,6 @@ def _no_trace() -> Trace:
     return Trace(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(1, np.int64))
 
 
-def _positive(name: str, value: object, most: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        raise InvalidInput(name, value, f"must be a whole number from 1 to {most:,}")
-    return value
+def _known(setup: object) -> None:
+    if not isinstance(setup, Setup):
+        raise InvalidInput("setup", setup, "must be a Setup", "write lab.Setup(…)")

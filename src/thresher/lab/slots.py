@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from thresher.kernel import play
+from thresher.kernel import climb, play
 
 from .delays import BATCH, FIFO, WORKERS
 from .families import Reals
@@ -36,12 +36,8 @@ class Timing(NamedTuple):
 
 
 def put_due(slots: Slots, slot: int, due: float) -> None:
-    """Enter a slot into the tournament of what comes back first; the kernel's own match decides."""
-    node = len(slots.due) // 2 + slot
-    slots.due[node] = due
-    while node > 1:
-        node //= 2
-        play(slots.due, slots.winner, node)  # type: ignore[arg-type]  # arrays serve as lists do
+    """Enter a slot into the tournament of what comes back first; the kernel's own matches decide."""
+    climb(slots.due, slots.winner, slot, due)  # type: ignore[arg-type]  # arrays serve as lists do
 
 
 def empty_slots(slots: Slots) -> int:

@@ -64,8 +64,8 @@ def gaussian(state: Words) -> float:
     return math.sqrt(2.0 * exponential(state)) * math.cos(2.0 * math.pi * fraction(state))
 
 
-def gamma(shape: float, state: Words) -> float:
-    """A gamma number of that shape and scale 1 (Marsaglia and Tsang 2000)."""
+def log_gamma(shape: float, state: Words) -> float:
+    """The logarithm of a gamma number of that shape and scale 1 (Marsaglia and Tsang 2000)."""
     raised = shape if shape >= 1.0 else shape + 1.0
     third = raised - 1.0 / 3.0
     while True:
@@ -76,7 +76,7 @@ def gamma(shape: float, state: Words) -> float:
         cube = root * root * root
         if -exponential(state) < 0.5 * normal * normal + third * (1.0 - cube + math.log(cube)):
             break
-    value = third * cube
+    value = math.log(third * cube)
     if shape < 1.0:
-        value *= math.exp(-exponential(state) / shape)
+        value -= exponential(state) / shape
     return value

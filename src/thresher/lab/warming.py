@@ -15,7 +15,8 @@ from thresher.policies import Policy
 from . import engine
 from .recorded import Recorded
 from .setup import Setup
-from .simulator import available_cores, simulate
+from .simulator import simulate
+from .threads import available_cores
 
 Loop = tuple[Policy, str, bool, bool]  # policy, family, whether rewards come late, whether with certificates
 
@@ -25,9 +26,13 @@ def compile_together(loops: Sequence[Loop]) -> None:
     missing = [loop for loop in loops if not engine.kept(loop[0], loop[1], late_rewards=loop[2], certifies=loop[3])]
     shares = [missing[first :: available_cores()] for first in range(available_cores())]
     children = [_child(share) for share in shares[1:] if share] if engine.keeps() else []
-    compile_here(shares[0])
-    for child in children:
-        child.wait()
+    try:
+        compile_here(shares[0])
+        for child in children:
+            child.wait()
+    finally:  # after Ctrl-C nobody needs what they compile
+        for child in children:
+            child.terminate()
 
 
 def compile_here(loops: Sequence[Loop]) -> None:

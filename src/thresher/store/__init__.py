@@ -27,8 +27,9 @@ def open_store(storage: "str | Store | None") -> Store:
         return _sqlite(storage)
     if scheme in ("postgresql", "postgres"):
         return _postgres(storage)
-    shown = storage if "@" not in storage else f"{scheme}://…"  # there may be a password in it
-    raise InvalidInput("storage", shown, "is not a store that this version knows", f"use {KINDS}")
+    from .masking import masked
+
+    raise InvalidInput("storage", masked(storage), "is not a store that this version knows", f"use {KINDS}")
 
 
 def _sqlite(url: str) -> Store:

@@ -16,7 +16,7 @@ class FileLock:
     """A queue of processes. One that waited too long goes on without the lock: a stopped holder holds nobody up."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._path = str(path)
         self._waiter: _Waiter | None = None
         self._pid = 0
         self._impatient_until = 0.0

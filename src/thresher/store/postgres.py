@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import psycopg
 from psycopg import errors as postgres
@@ -19,12 +20,21 @@ from psycopg import errors as postgres
 from ..errors import Conflict, Interrupted, StoreFailed
 from ..events import Event
 from . import postgres_schema as schema
-from .rows import BUSY_WITHOUT_TURN, COLUMNS, TURN, asked, ended, from_row, to_row
+from .masking import masked
+from .rows import BUSY_WITHOUT_TURN, NAMES, TURN, asked, ended, from_row, to_row
 
 Answer = TypeVar("Answer")
 PATIENCE = 60.0  # seconds in which a server that was there before may come back
 _STORES: "weakref.WeakSet[PostgresStore]" = weakref.WeakSet()
 _PARENTS: list[object] = []  # connections of the process that forked us: closing them here would end its sessions
+
+
+class _Turn:
+    """A place in the queue of a study's writers."""
+
+    def __init__(self, study: str) -> None:
+        self.study = study
+        self.session: psycopg.Connection[Any] | None = None  # the one that holds the lock
 
 
 class PostgresStore:
@@ -34,12 +44,14 @@ class PostgresStore:
 
     def __init__(self, url: str) -> None:
         self._settings = schema.settings(url)
-        self.url = schema.masked(url)
+        self.url = masked(url)
         self._lock = threading.RLock()
         self._connection: psycopg.Connection[Any] | None = None
         self._known = False  # whether the server ever answered: one that never did is not waited for
         self._unflushed: psycopg.Connection[Any] | None = None  # the session that wrote what is to be flushed
+        self._is_flushed = False  # whether the last append was brought to the disk with the end of its turn
         self._level = "on"  # the server's own synchronous_commit
+        self._turn: _Turn | None = None
         self._impatient_until = 0.0
         _STORES.add(self)
 
@@ -47,30 +59,43 @@ class PostgresStore:
 
     def read(self, study: str, after: int = 0, limit: int | None = None) -> Sequence[Event]:
         """The events after that number."""
-        query = f"SELECT {COLUMNS} FROM thresher_events WHERE study = %s AND seq > %s ORDER BY seq LIMIT %s"  # noqa: S608
-        return [from_row(row) for row in self._ask(query, study, after, limit)]
+        return [from_row(row) for row in self._ask(schema.READ, study, after, limit)]
 
     def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
         """Write all of the events, or raise and write none; in one statement, so in one message."""
         first = events[0].seq
-        begun = [] if lease is None else asked(events)
-        columns = [list(column) for column in zip(*map(to_row, events), strict=True)]
-        values = (study, first - 1, study, first, *columns, study, lease or 0.0, begun, study, ended(events))
+        one, begun, over = len(events) == 1, [] if lease is None else asked(events), ended(events)
+        new = to_row(events[0]) if one else map(list, zip(*map(to_row, events), strict=True))
+        values = dict(zip(Event._fields, new, strict=True))
+        values |= {"study": study, "before": first - 1, "lease": lease, "begun": begun, "over": over}
+        query = schema.append(one=one, begins=bool(begun), ends=bool(over))
         taken = Conflict("event", first, "another agent wrote it first", "read, and decide again")
 
         def work(connection: "psycopg.Connection[Any]") -> None:
+            self._is_flushed = False
             try:
-                written = connection.execute(schema.APPEND, values).fetchone()
+                written = connection.execute(query, values).fetchone()
             except (postgres.UniqueViolation, postgres.LockNotAvailable):
                 raise taken from None
             if written != (len(events),):
                 raise taken
             self._unflushed = connection
+            if self._turn is not None and self._turn.session is connection:  # nothing is left to do in it
+                self._end(self._turn, connection)
 
         self._do(work, writes=True)
 
+    def _end(self, turn: "_Turn", connection: "psycopg.Connection[Any]") -> None:
+        """End the turn and wait for the disk, in one message: the next agent goes on meanwhile."""
+        connection.execute(schema.END_TURN_AND_FLUSH, (turn.study, self._level))
+        turn.session = self._unflushed = None
+        self._is_flushed = True
+
     def flush(self) -> None:
         """Bring the server's log to its disk, and to its standbys if it waits for them: once for many agents."""
+        if self._is_flushed:  # by the append before, which ended its turn
+            self._is_flushed = False
+            return
 
         def work(connection: "psycopg.Connection[Any]") -> None:
             if self._unflushed not in (None, connection):  # the server may have crashed, and lost it, since
@@ -84,32 +109,33 @@ class PostgresStore:
 
     def studies(self) -> list[str]:
         """The names of all studies, sorted."""
-        return sorted(name for (name,) in self._ask("SELECT study FROM thresher_events WHERE seq = 1"))
+        return sorted(name for (name,) in self._ask(NAMES.format(events="thresher_events")))
 
     def turn(self, study: str) -> AbstractContextManager[object]:
         """One queue a study, by a lock that the server frees when the agent's connection ends."""
-        return self._turn(study)
+        return self._in_turn(_Turn(study))
 
     @contextlib.contextmanager
-    def _turn(self, study: str) -> Iterator[None]:
-        def take(connection: "psycopg.Connection[Any]") -> bool:
-            if time.monotonic() < self._impatient_until:
-                return connection.execute(schema.TRY_TURN, (study,)).fetchone() == (True,)
+    def _in_turn(self, turn: "_Turn") -> Iterator[None]:
+        def take(connection: "psycopg.Connection[Any]") -> None:
+            query = schema.TURN if time.monotonic() >= self._impatient_until else schema.TRY_TURN
             try:
-                connection.execute(schema.TURN, (study,))
+                held = connection.execute(query, (turn.study,)).fetchone() != (False,)
             except postgres.LockNotAvailable:  # its holder hangs, or was stopped
                 self._impatient_until = time.monotonic() + BUSY_WITHOUT_TURN
-                return False
-            return True
+                held = False
+            turn.session = connection if held else None
 
         with self._lock:  # a lock is the session's: within this process, threads queue here
-            held, session = self._do(take), self._connection
+            self._do(take)
+            outer, self._turn = self._turn, turn
             try:
                 yield
             finally:
-                if held and session is not None and session is self._connection:
+                self._turn = outer
+                if turn.session is not None and turn.session is self._connection:
                     with contextlib.suppress(psycopg.Error):  # a session that is gone holds no lock
-                        session.execute(schema.END_TURN, (study,))
+                        turn.session.execute(schema.END_TURN, (turn.study,))
 
     def delete(self, study: str) -> None:
         """Forget a study. The lock waits for appends under way, and lets none begin."""
@@ -120,6 +146,7 @@ class PostgresStore:
                 connection.execute("LOCK TABLE thresher_events IN SHARE ROW EXCLUSIVE MODE")
                 for table in ("events", "leases", "agents"):
                     connection.execute(f"DELETE FROM thresher_{table} WHERE study = %s", (study,))  # noqa: S608
+            self._is_flushed = False
 
         self._do(work)
         self.flush()
@@ -189,10 +216,10 @@ class PostgresStore:
                     raise
                 self._connection, self._known = connection, True
                 return connection
-            except psycopg.Error as error:
+            except (psycopg.Error, OSError, ValueError) as error:  # a host name may be no name at all
                 if not self._known or time.monotonic() + pause >= end:
                     waited = f", for {PATIENCE:g} s" if self._known else ""
-                    what = "reached" if isinstance(error, psycopg.OperationalError) else "used"
+                    what = "reached" if isinstance(error, psycopg.OperationalError | OSError) else "used"
                     rule, remedy = f"cannot be {what}{waited}: {self._said(error)}", "check the URL and the server"
                     raise StoreFailed("storage", self.url, rule, remedy) from None
                 time.sleep(pause)
@@ -200,12 +227,15 @@ class PostgresStore:
 
     def _said(self, error: Exception) -> str:
         """The server's words, on one line and without the password."""
-        words, secret = " ".join(str(error).split())[:500] or type(error).__name__, self._settings.get("password")
-        return words.replace(str(secret), "***") if secret else words
+        words = " ".join(str(error).split()) or type(error).__name__
+        for secret in map(str, filter(None, map(self._settings.get, ("password", "sslpassword")))):
+            for form in (secret, quote(secret), quote(secret, safe="")):
+                words = words.replace(form, "***")
+        return masked(words)[:500]
 
     def _forked(self) -> None:
         _PARENTS.append(self._connection)
-        self._connection, self._lock = None, threading.RLock()
+        self._connection, self._lock, self._turn = None, threading.RLock(), None
 
 
 def _after_fork() -> None:

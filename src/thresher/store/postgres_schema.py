@@ -1,6 +1,6 @@
 """The tables in PostgreSQL, what is asked of them, and its URLs, whose passwords nobody is shown."""
 
-import re
+import functools
 import time
 from typing import Any
 from urllib.parse import urlsplit
@@ -10,6 +10,7 @@ from psycopg import conninfo
 
 from ..errors import InvalidInput, StoreFailed
 from ..events import Event
+from .masking import masked
 from .rows import COLUMNS, SCHEMA
 
 KEY = 0x74687273  # the first half of our advisory locks: other programs use other numbers
@@ -20,7 +21,6 @@ CREATE TABLE IF NOT EXISTS thresher_events (
     time double precision, agent text,
     PRIMARY KEY (study, seq)
 );
-CREATE INDEX IF NOT EXISTS thresher_studies ON thresher_events (study) WHERE seq = 1;
 CREATE TABLE IF NOT EXISTS thresher_leases (
     study text COLLATE "C" NOT NULL, pull bigint NOT NULL, until timestamptz NOT NULL, PRIMARY KEY (study, pull)
 );
@@ -32,21 +32,35 @@ CREATE TABLE IF NOT EXISTS thresher_schema (version bigint NOT NULL);
 """
 _TYPES = dict.fromkeys(("kind", "reason", "cause", "spec", "key", "agent"), "text")
 _TYPES |= dict.fromkeys(("reward", "time"), "double precision")
-_ARRAYS = ", ".join(f"%s::{_TYPES.get(name, 'bigint')}[]" for name in Event._fields)
+_CASTS = {name: _TYPES.get(name, "bigint") for name in Event._fields}
+_ONE = f"(VALUES ({', '.join(f'%({name})s::{cast}' for name, cast in _CASTS.items())}))"
+_MANY = f"unnest({', '.join(f'%({name})s::{cast}[]' for name, cast in _CASTS.items())})"  # a list a column
 
-# The event before is locked, so that a study is not deleted in between; event 1 has none before it.
-APPEND = f"""
-WITH before AS (SELECT 1 FROM thresher_events WHERE study = %s AND seq = %s FOR KEY SHARE),
-written AS (
-    INSERT INTO thresher_events (study, {COLUMNS}) SELECT %s, new.* FROM (SELECT %s::bigint AS first) AS at,
-    unnest({_ARRAYS}) AS new ({COLUMNS}) WHERE at.first = 1 OR EXISTS (SELECT 1 FROM before) RETURNING 1),
-begun AS (
-    INSERT INTO thresher_leases SELECT %s, pull, clock_timestamp() + make_interval(secs => %s)
-    FROM unnest(%s::bigint[]) AS pull WHERE EXISTS (SELECT 1 FROM written)),
-gone AS (
-    DELETE FROM thresher_leases WHERE study = %s AND pull = ANY(%s) AND EXISTS (SELECT 1 FROM written))
-SELECT count(*) FROM written
-"""  # noqa: S608 - of our own column names
+READ = f"SELECT {COLUMNS} FROM thresher_events WHERE study = %s AND seq > %s ORDER BY seq LIMIT %s"  # noqa: S608
+
+
+@functools.cache
+def append(*, one: bool, begins: bool, ends: bool) -> str:
+    """One event or many, with leases that begin or end: what is not needed is not asked for.
+
+    The event before must be there, or the study was deleted, or has a gap; event 1 has none before it. A study that is
+    being deleted is locked as a whole (`PostgresStore.delete`), so nothing can come between looking and writing.
+    """
+    rows = _ONE if one else _MANY
+    parts = f"""written AS (INSERT INTO thresher_events (study, {COLUMNS}) SELECT %(study)s, new.* FROM {rows}
+    AS new ({COLUMNS}) WHERE
+    CASE %(before)s WHEN 0 THEN NOT EXISTS (SELECT 1 FROM thresher_events WHERE study = %(study)s)
+    ELSE EXISTS (SELECT 1 FROM thresher_events WHERE study = %(study)s AND seq = %(before)s) END RETURNING 1)"""  # noqa: S608
+    if begins:
+        parts += """, begun AS (INSERT INTO thresher_leases
+        SELECT %(study)s, pull, clock_timestamp() + make_interval(secs => %(lease)s)
+        FROM unnest(%(begun)s::bigint[]) AS pull WHERE EXISTS (SELECT 1 FROM written))"""
+    if ends:
+        parts += """, gone AS (DELETE FROM thresher_leases WHERE study = %(study)s AND pull = ANY(%(over)s)
+        AND EXISTS (SELECT 1 FROM written))"""
+    return f"WITH {parts} SELECT count(*) FROM written"  # noqa: S608 - of our own column names
+
+
 TURN = f"SELECT pg_advisory_lock({KEY}, hashtext(%s))"
 TRY_TURN = f"SELECT pg_try_advisory_lock({KEY}, hashtext(%s))"
 END_TURN = f"SELECT pg_advisory_unlock({KEY}, hashtext(%s))"
@@ -56,7 +70,9 @@ NOTE = """INSERT INTO thresher_agents (study, agent, command) VALUES (%s, %s, %s
 ON CONFLICT (study, agent) DO UPDATE SET command = excluded.command, time = clock_timestamp()"""
 
 # A commit that waits for the disk, and with it for all that were made before; the setting holds for this one alone.
-FLUSH = "SELECT set_config('synchronous_commit', %s, true), pg_logical_emit_message(true, 'thresher', '')"
+_WAIT = "set_config('synchronous_commit', %s, true), pg_logical_emit_message(true, 'thresher', '')"
+FLUSH = f"SELECT {_WAIT}"
+END_TURN_AND_FLUSH = f"{END_TURN}, {_WAIT}"
 
 # A network that goes away silently is noticed within a minute; what the URL says goes before.
 PATIENT = {
@@ -69,23 +85,14 @@ PATIENT = {
 }
 
 
-def masked(url: str) -> str:
-    """A URL without its password.
-
-    >>> masked("postgresql://me:secret@host/db?password=secret"), masked("postgresql://host/db")
-    ('postgresql://me:***@host/db?password=***', 'postgresql://host/db')
-    """
-    head, slashes, rest = url.partition("://")
-    account, at, place = rest.rpartition("@")
-    account = f"{account.partition(':')[0]}:***" if ":" in account else account
-    return re.sub(r"(?i)(password=)[^&]*", r"\1***", f"{head}{slashes}{account}{at}{place}")
-
-
 def settings(url: str) -> dict[str, Any]:
     """What psycopg needs to connect. Its own complaints could show parts of a password, so they are not shown."""
     try:
         urlsplit(url)
-        return {**PATIENT, **conninfo.conninfo_to_dict(url)}
+        found = conninfo.conninfo_to_dict(url)
+        for port in str(found.get("port") or "").split(","):  # libpq would show it, and it may be a password
+            int(port or 0)
+        return {**PATIENT, **found}
     except (psycopg.Error, ValueError):
         rule = "is not a URL that PostgreSQL understands"
         remedy = "write postgresql://user:password@host:5432/database, with %-codes for special characters"

@@ -10,6 +10,10 @@ SCHEMA = 1  # of the tables; goes up with every change of their shape
 COLUMNS = ", ".join(Event._fields)
 LATE, SPEC = Event._fields.index("late"), Event._fields.index("spec")
 BUSY_WITHOUT_TURN = 5.0  # seconds in which nobody waits for a turn again, after one was waited for in vain
+NAMES = """WITH RECURSIVE names (study) AS (
+    SELECT min(study) FROM {events}
+    UNION ALL SELECT (SELECT min(study) FROM {events} WHERE study > names.study) FROM names WHERE study IS NOT NULL
+) SELECT study FROM names WHERE study IS NOT NULL"""  # from one name to the next, by the primary key: never every event
 TURN = 2.0  # seconds to wait for a turn: its holder hangs, or was stopped
 
 
@@ -35,8 +39,16 @@ def from_row(row: Sequence[Any]) -> Event:
     if row[LATE] is not None:
         event = event._replace(late=bool(row[LATE]))
     if row[SPEC] is not None:
-        event = event._replace(spec=json.loads(row[SPEC]))
+        event = event._replace(spec=_parsed(row[SPEC]))
     return event
+
+
+def _parsed(text: str) -> Any:
+    """The specification; what is none is found out, and named, when it is folded."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def asked(events: Iterable[Event]) -> list[int]:

@@ -15,11 +15,11 @@ from typing import Any
 
 import apsw
 
-from ..errors import Conflict, StoreFailed
+from ..errors import Conflict, DamagedStudy, StoreFailed
 from ..events import Event
 from .filelock import FileLock
-from .rows import COLUMNS, asked, ended, from_row, to_row
-from .sqlite_file import create, examine, explained, identity, opened
+from .rows import COLUMNS, NAMES, asked, ended, from_row, to_row
+from .sqlite_file import beside, create, examine, explained, explanation, identity, is_missing, opened
 
 _STORES: "weakref.WeakSet[SqliteStore]" = weakref.WeakSet()
 _MARKS = ", ".join("?" * len(Event._fields))
@@ -31,8 +31,10 @@ class SqliteStore:
     leased = True
 
     def __init__(self, path: Path, *, durability: str = "full") -> None:
-        self.path, self.durability = path.absolute(), durability
-        self._lock, self._turns = threading.RLock(), FileLock(self.path.with_name(f"{path.name}-lock"))
+        # the file that links lead to: SQLite keeps its log beside that one, and all agents must queue at one lock
+        self.path, self.durability = Path(os.path.realpath(path)), durability
+        self._name, self._log = str(self.path), str(beside(self.path, "wal"))
+        self._lock, self._turns = threading.RLock(), FileLock(beside(self.path, "lock"))
         self._connection: apsw.Connection | None = None
         self._file: tuple[int, int] | None = None  # which file the connection is to
         _STORES.add(self)
@@ -45,8 +47,12 @@ class SqliteStore:
             return []
         query = f"SELECT {COLUMNS} FROM events WHERE study = ? AND seq > ? ORDER BY seq LIMIT ?"  # noqa: S608
         with self._use() as connection:
-            rows = connection.execute(query, (study, after, -1 if limit is None else limit))
-            return [from_row(row) for row in rows]
+            try:
+                rows = connection.execute(query, (study, after, -1 if limit is None else limit)).fetchall()
+            except apsw.CorruptError:
+                rule = f"cannot be read: {self.path} is damaged, at least in parts"
+                raise DamagedStudy("study", study, rule, "restore it from a copy; other studies may be well") from None
+        return [from_row(row) for row in rows]
 
     def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
         """Write all of the events, or raise and write none."""
@@ -59,18 +65,16 @@ class SqliteStore:
             connection.executemany(f"INSERT INTO events (study, {COLUMNS}) VALUES (?, {_MARKS})", rows)  # noqa: S608
             if lease is not None:
                 until = time.time() + lease
-                connection.executemany(
-                    "INSERT OR REPLACE INTO leases VALUES (?, ?, ?)", [(study, pull, until) for pull in asked(events)]
-                )
-            connection.executemany(
-                "DELETE FROM leases WHERE study = ? AND pull = ?", [(study, pull) for pull in ended(events)]
-            )
+                begun = [(study, pull, until) for pull in asked(events)]
+                connection.executemany("INSERT OR REPLACE INTO leases VALUES (?, ?, ?)", begun)
+            over = [(study, pull) for pull in ended(events)]
+            connection.executemany("DELETE FROM leases WHERE study = ? AND pull = ?", over)
 
     def flush(self) -> None:
         """Bring the write-ahead log to the disk: as good as synchronous=FULL, but not while others wait."""
         if self.durability == "full":
             with explained(self.path), contextlib.suppress(FileNotFoundError):  # no log: all is in the file, and synced
-                handle = os.open(self.path.with_name(f"{self.path.name}-wal"), os.O_RDONLY)
+                handle = os.open(self._log, os.O_RDONLY)
                 try:
                     os.fdatasync(handle)
                 finally:
@@ -81,12 +85,14 @@ class SqliteStore:
         if self._is_missing():
             return []
         with self._use() as connection:
-            return sorted(name for (name,) in connection.execute("SELECT study FROM events WHERE seq = 1"))
+            return sorted(name for (name,) in connection.execute(NAMES.format(events="events")))
 
     def turn(self, study: str) -> AbstractContextManager[object]:
         """One queue a file, for SQLite has one writer a file."""
-        with self._use():  # a folder that is not there is a clearer message than a lock that cannot be made
-            return self._turns.turn()
+        if self._connection is None:
+            with self._use():  # a folder that is not there is a clearer message than a lock that cannot be made
+                pass
+        return self._turns.turn()
 
     def delete(self, study: str) -> None:
         """Forget a study."""
@@ -147,20 +153,26 @@ class SqliteStore:
     @contextlib.contextmanager
     def _use(self) -> Iterator[Any]:
         """The connection, for one thread at a time; what SQLite finds wrong comes out in one line."""
-        with self._lock, explained(self.path):
-            if self._connection is None:
-                if not self.path.exists():
-                    create(self.path, self._turns)
-                self._connection = opened(self.path)
-                self._file = identity(self.path)
-            elif identity(self.path) != self._file:
-                rule = "was deleted or replaced while it was in use; what is written now would be lost"
-                raise StoreFailed("storage", str(self.path), rule, "put the file back, or start again")
-            yield self._connection
+        with self._lock:
+            try:
+                if self._connection is None:
+                    if is_missing(self.path):
+                        create(self.path, self._turns)
+                    self._connection = opened(self.path)
+                    self._file = identity(self._name)
+                elif identity(self._name) != self._file:
+                    rule = "was deleted or replaced while it was in use; what is written now would be lost"
+                    raise StoreFailed("storage", self._name, rule, "put the file back, or start again")
+                yield self._connection
+            except (apsw.Error, OSError) as error:
+                raise explanation(self.path, error) from None
 
     def _is_missing(self) -> bool:
         """Whether there is nothing to read yet: reading makes no file."""
-        return self._connection is None and not self.path.exists()
+        if self._connection is not None:
+            return False
+        with explained(self.path):
+            return is_missing(self.path)
 
     def _before_fork(self) -> None:
         self._lock.acquire()

@@ -2,11 +2,11 @@
 
 import contextlib
 import os
-import secrets
 import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import apsw
 
@@ -17,6 +17,7 @@ from .rows import SCHEMA
 APPLICATION = 0x74687273  # "thrs", in the file's header
 BUSY = 60_000  # milliseconds to wait for another writer, who holds the file for one of them as a rule
 PAGE = 4096  # bytes
+ROOM = 64 * 1024  # bytes; with less, SQLite may fail in other words than that the disk is full
 LEVELS = {
     "full": "full: what was acknowledged is on the disk",
     "normal": "normal: a power cut may lose the last moments",
@@ -29,7 +30,6 @@ CREATE TABLE events (
     cause TEXT, late INTEGER, budget INTEGER, spec TEXT, key TEXT, time REAL, agent TEXT,
     PRIMARY KEY (study, seq)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX studies ON events (study) WHERE seq = 1;
 CREATE TABLE leases (
     study TEXT NOT NULL, pull INTEGER NOT NULL, until REAL NOT NULL, PRIMARY KEY (study, pull)
 ) STRICT, WITHOUT ROWID;
@@ -39,14 +39,30 @@ CREATE TABLE agents (
 """
 
 
+def beside(path: Path, what: str) -> Path:
+    """A file that belongs to the store's: its log, its lock."""
+    return path.with_name(f"{path.name}-{what}")
+
+
+def is_missing(path: Path) -> bool:
+    """Whether there is no store yet. A log without its file is none: played into a new one it would do harm."""
+    if path.exists():
+        return False
+    for log in (beside(path, "wal"), beside(path, "journal")):
+        if log.exists() and log.stat().st_size and not path.exists():  # it was not made meanwhile
+            rule = f"is not there, but its log {log.name} is: the file was deleted or moved, and rewards may be in both"
+            raise StoreFailed("storage", str(path), rule, "put the file back, or move its log away to begin anew")
+    return True
+
+
 def create(path: Path, lock: FileLock) -> None:
     """Make a store, unless another process was quicker. It appears under its name when it is whole."""
     if not path.parent.is_dir():
         raise StoreFailed("storage", str(path), "its folder does not exist", f"make it: mkdir -p {path.parent}")
     with lock.turn(patience=30.0):
-        if path.exists():
+        if not is_missing(path):
             return
-        made = path.with_name(f"{path.name}-{secrets.token_hex(6)}")
+        made = path.with_name(f"{path.name}-{os.urandom(6).hex()}")
         os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # -wal and -shm get the same mode
         try:
             connection = apsw.Connection(str(made))
@@ -57,7 +73,7 @@ def create(path: Path, lock: FileLock) -> None:
             connection.close()
             _publish(made, path)
         finally:
-            for leftover in (made, made.with_name(f"{made.name}-wal"), made.with_name(f"{made.name}-shm")):
+            for leftover in (made, beside(made, "wal"), beside(made, "shm")):
                 leftover.unlink(missing_ok=True)
 
 
@@ -78,10 +94,12 @@ def _publish(made: Path, path: Path) -> None:
 
 def opened(path: Path) -> apsw.Connection:
     """A connection to a store that is whole, ours, and of this version."""
+    if not path.is_file():
+        raise StoreFailed("storage", str(path), "is not a file", "name another")
     if path.stat().st_size == 0:
         rule = "is an empty file, which no store ever is: it was truncated, or made by another program"
         raise StoreFailed("storage", str(path), rule, "restore it from a copy, or name another file")
-    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    connection = _connected(path)
     try:
         connection.set_busy_timeout(BUSY)
         owner, version = (connection.pragma(name) for name in ("application_id", "user_version"))
@@ -104,19 +122,27 @@ def opened(path: Path) -> apsw.Connection:
     return connection
 
 
+def _connected(path: Path) -> apsw.Connection:
+    """On a read-only disk nobody writes, and SQLite reads without the files that it shares with writers elsewhere."""
+    if os.statvfs(path).f_flag & os.ST_RDONLY and not beside(path, "wal").exists():
+        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        return apsw.Connection(f"file:{quote(str(path))}?immutable=1", flags=flags)
+    return apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+
+
 def _is_cut(path: Path) -> bool:
     """Whether the file ends within a page; SQLite itself notices only when whole ones are missing.
 
     By its size alone: opening and closing the file here would give up the locks that SQLite holds in this process.
     """
-    log = path.with_name(f"{path.name}-wal")
+    log = beside(path, "wal")
     return bool(path.stat().st_size % PAGE) and not (log.exists() and log.stat().st_size)
 
 
-def identity(path: Path) -> tuple[int, int] | None:
+def identity(path: str) -> tuple[int, int] | None:
     """Which file has that name now."""
     try:
-        found = path.stat()
+        found = os.stat(path)  # noqa: PTH116 - before every use: twice as quick as by a Path
     except FileNotFoundError:
         return None
     return found.st_dev, found.st_ino
@@ -127,11 +153,26 @@ def explained(path: Path) -> Iterator[None]:
     """What SQLite or the system finds wrong, in one line."""
     try:
         yield
-    except apsw.Error as error:
+    except (apsw.Error, OSError) as error:
+        raise explanation(path, error) from None
+
+
+def explanation(path: Path, error: Exception) -> StoreFailed:
+    """What SQLite or the system finds wrong, in one line."""
+    if isinstance(error, apsw.Error):
         rule, remedy = _EXPLANATIONS.get(type(error), (f"SQLite says: {error}", "thresher doctor may know more"))
-        raise StoreFailed("storage", str(path), rule, remedy) from None
-    except OSError as error:
-        raise StoreFailed("storage", str(path), f"cannot be used ({error.strerror})", "check the path") from None
+        if isinstance(error, apsw.IOError) and _is_full(path):
+            rule, remedy = _NO_ROOM
+        return StoreFailed("storage", str(path), rule, remedy)
+    words = error.strerror if isinstance(error, OSError) else error
+    return StoreFailed("storage", str(path), f"cannot be used ({words})", "check the path")
+
+
+def _is_full(path: Path) -> bool:
+    with contextlib.suppress(OSError):
+        found = os.statvfs(path.parent)
+        return found.f_bavail * found.f_frsize < ROOM
+    return False
 
 
 _CORRUPT = ("is damaged or was truncated", "restore it from a copy; sqlite3 FILE .recover may save what is left")
@@ -160,7 +201,7 @@ def examine(path: Path, connection: apsw.Connection, durability: str) -> dict[st
     }
     if tuple(map(int, apsw.sqlite_lib_version().split("."))) < FIRST_SAFE:
         found["! version"] = "this SQLite can corrupt a file under several writers: update apsw"
-    if found["journal"] != "wal":
+    if found["journal"] != "wal" and os.access(path, os.W_OK):  # what cannot be written is read without one
         found["! journal"] = "is not wal: readers and writers hold each other up"
     if mode & 0o077:
         found["! mode"] = f"others may read or write it: chmod 600 {path}"

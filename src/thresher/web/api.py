@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Header, Path, Query, Request, Response
-from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi import APIRouter, Body, Header, Path, Query, Response
+from fastapi.responses import StreamingResponse
+from starlette.concurrency import run_in_threadpool
 
 from .. import verdict as verdicts
 from ..ledger import LATE
@@ -14,6 +15,7 @@ from . import models
 from .arm import arm_json
 from .feed import House
 from .paths import segment
+from .replies import Json
 from .shapes import event_json, pull_json
 
 MOST_EVENTS = 10_000  # in one reply
@@ -21,7 +23,7 @@ Name = Annotated[str, Path(description="The study's name; slashes in it as %2F."
 
 
 def _problems(*codes: int) -> dict[int | str, dict[str, Any]]:
-    common = (400, 401, 403, 404, 413, 421, 422, 503)
+    common = (400, 401, 403, 404, 413, 415, 421, 422, 500, 503)
     return {code: {"model": models.Problem} for code in (*common, *codes)}
 
 
@@ -37,18 +39,18 @@ def _reading(api: APIRouter, house: House) -> None:
     @api.get("/studies", response_model=models.Studies)
     def studies() -> Any:
         """The names of all studies."""
-        return {"format": 1, "studies": house.store.studies()}
+        return Json({"format": 1, "studies": house.store.studies()})
 
     @api.get("/studies/{study}", response_model=models.Summary)
     def study(study: Name) -> Any:
         """The question, the answer so far, and how far it is."""
-        return JSONResponse(house.feed(segment(study)).fresh().head())
+        return Json(house.live(segment(study)).head())
 
     @api.get("/studies/{study}/verdict")
     def verdict(study: Name) -> Any:
         """The verdict, as the library and the command line write it."""
         live = house.live(segment(study))
-        return JSONResponse(live.study.look(lambda ledger: verdicts.read(live.name, ledger)).to_json())
+        return Json(live.read(lambda ledger: verdicts.read(live.name, ledger)).to_json())
 
     @api.get("/studies/{study}/events", response_model=models.Events)
     def events(
@@ -60,17 +62,17 @@ def _reading(api: APIRouter, house: House) -> None:
         live = house.live(segment(study))
         found = live.store.read(live.name, after, limit)
         last = found[-1].seq if found else after
-        return JSONResponse({"format": 1, "events": [event_json(each, live.arms) for each in found], "next": last})
+        return Json({"format": 1, "events": [event_json(each, live.arms) for each in found], "next": last})
 
     @api.get("/studies/{study}/arms")
     def arms(study: Name) -> Any:
         """All arms as columns, the history and the last events: what a live page begins with."""
-        return JSONResponse(house.feed(segment(study)).fresh().table())
+        return Response(house.live(segment(study)).table(), media_type="application/json")
 
     @api.get("/studies/{study}/arms/{arm}")
     def arm(study: Name, arm: Annotated[str, Path(description="The arm's name.", min_length=1)]) -> Any:
         """One arm: its row, its last rewards, and how its evidence grew."""
-        return JSONResponse(arm_json(house.live(segment(study)).study, segment(arm)))
+        return Json(arm_json(house.live(segment(study)), segment(arm)))
 
     @api.get(
         "/studies/{study}/stream",
@@ -78,14 +80,12 @@ def _reading(api: APIRouter, house: House) -> None:
         responses={200: {"content": {"text/event-stream": {}}, "description": "Server-sent events."}},
     )
     async def stream(
-        request: Request,
         study: Name,
         after: Annotated[int, Query(ge=0, le=10**15)] = 0,
         last_event_id: Annotated[str | None, Header()] = None,
     ) -> Any:
         """What changes from now on, as server-sent events; ``after`` is the number that the table had."""
-        from starlette.concurrency import run_in_threadpool
-
+        await run_in_threadpool(house.live, segment(study))  # what is wrong is said before the stream begins
         feed = await run_in_threadpool(house.feed, segment(study))
         known = int(last_event_id) if last_event_id and last_event_id.isdecimal() else after
         return StreamingResponse(feed.view(known), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
@@ -98,7 +98,7 @@ def _writing(api: APIRouter, house: House) -> None:
         given = new.model_dump()
         name = given.pop("name")
         create_study(name, storage=house.store, **given)
-        return JSONResponse(house.live(name).head(), 201)
+        return Json(house.live(name).head(), 201)
 
     @api.post("/studies/{study}/ask", response_model=models.Asked)
     def ask(
@@ -108,37 +108,36 @@ def _writing(api: APIRouter, house: House) -> None:
     ) -> Any:
         """Hand out pulls. The same Idempotency-Key again gives the same pulls again."""
         wanted = wanted or models.Ask()
-        found = house.live(segment(study)).study
+        found = house.study(segment(study))
         pulls = found.ask_for(wanted.n, lease=float(wanted.lease), key=idempotency_key)
-        return JSONResponse({"pulls": [pull_json(pull) for pull in pulls], "done": found.done})
+        return Json({"pulls": [pull_json(pull) for pull in pulls], "done": found.done})
 
     @api.post("/studies/{study}/tell", response_model=models.Told, responses=_problems(409))
     def tell(study: Name, told: models.Tell) -> Any:
         """Tell a pull's reward. The same again is accepted, another is an error."""
-        found = house.live(segment(study)).study
+        found = house.study(segment(study))
         found.tell(told.pull, told.reward)
         late = found.look(lambda ledger: ledger.state_of(told.pull) == LATE)
-        return {"pull": told.pull, "reward": float(told.reward), "late": late}
+        return Json({"pull": told.pull, "reward": float(told.reward), "late": late})
 
     @api.post("/studies/{study}/renew", response_model=models.Pulls)
     def renew(study: Name, these: models.Renew) -> Any:
         """Say that the work on pulls goes on."""
-        house.live(segment(study)).study.renew(these.pulls, float(these.lease))
-        return {"pulls": these.pulls}
+        house.study(segment(study)).renew(these.pulls, float(these.lease))
+        return Json({"pulls": these.pulls})
 
     @api.post("/studies/{study}/drop", response_model=models.Pulls, responses=_problems(409))
     def drop(study: Name, these: models.Drop) -> Any:
         """Give pulls up. A reward that still comes is late, and welcome."""
-        found = house.live(segment(study)).study
+        found = house.study(segment(study))
         _each(found, lambda pull: found.drop(pull, cause=these.cause, reason=these.reason), these.pulls)
-        return {"pulls": these.pulls}
+        return Json({"pulls": these.pulls})
 
     @api.post("/studies/{study}/extend", response_model=models.Summary)
     def extend(study: Name, to: models.Extend) -> Any:
         """Give the study a larger budget: the new total."""
-        live = house.live(segment(study))
-        live.study.extend(budget=to.budget)
-        return JSONResponse(live.head())
+        house.study(segment(study)).extend(budget=to.budget)
+        return Json(house.live(segment(study)).head())
 
 
 def _each(study: Study, act: Callable[[int], None], pulls: list[int]) -> None:
@@ -150,4 +149,4 @@ def _each(study: Study, act: Callable[[int], None], pulls: list[int]) -> None:
 
 def healthz() -> Response:
     """Alive; says nothing else, because anybody may ask."""
-    return JSONResponse({"ok": True})
+    return Json({"ok": True})

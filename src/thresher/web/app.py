@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from .._version import __version__
@@ -17,6 +17,7 @@ from .feed import House
 from .gate import SURPRISE, Gate
 from .paths import segment
 from .refusals import Refusal, page_or_json, refusal_of
+from .replies import Json
 
 log = logging.getLogger("thresher")
 RULES = {400: "must be JSON in UTF-8", 404: "is not here", 405: "is not a method that this address takes"}
@@ -76,7 +77,7 @@ def _handle(app: FastAPI, house: House) -> None:
 
 def _answer(request: Request, refusal: Refusal) -> Response:
     if request.url.path.startswith("/api/"):
-        return JSONResponse(refusal.to_json(), refusal.status)
+        return Json(refusal.to_json(), refusal.status)
     kind, body = page_or_json(refusal, request.scope)
     return Response(body, refusal.status, media_type=kind.decode())
 
@@ -86,6 +87,8 @@ def _misshapen(found: Any) -> Refusal:
     where = ".".join(str(part) for part in found["loc"][1:]) or "body"
     if found["type"] == "json_invalid":
         return Refusal(422, "body", None, "must be JSON", "send an object with Content-Type: application/json")
+    if isinstance(found.get("input"), bytes):
+        return Refusal(415, "Content-Type", None, "must be application/json", "send it with the body")
     if found["type"] == "missing":
         return Refusal(422, where, None, "is needed", "/docs describes what to send")
     if found["type"] == "extra_forbidden":

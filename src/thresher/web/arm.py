@@ -5,12 +5,15 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from .. import evidence
+from ..errors import InvalidInput
 from ..evidence import BETS, Stakes
 from ..intervals import Side
 from ..ledger import DROPPED, LATE, PENDING, Ledger
-from ..study import Study
 from ..verdict import row_of
+from .live import Live
+from .refusals import Refusal
 from .shapes import short
+from .words import question
 
 MOST_REWARDS = 2000  # the last ones are sent
 MOST_REPLAYED = 20_000  # commits whose evidence is worked out again
@@ -26,9 +29,17 @@ class Commit(NamedTuple):
     high: float
 
 
-def arm_json(study: Study, name: str) -> dict[str, Any]:
-    """What the arm's page shows. The replay runs outside the study's lock."""
-    data, commits, stakes, risk = study.look(lambda ledger: _copied(ledger, ledger.spec.arm(name)))
+def number_of(ledger: Ledger, name: str) -> int:
+    """The arm of that name; an address that names none is an address that is not there."""
+    try:
+        return ledger.spec.arm(name)
+    except InvalidInput as error:
+        raise Refusal(404, error.what, error.value, error.rule, error.remedy) from None
+
+
+def arm_json(live: Live, name: str) -> dict[str, Any]:
+    """What the arm's page shows. The replay runs outside the lock."""
+    data, commits, stakes, risk = live.read(lambda ledger: _copied(ledger, number_of(ledger, name)))
     data["evidence"] = list(_thinned(_replayed(commits, stakes, risk, data["bounds"]), len(commits)))
     return data
 
@@ -36,7 +47,7 @@ def arm_json(study: Study, name: str) -> dict[str, Any]:
 def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Stakes, float]:
     spec = ledger.spec
     row = row_of(ledger, arm)
-    pulls = [pull for pull, of in enumerate(ledger.pull_arm, start=1) if of == arm]
+    pulls = list(_pulls(ledger, arm))
     rewards = [
         {
             "pull": pull,
@@ -59,7 +70,9 @@ def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Sta
                 commits.append(Commit(ledger.pull_number[pull - 1], 0.0, 1.0))
     data = {
         "format": 1,
-        "question": f"Which of {len(spec.arms):,} arms reach {spec.threshold:g}?",
+        "seq": ledger.seq,
+        "index": arm,
+        "question": question(spec),
         "threshold": spec.threshold,
         "bounds": spec.bounds,
         "tolerance": spec.tolerance,
@@ -71,6 +84,17 @@ def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Sta
         "rewards": rewards,
     }
     return data, commits[:MOST_REPLAYED], ledger.stakes, 1.0 / ledger.stakes.level if ledger.certifies else 1.0
+
+
+def _pulls(ledger: Ledger, arm: int) -> Iterator[int]:
+    """The arm's pulls in order; with certificates they are a list that need not be searched for."""
+    if not ledger.certifies:
+        yield from (pull for pull, of in enumerate(ledger.pull_arm, start=1) if of == arm)
+        return
+    pull = ledger.first_pull[arm]
+    while pull:
+        yield pull
+        pull = ledger.docket.following[pull]
 
 
 def _replayed(

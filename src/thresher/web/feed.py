@@ -1,24 +1,36 @@
 """The change feed: one watch a study, however many look on. Nobody looks on: nobody polls the store."""
 
 import asyncio
-import json
 import logging
 import threading
-from collections import deque
-from collections.abc import AsyncGenerator
+import time
+from collections.abc import AsyncGenerator, Callable
+from typing import NamedTuple, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 
 from ..errors import ThresherError, UnknownStudy
 from ..store import Store
-from .live import Live
+from ..study import Study
+from .live import Live, encoded
 
+Found = TypeVar("Found")
 log = logging.getLogger("thresher")
-TICK = 0.4  # seconds between two looks at the store
-KEPT = 150  # messages kept for viewers that lost their connection for a moment
+TICK = 0.15  # seconds between two looks at the store while nothing is new
+PAUSE = 0.5  # seconds from one message to the next, at least: more than that nobody reads
+SHARE = 0.01  # of a second more for every viewer, so that many cost the agents no more than few
 BEHIND = 50  # messages that wait for one viewer; a slower one begins anew
-SLOWING = (12, 40, 160)  # looks without news after which the rate is told again: nobody works any more
-QUIET = 15.0  # seconds after which a silent stream says that it lives
+SLOWING = (5.0, 15.0, 60.0)  # seconds without news after which the rate is told again: nobody works any more
+BEAT = 15.0  # seconds after which a silent stream says that it lives
+AWAY = 2.0  # seconds between two looks at a store that failed
+ALWAYS = 0  # the number of a message that is for everybody, whatever they know
+
+
+class Message(NamedTuple):
+    """What viewers are sent; ``seq`` is the event up to which they then know the study."""
+
+    seq: int
+    text: bytes
 
 
 def message(kind: str, data: object, seq: int | None = None) -> bytes:
@@ -27,88 +39,99 @@ def message(kind: str, data: object, seq: int | None = None) -> bytes:
     >>> message("change", {"a": 1}, 7)
     b'id: 7\nevent: change\ndata: {"a":1}\n\n'
     """
-    number = "" if seq is None else f"id: {seq}\n"
-    return f"{number}event: {kind}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n".encode()
+    number = b"" if seq is None else b"id: %d\n" % seq
+    return b"%sevent: %s\ndata: %s\n\n" % (number, kind.encode(), encoded(data))
 
 
 class Feed:
     """The viewers of one study."""
 
-    def __init__(self, live: Live) -> None:
-        self.live = live
-        self._viewers: set[asyncio.Queue[bytes | None]] = set()
-        self._kept: deque[tuple[int, bytes]] = deque(maxlen=KEPT)  # (number before it, message)
-        self._sent = live.seq  # up to where viewers know the study
-        self._idle = 0  # looks that found nothing, in a row
+    def __init__(self, live: Live, forget: Callable[[], None] = lambda: None) -> None:
+        self.live, self._forget = live, forget
+        self._viewers: set[asyncio.Queue[Message | None]] = set()
         self._watch: asyncio.Task[None] | None = None
-
-    def fresh(self) -> Live:
-        """The study as it is now; while somebody looks on, as it was a moment ago."""
-        if not self._viewers:
-            self.live.look()
-        return self.live
+        self._begun = asyncio.Event()
+        self._quiet = self._said = time.monotonic()  # since when nothing is new, and nothing was said
+        self._slowed = 0  # how often the rate was told since
+        self._trouble = ""  # what keeps it from looking
 
     async def view(self, after: int) -> AsyncGenerator[bytes]:
         """What changed after event ``after``, for as long as it is wanted."""
-        queue: asyncio.Queue[bytes | None] = asyncio.Queue(BEHIND)
+        queue: asyncio.Queue[Message | None] = asyncio.Queue(BEHIND)
         self._viewers.add(queue)
-        if self._watch is None or self._watch.done():
-            self._sent = self.live.seq
-            self._watch = asyncio.create_task(self._look_on())
-        missed = self._missed(after)
         try:
             yield b"retry: 1000\n\n"
-            for old in missed:
-                yield old
-            while True:
-                try:
-                    text: bytes | None = await asyncio.wait_for(queue.get(), QUIET)
-                except TimeoutError:
-                    text = b": still here\n\n"
-                if text is None:
-                    return
+            if self._watch is None or self._watch.done():
+                self._begun = asyncio.Event()
+                self._watch = asyncio.create_task(self._look_on(self._begun))
+            await self._begun.wait()
+            known, text = await run_in_threadpool(self._missed, after)
+            if text:
                 yield text
+            while (found := await queue.get()) is not None:
+                if found.seq > known or found.seq == ALWAYS:
+                    yield found.text
         finally:
             self._viewers.discard(queue)
 
-    def _missed(self, after: int) -> list[bytes]:
-        if after == self._sent:
-            return []
-        if any(before == after for before, _ in self._kept):
-            return [text for before, text in self._kept if before >= after]
-        return [message("reset", {})]
+    def _missed(self, after: int) -> tuple[int, bytes]:
+        """What a newcomer must be told first, and the event up to which it then knows the study."""
+        seq = self.live.seq
+        if after > seq:  # it speaks of another log
+            return seq, message("reset", {})
+        if after == seq:
+            return seq, b""
+        change = self.live.since(after)
+        return change["seq"], message("change", change, change["seq"])
 
-    async def _look_on(self) -> None:
-        while self._viewers:
-            before = self._sent
-            try:
-                text = await run_in_threadpool(self._news)
-            except UnknownStudy:
-                self._send(message("gone", {}))
-                self._send(None)
-                return
-            except ThresherError as error:  # a store that is away for a moment; the pages say so by themselves
+    async def _look_on(self, begun: asyncio.Event) -> None:
+        try:
+            await run_in_threadpool(self.live.news)  # what nobody was there to see; newcomers are told by themselves
+            begun.set()
+            while self._viewers:
+                await asyncio.sleep(await self._step())
+        except UnknownStudy:
+            self._forget()
+            there = await run_in_threadpool(self.live.store.read, self.live.name, 0, 1)
+            self._send(Message(ALWAYS, message("reset" if there else "gone", {})))
+        finally:  # whatever ended the watch: pages that still look on come back, and begin another
+            begun.set()
+            self._send(None)
+
+    async def _step(self) -> float:
+        """One look, and what came of it to everybody; the seconds until the next one."""
+        now = time.monotonic()
+        try:
+            found = await run_in_threadpool(self._news)
+        except UnknownStudy:
+            raise
+        except ThresherError as error:  # a store that is away for a moment; or a log that is damaged
+            if str(error) != self._trouble:
                 log.warning(str(error))
-                text = None
-            if text is not None:
-                if self.live.seq != before:
-                    self._kept.append((before, text))
-                self._send(text)
-                self._sent = self.live.seq
-            await asyncio.sleep(TICK)
+            self._trouble, found = str(error), None
+        else:
+            self._trouble = ""
+        if found is not None:
+            self._quiet, self._slowed = now, 0
+        elif self._slowed < len(SLOWING) and now - self._quiet >= SLOWING[self._slowed]:
+            self._slowed += 1
+            found = Message(ALWAYS, message("head", self.live.head()))
+        elif now - self._said >= BEAT:
+            found = Message(ALWAYS, message("beat", {}))
+        if found is not None:
+            self._said = now
+            self._send(found)
+            return PAUSE + SHARE * len(self._viewers)
+        return AWAY if self._trouble else TICK
 
-    def _news(self) -> bytes | None:
-        behind = self.live.seq != self._sent  # somebody looked besides, just as the first viewer came
-        change = self.live.look()
-        if behind:
-            return message("reset", {})
-        if not change.arms and not change.events:
-            self._idle += 1
-            return message("head", self.live.head()) if self._idle in SLOWING else None
-        self._idle = 0
-        return message("change", self.live.change_json(change), change.seq)
+    def _news(self) -> Message | None:
+        before = self.live.mark
+        if self.live.look() == before:
+            return None
+        change = self.live.news()
+        return Message(change["seq"], message("change", change, change["seq"]))
 
-    def _send(self, text: bytes | None) -> None:
+    def _send(self, text: Message | None) -> None:
         for queue in list(self._viewers):
             try:
                 queue.put_nowait(text)
@@ -120,39 +143,55 @@ class Feed:
 
 
 class House:
-    """All that the server watches; a study is read when somebody first asks for it."""
+    """All that the server watches, and the studies that it writes to; each is read when somebody first asks for it."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self._lock = threading.Lock()
-        self._opening: dict[str, threading.Lock] = {}
+        self._opening: dict[tuple[type, str], threading.Lock] = {}
         self._feeds: dict[str, Feed] = {}
+        self._studies: dict[str, Study] = {}
 
     def known(self, name: str) -> Live | None:
-        """The study, if it was read before."""
+        """The study as it is watched, if it was read before."""
         feed = self._feeds.get(name)
         return None if feed is None else feed.live
 
     def live(self, name: str) -> Live:
-        """The study; reading it for the first time takes as long as it is."""
-        return self.feed(name).live
+        """The study as it is now; reading it for the first time takes as long as it is."""
+        try:
+            found = self.feed(name).live
+            found.look()
+        except UnknownStudy:  # perhaps it was begun anew under its old name
+            self.forget(name)
+            found = self.feed(name).live
+        return found
 
     def feed(self, name: str) -> Feed:
         """The study's viewers."""
-        found = self._feeds.get(name)
+        return self._opened(Feed, self._feeds, name, lambda: Feed(Live(name, self.store), lambda: self.forget(name)))
+
+    def study(self, name: str) -> Study:
+        """The study, to ask and to tell. It has a ledger of its own, which whoever only looks does without."""
+        return self._opened(Study, self._studies, name, lambda: Study(name, self.store))
+
+    def _opened(self, kind: type, shelf: dict[str, Found], name: str, make: Callable[[], Found]) -> Found:
+        """What is on the shelf, made by one thread alone if it is not there yet."""
+        found = shelf.get(name)
         if found is not None:
             return found
         with self._lock:
-            opening = self._opening.setdefault(name, threading.Lock())
+            opening = self._opening.setdefault((kind, name), threading.Lock())
         with opening:
             try:
-                if name not in self._feeds:
-                    self._feeds[name] = Feed(Live(name, self.store))
-                return self._feeds[name]
+                if name not in shelf:
+                    shelf[name] = make()
+                return shelf[name]
             finally:
                 with self._lock:  # names that nobody has must not pile up
-                    self._opening.pop(name, None)
+                    self._opening.pop((kind, name), None)
 
     def forget(self, name: str) -> None:
         """The study was deleted."""
         self._feeds.pop(name, None)
+        self._studies.pop(name, None)

@@ -10,12 +10,14 @@ from typing import Any
 import plotly
 import plotly.graph_objects as go
 
-from ..ledger import Ledger
 from ..study import Study
 from ..verdict import LABELS, Row, Verdict
-from .history import Point, replayed
+from .follow import Follower
+from .history import Point
+from .shapes import short
 
 MANY = 500  # arms from which on whiskers are thin and points small
+CROWD = 2000  # arms from which on a line goes through the points
 
 
 def plotly_script() -> Path:
@@ -26,7 +28,7 @@ def plotly_script() -> Path:
 def figure(study: Study, kind: str = "arms") -> go.Figure:
     """A picture of a study: ``"arms"`` against the bar, or the ``"history"`` of the answer."""
     if kind == "history":
-        return history_figure(study.look(lambda ledger: _points(ledger)))
+        return history_figure(Follower(study.name, study.store).points)
     return arms_figure(study.verdict())
 
 
@@ -36,12 +38,13 @@ def arms_figure(verdict: Verdict, *, theme: str = "light") -> go.Figure:
     rows = sorted(verdict.rows, key=lambda row: -float("inf") if row.mean is None else row.mean, reverse=True)
     ranked = list(enumerate(rows, start=1))
     many = len(rows) > MANY
-    traces = [_whiskers(look, label, ranked, 1 if many else 2) for label in LABELS]
-    traces += [_points_of(look, label, ranked, 4 if many else 7) for label in LABELS]
+    whiskers = [_whiskers(look, label, ranked, 1 if many else 2) for label in LABELS]
+    traces = [_points_of(look, label, ranked, 4 if many else 7) for label in LABELS]
     waiting = [(rank, row.mean) for rank, row in ranked if row.pending and row.mean is not None]
     traces.append(_merged(look["ring"], {"x": [rank for rank, _ in waiting], "y": [mean for _, mean in waiting]}))
-    pulls = {"x": [rank for rank, _ in ranked], "y": [row.seen + row.pending for _, row in ranked]}
-    traces.append(_merged(look["pulls"], {**pulls, "hovertemplate": "%{y:,} pulls<extra></extra>"}))
+    ranks, seen = [rank for rank, _ in ranked], [row.seen for row in rows]
+    traces.append(_merged(look["pulls"], {"x": ranks, "y": seen, "hovertemplate": "%{y:,} rewards<extra></extra>"}))
+    traces.append(_merged(look["under_way"], {"x": ranks, "y": [row.seen + row.pending for row in rows]}))
     axis, bar = look["axis"], verdict.threshold
     layout = _merged(
         look["layout"],
@@ -52,10 +55,24 @@ def arms_figure(verdict: Verdict, *, theme: str = "light") -> go.Figure:
                 "text": html.escape(f"{verdict.study}: {verdict.question}"),
                 "font": {"color": "@ink", "size": 15},
             },
-            "xaxis": _merged(axis, {"title": {"text": "rank by mean"}, "anchor": "y2", "showgrid": False}),
+            "xaxis": _merged(
+                axis,
+                {
+                    "range": [0.5, len(rows) + 0.5],
+                    "title": {"text": "rank by mean"},
+                    "anchor": "y2",
+                    "showgrid": False,
+                },
+            ),
             "yaxis": _merged(axis, {"domain": [0.3, 1], "title": {"text": "mean"}}),
             "yaxis2": _merged(axis, {"domain": [0, 0.2], "title": {"text": "pulls"}, "rangemode": "tozero"}),
-            "shapes": [_merged(look["bar"], {"xref": "paper", "x0": 0, "x1": 1, "y0": bar, "y1": bar})],
+            "shapes": [
+                *filter(None, whiskers),
+                _merged(
+                    look["bar"],
+                    {"xref": "paper", "x0": 0, "x1": 1, "y0": bar, "y1": bar, "label": {"text": f"bar {bar:g}"}},
+                ),
+            ],
         },
     )
     return _drawn(traces, layout, theme)
@@ -90,20 +107,17 @@ def history_figure(points: Sequence[Point], *, theme: str = "light") -> go.Figur
     return _drawn(traces, layout, theme)
 
 
-def _points(ledger: Ledger) -> list[Point]:
-    return replayed(ledger).points
-
-
 def _whiskers(look: Mapping[str, Any], label: str, ranked: list[tuple[int, Row]], width: float) -> dict[str, Any]:
-    """All intervals of a label as one line with gaps: one path to draw instead of thousands."""
-    found = [(rank, row) for rank, row in ranked if row.label == label and row.low is not None]
-    x = [value for rank, _ in found for value in (rank, rank, None)]
-    y = [value for _, row in found for value in (row.low, row.high, None)]
-    return _merged(look["whisker"], {"x": x, "y": y, "line": {"color": f"@{label}", "width": width}})
+    """All intervals of a label as one path: plotly would make a node of every piece of a line with gaps."""
+    found = [(rank, row) for rank, row in ranked if row.label == label and row.low is not None and row.mean is not None]
+    path = "".join(f"M{rank},{short(row.low)}V{short(row.high)}" for rank, row in found)
+    return _merged(look["whisker"], {"path": path, "line": {"color": f"@{label}", "width": width}}) if path else {}
 
 
 def _points_of(look: Mapping[str, Any], label: str, ranked: list[tuple[int, Row]], size: float) -> dict[str, Any]:
     found = [(rank, row) for rank, row in ranked if row.label == label and row.mean is not None]
+    symbols = ["diamond" if row.certified else "circle" for _, row in found]
+    crowd = {"mode": "lines", "line": {"color": f"@{label}", "width": 3}}  # each point would be a node, too
     return _merged(
         look["point"],
         {
@@ -112,7 +126,7 @@ def _points_of(look: Mapping[str, Any], label: str, ranked: list[tuple[int, Row]
             "text": [html.escape(row.name, quote=False) for _, row in found],  # plotly takes < for markup
             "name": label,
             "hovertemplate": f"%{{text}}<br>%{{y:.4g}}<extra>{label}</extra>",
-            "marker": {"color": f"@{label}", "size": size},
+            **(crowd if len(ranked) > CROWD else {"marker": {"color": f"@{label}", "size": size, "symbol": symbols}}),
         },
     )
 

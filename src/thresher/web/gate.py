@@ -8,7 +8,6 @@ headers of safety; what it throws becomes one sentence without a traceback.
 import hmac
 import logging
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -185,15 +184,9 @@ def _all(headers: list[tuple[bytes, bytes]], wanted: bytes) -> list[str]:
 
 
 def _cookies(headers: list[tuple[bytes, bytes]], name: str) -> list[str]:
-    found = []
-    for text in _all(headers, b"cookie"):
-        try:
-            jar = SimpleCookie(text)
-        except CookieError:
-            continue
-        if name in jar:
-            found.append(jar[name].value)
-    return found
+    """All values of a cookie. Others on this machine set cookies too, and whatever is odd about them is no matter."""
+    pairs = (part.partition("=") for text in _all(headers, b"cookie") for part in text.split(";"))
+    return [value.strip().strip('"') for key, _, value in pairs if key.strip() == name]
 
 
 def _unknown() -> Refusal:

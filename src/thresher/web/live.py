@@ -1,134 +1,125 @@
 """A study as the server watches it: read once, then followed. Every viewer shares this one watch.
 
-A look at the store costs what has changed: the events since the last look say which arms to read again.
+A look at the store costs what has changed, and so does what is sent: each arm remembers its last event, so what is new
+since any event can be said at any time.
 """
 
+import json
 import threading
 import time
-from collections import Counter, deque
-from typing import Any, NamedTuple
+from collections import deque
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, TypeVar
 
 from .. import certainty
-from ..events import Event
 from ..ledger import Ledger
 from ..store import Store
-from ..study import Study
 from ..verdict import LABELS, row_of
-from .history import History, Point, replayed
-from .shapes import CODES, COLUMNS, columns_of, event_json, short, troubles
+from .follow import Follower
+from .history import Point
+from .shapes import COLUMNS, columns_of, line_json, short, troubles
+from .words import question
 
-PAGE = 10_000  # events that are read at once
 LAST = 30  # events that a page shows
 WINDOW = 60.0  # seconds that the rate looks back
-LABEL, CERTIFIED = COLUMNS.index("label"), COLUMNS.index("certified")
-
-
-class Change(NamedTuple):
-    """What one look found."""
-
-    seq: int
-    arms: list[int]
-    events: list[dict[str, Any]]
+Answer = TypeVar("Answer")
 
 
 class Live:
-    """One study, its rows as they go over the wire, and how it got there."""
+    """One study, its rows as they go over the wire, and how it got there. Safe to use from several threads."""
 
     def __init__(self, name: str, store: Store) -> None:
         self.name, self.store = name, store
-        self.study = Study(name, store)
         self._lock = threading.RLock()
-        self.seq = 0  # the last event that is in
-        self.rows: list[tuple[Any, ...]] = []
-        self.counts: Counter[int] = Counter()  # arms of each label
-        self.sure: Counter[int] = Counter()  # certified ones among them
-        self.history = History([])
-        self.last: deque[dict[str, Any]] = deque(maxlen=LAST)
         self._told: deque[float] = deque(maxlen=5000)  # when rewards came
-        self.study.look(self._begin)
+        self._follower = Follower(name, store)
+        self.arms = self._follower.ledger.spec.arms
+        self.last: deque[dict[str, Any]] = deque(maxlen=LAST)
+        self._rows: list[tuple[Any, ...]] = [()] * len(self.arms)
+        self._stale: Collection[int] = range(len(self.arms))  # arms whose rows must be read again
+        self._news: set[int] = set()  # arms that had events
+        self._mark = (self.seq, self._follower.ledger.issued)  # since this event
+        self._hurt = self._sworn = self.seq  # the last events that changed the list of failures, and the guarantee
+        self._settled = self._follower.ledger.settled
+        self._table: tuple[int, bytes] = (0, b"")
+        self._note(store.read(name, max(1, self.seq - 2000), 2000))
+        self._news.clear()
+        self._renew()
 
-    def _begin(self, ledger: Ledger) -> None:
-        self.arms = ledger.spec.arms
-        self.seq = ledger.seq
-        for arm in range(len(self.arms)):
-            self.rows.append(columns_of(row_of(ledger, arm)))
-            self._count(self.rows[arm], +1)
-        self.history = replayed(ledger)
-        self._note(self.store.read(self.name, max(0, ledger.seq - 2000), 2000), ledger.seq)
+    @property
+    def seq(self) -> int:
+        """The last event that is in."""
+        return self._follower.seq
 
-    def look(self) -> Change:
-        """Read what is new."""
+    @property
+    def mark(self) -> int:
+        """The event up to which `news` has told."""
+        return self._mark[0]
+
+    def look(self) -> int:
+        """Read what is new; the number of the last event."""
         with self._lock:
-            events: list[Event] = []
-            while page := self.store.read(self.name, self.seq + len(events), PAGE):
-                events += page
-                if len(page) < PAGE:
-                    break
-            if not events:
-                return Change(self.seq, [], [])
-            self.seq = events[-1].seq
-            arms = sorted({event.arm for event in events if event.arm is not None})
-            self.study.look(lambda ledger: self._follow(ledger, arms))
-            return Change(self.seq, arms, self._note(events, self.seq))
+            for page in self._follower.pages():
+                self._note(page)
+            return self.seq
 
-    def _follow(self, ledger: Ledger, arms: list[int]) -> None:
-        for arm in arms:
-            row = columns_of(row_of(ledger, arm))
-            self._count(self.rows[arm], -1)
-            self._count(row, +1)
-            self.rows[arm] = row
-        above, below = self.counts[CODES["above"]], self.counts[CODES["below"]]
-        self.history.add(Point(ledger.issued, above, below, sum(self.sure.values())))
+    def read(self, reader: Callable[[Ledger], Answer]) -> Answer:
+        """What ``reader`` makes of the newest state; it must not change it."""
+        with self._lock:
+            self.look()
+            return reader(self._follower.ledger)
 
-    def _count(self, row: tuple[Any, ...], by: int) -> None:
-        self.counts[row[LABEL]] += by
-        if row[CERTIFIED]:
-            self.sure[row[LABEL]] += by
-
-    def _note(self, events: Any, upto: int) -> list[dict[str, Any]]:
-        events = [event for event in events if event.seq <= upto]
+    def _note(self, events: Any) -> None:
         self._told.extend(event.time for event in events if event.kind == "told" and event.time is not None)
-        shown = [event_json(event, self.arms) for event in events[-LAST:] if event.kind != "created"]
-        self.last.extend(shown)
-        return shown
+        self.last.extend(line_json(event, self.arms) for event in events[-LAST:])
+        touched = {event.arm for event in events if event.arm is not None}
+        self._stale, self._news = {*self._stale, *touched}, self._news | touched
+        hurt = [each.seq for each in events if each.cause == "failed" or each.kind in ("retired", "restored")]
+        self._hurt = max([self._hurt, *hurt])
+        if self._settled != self._follower.ledger.settled:
+            self._settled, self._sworn = self._follower.ledger.settled, self.seq
 
     # -- what is shown ------------------------------------------------------------------------------------------
 
     def head(self) -> dict[str, Any]:
         """The question, the answer, and how far it is; its size does not grow with the study."""
         with self._lock:
-            return self.study.look(self._head)
+            ledger, spec = self._follower.ledger, self._follower.ledger.spec
+            return {
+                "format": 1,
+                "study": self.name,
+                "question": question(spec),
+                "arms": len(spec.arms),
+                "threshold": spec.threshold,
+                "bounds": spec.bounds,
+                "policy": str(spec.policy),
+                "confidence": spec.confidence,
+                "tolerance": spec.tolerance,
+                **self._counts(ledger),
+                "guarantee": certainty.guarantee(ledger),
+                "troubles": troubles(ledger),
+            }
 
-    def _head(self, ledger: Ledger) -> dict[str, Any]:
-        spec, rate = ledger.spec, self._rate()
+    def _counts(self, ledger: Ledger) -> dict[str, Any]:
+        """What moves with every pull."""
+        tally, rate = self._follower.tally, self._rate()
         left = None
         if ledger.budget is not None and rate > 0 and not (ledger.done and not ledger.pending):
             left = (ledger.budget - ledger.issued + ledger.pending) / rate
         return {
-            "format": 1,
-            "study": self.name,
-            "question": f"Which of {len(spec.arms):,} arms reach {spec.threshold:g}?",
-            "seq": self.seq,
-            "arms": len(spec.arms),
-            "threshold": spec.threshold,
-            "bounds": spec.bounds,
-            "policy": str(spec.policy),
-            "confidence": spec.confidence,
-            "tolerance": spec.tolerance,
+            "seq": ledger.seq,
             "budget": ledger.budget,
             "issued": ledger.issued,
             "told": ledger.told,
             "pending": ledger.pending,
             "settled": ledger.settled,
-            "open": sum(self.counts[CODES[label]] - self.sure[CODES[label]] for label in LABELS[:4]),
+            "open": sum(tally.counts[:4]) - sum(tally.sure[:4]),
             "done": ledger.done,
-            "labels": {label: self.counts[CODES[label]] for label in LABELS},
-            "certified": {label: self.sure[CODES[label]] for label in LABELS},
+            "labels": dict(zip(LABELS, tally.counts, strict=True)),
+            "certified": dict(zip(LABELS, tally.sure, strict=True)),
             "rate": short(rate),
             "seconds_left": short(left),
             "last_reward": self._told[-1] if self._told else None,
-            "guarantee": certainty.guarantee(ledger),
-            "troubles": troubles(ledger),
         }
 
     def _rate(self) -> float:
@@ -139,27 +130,54 @@ class Live:
             return 0.0
         return len(recent) / max(now - recent[0], 0.001)
 
-    def table(self) -> dict[str, Any]:
-        """All arms, a list a column, with the history and the last events: what a page begins with."""
+    def table(self) -> bytes:
+        """All arms, a list a column, with the history and the last events: what a page begins with. As JSON."""
         with self._lock:
-            columns = dict(zip(COLUMNS, map(list, zip(*self.rows, strict=True)), strict=True))
-            return {
-                "format": 1,
-                "seq": self.seq,
-                "labels": LABELS,
-                "names": self.arms,
-                **columns,
-                "history": self.history.points,
-                "events": list(self.last),
-            }
+            self.look()
+            if self._table[0] != self.seq:
+                self._renew()
+                columns = dict(zip(COLUMNS, map(list, zip(*self._rows, strict=True)), strict=True))
+                history = {"step": self._follower.history.step, "points": self._follower.points}
+                head = {"format": 1, "seq": self.seq, "labels": LABELS, "names": self.arms}
+                self._table = self.seq, encoded({**head, **columns, "history": history, "events": list(self.last)})
+            return self._table[1]
 
-    def change_json(self, change: Change) -> dict[str, Any]:
-        """What a page is sent after a look."""
+    def news(self) -> dict[str, Any]:
+        """What is new since the last call: what every page is sent that has followed so far."""
         with self._lock:
-            return {
-                "seq": change.seq,
-                "rows": [(arm, *self.rows[arm]) for arm in change.arms],
-                "events": change.events,
-                "point": self.history.points[-1],
-                "head": self.head(),
-            }
+            (after, issued), arms = self._mark, sorted(self._news)
+            self._mark, self._news = (self.seq, self._follower.ledger.issued), set()
+            return self._change(after, arms, self._follower.history.after(issued))
+
+    def since(self, after: int) -> dict[str, Any]:
+        """What is new since an event: for a page that was away, or came between two looks."""
+        with self._lock:
+            arms = [arm for arm, seq in enumerate(self._follower.changed) if seq > after]
+            return self._change(after, arms, self._follower.history.points)
+
+    def _change(self, after: int, arms: Iterable[int], points: list[Point]) -> dict[str, Any]:
+        self._renew()
+        follower, ledger = self._follower, self._follower.ledger
+        head = self._counts(ledger)
+        if self._hurt > after:
+            head["troubles"] = troubles(ledger)
+        if self._sworn > after:
+            head["guarantee"] = certainty.guarantee(ledger)
+        return {
+            "seq": self.seq,
+            "rows": [(arm, *self._rows[arm]) for arm in arms],
+            "events": [event for event in self.last if event["seq"] > after],
+            "history": {"step": follower.history.step, "points": [*points, follower.tally.point(ledger.issued)]},
+            "head": head,
+        }
+
+    def _renew(self) -> None:
+        """Bring the rows up to date: those of arms that had events since."""
+        for arm in self._stale:
+            self._rows[arm] = columns_of(row_of(self._follower.ledger, arm))
+        self._stale = ()
+
+
+def encoded(data: object) -> bytes:
+    """Data as JSON without blanks."""
+    return json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")

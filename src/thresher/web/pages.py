@@ -7,20 +7,27 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
 
+import plotly
 from fastapi import APIRouter
 from fastapi import Path as PathParam
 from fastapi.responses import FileResponse, HTMLResponse, Response
 
+from ..errors import InvalidInput
+from ..spec import from_json
+from ..store import Store
+from .arm import number_of
 from .feed import House
 from .figures import plotly_script
 from .paths import segment
 from .refusals import Refusal
-from .words import answered
+from .words import answered, question
 
 STATIC = Path(__file__).parent / "static"
 KINDS = {".css": "text/css", ".js": "text/javascript", ".json": "application/json", ".svg": "image/svg+xml"}
 SHELF = {file.name: file for file in STATIC.iterdir() if file.suffix in KINDS}
 KEEP = {"Cache-Control": "private, max-age=86400"}
+PLOTLY = f"/static/plotly.js?v={plotly.__version__}"  # another version has another address: this one never changes
+FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
 Name = Annotated[str, PathParam()]
 
 
@@ -32,6 +39,15 @@ def _template(name: str) -> string.Template:
 def _page(name: str, **values: Any) -> HTMLResponse:
     filled = {key: html.escape(str(value)) for key, value in values.items()}
     return HTMLResponse(_template(name).substitute(filled))
+
+
+def _asked(store: Store, name: str) -> str | None:
+    """The question of a study, from its first event alone; None: there is none, or it makes no sense."""
+    found = store.read(name, 0, 1)
+    try:
+        return question(from_json(found[0].spec)) if found and found[0].spec else None
+    except InvalidInput:
+        return None
 
 
 def router(house: House, *, write: bool) -> APIRouter:
@@ -46,28 +62,29 @@ def router(house: House, *, write: bool) -> APIRouter:
     @pages.get("/study/{study}")
     def study(study: Name) -> Response:
         name = segment(study)
-        known = house.known(name)
-        if known is None and not house.store.read(name, 0, 1):
-            house.live(name)  # says what is wrong
-        head = None if known is None else known.head()
-        question = head["question"] if head else "Reading the log …"
-        answer = answered(head) if head else "The answer comes as soon as the study is read."
-        return _page("study", study=name, address=quote(name, safe=""), question=question, answer=answer, mode=mode)
+        asked = None if house.known(name) else _asked(house.store, name)
+        if asked is None:  # it was read before, or something is wrong with it
+            head = house.live(name).head()
+            asked, answer = head["question"], answered(head)
+        else:
+            answer = "The log is being read; the answer comes next."
+        words = {"question": asked, "answer": answer, "mode": mode, "plotly": PLOTLY}
+        return _page("study", study=name, address=quote(name, safe=""), **words)
 
     @pages.get("/study/{study}/arm/{arm}")
     def arm(study: Name, arm: Name) -> Response:
         name, which = segment(study), segment(arm)
-        house.live(name).study.spec.arm(which)  # an arm that is not there is said so
+        house.live(name).read(lambda ledger: number_of(ledger, which))  # an arm that is not there is said so
         addresses = {"address": quote(name, safe=""), "arm_address": quote(which, safe="")}
-        return _page("arm", study=name, arm=which, mode=mode, **addresses)
+        return _page("arm", study=name, arm=which, mode=mode, plotly=PLOTLY, **addresses)
 
     @pages.get("/docs")
     def docs() -> Response:
         return _page("docs", mode=mode)
 
     @pages.get("/static/plotly.js")
-    def plotly() -> Response:
-        return FileResponse(plotly_script(), media_type="text/javascript", headers=KEEP)
+    def plotly_js() -> Response:
+        return FileResponse(plotly_script(), media_type="text/javascript", headers=FOREVER)
 
     @pages.get("/static/{file}")
     def static(file: Name) -> Response:

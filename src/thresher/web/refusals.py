@@ -28,8 +28,14 @@ STATUS: dict[type[ThresherError], int] = {  # the first that fits
 }
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{status} · thresher</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
-<style>body {{ font: 1rem/1.6 system-ui, sans-serif; max-width: 40rem; margin: 15vh auto; padding: 0 1.5rem }}
-h1 {{ font-size: 1.2rem }} p {{ opacity: .8 }}</style><main><h1>{what}</h1><p>{remedy}</p></main></html>
+<style>:root {{ --ground: #fbfaf7; --ink: #1f2623; --soft: #5c6763; --accent: #2f6f62 }}
+@media (prefers-color-scheme: dark) {{
+  :root {{ --ground: #141817; --ink: #e4e9e6; --soft: #9aa6a1; --accent: #6cc2ae }}
+}}
+body {{ background: var(--ground); color: var(--ink); font: 1rem/1.6 system-ui, sans-serif; max-width: 40rem;
+  margin: 15vh auto; padding: 0 1.5rem; overflow-wrap: anywhere }}
+h1 {{ font-size: 1.25rem; line-height: 1.35 }} p {{ color: var(--soft) }} a {{ color: var(--accent) }}</style>
+<main><h1>{what}</h1><p>{remedy}</p><p><a href="/">All studies</a></p></main></html>
 """
 
 
@@ -42,7 +48,8 @@ class Refusal(Exception):
 
     def to_json(self) -> dict[str, Any]:
         """The four fields."""
-        return {"error": self.what, "value": plain(self.value), "rule": self.rule, "remedy": self.remedy}
+        rest = {"rule": whole(self.rule), "remedy": whole(self.remedy)}
+        return {"error": whole(self.what), "value": plain(self.value), **rest}
 
 
 def refusal_of(error: ThresherError) -> Refusal:
@@ -60,18 +67,28 @@ def plain(value: object) -> object:
     if isinstance(value, float):
         return value if abs(value) < float("inf") else repr(value)  # NaN and the infinities are no JSON
     if isinstance(value, str):
-        return value if len(value) <= 200 else f"{value[:199]}…"
-    return shown(value, 200)
+        return whole(value if len(value) <= 200 else f"{value[:199]}…")
+    return whole(shown(value, 200))
+
+
+def whole(text: str) -> str:
+    r"""Text without half characters: JSON can hold them, UTF-8 cannot.
+
+    >>> whole("a\ud800")
+    'a\\ud800'
+    """
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def page_or_json(refusal: Refusal, scope: Mapping[str, Any]) -> tuple[bytes, bytes]:
     """What to answer, and its type: a page for a person at a browser, else JSON."""
     accepts = b",".join(value for name, value in scope["headers"] if name.lower() == b"accept")
     if scope["method"] == "GET" and b"text/html" in accepts:
+        named = f" “{plain(refusal.value)}”" if isinstance(refusal.value, str) else ""
         text = PAGE.format(
             status=refusal.status,
-            what=html.escape(f"{refusal.what}: {refusal.rule}"),
-            remedy=html.escape(refusal.remedy[:1].upper() + refusal.remedy[1:]),
+            what=html.escape(whole(f"{refusal.what}{named}: {refusal.rule}")),
+            remedy=html.escape(whole(refusal.remedy[:1].upper() + refusal.remedy[1:])),
         )
         return b"text/html; charset=utf-8", text.encode()
     return b"application/json", json.dumps(refusal.to_json(), ensure_ascii=True).encode()

@@ -10,9 +10,9 @@ from typing import Any
 from .. import verdict as verdicts
 from ..ledger import Ledger
 from ..study import Study
-from ..verdict import LABELS, Row, Verdict
+from ..verdict import LABELS, Row
 from .figures import arms_figure, history_figure, plotly_script
-from .history import Point, replayed
+from .follow import Follower
 
 STATIC = Path(__file__).parent / "static"
 SIGNS = {"above": "▲", "below": "▼", "close": "≈", "undecided": "·", "retired": "✕"}
@@ -21,7 +21,8 @@ MOST_ARMS = 20  # named in the specification
 
 def report(study: Study) -> str:
     """The report as HTML."""
-    verdict, points, spec = study.look(lambda ledger: _read(study.name, ledger))
+    found = Follower(study.name, study.store)
+    verdict, points, spec = verdicts.read(study.name, found.ledger), found.points, _specification(found.ledger)
     figures = {
         theme: [
             json.loads(arms_figure(verdict, theme=theme).to_json()),
@@ -47,12 +48,12 @@ def report(study: Study) -> str:
     )
 
 
-def _read(name: str, ledger: Ledger) -> tuple[Verdict, list[Point], dict[str, Any]]:
+def _specification(ledger: Ledger) -> dict[str, Any]:
     spec = ledger.spec.to_json()
     if len(spec["arms"]) > MOST_ARMS:
         spec["arms"] = [*spec["arms"][:MOST_ARMS], f"… {len(spec['arms']):,} in all: the table has them"]
         spec["params"] = spec["params"] and [*spec["params"][:MOST_ARMS], "…"]
-    return verdicts.read(name, ledger), replayed(ledger).points, spec
+    return spec
 
 
 def _sorted(rows: tuple[Row, ...]) -> list[Row]:

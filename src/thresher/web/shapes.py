@@ -1,13 +1,15 @@
 """What goes over the wire: rows, events and pulls as plain data."""
 
+import math
 from typing import Any
 
 from ..events import Event
 from ..ledger import Ledger
 from ..study import Pull
-from ..verdict import LABELS, Row
+from ..verdict import Row
+from .history import CODES
 
-CODES = {label: code for code, label in enumerate(LABELS)}
+LONGEST = 300  # characters of a reason that a page shows
 COLUMNS = ("label", "certified", "mean", "low", "high", "seen", "pending", "failures", "progress")
 
 
@@ -17,7 +19,7 @@ def short(value: float | None) -> float | None:
     >>> short(1 / 3)
     0.333333
     """
-    return None if value is None else float(f"{value:.6g}")
+    return None if value is None or not math.isfinite(value) else float(f"{value:.6g}")
 
 
 def columns_of(row: Row) -> tuple[Any, ...]:
@@ -43,6 +45,16 @@ def event_json(event: Event, arms: tuple[str, ...]) -> dict[str, Any]:
     return data
 
 
+def line_json(event: Event, arms: tuple[str, ...]) -> dict[str, Any]:
+    """An event as a page shows it: what it has, and of its reason the beginning."""
+    data = {name: value for name, value in event_json(event, arms).items() if value is not None}
+    for name in ("spec", "agent", "pull"):
+        data.pop(name, None)
+    if "reason" in data:
+        data["reason"] = data["reason"][:LONGEST]
+    return data
+
+
 def pull_json(pull: Pull) -> dict[str, Any]:
     """A pull, with the names that the command line uses."""
     return {
@@ -64,7 +76,7 @@ def troubles(ledger: Ledger, most: int = 20) -> list[dict[str, Any]]:
             "arm": ledger.spec.arms[arm],
             "failures": ledger.failures[arm],
             "retired": arm in ledger.retired,
-            "reason": ledger.retired.get(arm, ledger.complaint.get(arm, ""))[:300],
+            "reason": ledger.retired.get(arm, ledger.complaint.get(arm, ""))[:LONGEST],
         }
         for arm in arms[:most]
     ]

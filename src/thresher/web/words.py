@@ -3,6 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ..spec import Spec
+
+
+def question(spec: Spec) -> str:
+    """What a study asks, in a sentence."""
+    return f"Which of {len(spec.arms):,} arms reach {spec.threshold:g}?"
+
 
 def answered(head: Mapping[str, Any]) -> str:
     """The answer so far, in a sentence.

@@ -1,15 +1,18 @@
 // One arm: its rewards and its evidence. It is read again when the stream says that it changed.
 import * as charts from "./charts.js";
-import { SIGNS, at, fetched, follow, grouped, make, set, short } from "./tools.js";
+import { follow } from "./stream.js";
+import { SIGNS, at, fetched, grouped, make, say, set, short } from "./tools.js";
 
 const study = `/api/studies/${document.body.dataset.study}`;
 const address = `${study}/arms/${document.body.dataset.arm}`;
-let [data, index, busy, stale] = [null, -1, false, false];
+let [data, index, seq, busy, stale] = [null, -1, 0, false, false];
 
 function show() {
   const { row } = data;
   const sure = row.certified ? "certified" : row.progress === null ? "not certified" : `${Math.round(100 * row.progress)} % of the way to certainty`;
-  set("answer", `${SIGNS[row.label]} ${row.label}, ${sure}.${row.reason ? ` Last failure: ${row.reason}` : ""}`);
+  const answer = `${SIGNS[row.label]} ${row.label}, ${sure}.${row.reason ? ` Last failure: ${row.reason}` : ""}`;
+  if (at("answer").textContent !== answer) say(answer);
+  set("answer", answer);
   set("f-mean", short(row.mean));
   set("f-span", row.low === null ? "–" : `${short(row.low)} – ${short(row.high)}`);
   set("f-bar", short(data.threshold));
@@ -29,18 +32,24 @@ async function draw() {
 async function read() {
   if (busy) { stale = true; return; }
   busy = true;
-  data = await fetched(address);
-  show();
-  await draw();
-  setTimeout(() => { busy = false; if (stale) { stale = false; read(); } }, 1000);
+  try {
+    data = await fetched(address);
+    show();
+    await draw();
+  } finally {
+    setTimeout(() => { busy = false; if (stale) { stale = false; read().catch(() => {}); } }, 1000);
+  }
 }
 
-async function begin() {
+async function load() {
   await read();
-  const table = await fetched(`${study}/arms`);
-  index = table.names.indexOf(data.row.name);
-  follow(study, table.seq, { change: (news) => { if (news.rows.some((row) => row[0] === index)) read(); }, reset: begin });
+  ({ seq, index } = data);
+}
+
+function change(news) {
+  seq = news.seq;
+  if (news.rows.some((row) => row[0] === index)) read().catch(() => {}); // a lost connection is the stream's to notice
 }
 
 charts.onScheme(() => data && draw());
-begin().catch((error) => set("answer", String(error.message)));
+follow(study, { load, seq: () => seq, change });

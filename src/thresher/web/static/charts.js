@@ -4,7 +4,7 @@ import { LABELS } from "./tools.js";
 const CROWD = 2000; // arms
 
 let shared;
-const dark = matchMedia("(prefers-color-scheme: dark)");
+const dark = matchMedia("screen and (prefers-color-scheme: dark)");
 
 // plotly comes after the text, from this server.
 export function ready() {
@@ -12,7 +12,7 @@ export function ready() {
     fetch("/static/figures.json").then((reply) => reply.json()),
     new Promise((resolve, reject) => {
       const script = document.createElement("script");
-      Object.assign(script, { src: "/static/plotly.js", onload: resolve, onerror: reject });
+      Object.assign(script, { src: document.getElementById("plotly").href, onload: resolve, onerror: reject });
       document.head.append(script);
     }),
   ]).then(([look]) => look);
@@ -57,44 +57,47 @@ export const byMean = (table) => {
   return order.sort((a, b) => (mean[b] ?? -Infinity) - (mean[a] ?? -Infinity) || a - b);
 };
 
-export function arms(node, table, threshold) {
+// All intervals of a label are one path: plotly makes a node of every piece of a line with gaps, and would need seconds.
+function whiskers(look, table, order, width) {
+  const paths = LABELS.map(() => []);
+  order.forEach((arm, rank) => { if (table.low[arm] !== null && table.mean[arm] !== null) paths[table.label[arm]].push(`M${rank + 1},${table.low[arm]}V${table.high[arm]}`); });
+  return paths.flatMap((path, label) => (path.length ? [merged(look.whisker, { path: path.join(""), line: { color: `@${LABELS[label]}`, width } })] : []));
+}
+
+function dots(look, table, order, size) {
+  const crowd = order.length > CROWD; // each point would be a node, too: sorted as they are, a line goes through them
+  return LABELS.flatMap((label, code) => {
+    const ranks = [];
+    order.forEach((arm, rank) => { if (table.label[arm] === code && table.mean[arm] !== null) ranks.push(rank); });
+    if (!ranks.length) return [];
+    const colour = `@${label}`;
+    const symbol = ranks.map((rank) => (table.certified[order[rank]] ? "diamond" : "circle"));
+    const style = crowd ? { mode: "lines", line: { color: colour, width: 3 } } : { marker: { color: colour, size, symbol } };
+    const [x, y, text] = [ranks.map((rank) => rank + 1), ranks.map((rank) => table.mean[order[rank]]), ranks.map((rank) => plain(table.names[order[rank]]))];
+    return [merged(look.point, { x, y, text, name: label, hovertemplate: `%{text}<br>%{y:.4g}<extra>${label}</extra>`, ...style })];
+  });
+}
+
+export function arms(node, table, { threshold, bounds }) {
   return draw(node, (look) => {
-    const empty = () => LABELS.map(() => ({ x: [], y: [], text: [] }));
-    const [spans, points] = [empty(), empty()];
-    // So many points would each be a node of the page: sorted as they are, a line through them is a single one.
-    const crowd = table.names.length > CROWD;
-    const rings = { x: [], y: [] };
-    const pulls = { x: [], y: [] };
-    byMean(table).forEach((arm, rank) => {
-      const label = table.label[arm];
-      if (table.low[arm] !== null) {
-        spans[label].x.push(rank + 1, rank + 1, null);
-        spans[label].y.push(table.low[arm], table.high[arm], null);
-      }
-      if (table.mean[arm] !== null) {
-        const [point, name, mean] = [points[label], plain(table.names[arm]), table.mean[arm]];
-        point.x.push(rank + 1);
-        point.y.push(mean);
-        point.text.push(name);
-        if (table.pending[arm]) { rings.x.push(rank + 1); rings.y.push(table.mean[arm]); }
-      }
-      pulls.x.push(rank + 1);
-      pulls.y.push(table.seen[arm] + table.pending[arm]);
-    });
-    const many = table.names.length > 500;
-    const size = table.names.length > 3000 ? 3 : many ? 4.5 : 7;
+    const order = byMean(table);
+    const seen = order.some((arm) => table.mean[arm] !== null);
+    const many = order.length > 500;
+    const size = order.length > 3000 ? 3 : many ? 4.5 : 7;
+    const rings = order.map((arm, rank) => [rank + 1, table.mean[arm], table.pending[arm]]).filter(([, mean, pending]) => pending && mean !== null);
+    const x = order.map((_, rank) => rank + 1);
     const traces = [
-      ...spans.map((span, label) => merged(look.whisker, { x: span.x, y: span.y, line: { color: `@${LABELS[label]}`, width: many ? 1 : 2 } })),
-      ...points.map((point, label) => merged(look.point, { ...point, name: LABELS[label], hovertemplate: `%{text}<br>%{y:.4g}<extra>${LABELS[label]}</extra>`, ...(crowd ? { mode: "lines", line: { color: `@${LABELS[label]}`, width: 3 } } : { marker: { color: `@${LABELS[label]}`, size } }) })),
-      merged(look.ring, rings, { marker: { size: size + 5 } }),
-      merged(look.pulls, pulls, { hovertemplate: "%{y:,} pulls<extra></extra>" }),
+      ...dots(look, table, order, size),
+      merged(look.ring, { x: rings.map(([rank]) => rank), y: rings.map(([, mean]) => mean), marker: { size: size + 5 } }),
+      merged(look.pulls, { x, y: order.map((arm) => table.seen[arm]), hovertemplate: "%{y:,} rewards<extra></extra>" }),
+      merged(look.under_way, { x, y: order.map((arm) => table.seen[arm] + table.pending[arm]), hovertemplate: "%{y:,} with those under way<extra></extra>" }),
     ];
-    const range = [0.5, table.names.length + 0.5];
     const layout = merged(look.layout, {
-      xaxis: merged(look.axis, { range, title: { text: "rank by mean" }, anchor: "y2", showgrid: false }),
-      yaxis: merged(look.axis, { domain: [0.3, 1], title: { text: "mean" } }),
+      xaxis: merged(look.axis, { range: [0.5, order.length + 0.5], title: { text: "rank by mean" }, anchor: "y2", showgrid: false }),
+      yaxis: merged(look.axis, { domain: [0.3, 1], title: { text: "mean" } }, seen ? {} : { range: bounds ?? [threshold - 1, threshold + 1] }),
       yaxis2: merged(look.axis, { domain: [0, 0.2], title: { text: "pulls" }, rangemode: "tozero", nticks: 3 }),
-      shapes: [merged(look.bar, { xref: "paper", x0: 0, x1: 1, y0: threshold, y1: threshold })],
+      annotations: seen ? [] : [merged(look.empty, { text: "No reward has come back yet." })],
+      shapes: [...whiskers(look, table, order, many ? 1 : 2), merged(look.bar, { xref: "paper", x0: 0, x1: 1, y0: threshold, y1: threshold, label: { text: `bar ${threshold}` } })],
     });
     return { traces, layout };
   });

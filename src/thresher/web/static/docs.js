@@ -26,7 +26,7 @@ function fields(schema) {
 
 for (const [path, methods] of Object.entries(spec.paths)) {
   for (const [method, operation] of Object.entries(methods)) {
-    const parts = [make("summary", {}, make("span", { class: "method" }, method.toUpperCase()), make("code", {}, path)), make("p", { class: "note" }, operation.description ?? "")];
+    const parts = [make("summary", {}, make("span", { class: "method" }, method.toUpperCase()), make("code", {}, path), make("span", { class: "gist" }, (operation.description ?? "").split(/[.:;] |[.]$/)[0])), make("p", { class: "note" }, operation.description ?? "")];
     for (const each of (operation.parameters ?? []).filter((found) => found.in !== "path"))
       parts.push(make("p", { class: "note" }, make("code", {}, each.name), ` (${each.in}): ${kind(each.schema)}`));
     let body = operation.requestBody?.content["application/json"].schema;

@@ -26,9 +26,16 @@ function shape(tag, attributes) {
   return node;
 }
 
-function whisker(table, arm, head) {
+// Without bounds the scale is what the means span. It is the same for all rows, and worked out once for them.
+export function scale(table, head) {
+  if (head.bounds) return head.bounds;
+  let [low, high] = [head.threshold, head.threshold];
+  for (const mean of table.mean) if (mean !== null) [low, high] = [Math.min(low, mean), Math.max(high, mean)];
+  return [low, high];
+}
+
+function whisker(table, arm, head, [low, high]) {
   const svg = shape("svg", { class: "whisker", viewBox: "0 0 200 16", preserveAspectRatio: "none", "aria-hidden": "true" });
-  const [low, high] = head.bounds ?? [Math.min(head.threshold, ...table.mean.filter((x) => x !== null)), Math.max(head.threshold, ...table.mean.filter((x) => x !== null))];
   const x = (value) => 3 + (194 * (value - low)) / (high - low || 1);
   svg.append(shape("line", { class: "track", x1: 3, x2: 197, y1: 8, y2: 8 }));
   if (table.low[arm] !== null) svg.append(shape("line", { class: "span", x1: x(table.low[arm]), x2: x(table.high[arm]), y1: 8, y2: 8 }));
@@ -37,7 +44,7 @@ function whisker(table, arm, head) {
   return svg;
 }
 
-export function armRow(table, arm, head, address) {
+function armRow(table, arm, head, ends, address) {
   const label = LABELS[table.label[arm]];
   const sure = table.certified[arm] ? " ✓" : "";
   const way = make("span", { class: "way", title: "the way to certainty" });
@@ -51,7 +58,35 @@ export function armRow(table, arm, head, address) {
   if (sure) cell.append(make("span", { class: "hidden" }, "certified"));
   return make("tr", { class: label },
     make("td", { title: table.names[arm] }, make("a", { href: address }, table.names[arm])), cell,
-    make("td", { class: "n" }, short(table.mean[arm])), make("td", {}, whisker(table, arm, head)),
+    make("td", { class: "n" }, short(table.mean[arm])), make("td", {}, whisker(table, arm, head, ends)),
     make("td", { class: "n" }, grouped(table.seen[arm])), make("td", { class: "n" }, table.pending[arm] ? grouped(table.pending[arm]) : ""),
     make("td", { class: "n" }, table.failures[arm] ? grouped(table.failures[arm]) : ""));
+}
+
+// Rows that did not change stay as they are, and where they are: what is marked, focused or pointed at is not lost.
+export class Rows {
+  constructor(body, address) { Object.assign(this, { body, address, made: new Map() }); }
+
+  show(table, arms, head) {
+    const ends = scale(table, head);
+    const made = new Map();
+    arms.forEach((arm, place) => {
+      const text = JSON.stringify([ends, ...["label", "certified", "mean", "low", "high", "seen", "pending", "failures", "progress"].map((name) => table[name][arm])]);
+      let row = this.made.get(arm);
+      if (row?.text !== text) row = { text, node: this.renewed(row?.node, armRow(table, arm, head, ends, this.address(table.names[arm]))) };
+      made.set(arm, row);
+      if (this.body.children[place] !== row.node) this.body.insertBefore(row.node, this.body.children[place] ?? null);
+    });
+    while (this.body.children.length > arms.length) this.body.lastChild.remove();
+    this.made = made;
+  }
+
+  // The cell with the link is kept: it has the focus, perhaps.
+  renewed(old, fresh) {
+    if (!old) return fresh;
+    old.className = fresh.className;
+    while (old.children.length > 1) old.lastChild.remove();
+    while (fresh.children.length > 1) old.append(fresh.children[1]);
+    return old;
+  }
 }

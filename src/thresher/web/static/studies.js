@@ -1,23 +1,52 @@
-// The list of studies: names at once, then how far each is, one after the other.
+// The list of studies: names at once, then how far each is, one after the other; looked at again from time to time.
 import { answered, at, fetched, grouped, make, set } from "./tools.js";
 
-const { studies } = await fetched("/api/studies");
-set("lead", studies.length ? `${grouped(studies.length)} in this store.` : "There are none in this store yet. `thresher run` or `thresher create` makes one.");
-const parts = studies.map((name) => {
+const AGAIN = 5000; // milliseconds
+const known = new Map();
+
+function card(name) {
   const [title, question, answer] = [make("h2", {}, name), make("p", { class: "note" }, "…"), make("p", { class: "note" }, "\u00a0")];
   const bar = make("progress", { max: 1, value: 0, "aria-label": "Share of the budget that is issued" });
-  at("studies").append(make("li", {}, make("a", { class: "card", href: `/study/${encodeURIComponent(name)}` }, title, question, answer, bar)));
-  return { name, question, answer, bar };
-});
-for (const part of parts) {
+  const item = make("li", {}, make("a", { class: "card", href: `/study/${encodeURIComponent(name)}` }, title, question, answer, bar));
+  return { item, question, answer, bar, over: false };
+}
+
+async function fill(name, part) {
   try {
-    const head = await fetched(`/api/studies/${encodeURIComponent(part.name)}`);
+    const head = await fetched(`/api/studies/${encodeURIComponent(name)}`);
     const limit = head.budget === null ? "" : ` of ${grouped(head.budget)}`;
     const state = head.done ? (head.pending ? "the last pulls are under way" : "done") : head.pending ? `${grouped(head.pending)} under way` : "waiting for agents";
     part.question.textContent = `${head.question} ${answered(head)}`;
     part.answer.textContent = `${grouped(head.issued)}${limit} pulls · ${state}`;
     part.bar.value = head.budget ? head.issued / head.budget : head.settled / head.arms;
+    part.over = head.done && !head.pending;
   } catch (error) {
-    part.question.textContent = String(error.message);
+    if (!error.status) throw error;
+    part.question.textContent = error.message;
+    part.over = true;
   }
 }
+
+async function look() {
+  const { studies } = await fetched("/api/studies");
+  set("lead", studies.length ? `${grouped(studies.length)} in this store.` : "There are none in this store yet. `thresher run` or `thresher create` makes one.");
+  for (const name of known.keys()) if (!studies.includes(name)) { known.get(name).item.remove(); known.delete(name); }
+  for (const name of studies) if (!known.has(name)) known.set(name, card(name));
+  studies.forEach((name, place) => {
+    const { item } = known.get(name);
+    if (at("studies").children[place] !== item) at("studies").insertBefore(item, at("studies").children[place] ?? null);
+  });
+  for (const [name, part] of known) if (!part.over) await fill(name, part);
+}
+
+async function again() {
+  try {
+    if (!document.hidden) await look();
+  } catch (error) {
+    if (!("status" in error)) throw error;
+    set("lead", error.status === 401 ? "The server was started anew, with another token: open the address that it printed then." : `${error.message} This page tries again by itself.`);
+  }
+  setTimeout(again, AGAIN);
+}
+
+again();

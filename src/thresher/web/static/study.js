@@ -1,22 +1,32 @@
 // The page of one study: text first, then the picture; afterwards only what changed arrives.
 import * as charts from "./charts.js";
-import { armRow, chosen } from "./rows.js";
-import { answered, at, duration, fetched, follow, grouped, make, set, speed } from "./tools.js";
+import { Rows, chosen } from "./rows.js";
+import { follow } from "./stream.js";
+import { answered, at, duration, fetched, grouped, make, say, set, speed } from "./tools.js";
 
 const address = `/api/studies/${document.body.dataset.study}`;
 const page = 100; // rows at once
-const state = { head: null, table: null, limit: page, drawn: 0, cost: 0, waiting: false, events: [] };
+const armAddress = (name) => `/study/${document.body.dataset.study}/arm/${encodeURIComponent(name)}`;
+const rows = new Rows(at("rows"), armAddress);
+const state = { head: null, table: null, arms: [], limit: page, drawn: 0, cost: 0, waiting: false };
 
-function showHead(head) {
+// What does not move comes once; later heads have the rest.
+function showHead(news) {
+  const head = { ...state.head, ...news };
   state.head = head;
   set("question", head.question);
-  set("answer", answered(head));
+  if (at("answer").textContent !== answered(head)) {
+    set("answer", answered(head));
+    say(answered(head));
+  }
   for (const label of ["above", "below", "close", "retired"]) {
     set(`n-${label}`, grouped(head.labels[label]));
     set(`c-${label}`, head.confidence === null || label === "retired" ? "" : `${grouped(head.certified[label])} certified`);
   }
-  set("n-open", grouped(head.open));
-  set("c-open", head.labels.undecided ? `${grouped(head.labels.undecided)} without a reward` : "");
+  const certifies = head.confidence !== null; // else no label is ever certain: open are those without a reward
+  set("l-open", certifies ? "· still open" : "· undecided");
+  set("n-open", grouped(certifies ? head.open : head.labels.undecided));
+  set("c-open", certifies && head.labels.undecided ? `${grouped(head.labels.undecided)} unseen` : "");
   set("f-issued", grouped(head.issued));
   set("f-budget", head.budget === null ? "until settled" : grouped(head.budget));
   set("f-pending", grouped(head.pending));
@@ -32,13 +42,11 @@ function showTroubles(troubles) {
   const text = JSON.stringify(troubles);
   if (state.troubles === text) return;
   state.troubles = text;
-  set("troubles-note", troubles.length ? "Retired arms first, then those that failed most often." : "None so far.");
+  set("troubles-note", troubles.length ? "Retired arms first." : "None so far.");
   at("troubles").replaceChildren(...troubles.map((each) => make("tr", {},
     make("td", { class: "wrap" }, make("a", { href: armAddress(each.arm) }, each.arm), each.retired ? " ✕ retired" : ""),
     make("td", { class: "n" }, grouped(each.failures)), make("td", { class: "wrap" }, each.reason))));
 }
-
-const armAddress = (name) => `/study/${document.body.dataset.study}/arm/${encodeURIComponent(name)}`;
 
 function told(event) {
   const what = { asked: "asked", told: event.late ? "late reward" : "reward", dropped: event.cause, retired: "retired", restored: "restored", extended: "extended" }[event.kind];
@@ -46,22 +54,35 @@ function told(event) {
   return `${event.arm ?? ""} · ${what}${value}${event.reason ? ` · ${event.reason}` : ""}`;
 }
 
+// Only what is new is put before the others: a list that is built anew would lose what is marked in it.
 function showEvents(news) {
-  const newest = state.events.length ? state.events[0].seq : 0;
-  state.events = [...news.filter((event) => event.seq > newest).reverse(), ...state.events].slice(0, 30);
-  at("events").replaceChildren(...state.events.map((event) => make("li", {},
-    make("time", {}, event.time ? new Date(event.time * 1000).toLocaleTimeString("en-GB") : "–"), make("span", {}, told(event)))));
+  const list = at("events");
+  const newest = Number(list.firstElementChild?.dataset.seq ?? 0);
+  const lines = news.filter((event) => event.seq > newest).reverse().map((event) => make("li", { "data-seq": event.seq },
+    make("time", {}, event.time ? new Date(event.time * 1000).toLocaleTimeString("en-GB") : "–"), make("span", { title: told(event) }, told(event))));
+  list.prepend(...lines);
+  while (list.children.length > 30) list.lastChild.remove();
 }
 
-function showRows() {
-  const arms = chosen(state.table, { text: at("search").value, label: at("filter").value, sort: at("sort").value });
-  const shown = arms.slice(0, state.limit);
-  const focused = document.activeElement?.closest("#rows")?.querySelector(":focus")?.getAttribute("href");
-  at("rows").replaceChildren(...shown.map((arm) => armRow(state.table, arm, state.head, armAddress(state.table.names[arm]))));
-  if (focused) [...at("rows").querySelectorAll("a")].find((link) => link.getAttribute("href") === focused)?.focus({ preventScroll: true });
-  set("shown", `${grouped(shown.length)} of ${grouped(arms.length)}`);
-  at("more").hidden = arms.length <= state.limit;
+// While somebody points at a row or is in it with the keyboard, rows stay where they are.
+function showRows({ anew = false } = {}) {
+  const held = !anew && at("rows").matches(":hover, :focus-within");
+  if (!held) state.arms = chosen(state.table, { text: at("search").value, label: at("filter").value, sort: at("sort").value });
+  const shown = state.arms.slice(0, state.limit);
+  rows.show(state.table, shown, state.head);
+  set("shown", `${grouped(shown.length)} of ${grouped(state.arms.length)}`);
+  at("more").hidden = state.arms.length <= state.limit;
+  at("none").hidden = state.arms.length > 0;
 }
+
+function choose() {
+  if (!state.table) return;
+  state.limit = page;
+  showRows({ anew: true });
+  say(`${grouped(state.arms.length)} arms`, { now: true });
+}
+
+const painted = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
 
 // A picture is drawn as often as it is cheap to: a large one must not keep the page busy.
 function drawSoon() {
@@ -72,9 +93,9 @@ function drawSoon() {
     state.waiting = false;
     if (document.hidden) return;
     const before = performance.now();
-    await charts.arms(at("chart-arms"), state.table, state.head.threshold);
-    if (!performance.getEntriesByName("chart").length) performance.mark("chart");
-    await charts.history(at("chart-history"), state.table.history);
+    await charts.arms(at("chart-arms"), state.table, state.head);
+    if (!state.drawn) { await painted(); performance.mark("chart"); }
+    await charts.history(at("chart-history"), state.table.history.points);
     showRows();
     state.drawn = performance.now();
     state.cost = state.drawn - before;
@@ -85,29 +106,36 @@ const columns = ["label", "certified", "mean", "low", "high", "seen", "pending",
 
 function change(news) {
   for (const [arm, ...values] of news.rows) columns.forEach((name, i) => { state.table[name][arm] = values[i]; });
-  const history = state.table.history;
-  if (history.length && history.at(-1)[0] === news.point[0]) history.pop();
-  history.push(news.point);
-  if (history.length > 1000) state.table.history = history.filter((_, i) => i % 2 === 0 || i === history.length - 1);
+  state.table.seq = news.seq;
+  addPoints(state.table.history, news.history);
   showHead(news.head);
   showEvents(news.events);
+  performance.mark("change");
   drawSoon();
 }
 
-async function begin() {
-  requestAnimationFrame(() => setTimeout(charts.ready)); // once the text is painted
+// The last point is the answer now; the others are for good, but for every other one when there are too many.
+function addPoints(history, { step, points }) {
+  history.points.pop();
+  const last = history.points.at(-1)?.[0] ?? -1;
+  history.points = [...history.points, ...points.slice(0, -1).filter((point) => point[0] > last)].filter((point) => point[0] % step === 0);
+  history.points.push(points.at(-1));
+}
+
+async function load() {
   const [head, table] = await Promise.all([fetched(address).then((found) => (showHead(found), found)), fetched(`${address}/arms`)]);
   state.head = head;
   state.table = table;
-  showEvents(state.table.events);
-  showRows();
+  at("events").replaceChildren();
+  showEvents(table.events);
+  if (!state.drawn) showRows({ anew: true });
   drawSoon();
-  follow(address, state.table.seq, { change, head: showHead, reset: begin });
 }
 
-for (const id of ["filter", "sort"]) at(id).addEventListener("change", () => { state.limit = page; showRows(); });
-at("search").addEventListener("input", () => { state.limit = page; showRows(); });
-at("more").addEventListener("click", () => { state.limit += 4 * page; showRows(); });
+for (const id of ["filter", "sort"]) at(id).addEventListener("change", choose);
+at("search").addEventListener("input", choose);
+at("more").addEventListener("click", () => { state.limit += 4 * page; showRows({ anew: true }); });
 document.addEventListener("visibilitychange", () => { if (!document.hidden && state.table) drawSoon(); });
 charts.onScheme(() => state.table && drawSoon());
-begin().catch((error) => set("answer", String(error.message)));
+requestAnimationFrame(() => setTimeout(charts.ready)); // once the text is painted
+follow(address, { load, seq: () => state.table.seq, change, head: showHead });

@@ -2,7 +2,8 @@
 export const LABELS = ["above", "below", "close", "undecided", "retired"];
 export const SIGNS = { above: "▲", below: "▼", close: "≈", undecided: "·", retired: "✕" };
 export const at = (id) => document.getElementById(id);
-export const grouped = (n) => (n ?? 0).toLocaleString("en-US");
+const numbers = new Intl.NumberFormat("en-US");
+export const grouped = (n) => numbers.format(n ?? 0);
 export const short = (x) => (x === null || x === undefined ? "–" : String(Number(x.toPrecision(4))));
 
 export function set(id, text) {
@@ -44,26 +45,22 @@ export function answered(head) {
   return `${counts.join(", ")}${tail}.`;
 }
 
+// What the server refused, or that it could not be reached: then the status is 0.
+export class Refused extends Error {
+  constructor(status, text) { super(text); this.status = status; }
+}
+
 export async function fetched(address) {
-  const reply = await fetch(address, { headers: { Accept: "application/json" } });
-  const data = await reply.json();
-  if (!reply.ok) throw new Error(`${data.error}: ${data.rule}; ${data.remedy}`);
+  const reply = await fetch(address, { headers: { Accept: "application/json" } }).catch(() => { throw new Refused(0, "The server cannot be reached."); });
+  const data = await reply.json().catch(() => { throw new Refused(reply.ok ? 0 : reply.status, "The answer broke off."); });
+  if (!reply.ok) throw new Refused(reply.status, `${data.error}${typeof data.value === "string" ? ` “${data.value}”` : ""}: ${data.rule}. ${data.remedy[0].toUpperCase()}${data.remedy.slice(1)}.`);
   return data;
 }
 
-// Keeps a stream open and says in the header whether it is.
-export function follow(address, after, handlers) {
-  const pulse = at("pulse");
-  const show = (state, text) => {
-    if (pulse.dataset.state !== state) { pulse.dataset.state = state; pulse.textContent = text; }
-  };
-  const source = new EventSource(`${address}/stream?after=${after}`);
-  source.onopen = () => show("live", "live");
-  source.onerror = () => show("lost", "reconnecting");
-  source.addEventListener("change", (event) => handlers.change(JSON.parse(event.data)));
-  source.addEventListener("head", (event) => handlers.head?.(JSON.parse(event.data)));
-  source.addEventListener("reset", () => { source.close(); handlers.reset(); });
-  source.addEventListener("gone", () => { source.close(); show("lost", "the study was deleted"); });
-  addEventListener("pagehide", () => source.close(), { once: true });
-  return source;
+// For those who listen instead of look: not more than one sentence in half a minute, unless they asked.
+let [spoken, speaking] = [-Infinity, 0];
+export function say(text, { now = false } = {}) {
+  clearTimeout(speaking);
+  const wait = now ? 600 : Math.max(600, spoken + 30000 - performance.now());
+  speaking = setTimeout(() => { spoken = performance.now(); set("spoken", text); }, wait);
 }

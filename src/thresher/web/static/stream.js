@@ -1,0 +1,101 @@
+// Keeps a page in step with its study: reads it, follows it, and finds back after whatever cut it off.
+import { at, fetched } from "./tools.js";
+
+const SILENT = 45; // seconds; a living stream says something every 15
+const ASIDE = 10; // seconds in the background after which a page lets go of its stream: browsers have few of them
+
+const clock = (when) => when.toLocaleTimeString("en-GB");
+
+function show(state, text) {
+  const pulse = at("pulse");
+  if (pulse.dataset.state !== state || pulse.textContent !== text) { pulse.dataset.state = state; pulse.textContent = text; }
+}
+
+function notice(text, ...links) {
+  const node = at("notice");
+  node.hidden = !text;
+  if (!text || node.dataset.text === text) return;
+  node.dataset.text = text;
+  node.replaceChildren(text, ...links.flatMap(([label, href]) => [" ", Object.assign(document.createElement("a"), { textContent: label, href })]));
+}
+
+// `load` reads everything anew, `seq` says up to where the page knows it; the other handlers are named after messages.
+export function follow(address, { load, seq, ...handlers }) {
+  let [source, loaded, failures, timer, since, heard, over] = [null, false, 0, 0, null, 0, false];
+
+  function close() {
+    source?.close();
+    source = null;
+    clearTimeout(timer);
+  }
+
+  function live() {
+    [failures, since, heard] = [0, null, performance.now()];
+    show("live", "live");
+    notice("");
+  }
+
+  function open() {
+    close();
+    heard = performance.now();
+    source = new EventSource(`${address}/stream?after=${seq()}`);
+    source.onopen = live;
+    source.onerror = () => failed({ status: 0 });
+    const on = (kind, act) => source.addEventListener(kind, (event) => { heard = performance.now(); act(JSON.parse(event.data)); });
+    on("beat", () => {});
+    on("change", handlers.change);
+    on("head", (head) => handlers.head?.(head));
+    on("reset", () => { loaded = false; start(); });
+    on("gone", () => ended());
+  }
+
+  function ended() {
+    close();
+    over = true;
+    show("lost", "deleted");
+    notice("This study was deleted; what is shown is the last that was known.", ["All studies", "/"]);
+  }
+
+  // Try again: soon at first, then more and more seldom.
+  function failed(error) {
+    close();
+    if (over) return;
+    since ??= new Date();
+    failures += 1;
+    if (error.status === 404 && loaded) return ended();
+    show("lost", error.status === 401 ? "locked out" : `lost since ${clock(since)}`);
+    if (error.status === 401) notice("The server was started anew, with another token. Open the address that it printed then; this page goes on by itself.");
+    else if (error.status) notice(error.message, ["All studies", "/"]);
+    else if (failures > 1) notice(`No connection to the server since ${clock(since)}. This page tries again by itself.`);
+    const wait = error.status === 401 ? 2000 : Math.min(20000, 250 * 2 ** failures);
+    timer = setTimeout(start, wait * (0.75 + Math.random() / 2));
+  }
+
+  async function start() {
+    close();
+    try {
+      if (loaded) {
+        const head = await fetched(address); // it says what is wrong, which a stream cannot
+        handlers.head?.(head);
+      } else await load();
+      loaded = true;
+      if (!document.hidden) open();
+    } catch (error) {
+      if (!("status" in error)) throw error;
+      failed(error);
+    }
+  }
+
+  setInterval(() => { if (source && performance.now() - heard > 1000 * SILENT) failed({ status: 0 }); }, 5000);
+  let aside = 0;
+  document.addEventListener("visibilitychange", () => {
+    clearTimeout(aside);
+    if (over) return;
+    if (document.hidden) aside = setTimeout(close, 1000 * ASIDE);
+    else if (!source) start();
+  });
+  for (const kind of ["online", "focus"]) addEventListener(kind, () => { if (since && !over) start(); });
+  addEventListener("pagehide", close);
+  addEventListener("pageshow", (event) => { if (event.persisted && !over) start(); });
+  return start();
+}

@@ -1,0 +1,43 @@
+"""A folder with a durable study in it, and commands on it: processes, so all that they share is the store."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from program import Result, thresher
+
+import thresher as library
+
+
+class Place:
+    """A folder with a store in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.url = folder, f"sqlite:///{folder}/studies.db"
+
+    def __call__(self, *args: str, stdin: str = "") -> Result:
+        return thresher(*args, cwd=self.folder, env={"THRESHER_STORAGE": self.url}, stdin=stdin)
+
+    def good(self, *args: str, stdin: str = "") -> str:
+        result = self(*args, stdin=stdin)
+        assert result.status == 0, result
+        return result.out
+
+    def json(self, *args: str) -> Any:
+        found = json.loads(self.good(*args, "--format", "json"))
+        assert found["format"] == 1
+        return found
+
+    def study(self, name: str = "s") -> library.Study:
+        return library.open_study(name, storage=self.url)
+
+
+@pytest.fixture(name="place")
+def a_place(tmp_path: Path) -> Place:
+    place = Place(tmp_path)
+    study = library.create_study(
+        "s", arms={"a": {"depth": 1}, "b": {"depth": 2}}, threshold=0.5, budget=40, storage=place.url
+    )
+    study.store.close()
+    return place

@@ -1,0 +1,174 @@
+"""What is broken is named in one line, what is well goes on, and no command ever ends with a traceback."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import apsw
+import pytest
+from place import Place, a_place  # noqa: F401 - the fixture
+from program import ENVIRONMENT, PATIENCE, THRESHER, Result, complaint
+
+import thresher as library
+
+
+@pytest.fixture
+def damaged(place: Place) -> Place:
+    """Study t is damaged, s is not."""
+    place.good("create", "t", "--threshold=0.5", "--arm=x", "--budget=9")
+    place.good("ask", "t")
+    connection = apsw.Connection(str(place.folder / "studies.db"))
+    connection.execute("UPDATE events SET arm = 99 WHERE study = 't' AND seq = 2")
+    connection.close()
+    return place
+
+
+def test_studies_lists_a_damaged_one_and_all_others(damaged: Place) -> None:
+    listed = damaged("studies")
+    assert listed.status == 1
+    assert listed.out.splitlines()[0].startswith("s\t2 arms")
+    assert listed.out.splitlines()[1] == "t\tis damaged, event 2: arm 99: must be a number from 0 to 0"
+    rows = json.loads(damaged("studies", "--format=json").out)["studies"]
+    assert [(row["study"], row["damaged"] is None) for row in rows] == [("s", True), ("t", False)]
+    found = damaged("doctor")
+    assert found.status == 1
+    assert "! study 't'  is damaged, event 2" in found.out
+
+
+@pytest.mark.parametrize("command", ["ask", "status", "verdict", "log"])
+def test_commands_name_a_damaged_study_in_one_line(damaged: Place, command: str) -> None:
+    assert "study 't': is damaged, event 2: arm 99" in complaint(damaged(command, "t"), 3)
+
+
+def test_a_damaged_study_can_be_verified_and_deleted_and_hurts_no_other(damaged: Place) -> None:
+    assert damaged("verify", "t").out.startswith("event 2: ")
+    assert "already" in complaint(damaged("create", "t", "--threshold=0.5", "--arm=x", "--budget=9"))
+    assert damaged.good("ask", "s").startswith("1\ta\t")
+    damaged.good("delete", "t", "--yes")
+    assert [row["study"] for row in damaged.json("studies")["studies"]] == ["s"]
+
+
+def test_a_drop_of_several_drops_those_that_it_can(place: Place) -> None:
+    place.good("ask", "s", "-n", "4")
+    place.good("tell", "s", "3", "1")
+    words = complaint(place("drop", "s", "2", "3", "4", "99"))
+    assert "pulls [3, 99]: were not dropped, the first because: pull 3: was told 1.0 before" in words
+    assert "dropped were [2, 4]" in words
+    assert [event.pull for event in place.study().events() if event.kind == "dropped"] == [2, 4]
+    found = place("drop", "s", "1", "3", "--format=json")
+    assert found.status == 2
+    assert [(found["dropped"], [row["pull"] for row in found["refused"]]) for found in [json.loads(found.out)]] == [
+        ([1], [3])
+    ]
+
+
+@pytest.mark.parametrize("where", ["a full disk", "a reader that is gone", "closed"])
+def test_pulls_whose_answer_could_not_be_written_are_given_up(place: Place, where: str) -> None:
+    script = {"a full disk": '"$@" >/dev/full', "a reader that is gone": '"$@" >&3', "closed": '"$@" >&-'}[where]
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        ["bash", "-c", f"exec 3>&{write}; {script}", "x", *THRESHER, "ask", "s", "-n", "2", "--storage", place.url],
+        pass_fds=[write],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+        timeout=PATIENCE,
+    )
+    os.close(write)
+    assert "standard output" in complaint(Result(done.returncode, "", done.stderr), 3)
+    events = place.study().events()
+    assert [event.cause for event in events if event.kind == "dropped"] == ["cancelled"] * 2
+    assert place.study().look(lambda ledger: ledger.pending) == 0
+
+
+@pytest.mark.parametrize("command", ["status", "verdict", "log", "studies", "doctor"])
+def test_output_that_cannot_be_written_is_said_in_one_line(place: Place, command: str) -> None:
+    argv = [*THRESHER, command, *(["s"] if command in ("status", "verdict", "log") else []), "--storage", place.url]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, timeout=PATIENCE)
+    assert "standard output: cannot be written" in complaint(Result(done.returncode, "", done.stderr), 3)
+
+
+HUGE = "9" * 30
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("tell", "s", HUGE, "1"),
+        ("tell", "s", "9" * 5000, "1"),
+        ("tell", "s", "1", "1e999"),
+        ("renew", "s", HUGE),
+        ("log", "s", "--after", HUGE),
+        ("ask", "s", "-n", HUGE),
+        ("ask", "s", "--lease", "99999999999d"),
+        ("extend", "s", "--budget", HUGE),
+        ("create", "t", "--threshold=0.5", "--arm=x", "--budget=9", "--seed", "9" * 50),
+        ("create", "t", "--threshold=0.5", "--arm=x", "--budget=9", "--max-failures", HUGE),
+        ("ask", "x" * 100_000),
+        ("ask", "s", f"--{'x' * 100_000}"),
+        ("ask", "\udcff"),
+        ("studies", "--storage", f"sqlite:///{'x' * 100_000}.db"),
+        ("studies", "--storage", f"postgresql://me:secret@{'x' * 100_000}:port/db"),
+    ],
+    ids=lambda args: " ".join(args)[:40].encode("ascii", "replace").decode(),
+)
+def test_numbers_and_names_beyond_all_measure_are_refused_in_a_short_line(place: Place, args: tuple[str, ...]) -> None:
+    result = place(*args)
+    words = complaint(result, result.status)
+    assert result.status in (2, 3)
+    assert len(words) < 2100
+    assert "unexpected" not in words
+    assert "secret" not in words
+    assert len(place.study().events()) == 1
+
+
+BREAK = """
+import sys, thresher.cli, thresher.cli.agents
+def broken(*args, **kwargs): raise KeyError("nobody\\nthought of this")
+thresher.cli.agents.study_at = broken
+sys.argv = ["thresher", "ask", "s"]
+thresher.cli.main()
+"""
+
+
+def test_an_unexpected_error_is_one_line_and_status_3() -> None:
+    argv = [sys.executable, "-c", BREAK]
+    done = subprocess.run(argv, capture_output=True, text=True, env=ENVIRONMENT, timeout=PATIENCE)
+    assert "unexpected KeyError" in complaint(Result(done.returncode, done.stdout, done.stderr), 3)
+    shown = {**ENVIRONMENT, "THRESHER_TRACEBACK": "1"}
+    done = subprocess.run(argv, capture_output=True, text=True, env=shown, timeout=PATIENCE)
+    assert "Traceback" in done.stderr
+
+
+def test_passwords_in_commands_are_not_recorded(place: Place) -> None:
+    word = "hunter2"
+    command = ["sh", "-c", "echo 1", f"postgresql://me:{word}@host/db", f"--password={word}", "--password", word]
+    result = place("run", "--threshold=0.5", "--arm=a", "--budget=2", "--study=r", "--no-confidence", "--", *command)
+    assert result.status == 0, result
+    (noted,) = place.study("r").store.notes("r").values()
+    assert word not in noted
+    assert "postgresql://me:***@host/db" in noted
+    assert word not in place.good("status", "r")
+
+
+def test_a_study_in_a_link_is_where_the_link_leads(place: Place) -> None:
+    link = place.folder / "link.db"
+    link.symlink_to(place.folder / "studies.db")
+    place.good("ask", "s", "--storage", f"sqlite:///{link}")
+    assert place.study().look(lambda ledger: ledger.issued) == 1
+    assert not (place.folder / "link.db-lock").exists(), "all agents queue at one lock"
+    assert library.open_study("s", storage=f"sqlite:///{link}").ask()
+
+
+def test_what_others_wrote_does_not_reach_the_terminal_as_it_is(place: Place) -> None:
+    place.good("ask", "s")
+    place.good("drop", "s", "1", "--cause=failed", "--reason=out of\nmemory \x1b[31mred\x07")
+    for command in ("log", "verdict"):
+        text = place.good(command, "s")
+        assert "\x1b" not in text
+        assert "\x07" not in text
+        assert "out of memory" in text

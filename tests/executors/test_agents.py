@@ -1,0 +1,75 @@
+"""Many agents, each with a cluster of its own, and one study."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import thresher
+from thresher.verify import verify
+
+SCRIPT = """
+import sys
+import thresher
+
+def evaluate(pull):
+    return pull.seed / 2**32
+
+if __name__ == "__main__":
+    study = thresher.open_study("shared", storage=sys.argv[1])
+    thresher.run(study, evaluate, executor=sys.argv[2], workers=2)
+"""
+BUDGET = 400
+
+
+def test_three_agents_with_a_dask_cluster_each_keep_one_budget(postgres_url: str, tmp_path: Path) -> None:
+    thresher.create_study("shared", arms=["a", "b", "c"], threshold=0.5, budget=BUDGET, storage=postgres_url)
+    script = tmp_path / "agent.py"
+    script.write_text(SCRIPT)
+    agents = [
+        subprocess.Popen(
+            [sys.executable, str(script), postgres_url, "dask"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for _ in range(3)
+    ]
+    said = [agent.communicate(timeout=180)[0] for agent in agents]
+    assert [agent.returncode for agent in agents] == [0, 0, 0], said
+    study = thresher.open_study("shared", storage=postgres_url)
+    verdict, events = study.verdict(), study.events()
+    assert (verdict.issued, verdict.told, verdict.pending) == (BUDGET, BUDGET, 0)
+    assert len({event.agent for event in events if event.kind == "asked"}) == 3
+    assert verify(events).sound
+
+
+@pytest.mark.parametrize("engine", ["processes", "dask", "ray"])
+def test_a_shell_command_runs_on_every_engine(engine: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "thresher.cli", "run", "--threshold=0.5", "--arm=a", "--arm=b", "--budget=20"]
+    command += ["--storage=memory", "--format=json", "--workers=2", f"--engine={engine}", "--no-confidence"]
+    done = subprocess.run(
+        [*command, "--", "sh", "-c", "test {arm} = a && echo 0.9 || echo 0.1"],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    verdict = json.loads(done.stdout)
+    assert (verdict["above"], verdict["below"], verdict["told"]) == (["a"], ["b"], 20)
+
+
+@pytest.mark.parametrize("engine", ["cloud", "", "dask:", "thread"])
+def test_an_engine_that_does_not_exist_is_refused_before_a_study_is_made(engine: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "thresher.cli", "run", "--threshold=0.5", "--arm=a", "--arm=b", "--budget=20"]
+    done = subprocess.run(
+        [*command, f"--engine={engine}", "--", "echo", "1"], capture_output=True, text=True, timeout=60, cwd=tmp_path
+    )
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert repr(engine) in line
+    assert "threads, processes, dask or ray" in line
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,175 @@
+"""What viewers are sent: what changed, to all the same, and the same as if it were read anew."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+import thresher
+from thresher.errors import StoreFailed
+from thresher.store import MemoryStore
+from thresher.web.feed import Feed
+from thresher.web.live import Live, encoded
+
+
+def test_what_is_sent_is_what_changed() -> None:
+    store = MemoryStore()
+    study = thresher.create_study("big", arms=[f"arm {k}" for k in range(2000)], threshold=0.5, storage=store)
+    live = Live("big", store)
+    pull = study.ask()
+    assert pull
+    study.tell(pull, 1)
+    live.look()
+    change = live.news()
+    assert [row[0] for row in change["rows"]] == [0]
+    assert len(encoded(change)) < 1200
+    assert live.since(1)["rows"] == change["rows"]
+    assert live.news()["rows"] == live.since(3)["rows"] == []
+    table = json.loads(live.table())
+    assert (table["seen"][0], table["seq"], change["head"]["labels"]["above"]) == (1, 3, 1)
+
+
+def test_failures_and_the_guarantee_are_sent_when_they_change() -> None:
+    store = MemoryStore()
+    study = thresher.create_study("coins", arms=["a", "b"], threshold=0.5, budget=300, storage=store)
+    live = Live("coins", store)
+    first = study.ask()
+    assert first
+    study.drop(first, cause="failed", reason="boom" * 200)
+    live.look()
+    head = live.news()["head"]
+    assert [(each["arm"], len(each["reason"])) for each in head["troubles"]] == [("a", 300)]
+    assert "guarantee" not in head
+    while live.head()["settled"] == 0 and (pull := study.ask()):
+        study.tell(pull, 1)
+        live.look()
+    head = live.news()["head"]
+    assert "troubles" not in head
+    assert "certified label is right" in head["guarantee"]
+
+
+def moved(study: thresher.Study, live: Live | None, every: int) -> None:
+    """A study with failures, lost pulls and rewards that come in another order than they were asked for."""
+    waiting = []
+    for at in range(1500):
+        pull = study.ask()
+        if pull is None:
+            break
+        waiting.append(pull)
+        if len(waiting) > 5:
+            pull = waiting.pop(at % 3)
+            if at % 11 == 0:
+                study.drop(pull, cause="failed", reason="boom")
+            else:
+                study.tell(pull, 7 * at % 10 < {"a": 6, "b": 7, "c": 8, "d": 10}[pull.arm])
+        if live is not None and at % every == 0:
+            live.look()
+
+
+@pytest.mark.parametrize("every", [1, 7, 400])
+def test_a_followed_study_equals_one_read_anew(every: int) -> None:
+    store = MemoryStore()
+    study = thresher.create_study("coins", arms=["a", "b", "c", "d"], threshold=0.7, budget=1500, storage=store)
+    live = Live("coins", store)
+    moved(study, live, every)
+    assert live.table() == Live("coins", store).table()
+
+
+def test_the_history_is_what_happened_and_ends_with_the_verdict() -> None:
+    store = MemoryStore()
+    study = thresher.create_study("coins", arms=["a", "b", "c", "d"], threshold=0.7, budget=1500, storage=store)
+    moved(study, None, 1)
+    history = json.loads(Live("coins", store).table())["history"]
+    step, points = history["step"], history["points"]
+    assert (step, len(points) > 100) == (4, True)
+    then = MemoryStore()  # the log as it was when pull 800 was issued
+    log = store.read("coins")
+    then.append(
+        "coins", log[: next(at for at, event in enumerate(log) if event.pull == 800 and event.kind == "asked") + 1]
+    )
+    past = thresher.open_study("coins", storage=then).verdict()
+    assert points[800 // step] == [800, len(past.above), len(past.below), sum(row.certified for row in past.rows)]
+    now = study.verdict()
+    assert points[-1] == [now.issued, len(now.above), len(now.below), sum(row.certified for row in now.rows)]
+
+
+def test_viewers_share_one_watch_and_a_latecomer_misses_nothing() -> None:
+    store = MemoryStore()
+    study = thresher.create_study("coins", arms=["a", "b"], threshold=0.5, budget=100, storage=store)
+    reads = 0
+    read = store.read
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        nonlocal reads
+        reads += 1
+        return read(*args, **kwargs)
+
+    store.read = counted  # type: ignore[method-assign]
+
+    async def watch() -> list[bytes]:
+        feed = Feed(Live("coins", store))
+        viewers = [feed.view(1) for _ in range(20)]
+        for viewer in viewers:
+            assert await anext(viewer) == b"retry: 1000\n\n"
+        before = reads
+        study.ask()
+        texts = [await anext(viewer) for viewer in viewers]
+        assert reads - before < 20  # not 20 times anything
+        late = feed.view(1)
+        await anext(late)
+        missed = json.loads((await anext(late)).partition(b"data: ")[2])
+        assert missed["rows"] == json.loads(texts[0].partition(b"data: ")[2])["rows"]
+        pull = study.ask()
+        assert pull
+        texts += [await anext(viewer) for viewer in [*viewers, late]]
+        stranger = feed.view(77)
+        await anext(stranger)
+        assert b"event: reset" in await anext(stranger)
+        for viewer in [*viewers, late, stranger]:
+            await viewer.aclose()
+        return texts
+
+    texts = asyncio.run(watch())
+    assert len(set(texts)) == 2
+    assert texts[0].startswith(b"id: 2\nevent: change\n")
+    assert texts[-1].startswith(b"id: 3\nevent: change\n")
+
+
+def test_viewers_are_told_when_a_study_is_deleted_or_begun_anew() -> None:
+    async def watch(store: MemoryStore, *, again: bool) -> bytes:
+        thresher.create_study("coins", arms=["a"], threshold=0.5, storage=store)
+        viewer = Feed(Live("coins", store)).view(1)
+        await anext(viewer)
+        store.delete("coins")
+        if again:
+            thresher.create_study("coins", arms=["a"], threshold=0.5, storage=store)
+        return b"".join([text async for text in viewer])  # it comes to an end
+
+    assert b"event: gone" in asyncio.run(watch(MemoryStore(), again=False))
+    assert b"event: reset" in asyncio.run(watch(MemoryStore(), again=True))
+
+
+def test_a_store_that_fails_for_a_moment_ends_no_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore()
+    study = thresher.create_study("coins", arms=["a"], threshold=0.5, storage=store)
+    monkeypatch.setattr("thresher.web.feed.AWAY", 0.05)
+    read, failing = store.read, True
+
+    def flaky(*args: Any, **kwargs: Any) -> Any:
+        if failing:
+            raise StoreFailed("storage", rule="is away")
+        return read(*args, **kwargs)
+
+    async def watch() -> bytes:
+        nonlocal failing
+        viewer = Feed(Live("coins", store)).view(1)
+        await anext(viewer)
+        store.read = flaky  # type: ignore[method-assign]
+        told = asyncio.create_task(anext(viewer))
+        await asyncio.sleep(0.3)
+        failing = False
+        study.ask()
+        return await told
+
+    assert b"event: change" in asyncio.run(watch())
