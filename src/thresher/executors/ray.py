@@ -14,11 +14,11 @@ from concurrent.futures import Future
 from typing import Any
 
 import ray
-from ray.exceptions import RayActorError, RayError
+from ray.exceptions import ActorUnavailableError, OutOfMemoryError, RayActorError, RayError, RayTaskError
 
 from ..errors import CannotGoOn, told_of
 from ..study import Pull
-from .engine import Engine, Evaluate, WorkerLost, with_queue
+from .engine import Engine, Evaluate, EvaluationFailed, WorkerLost, with_queue
 from .outcome import opened, outcome
 
 LOOK = 1.0  # seconds between two looks at the size of the cluster
@@ -202,13 +202,8 @@ class Ray(Engine):
                 self._strike_off(actor)
         if error is None:
             future.set_result(answer.result())
-        elif isinstance(error, RayActorError):
-            why = _epitaph(error)
-            future.set_exception(WorkerLost(why, () if "its node" in why else (pull,)))
         else:
-            remedy = "the study is as it was: run again once the cluster is back"
-            rule = f"the connection to the Ray cluster was lost: {told_of(error)}"
-            future.set_exception(CannotGoOn("executor", "ray", rule, remedy))
+            future.set_exception(_meaning(error, pull))
 
     def result(self, future: "Future[object]") -> object:
         """The outcome, once it is here."""
@@ -244,7 +239,19 @@ def _failure(error: Exception) -> "Future[bytes]":
     return future
 
 
-def _epitaph(error: Exception) -> str:
+def _meaning(error: BaseException, pull: Pull) -> Exception:
+    """What an error of Ray's means for the pull."""
+    if isinstance(error, RayActorError | OutOfMemoryError):
+        why = _epitaph(error)
+        blameless = isinstance(error, ActorUnavailableError) or "its node" in why
+        return WorkerLost(why, () if blameless else (pull,))
+    if isinstance(error, RayTaskError):
+        return EvaluationFailed(told_of(error.cause or error))
+    remedy = "the study is as it was: run again once the cluster is back"
+    return CannotGoOn("executor", "ray", f"the connection to the Ray cluster was lost: {told_of(error)}", remedy)
+
+
+def _epitaph(error: BaseException) -> str:
     """What Ray says of an actor's death is a page; what matters is one of its sentences."""
     found = re.search(r"dead because (.*?)[.\n]", f"{error}.")
     return found[1] if found else told_of(error)
