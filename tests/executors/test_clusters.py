@@ -64,6 +64,16 @@ def _retire_one(client: Any, folder: Path) -> None:
     client.retire_workers([next(iter(client.scheduler_info()["workers"]))])
 
 
+def test_a_run_leaves_no_hung_thread_to_whoever_comes_next(dask_client: Any) -> None:
+    for _ in range(3):  # each leaves a thread of a worker of two
+        hung = make("a", "first-hangs", budget=6, max_failures=None)
+        thresher.run(hung, evaluator("dask"), executor=dask_client, timeout=1.0)
+        assert len(causes(hung)) == 1
+    study = make("a", "b", budget=100)
+    assert thresher.run(study, evaluator("dask"), executor=dask_client).told == 100
+    assert causes(study) == []
+
+
 def test_the_number_of_pulls_under_way_follows_a_cluster_that_grows_and_shrinks() -> None:
     with dask_cluster(threads=1) as client:
         engine = open_engine(evaluator("dask"), workers=None, executor=client)

@@ -138,22 +138,28 @@ class Dask(Engine):
         threads = sum(nthreads for nthreads, _, _ in status["workers"].values()) - hung
         self.workers = max(0, threads if self._most is None else min(threads, self._most))
 
-    async def _free_hung_workers(self, *, closing: bool = False) -> None:
+    async def _free_hung_workers(self, *, closing: bool = False) -> set[str]:
         """End workers whose every thread hangs in a pull that we gave up: their nannies start others.
 
-        At the end also those that only some threads hang in, if nobody else has work there.
+        At the end also those that only some threads hang in, if nobody else has work there. Says which.
         """
-        for address, (nthreads, nanny, busy) in self._status["workers"].items():
+        ended = set()
+        for address, (nthreads, nanny, others_work) in self._status["workers"].items():
             hung = len(self._hung.get(address, ()))
-            if nanny and hung and (hung >= nthreads or (closing and not busy)):
+            if nanny and hung and (hung >= nthreads or (closing and not others_work)):
                 del self._hung[address]
                 with contextlib.suppress(Exception):
                     await self.client.run(leave, workers=[address])
+                    ended.add(address)
+        return ended
 
     async def _leave_nothing_hanging(self) -> None:
-        if self._hung:
+        """Whoever comes next shall not be given a worker that hangs, nor one that is about to leave."""
+        self._see(await self._question("status"))
+        leaving, end = await self._free_hung_workers(closing=True), time.monotonic() + PATIENCE
+        while leaving & self._status["workers"].keys() and time.monotonic() < end:
+            await asyncio.sleep(0.05)
             self._see(await self._question("status"))
-            await self._free_hung_workers(closing=True)
 
     async def _fill_up(self) -> None:
         """Nannies give up a worker that dies while it starts: in a cluster of our own, another takes its place."""
@@ -260,5 +266,6 @@ class Dask(Engine):
 
     def close(self, *, wait: bool) -> None:
         """Take our parts away; end what is ours."""
-        self._quietly(self.client.sync, self._leave_nothing_hanging)
+        if self._hung:
+            self._quietly(self.client.sync, self._leave_nothing_hanging)
         self._closing.close()

@@ -52,12 +52,15 @@ class Marks(SchedulerPlugin):  # type: ignore[misc]  # Dask's annotations are no
         return self._died.get(key, []) if self._begun.get(key) else None
 
     def status(self) -> dict[str, Any]:
-        """The workers with their threads and tasks, where pulls were begun, and how often Dask would run what dies."""
+        """The workers (threads, a nanny, work of others), where pulls were begun, how often Dask runs what dies."""
         workers = {
-            address: (state.nthreads, bool(state.nanny), len(state.processing))
+            address: (state.nthreads, bool(state.nanny), any(not self._is_ours(task.key) for task in state.processing))
             for address, state in self._scheduler.workers.items()
         }
         return {"workers": workers, "begun": self._begun, "allowed": self._scheduler.allowed_failures}
+
+    def _is_ours(self, key: Any) -> bool:
+        return isinstance(key, str) and key.startswith(self.name)
 
     def end(self) -> None:
         """The run is over."""
