@@ -1,10 +1,12 @@
 """Telling an outage from arms that fail: when everything fails, the world is to blame and no arm is retired for it."""
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+from .errors import AlreadyTold
 from .study import Pull, Study
 
 FIRST_RESULTS = 8  # so many results that are no rewards at all, and the run ends at once
@@ -92,10 +94,19 @@ class Watch:
         self._drop("outage")
 
     def _drop(self, cause: str | None) -> None:
-        for held in self.held:
-            instead = cause if held.cause == "failed" else None
+        while self.held:
+            self._drop_one(self.held.pop(0), cause)
+
+    def _drop_one(self, held: Failure, cause: str | None) -> None:
+        instead = cause if held.cause == "failed" else None
+        with contextlib.suppress(AlreadyTold):  # somebody else told its reward
             self.study.drop(held.pull, reason=held.reason, cause=instead or held.cause)
-        self.held.clear()
+
+    def give_up(self, pull: Pull) -> None:
+        """Wait no longer with this one, if it failed: its reward is here after all, and is late."""
+        for held in [held for held in self.held if held.pull.id == pull.id]:
+            self.held.remove(held)
+            self._drop_one(held, None)
 
 
 @dataclass
@@ -111,13 +122,14 @@ class Suspects:
 
     def judge(self, pull: Pull, together: Sequence[Pull]) -> str:
         """The cause of the drop of a pull that died with these: ``"failed"`` for one pull of the arm to blame."""
+        if len(together) == 1:
+            return "failed"
         group = tuple(lost.id for lost in together)
         if group not in self._judged:
             arms = {lost.arm for lost in together}
             known = arms if len(arms) == 1 else arms & self.arms
             self._judged[group] = next(iter(known)) if len(known) == 1 else None
-            if len(together) > 1:
-                self.arms |= arms
+            self.arms |= arms
         if self._judged[group] != pull.arm:
             return "broken-pool"
         self._judged[group] = None

@@ -56,6 +56,7 @@ def run(
     if in_flight is not None:
         checks.whole("in_flight", in_flight, least=1)
     end = None if seconds is None else time.monotonic() + seconds
+    study.look(lambda ledger: ledger.seq)  # a study that cannot be read needs no engine
     engine = open_engine(evaluate, workers=workers, executor=executor)
     runner = Runner(study, engine, in_flight, timeout, attempts, end, on_progress, give_up)
     runner.run()

@@ -19,6 +19,7 @@ from .waiting import Flight, Waiting
 
 log = logging.getLogger("thresher")
 TICK = 0.1  # seconds between two calls of on_progress
+LONGEST_WAIT = 3600.0
 DESERTED = 10.0  # seconds without a worker after which it is said
 
 
@@ -47,6 +48,7 @@ class Runner:
         self._waiting = Waiting()
         self._watch, self._suspects = Watch(study, window=8), Suspects()
         self._deserted: float | None = None  # since when the engine has no worker
+        self._withdrawn = False
         self._signals = 0
         self._shown = self._next_sweep = 0.0
         self._meter = Meter(end)
@@ -83,10 +85,14 @@ class Runner:
         """Fill the engine. True while there is more to come of it, even if only later."""
         now = time.monotonic()
         if self._stopping:
+            if not self._withdrawn:
+                self._withdrawn = True
+                self._withdraw()
             self._cancel_waiting()
+            if self._flying:
+                self._is_manned(now)  # or nobody will bring them
             return False
-        for flight in self._waiting.due(now):
-            self._submit(flight)
+        self._submit_waiting(now)
         if not self._is_manned(now):
             return not self.study.done
         free = (self._in_flight or self._engine.room) - self._under_way
@@ -98,7 +104,8 @@ class Runner:
             free = 1 if now >= self._watch.next_try and not self._under_way else 0
         if free > 0:
             for pull in self.study.ask_many(free):
-                self._submit(Flight(pull, attempt=1))
+                self._waiting.hold(Flight(pull, attempt=1))
+            self._submit_waiting(now)
         return self._watch.out and not self.study.done
 
     def _is_manned(self, now: float) -> bool:
@@ -116,6 +123,14 @@ class Runner:
         if now - self._deserted >= self.give_up:
             raise CannotGoOn("run", rule=f"there was no worker for {self.give_up:g} s", remedy="start some; run again")
         return False
+
+    def _submit_waiting(self, now: float) -> None:
+        for flight in self._waiting.due(now):
+            try:
+                self._submit(flight)
+            except BaseException:
+                self._waiting.hold(flight)  # for whoever cleans up
+                raise
 
     def _submit(self, flight: Flight) -> None:
         suspects = self._suspects.arms
@@ -154,7 +169,7 @@ class Runner:
         if self._watch.out and not self._stopping:
             waits.append(TICK if self._flying else self._watch.next_try - now)
             waits.append((self._watch.since or now) + self.give_up - now)
-        return max(0.001, min(waits)) if waits else None
+        return max(0.001, min(*waits, LONGEST_WAIT)) if waits else None
 
     # -- results ------------------------------------------------------------------------------------------------
 
@@ -169,11 +184,11 @@ class Runner:
         except Busy as busy:
             self._waiting.come_back(flight, time.monotonic() + max(0.0, busy.after))
         except futures.CancelledError:
-            self.study.drop(pull, reason="cancelled before it began", cause="cancelled")
+            self._drop(flight, "cancelled before it began", "cancelled")
         except KeyboardInterrupt:  # a worker that takes Ctrl-C itself
-            self.study.drop(pull, reason="its worker was interrupted", cause="lost")
+            self._drop(flight, "its worker was interrupted", "lost")
         except CannotGoOn:
-            self.study.drop(pull, reason="its engine failed", cause="lost")
+            self._drop(flight, "its engine failed", "lost")
             raise
         except WorkerLost as error:
             if self._suspects.judge(pull, error.together) == "failed":
@@ -205,11 +220,12 @@ class Runner:
         if pull is not None:
             with contextlib.suppress(BaseException):
                 reward = self._spec.reward(self._engine.result(future))
+                self._watch.give_up(pull)
                 self.study.tell(pull, reward, repeatable=self.attempts > 1)
 
     def _failed(self, flight: Flight, reason: str, *, nonsense: bool = False) -> None:
         if flight.attempt < self.attempts and not self._stopping:
-            self._submit(Flight(flight.pull, flight.attempt + 1))
+            self._waiting.hold(Flight(flight.pull, flight.attempt + 1))
         else:
             self._note(Failure(flight.pull, reason, nonsense=nonsense))
 
@@ -235,8 +251,10 @@ class Runner:
             elif now - flight.started >= self.timeout and not future.done():
                 del self._flying[future]
                 self._overdue[future] = flight.pull
-                self._failed(flight, f"timed out after {self.timeout:g} s")
-                self._engine.stop(future)
+                try:
+                    self._engine.stop(future)
+                finally:
+                    self._failed(flight, f"timed out after {self.timeout:g} s")
 
     def _sweep(self) -> None:
         """Once a second, give up what other agents that are gone have left under way."""
@@ -251,6 +269,7 @@ class Runner:
         self._signals += 1
         self.signal = self.signal or number
         if self._signals == 1:
+            self._withdrawn = True
             self._withdraw()
         if self._signals == 1 and self._flying:
             log.warning(f"stopping: waiting for {len(self._flying)} pulls under way; once more does not wait")
@@ -261,30 +280,41 @@ class Runner:
         """Give up what is under way."""
         self._withdraw()
         self._engine.abandon(self._flying)
-        for flight in self._flying.values():
-            self.study.drop(flight.pull, reason=reason, cause="lost")
-        self._flying.clear()
+        while self._flying:
+            self._drop(self._flying.popitem()[1], reason, "lost")
 
     def _withdraw(self) -> None:
         """Take back what was handed out and has not begun; it costs nobody anything."""
         for future in self._engine.withdraw(self._flying) if self._flying else ():
-            pull = self._flying.pop(future).pull
-            self.study.drop(pull, reason="the run was stopped before it began", cause="cancelled")
+            self._drop(self._flying.pop(future), "the run was stopped before it began", "cancelled")
 
     def _cancel_waiting(self) -> None:
         """Give up what waits for its first or its next try; nothing of it is known."""
-        for pull in self._waiting.empty():
-            self.study.drop(pull, reason="the run was stopped before it was tried", cause="cancelled")
+        for flight in self._waiting.empty():
+            self._drop(flight, "the run was stopped before it was tried", "cancelled")
+
+    def _drop(self, flight: Flight, reason: str, cause: str) -> None:
+        """Give a pull up; only what never began, in any attempt, costs nothing."""
+        with contextlib.suppress(AlreadyTold):  # by somebody else
+            self.study.drop(flight.pull, reason=reason, cause="lost" if flight.attempt > 1 else cause)
 
     def _ground(self) -> None:
         """Leave nothing behind: no pull that looks pending, no worker at work."""
         finished = not self._flying and not self._overdue and self._signals < 2
-        try:
-            self._watch.release()
-            self._cancel_waiting()
-            self._abandon("the run ended before it did")
-        finally:
-            self._engine.close(wait=finished)
+        with contextlib.ExitStack() as steps:  # each, whatever becomes of the others; the last first
+            steps.callback(self._engine.close, wait=finished)
+            steps.callback(self._abandon, "the run ended before it did")
+            steps.callback(self._cancel_waiting)
+            steps.callback(self._watch.release)
+        self._note_late_signals()
+
+    def _note_late_signals(self) -> None:
+        """A signal that came while the engine was closed has its effect too."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                item = self._inbox.get_nowait()
+                if isinstance(item, signal.Signals):
+                    self.signal = self.signal or item
 
     def _cannot_go_on(self, rule: str, remedy: str) -> CannotGoOn:
         return CannotGoOn(

@@ -1,6 +1,7 @@
 """Ctrl-C and SIGTERM as items of a queue, so that neither can interrupt a write."""
 
 import contextlib
+import os
 import queue
 import signal
 import threading
@@ -16,9 +17,23 @@ def into(inbox: "queue.SimpleQueue[Any]") -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, lambda n, _: inbox.put(signal.Signals(n))) for number in CAUGHT}
+    owner, before = os.getpid(), {number: signal.getsignal(number) for number in CAUGHT}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            if handler is not None:  # what was not set from Python cannot be set again
+                signal.signal(number, handler)
+
+    def caught(number: int, _: object) -> None:
+        if os.getpid() == owner:
+            inbox.put(signal.Signals(number))
+        else:  # a process forked meanwhile has nobody who reads the queue
+            restore()
+            signal.raise_signal(number)
+
+    for number in CAUGHT:
+        signal.signal(number, caught)
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        restore()

@@ -145,8 +145,10 @@ class Study:
                 why = f"{ledger.streak[arm]} failures in a row, the last: {reason}"
                 draft.write("retired", arm=arm, cause="failures", reason=why)
 
-        self._journal.commit(plan)
-        self._keeper.let_go(number)
+        try:
+            self._journal.commit(plan)
+        finally:  # where it cannot be written, its lease runs out
+            self._keeper.let_go(number)
 
     def add(self, arm: str, reward: object) -> None:
         """A result already paid for, before the first ask. It counts as a pull, and so towards the budget."""

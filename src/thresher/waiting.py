@@ -47,9 +47,9 @@ class Waiting:
         for _ in range(len(self._held)):
             yield self._held.popleft()
 
-    def empty(self) -> list[Pull]:
+    def empty(self) -> Iterator[Flight]:
         """Take out all."""
-        pulls = [*(flight.pull for _, _, flight in self._busy), *(flight.pull for flight in self._held)]
-        self._busy.clear()
-        self._held.clear()
-        return pulls
+        while self._busy:
+            yield self._busy.pop()[2]
+        while self._held:
+            yield self._held.popleft()

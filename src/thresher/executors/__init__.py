@@ -18,7 +18,8 @@ from .threads import Threads
 
 __all__ = ["Engine", "Evaluate", "Place", "WorkerLost", "check_name", "open_engine"]
 
-NAMES = ("threads", "processes", "dask", "ray")
+CLUSTERS = ("dask", "ray")
+NAMES = ("threads", "processes", *CLUSTERS)
 
 Place = Executor | Callable[[], Executor] | str | Any | None  # any: a Dask client or cluster
 
@@ -53,7 +54,8 @@ def open_engine(evaluate: Evaluate, *, workers: int | None, executor: Place) -> 
 
 def check_name(engine: str) -> str:
     """The name of an engine, if there is such an engine."""
-    if engine.partition(":")[0] not in NAMES or engine.endswith(":"):
+    name, colon, address = engine.partition(":")
+    if name not in NAMES or (colon and (not address or name not in CLUSTERS)):
         raise InvalidInput(
             "engine", engine, f"must be {', '.join(NAMES[:-1])} or {NAMES[-1]}; the last two take :ADDRESS"
         )
@@ -91,8 +93,10 @@ def _cluster_named(name: str) -> tuple[str, str]:
     library, colon, address = name.partition(":")
     if library in ("tcp", "tls", "ws", "wss"):
         return "dask", name
-    if library not in ("dask", "ray"):
-        return ("ray", name) if address.isdecimal() else ("", name)  # host:6379, as Ray writes its own addresses
+    if library not in CLUSTERS:
+        return (
+            ("ray", name) if address.isdecimal() and library not in NAMES else ("", name)
+        )  # host:6379, as Ray writes its own addresses
     if library == "dask" and address.startswith("//"):
         return library, f"tcp:{address}"
     return library, name if not colon or address.startswith("//") else address
@@ -108,9 +112,12 @@ def _fetched(library: str) -> Any:
 
 
 def _is_coroutine(evaluate: Evaluate) -> bool:
-    plain = inspect.isroutine(evaluate) or isinstance(evaluate, functools.partial)
+    while isinstance(evaluate, functools.partial):
+        evaluate = evaluate.func
+    plain = inspect.isroutine(evaluate)
     return inspect.iscoroutinefunction(evaluate if plain else type(evaluate).__call__)
 
 
 def _cores() -> int:
-    return os.cpu_count() or 1
+    """Those that this process may use: in a container or a batch job fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -55,22 +55,30 @@ class Adapter(Engine):
         except BrokenExecutor as error:
             if future in self._here:
                 self._replace()
-            raise WorkerLost(f"the pool broke: {told_of(error)}", self._lost.pop(future)) from None
+            raise WorkerLost(f"the pool broke: {told_of(error)}", self._lost.pop(future, ())) from None
         finally:
             self._here.pop(future, None)
         return opened(data)
 
     def stop(self, future: "Future[object]") -> None:
         """Kill the processes of a pool; it breaks, and is mended. Other executors lose the worker for good."""
+        pull = self._here.pop(future, None)
+        if pull is None:  # of a pool that is no more
+            return
         if hasattr(self._executor, "_processes"):
             self._killed = True
-            _kill(self._executor)
+            self._replace()
         elif not future.cancel():
             self.workers -= 1
+            future.add_done_callback(self._came_back)
             if self.workers < 1:
                 raise CannotGoOn(
                     "executor", rule="each of its workers hangs in a pull that timed out", remedy="use processes"
                 )
+
+    def _came_back(self, future: "Future[object]") -> None:
+        """It did not hang, after all."""
+        self.workers += 1
 
     def close(self, *, wait: bool) -> None:
         """Shut down what is ours; kill what still runs in a pool of processes."""
@@ -86,6 +94,7 @@ class Adapter(Engine):
         lost = () if self._killed else tuple(pull for future, pull in self._here.items() if _broke(future))
         self._lost |= dict.fromkeys(self._here, lost)
         self._here, self._killed = {}, False
+        _kill(old)  # what is left of it works for nobody
         self._executor = _made(self._make) if self._make is not None else _same(old)
         if self._owned:
             old.shutdown(wait=False)
@@ -130,8 +139,6 @@ def _same(pool: Any) -> Executor:
     if type(pool).__module__.startswith("loky."):
         import loky
 
-        reused = type(pool) is not loky.ProcessPoolExecutor
-        make: Any = loky.get_reusable_executor if reused else loky.ProcessPoolExecutor
         settings |= {"timeout": pool._timeout, "context": pool._context, "env": pool._env}
-        return make(size, **settings)  # type: ignore[no-any-return]
+        return loky.ProcessPoolExecutor(size, **settings)  # type: ignore[no-any-return]
     raise CannotGoOn("executor", pool, "broke, and thresher cannot make another", "pass a function that makes one")

@@ -15,7 +15,7 @@ from distributed import Client, KilledWorker, LocalCluster
 
 from ..errors import CannotGoOn, InvalidInput, told_of
 from ..study import Pull
-from .dask_parts import REFUSED, Evaluator, Marks, evaluate_once, leave
+from .dask_parts import REFUSED, Evaluator, Marks, evaluate_once, leave, still_running
 from .engine import Engine, Evaluate, WorkerLost, with_queue
 from .outcome import opened
 
@@ -143,15 +143,18 @@ class Dask(Engine):
 
         At the end also those that only some threads hang in, if nobody else has work there. Says which.
         """
-        ended = set()
+        left = set()
         for address, (nthreads, nanny, others_work) in self._status["workers"].items():
-            hung = len(self._hung.get(address, ()))
-            if nanny and hung and (hung >= nthreads or (closing and not others_work)):
-                del self._hung[address]
-                with contextlib.suppress(Exception):
+            hung = self._hung.get(address)
+            if not hung:
+                continue
+            with contextlib.suppress(Exception):
+                hung &= set((await self.client.run(still_running, list(hung), workers=[address]))[address])
+                if nanny and hung and (len(hung) >= nthreads or (closing and not others_work)):
+                    del self._hung[address]
                     await self.client.run(leave, workers=[address])
-                    ended.add(address)
-        return ended
+                    left.add(address)
+        return left
 
     async def _leave_nothing_hanging(self) -> None:
         """Whoever comes next shall not be given a worker that hangs, nor one that is about to leave."""
@@ -178,7 +181,7 @@ class Dask(Engine):
         """The cluster's threads and a small queue."""
         if self._failed is not None:
             raise self._failed
-        return with_queue(self.workers)
+        return self.workers if self.workers == self._most else with_queue(self.workers)
 
     def submit(self, pull: Pull) -> "Future[object]":
         """A task with a name of its own: Dask takes equal calls for one."""
@@ -204,9 +207,12 @@ class Dask(Engine):
             if self.client.status == "running":
                 raise WorkerLost("its task was cancelled on the scheduler", ()) from None
             raise self._disconnected() from None
-        except OSError:
+        except OSError as error:
+            if self.client.status == "running":
+                raise WorkerLost(f"its worker lost its connection: {told_of(error)}", ()) from None
             raise self._disconnected() from None
         finally:
+            self._given_up.discard(key)
             if task is not None:
                 task.release()
 

@@ -16,6 +16,7 @@ from ..study import Pull
 from .engine import Evaluate
 from .outcome import outcome
 
+RUNNING: set[str] = set()  # the pulls that this worker is at
 REFUSED = b""  # what a pull that was begun before comes to
 
 
@@ -100,7 +101,16 @@ def evaluate_once(name: str, key: str, pull: Pull) -> bytes:
     mark = getattr(worker.scheduler, name)(what="begin", key=key, worker=worker.address)
     if not asyncio.run_coroutine_threadsafe(mark, worker.loop.asyncio_loop).result():
         return REFUSED
-    return outcome(worker.plugins[name].evaluate, pull)
+    RUNNING.add(key)
+    try:
+        return outcome(worker.plugins[name].evaluate, pull)
+    finally:
+        RUNNING.discard(key)
+
+
+def still_running(keys: list[str]) -> list[str]:
+    """Those of the pulls that this worker is at."""
+    return [key for key in keys if key in RUNNING]
 
 
 def leave() -> None:

@@ -16,12 +16,13 @@ class Loop(Engine):
         super().__init__(workers)
         self.evaluate = evaluate
         self._tasks: dict[Future[object], asyncio.Task[None]] = {}
+        self._room = asyncio.Semaphore(workers)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="thresher-loop", daemon=True)
         self._thread.start()
 
     def submit(self, pull: Pull) -> "Future[object]":
-        """Begin at once: whoever fills the loop keeps count."""
+        """Begin as soon as fewer than so many are under way."""
         future: Future[object] = Future()
         self._loop.call_soon_threadsafe(self._begin, future, pull)
         return future
@@ -38,16 +39,17 @@ class Loop(Engine):
             self._loop.close()
 
     def _begin(self, future: "Future[object]", pull: Pull) -> None:
-        if future.set_running_or_notify_cancel():
-            self._tasks[future] = self._loop.create_task(self._evaluate(future, pull))
+        self._tasks[future] = self._loop.create_task(self._evaluate(future, pull))
 
     async def _evaluate(self, future: "Future[object]", pull: Pull) -> None:
         try:
-            result = await self.evaluate(pull)
+            async with self._room:
+                if not future.set_running_or_notify_cancel():
+                    return
+                future.set_result(await self.evaluate(pull))
         except BaseException as error:
-            future.set_exception(as_the_evaluators(error))
-        else:
-            future.set_result(result)
+            if not future.cancelled():
+                future.set_exception(as_the_evaluators(error))
         finally:
             self._tasks.pop(future, None)
 

@@ -61,9 +61,18 @@ class Process:
 
     def evaluate(self, pull: Pull) -> object:
         """What the evaluator returns or raises, over there."""
+        question = pickle.dumps(pull)
         pipe = self._pipe or self._start()
         try:
-            pipe.send_bytes(pickle.dumps(pull))
+            pipe.send_bytes(question)
+        except OSError:  # it died while it was idle: this pull has not begun
+            self._bury()
+            pipe = self._start()
+            pipe.send_bytes(question)
+        try:
+            while not pipe.poll(0.5):  # a child of the evaluator's may hold the pipe: its end alone tells nothing
+                if not self._process.is_alive() and not pipe.poll(0):
+                    raise EOFError
             answer = pipe.recv_bytes()
         except (EOFError, OSError):
             raise WorkerLost(self._bury(), (pull,)) from None
@@ -86,27 +95,35 @@ class Process:
     def _start(self) -> Connection:
         context: Any = multiprocessing.get_context()
         with _STARTING:
-            self._pipe, theirs = context.Pipe()
-            process = context.Process(target=_serve, args=(theirs, self._evaluate, os.getpid()), name="thresher-worker")
-            process.start()
-            theirs.close()
-            self._process = process
-        return self._pipe
+            ours: Connection
+            ours, theirs = context.Pipe()
+            with theirs:
+                process = context.Process(target=_serve, args=(theirs, self._evaluate), name="thresher-worker")
+                try:
+                    process.start()
+                except BaseException:
+                    ours.close()
+                    raise
+            self._process, self._pipe = process, ours
+        return ours
 
     def _bury(self) -> str:
         self._process.join()
+        if self._pipe is not None:
+            self._pipe.close()
         code, self._pipe = self._process.exitcode, None
         return (
             f"its process was ended by {signal.Signals(-code).name}" if code < 0 else f"its process exited with {code}"
         )
 
 
-def _serve(pipe: Connection, evaluate: Evaluate, parent: int) -> None:
+def _serve(pipe: Connection, evaluate: Evaluate) -> None:
     """The other side: answer until told to go or the parent is gone. Ctrl-C is the parent's business."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    above = os.getppid()  # the parent, or the server that forks for it, which ends with it
     with contextlib.suppress(EOFError, OSError):
-        while os.getppid() == parent:  # siblings may hold copies of the pipe's far end, so no EOF tells of its death
+        while os.getppid() == above:  # siblings may hold copies of the pipe's far end, so no EOF tells of its death
             if pipe.poll(1.0):
                 question = pipe.recv_bytes()
                 if not question:

@@ -21,6 +21,7 @@ from ..study import Pull
 from .engine import Engine, Evaluate, EvaluationFailed, WorkerLost, with_queue
 from .outcome import opened, outcome
 
+log = logging.getLogger("thresher")
 LOOK = 1.0  # seconds between two looks at the size of the cluster
 HOPELESS = 3  # workers that die before the first is ready: the evaluator cannot be set up there
 
@@ -53,6 +54,8 @@ class Connection:
             if not ray.is_initialized():
                 cls._init(place, workers)
                 cls._ours = True
+            elif place != "ray":
+                log.warning(f"this process is connected to a Ray cluster already: that one is used, not {place}")
             cls._users += 1
 
     @classmethod
@@ -217,6 +220,7 @@ class Ray(Engine):
             if actor is None:
                 return
             self._strike_off(actor)
+        future.set_exception(WorkerLost("its time was over", ()))
         with contextlib.suppress(Exception):
             ray.kill(actor)
 
