@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import math
+import multiprocessing
 import threading
 import time
 from collections.abc import Callable
@@ -192,6 +193,93 @@ def test_a_late_reward_of_a_thread_that_was_given_up_is_kept() -> None:
     verdict = thresher.run(study, evaluate, workers=2, timeout=0.5)
     assert [event.pull for event in study.events() if event.late][:1] == [1]
     assert verdict.told + len(causes(study)) - sum(bool(event.late) for event in study.events()) == 400
+
+
+def test_rewards_that_come_shortly_after_their_time_do_not_end_the_run() -> None:
+    def evaluate(pull: thresher.Pull) -> float:
+        time.sleep(0.3 if pull.id % 3 == 0 else 0.0)
+        return 0.5
+
+    study = make(budget=40, max_failures=None)
+    verdict = thresher.run(study, evaluate, workers=4, timeout=0.15)
+    assert verdict.pending == 0
+    assert verdict.told >= 20
+
+
+def test_what_a_failed_attempt_showed_is_charged_when_the_run_ends_before_the_next() -> None:
+    def evaluate(pull: thresher.Pull) -> float:
+        if pull.id in tried:
+            raise thresher.Busy(after=3600)
+        tried.add(pull.id)
+        raise ValueError("bad luck")
+
+    tried: set[int] = set()
+    study = make(budget=4)
+    thresher.run(study, evaluate, workers=4, attempts=2, seconds=1.0)
+    assert causes(study) == ["lost"] * 4
+
+
+def test_after_its_seconds_what_waits_is_taken_back() -> None:
+    began = []
+
+    def evaluate(pull: thresher.Pull) -> float:
+        began.append(pull.id)
+        time.sleep(0.6)
+        return 0.5
+
+    study = make(budget=100)
+    verdict = thresher.run(study, evaluate, workers=1, in_flight=10, seconds=0.3)
+    assert len(began) == 1
+    assert causes(study) == ["cancelled"] * (verdict.issued - 1)
+
+
+def test_a_process_that_an_evaluator_forks_can_be_ended() -> None:
+    forks = multiprocessing.get_context("fork")
+
+    def child(began: Any) -> None:
+        began.set()
+        time.sleep(3600)
+
+    def evaluate(pull: thresher.Pull) -> float:
+        began = forks.Event()
+        process = forks.Process(target=child, args=(began,))
+        process.start()
+        assert began.wait(60)
+        process.terminate()
+        process.join(60)
+        return float(process.exitcode == -15)
+
+    assert thresher.run(make("a", budget=2), evaluate, workers=1)["a"].mean == 1.0
+
+
+def test_an_arm_that_kills_its_process_is_retired_with_more_attempts_too() -> None:
+    study = make("a", "dies", budget=400)
+    verdict = thresher.run(study, evaluator("processes"), executor="processes", workers=2, attempts=2)
+    assert verdict.retired == ["dies"]
+
+
+def test_coroutines_keep_to_their_workers_whatever_is_in_flight() -> None:
+    now = most = 0
+
+    async def evaluate(pull: thresher.Pull) -> float:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0.001)
+        now -= 1
+        return 0.5
+
+    thresher.run(make(budget=100), evaluate, workers=3, in_flight=30)
+    assert most == 3
+
+
+def test_an_executor_that_is_closed_leaves_nothing_pending() -> None:
+    pool = ProcessPoolExecutor(2)
+    pool.shutdown()
+    study = make()
+    with pytest.raises(thresher.CannotGoOn, match="shutdown"):
+        thresher.run(study, evaluator("process-pool"), executor=pool)
+    assert study.verdict().pending == 0
 
 
 # -- outages ------------------------------------------------------------------------------------------------------

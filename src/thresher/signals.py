@@ -27,7 +27,7 @@ def into(inbox: "queue.SimpleQueue[Any]") -> Iterator[None]:
     def caught(number: int, _: object) -> None:
         if os.getpid() == owner:
             inbox.put(signal.Signals(number))
-        else:  # a process forked meanwhile has nobody who reads the queue
+        elif number != signal.SIGINT:  # a forked child leaves Ctrl-C, which a terminal sends to all, to its parent
             restore()
             signal.raise_signal(number)
 
