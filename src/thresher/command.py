@@ -83,6 +83,7 @@ class Runs:
 
     def begin(self, argv: Sequence[str], environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
         """Start a program, unless all was stopped."""
+        guard.GUARD.start()
         with self._lock:  # starts are serial anyway, and so none slips through while `stop` is at work
             if self._stopped:
                 raise OSError(errno.ECANCELED, "the run was stopped")

@@ -26,6 +26,11 @@ class Guard:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
+    def start(self) -> None:
+        """Be there before anything is begun."""
+        with self._lock, contextlib.suppress(OSError):  # without a guard we go on, unguarded
+            self._pipe()
+
     def watch(self, group: int) -> None:
         """Let this process group not outlive us."""
         self._tell("+", group)
@@ -35,17 +40,19 @@ class Guard:
         self._tell("-", group)
 
     def _tell(self, sign: str, group: int) -> None:
-        with self._lock, contextlib.suppress(OSError):  # without a guard we go on, unguarded
-            if self._process is None:
-                command = [sys.executable, "-I", "-S", "-c", SCRIPT]
-                self._process = subprocess.Popen(
-                    command,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    start_new_session=True,
-                )
-            os.write(self._process.stdin.fileno(), f"{sign}{group}\n".encode())  # type: ignore[union-attr]
+        with self._lock, contextlib.suppress(OSError):
+            os.write(self._pipe(), f"{sign}{group}\n".encode())
+
+    def _pipe(self) -> int:
+        if self._process is None:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", SCRIPT],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        return self._process.stdin.fileno()  # type: ignore[union-attr]
 
 
 GUARD = Guard()

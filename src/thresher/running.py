@@ -272,7 +272,8 @@ class Runner:
             self._withdrawn = True
             self._withdraw()
         if self._signals == 1 and self._flying:
-            log.warning(f"stopping: waiting for {len(self._flying)} pulls under way; once more does not wait")
+            pulls = "1 pull" if len(self._flying) == 1 else f"{len(self._flying):,} pulls"
+            log.warning(f"stopping: waiting for {pulls} under way; once more does not wait")
         elif self._signals > 1:
             self._abandon("the run was stopped")
 

@@ -198,15 +198,28 @@ def test_pulls_that_never_began_cost_nothing_when_a_run_ends_early(
             r"executor 'tcp://127.0.0.1:9': no Dask scheduler answers.*start one with: dask scheduler",
         ),
         ("dask:tcp://127.0.0.1:9", "no Dask scheduler answers"),
-        ("dask:nonsense://x", "no Dask scheduler answers"),
+        ("dask:nonsense://x", "'nonsense://x': is no address.*HOST:PORT"),
+        ("dask://nowhere", "is no address.*HOST:PORT"),
     ],
 )
 def test_an_address_where_nobody_answers_is_named(executor: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("thresher.executors.dask.PATIENCE", 1.0)
     study = make()
-    with pytest.raises(thresher.CannotGoOn, match=words):
+    with pytest.raises(thresher.ThresherError, match=words):
         thresher.run(study, evaluator("dask"), executor=executor)
     assert len(study.events()) == 1
+
+
+def test_what_a_run_brought_to_a_scheduler_is_gone_after_it_even_if_it_was_refused(dask_client: Any) -> None:
+    def left(dask_scheduler: Any) -> list[str]:
+        places = (dask_scheduler.plugins, dask_scheduler.worker_plugins, dask_scheduler.handlers)
+        return [name for place in places for name in place if str(name).startswith("thresher")]
+
+    lock = threading.Lock()
+    with pytest.raises(thresher.CannotGoOn):
+        thresher.run(make(), lambda pull: lock.locked(), executor=dask_client)
+    thresher.run(make(), evaluator("dask"), executor=dask_client)
+    assert dask_client.run_on_scheduler(left) == []
 
 
 def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:

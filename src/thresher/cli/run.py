@@ -169,6 +169,8 @@ def run(command: tuple[str, ...], **given: Any) -> int:
     arms = arms_given(given["file"], given["names"])
     engine = check_name(given["engine"])
     elsewhere = ":" in engine  # nothing can be said from here of what is to be found there
+    if elsewhere and command and "/" in command[0] and not command[0].startswith("/"):
+        say(f"{command[0]} is looked for in the folders of the cluster's workers; give a path that is right there")
     evaluate = Command(
         check_command(command, arms, elsewhere=elsewhere), check_reader(given["reward"]), given["timeout"]
     )

@@ -2,12 +2,16 @@
 
 import asyncio
 import contextlib
+import functools
 import itertools
 import logging
+import re
 import secrets
+import signal
+import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Any
 
@@ -54,16 +58,17 @@ class Dask(Engine):
 
     def _client(self, place: Any, workers: int) -> Client:
         if place == "dask":
-            settings: dict[str, Any] = {"scheduler_kwargs": {"allowed_failures": 0}, "silence_logs": logging.CRITICAL}
-            place = self._own = LocalCluster(
-                n_workers=workers, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", **settings
-            )
+            place = self._own = _cluster_here(workers)
             self._closing.callback(place.close, timeout=PATIENCE)
         elif isinstance(place, Client):
             if place.asynchronous:
                 remedy = "pass its cluster's address, or Client(…) without asynchronous=True"
                 raise InvalidInput("executor", place, "is an asynchronous client, and run is not", remedy)
             return place
+        elif isinstance(place, str) and not re.fullmatch(r"((tcp|tls|ws|wss|ucx)://)?[^/]+:\d+/?|inproc://.+", place):
+            rule = "is no address of a Dask scheduler"
+            raise InvalidInput("executor", place, rule, "write HOST:PORT, as in dask://host:8786")
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # what it says there, we say in a line
         try:
             client = Client(place, set_as_default=False, timeout=PATIENCE)
         except (OSError, ValueError) as error:
@@ -74,12 +79,15 @@ class Dask(Engine):
 
     def _install(self, evaluate: Evaluate) -> None:
         """Bring our parts to the scheduler and to the workers."""
+        for take_away in (  # one that fails to arrive everywhere may be kept all the same, and bar new workers
+            functools.partial(self.client.unregister_scheduler_plugin, self._name),
+            functools.partial(self._ask, "end"),
+            functools.partial(self.client.unregister_worker_plugin, self._name),
+        ):
+            self._closing.callback(self._quietly, take_away)
         try:
-            self.client.register_plugin(Marks(self._name), name=self._name)
-            self._closing.callback(self._quietly, self.client.unregister_scheduler_plugin, self._name)
-            self._closing.callback(self._quietly, self._ask, "end")
+            self.client.register_plugin(Marks(self._name, self.client.id), name=self._name)
             self.client.register_plugin(Evaluator(self._name, evaluate, own=self._own is not None), name=self._name)
-            self._closing.callback(self._quietly, self.client.unregister_worker_plugin, self._name)
         except Exception as error:
             rule = f"cannot take the evaluator: {told_of(error)}"
             remedy = "thresher, and what the evaluator uses, must be installed on the scheduler and its workers"
@@ -87,18 +95,17 @@ class Dask(Engine):
         self._see(self._ask("status"))
         if self._status["allowed"]:
             log.warning(
-                f"this Dask scheduler runs a task whose worker died up to {self._status['allowed'] + 1} times; "
-                "thresher lets each pull begin once, and a second time is refused "
-                "(distributed.scheduler.allowed-failures: 0 would save the detour)"
+                f"this Dask scheduler runs a task whose worker died up to {self._status['allowed'] + 1} times "
+                f"(its allowed-failures is {self._status['allowed']}); thresher lets each pull begin once"
             )
         self._looking = self._soon(self._look())
         self._closing.callback(self._looking.cancel)
 
-    def _quietly(self, call: Any, *args: Any) -> None:
+    def _quietly(self, call: Callable[[], object]) -> None:
         """A scheduler that is gone needs no cleaning."""
         if self.client.status == "running":
             with contextlib.suppress(Exception):
-                call(*args)
+                call()
 
     # -- talk with the scheduler --------------------------------------------------------------------------------
 
@@ -273,5 +280,21 @@ class Dask(Engine):
     def close(self, *, wait: bool) -> None:
         """Take our parts away; end what is ours."""
         if self._hung:
-            self._quietly(self.client.sync, self._leave_nothing_hanging)
+            self._quietly(lambda: self.client.sync(self._leave_nothing_hanging))
         self._closing.close()
+
+
+def _cluster_here(workers: int) -> LocalCluster:
+    """A cluster of our own, whose workers ignore Ctrl-C from their first moment: a terminal sends it to all."""
+    settings: dict[str, Any] = {"scheduler_kwargs": {"allowed_failures": 0}, "silence_logs": logging.CRITICAL}
+    settings |= {"threads_per_worker": 1, "processes": True, "dashboard_address": "127.0.0.1:0"}
+    main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if main else None
+    try:
+        return LocalCluster(n_workers=workers, **settings)
+    except RuntimeError as error:
+        remedy = 'a script that starts workers does so under: if __name__ == "__main__":'
+        raise CannotGoOn("executor", "dask", f"no worker could be started: {told_of(error)}", remedy) from None
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGINT, before)

@@ -23,8 +23,8 @@ REFUSED = b""  # what a pull that was begun before comes to
 class Marks(SchedulerPlugin):  # type: ignore[misc]  # Dask's annotations are not read
     """On the scheduler: which pulls were begun, where, and which of them died together."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, client: str) -> None:
+        self.name, self._client = name, client
         self._begun: dict[str, str] = {}  # by key: the worker's address; empty: it must not begin any more
         self._died: dict[str, list[str]] = {}  # by key: those that died together; none if the worker was told to leave
 
@@ -67,6 +67,13 @@ class Marks(SchedulerPlugin):  # type: ignore[misc]  # Dask's annotations are no
         """The run is over."""
         self._scheduler.handlers.pop(self.name, None)
 
+    def remove_client(self, scheduler: Scheduler, client: str) -> None:
+        """The run's client is gone, perhaps without a word: leave nothing of it to those who come."""
+        if client == self._client:
+            self.end()
+            scheduler.plugins.pop(self.name, None)
+            self._farewell = asyncio.ensure_future(scheduler.unregister_worker_plugin(comm=None, name=self.name))
+
     def log_event(self, topic: str, msg: Any) -> None:
         """A worker is gone: what was under way in it died together, unless it was told to leave."""
         if topic == "all" and isinstance(msg, dict) and msg.get("action") == "remove-worker":
@@ -74,9 +81,9 @@ class Marks(SchedulerPlugin):  # type: ignore[misc]  # Dask's annotations are no
             self._died |= dict.fromkeys(here, [] if msg["expected"] else here)
 
     def transition(self, key: str, start: str, finish: str, *args: Any, **kwargs: Any) -> None:
-        """A pull that nobody wants any more is not run any more."""
-        if finish == "forgotten":
-            self._begun.pop(key, None)
+        """A pull that nobody waits for needs no mark; one that must not begin keeps it: a worker may still have it."""
+        if finish == "forgotten" and self._begun.get(key):
+            del self._begun[key]
             self._died.pop(key, None)
 
 

@@ -6,6 +6,7 @@ import os
 import pickle
 import signal
 import threading
+import time
 from concurrent.futures import Future
 from multiprocessing.connection import Connection
 from typing import Any
@@ -122,6 +123,7 @@ def _serve(pipe: Connection, evaluate: Evaluate) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     above = os.getppid()  # the parent, or the server that forks for it, which ends with it
+    threading.Thread(target=_follow, args=(above,), daemon=True).start()
     with contextlib.suppress(EOFError, OSError):
         while os.getppid() == above:  # siblings may hold copies of the pipe's far end, so no EOF tells of its death
             if pipe.poll(1.0):
@@ -129,3 +131,10 @@ def _serve(pipe: Connection, evaluate: Evaluate) -> None:
                 if not question:
                     return
                 pipe.send_bytes(outcome(evaluate, pickle.loads(question)))  # noqa: S301 - from our own parent
+
+
+def _follow(above: int) -> None:
+    """End with the parent, in the middle of an evaluation too."""
+    while os.getppid() == above:
+        time.sleep(1.0)
+    os._exit(1)

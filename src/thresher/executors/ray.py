@@ -8,6 +8,7 @@ import contextlib
 import logging
 import re
 import signal
+import socket
 import threading
 from collections import deque
 from concurrent.futures import Future
@@ -22,6 +23,7 @@ from .engine import Engine, Evaluate, EvaluationFailed, WorkerLost, with_queue
 from .outcome import opened, outcome
 
 log = logging.getLogger("thresher")
+PATIENCE = 20.0  # seconds for an answer
 LOOK = 1.0  # seconds between two looks at the size of the cluster
 HOPELESS = 3  # workers that die before the first is ready: the evaluator cannot be set up there
 
@@ -73,6 +75,7 @@ class Connection:
         if place == "ray":
             settings |= {"num_cpus": workers, "include_dashboard": False}
         else:
+            _check_address(place)
             settings |= {"address": place}
         before = signal.getsignal(signal.SIGTERM)
         try:
@@ -80,7 +83,9 @@ class Connection:
             if threading.current_thread() is threading.main_thread():
                 signal.signal(signal.SIGTERM, before)  # Ray's own ends the program with another status
         except (ConnectionError, RuntimeError, ValueError, OSError, RayError, ImportError) as error:
-            remedy = "start one with: ray start --head; ray://HOST:10001 needs pip install 'ray[client]'"
+            remedy = "start one with: ray start --head"
+            if "ray[client]" in str(error):
+                remedy = "pip install 'ray[client]'"
             raise CannotGoOn("executor", place, f"no Ray cluster answers: {told_of(error)}", remedy) from None
 
 
@@ -126,12 +131,12 @@ class Ray(Engine):
     def _hire(self) -> None:
         """As many actors as were asked for, or as the cluster has processors; Ray starts them as it has room."""
         wanted = self._wanted or max(1, int(ray.cluster_resources().get("CPU", 1)))
-        with self._lock:
-            while len(self._staff) < wanted and not self._closed.is_set() and self._failed is None:
-                actor = self._actor.remote(self._evaluate)
+        while len(self._staff) < wanted and not self._closed.is_set() and self._failed is None:
+            actor = self._actor.remote(self._evaluate)
+            with self._lock:
                 self._staff.add(actor)
-                ready = actor.ready.remote()
-                ready.future().add_done_callback(lambda future, actor=actor: self._started(actor, future))
+            ready = actor.ready.remote()
+            ready.future().add_done_callback(lambda future, actor=actor: self._started(actor, future))
 
     def _started(self, actor: Any, ready: "Future[None]") -> None:
         error = ready.exception()
@@ -139,12 +144,15 @@ class Ray(Engine):
             if error is None:
                 self.workers += 1
                 self._idle.append(actor)
-                self._hand_on()
-                return
-            self._staff.discard(actor)
+            else:
+                self._staff.discard(actor)
+        if error is None:
+            self._hand_on()
+            return
+        with self._lock:
             self._stillborn += 1
             if self.workers == 0 and self._stillborn >= HOPELESS and not self._closed.is_set():
-                rule = f"no worker could be started: {told_of(error)}"
+                rule = f"no worker could be started: {_cause(error)}"
                 remedy = "thresher, and what the evaluator uses, must be installed on the cluster"
                 self._fail(CannotGoOn("executor", "ray", rule, remedy))
 
@@ -175,16 +183,23 @@ class Ray(Engine):
         future: Future[object] = Future()
         with self._lock:
             self._waiting.append((future, pull))
-            self._hand_on()
+        self._hand_on()
         return future
 
+    def _next(self) -> tuple["Future[object]", Pull, Any] | None:
+        """A pull that waits and an actor for it, if there are both."""
+        with self._lock:
+            while self._idle and self._waiting:
+                future, pull = self._waiting.popleft()
+                if future.set_running_or_notify_cancel():
+                    actor = self._at_work[future] = self._idle.pop()
+                    return future, pull, actor
+        return None
+
     def _hand_on(self) -> None:
-        while self._idle and self._waiting:
-            future, pull = self._waiting.popleft()
-            if not future.set_running_or_notify_cancel():
-                continue
-            actor = self._idle.pop()
-            self._at_work[future] = actor
+        """Give actors their pulls. No lock is held while Ray is called: its answers come on another thread."""
+        while (found := self._next()) is not None:
+            future, pull, actor = found
             try:
                 answer = actor.evaluate.remote(pull).future()
             except Exception as error:
@@ -200,10 +215,10 @@ class Ray(Engine):
                 return
             if error is None:
                 self._idle.append(actor)
-                self._hand_on()
             else:
                 self._strike_off(actor)
         if error is None:
+            self._hand_on()
             future.set_result(answer.result())
         else:
             future.set_exception(_meaning(error, pull))
@@ -230,11 +245,23 @@ class Ray(Engine):
         self._short.set()
         with self._lock:
             staff = list(self._staff)
-            for actor in staff:
-                with contextlib.suppress(Exception):
-                    ray.kill(actor)
+        for actor in staff:
+            with contextlib.suppress(Exception):
+                ray.kill(actor)
         self._looker.join(timeout=5)
         Connection.close()
+
+
+def _check_address(address: str) -> None:
+    """Ray itself tries for minutes where nobody answers."""
+    found = re.fullmatch(r"(?:ray://)?\[?([^/\]]+)\]?:(\d+)", address)
+    if found is None:
+        return
+    try:
+        socket.create_connection((found[1], int(found[2])), timeout=PATIENCE).close()
+    except OSError as error:
+        remedy = "start one with: ray start --head"
+        raise CannotGoOn("executor", address, f"no Ray cluster answers: {told_of(error)}", remedy) from None
 
 
 def _failure(error: Exception) -> "Future[bytes]":
@@ -253,6 +280,13 @@ def _meaning(error: BaseException, pull: Pull) -> Exception:
         return EvaluationFailed(told_of(error.cause or error))
     remedy = "the study is as it was: run again once the cluster is back"
     return CannotGoOn("executor", "ray", f"the connection to the Ray cluster was lost: {told_of(error)}", remedy)
+
+
+def _cause(error: BaseException) -> str:
+    """The exception behind an error of Ray's, which tells it at the end of a page, in colours."""
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()
+    found = [line.strip() for line in lines if re.match(r"\s*[\w.]*(Error|Exception)\b", line)]
+    return found[-1][:300] if found else told_of(error)
 
 
 def _epitaph(error: BaseException) -> str:
