@@ -243,12 +243,12 @@ class Ray(Engine):
         """End the actors, those at work too, and let go of the cluster."""
         self._closed.set()
         self._short.set()
+        self._looker.join(timeout=5)
         with self._lock:
             staff = list(self._staff)
         for actor in staff:
             with contextlib.suppress(Exception):
                 ray.kill(actor)
-        self._looker.join(timeout=5)
         Connection.close()
 
 
