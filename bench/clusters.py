@@ -129,9 +129,9 @@ def overheads() -> Iterator[Figure]:
     pulls = PULLS["dask"]
     with dask_cluster() as client:
         ours = functools.partial(with_run, pulls, executor=client)
-        yield from ratio("dask", ours, functools.partial(with_dask, pulls, client))
-        run, loop = fastest(ours, functools.partial(with_dask, pulls, client, with_results=True))
-        yield Figure("dask: run / a loop that fetches results together, for comparison", run / loop, "times")
+        yield from ratio("dask", ours, functools.partial(with_dask, pulls, client, with_results=True))
+        run, loop = fastest(ours, functools.partial(with_dask, pulls, client))
+        yield Figure("dask: run / the loop of Dask's documentation, for comparison", run / loop, "times")
     pulls = PULLS["ray"]
     with ray_cluster() as ray:
         task = ray.remote(max_retries=0)(evaluate)

@@ -33,7 +33,8 @@ async def coroutine(pull):
 if __name__ == "__main__":
     engine = sys.argv[1]
     study = thresher.create_study("s", arms=["a", "b"], threshold=0.4, budget=1000, confidence=None)
-    place = {"process-pool": lambda: ProcessPoolExecutor(3), "asyncio": None}.get(engine, engine)
+    pools = {"process-pool": lambda: ProcessPoolExecutor(3), "loky": lambda: __import__("loky").ProcessPoolExecutor(3)}
+    place = {**pools, "asyncio": None}.get(engine, engine)
     try:
         thresher.run(study, coroutine if engine == "asyncio" else evaluate, workers=3, executor=place)
     except KeyboardInterrupt:
@@ -131,6 +132,15 @@ def test_a_second_ctrl_c_does_not_wait_and_leaves_no_orphan(engine: str, start: 
     issued, told, pending = map(int, said[1].split()[:3])
     assert issued >= 3
     assert (told, pending) == (0, 0)
+    wait_until(lambda: not any(map(alive, run.workers())))
+
+
+def test_ctrl_c_leaves_no_orphan_of_lokys_workers_which_take_it_themselves(start: Start) -> None:
+    run = start("loky")
+    run.ctrl_c()
+    said = run.output().splitlines()
+    assert said[0] == "interrupted"
+    assert said[1].split()[1:3] == ["0", "0"]  # told, pending
     wait_until(lambda: not any(map(alive, run.workers())))
 
 
