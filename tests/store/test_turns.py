@@ -1,5 +1,6 @@
 """Writers of one SQLite file queue: fairly, and never behind one that hangs."""
 
+import os
 import threading
 import time
 from pathlib import Path
@@ -46,6 +47,37 @@ def test_a_holder_that_hangs_holds_nobody_up_for_long(tmp_path: Path) -> None:
         assert held
     with first.turn(patience=5) as held:
         assert held, "the wait that was given up keeps nothing"
+
+
+def test_a_forked_child_queues_behind_its_parent(tmp_path: Path) -> None:
+    lock = FileLock(tmp_path / "lock")
+    with lock.turn():
+        pass  # from now on it has a handle, which the child gets too
+    with lock.turn():
+        child = os.fork()
+        if child == 0:
+            with lock.turn(patience=0.05) as held:
+                os._exit(int(held))
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, "it had the lock of its parent"
+
+
+def test_threads_with_one_lock_have_turns_of_their_own(tmp_path: Path) -> None:
+    lock = FileLock(tmp_path / "lock")
+    with lock.turn():
+        pass
+    with lock.turn() as first, lock.turn(patience=0.05) as second:
+        assert (first, second) == (True, False)
+
+
+def test_a_lock_that_nobody_needs_keeps_no_file_open(tmp_path: Path) -> None:
+    before = set(os.listdir("/proc/self/fd"))
+    lock = FileLock(tmp_path / "lock")
+    for _ in range(3):
+        with lock.turn() as held:
+            assert held
+    assert len(set(os.listdir("/proc/self/fd")) - before) <= 1
+    lock.close()
+    assert set(os.listdir("/proc/self/fd")) <= before
 
 
 def test_two_agents_without_turns_still_leave_no_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,12 +63,12 @@ class SqliteStore:
             if found != first - 1:
                 raise Conflict("event", first, "another agent wrote it first", "read, and decide again")
             connection.executemany(f"INSERT INTO events (study, {COLUMNS}) VALUES (?, {_MARKS})", rows)  # noqa: S608
-            if lease is not None:
-                until = time.time() + lease
-                begun = [(study, pull, until) for pull in asked(events)]
-                connection.executemany("INSERT OR REPLACE INTO leases VALUES (?, ?, ?)", begun)
-            over = [(study, pull) for pull in ended(events)]
-            connection.executemany("DELETE FROM leases WHERE study = ? AND pull = ?", over)
+            if lease is not None and (begun := asked(events)):
+                leases = [(study, pull, time.time() + lease) for pull in begun]
+                connection.executemany("INSERT OR REPLACE INTO leases VALUES (?, ?, ?)", leases)
+            if over := ended(events):
+                pulls = [(study, pull) for pull in over]
+                connection.executemany("DELETE FROM leases WHERE study = ? AND pull = ?", pulls)
 
     def flush(self) -> None:
         """Bring the write-ahead log to the disk: as good as synchronous=FULL, but not while others wait."""
@@ -145,6 +145,7 @@ class SqliteStore:
 
     def close(self) -> None:
         """Close the connection."""
+        self._turns.close()
         with self._lock:
             if self._connection is not None:
                 self._connection.close()

@@ -102,6 +102,7 @@ def opened(path: Path) -> apsw.Connection:
     connection = _connected(path)
     try:
         connection.set_busy_timeout(BUSY)
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)  # plan a query once, not again for each value
         owner, version = (connection.pragma(name) for name in ("application_id", "user_version"))
         if owner != APPLICATION:
             raise StoreFailed("storage", str(path), "is an SQLite file of another program", "name another file")
