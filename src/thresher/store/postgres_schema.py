@@ -125,7 +125,9 @@ def prepare(connection: "psycopg.Connection[Any]", *, lock_timeout: float) -> st
         remedy = "open it with the thresher that made it" if older else "update thresher"
         raise StoreFailed("storage", rule=rule, remedy=remedy)
     level = connection.execute("SHOW synchronous_commit").fetchone()
-    connection.execute(f"SET lock_timeout = '{lock_timeout:g}s'; SET synchronous_commit = off")
+    settings = {"lock_timeout": f"{lock_timeout:g}s", "synchronous_commit": "off"}
+    settings["plan_cache_mode"] = "force_generic_plan"  # all go by a primary key: plan once, not for each value
+    connection.execute("; ".join(f"SET {name} = '{value}'" for name, value in settings.items()))
     return str(level[0]) if level else "on"
 
 
