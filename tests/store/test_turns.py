@@ -70,14 +70,14 @@ def test_threads_with_one_lock_have_turns_of_their_own(tmp_path: Path) -> None:
 
 
 def test_a_lock_that_nobody_needs_keeps_no_file_open(tmp_path: Path) -> None:
-    before = set(os.listdir("/proc/self/fd"))
+    before = set(Path("/proc/self/fd").iterdir())
     lock = FileLock(tmp_path / "lock")
     for _ in range(3):
         with lock.turn() as held:
             assert held
-    assert len(set(os.listdir("/proc/self/fd")) - before) <= 1
+    assert len(set(Path("/proc/self/fd").iterdir()) - before) <= 1
     lock.close()
-    assert set(os.listdir("/proc/self/fd")) <= before
+    assert set(Path("/proc/self/fd").iterdir()) <= before
 
 
 def test_two_agents_without_turns_still_leave_no_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
