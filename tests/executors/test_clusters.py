@@ -35,6 +35,18 @@ def test_it_says_how_often_a_given_scheduler_would_run_what_dies(
     assert "runs a task whose worker died up to 4 times" in caplog.text
 
 
+def test_outcomes_that_the_scheduler_did_not_bring_are_fetched(
+    dask_client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So it is after a connection was lost and made anew."""
+    from thresher.executors.dask import Dask
+
+    monkeypatch.setattr(Dask, "_arrive", lambda *_: None)
+    study = make("a", "b", budget=20)
+    assert thresher.run(study, evaluator("dask"), executor=dask_client).told == 20
+    assert causes(study) == []
+
+
 def test_workers_that_are_told_to_leave_blame_nobody_and_no_pull_is_made_twice(tmp_path: Path) -> None:
     """Dask hands what ran in a retired worker to another: the mark on the scheduler refuses it."""
     with dask_cluster(threads=1) as client:
@@ -203,7 +215,7 @@ def test_pulls_that_never_began_cost_nothing_when_a_run_ends_early(
     ],
 )
 def test_an_address_where_nobody_answers_is_named(executor: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("thresher.executors.dask.PATIENCE", 1.0)
+    monkeypatch.setattr("thresher.executors.dask_place.PATIENCE", 1.0)
     study = make()
     with pytest.raises(thresher.ThresherError, match=words):
         thresher.run(study, evaluator("dask"), executor=executor)

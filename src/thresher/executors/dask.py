@@ -5,27 +5,24 @@ import contextlib
 import functools
 import itertools
 import logging
-import re
 import secrets
-import signal
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Any
 
-from distributed import Client, KilledWorker, LocalCluster
+from distributed import Client, KilledWorker
 
-from ..errors import CannotGoOn, InvalidInput, told_of
+from ..errors import CannotGoOn, told_of
 from ..study import Pull
 from .dask_parts import REFUSED, Evaluator, Marks, evaluate_once, leave, still_running
+from .dask_place import PATIENCE, connected
 from .engine import Engine, Evaluate, WorkerLost, with_queue
 from .outcome import opened
 
 log = logging.getLogger("thresher")
 LOOK = 0.25  # seconds between two looks at the cluster
-PATIENCE = 20.0  # seconds for an answer of the scheduler
 
 
 class Dask(Engine):
@@ -35,14 +32,14 @@ class Dask(Engine):
 
     def __init__(self, evaluate: Evaluate, place: "Client | str | Any", workers: int | None, cores: int) -> None:
         self._closing = contextlib.ExitStack()  # what is ours
-        self._own: LocalCluster | None = None
         try:
-            self.client = self._client(place, workers or cores)
+            self.client, self._own = connected(place, workers or cores, self._closing)
             self._most = None if self._own else workers
             self._name = f"thresher-{secrets.token_hex(4)}"
             self._serial = itertools.count(1)
             self._keys: dict[Future[object], str] = {}
             self._pulls: dict[str, Pull] = {}
+            self._arrived: dict[str, bytes] = {}  # outcomes of tasks that are about to be done
             self._given_up: set[str] = set()
             self._hung: defaultdict[str, set[str]] = defaultdict(set)  # by worker: pulls that it hangs in
             self._status: dict[str, Any] = {}
@@ -56,35 +53,16 @@ class Dask(Engine):
 
     # -- setting up ---------------------------------------------------------------------------------------------
 
-    def _client(self, place: Any, workers: int) -> Client:
-        if place == "dask":
-            place = self._own = _cluster_here(workers)
-            self._closing.callback(place.close, timeout=PATIENCE)
-        elif isinstance(place, Client):
-            if place.asynchronous:
-                remedy = "pass its cluster's address, or Client(…) without asynchronous=True"
-                raise InvalidInput("executor", place, "is an asynchronous client, and run is not", remedy)
-            return place
-        elif isinstance(place, str) and not re.fullmatch(r"((tcp|tls|ws|wss|ucx)://)?[^/]+:\d+/?|inproc://.+", place):
-            rule = "is no address of a Dask scheduler"
-            raise InvalidInput("executor", place, rule, "write HOST:PORT, as in dask://host:8786")
-        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # what it says there, we say in a line
-        try:
-            client = Client(place, set_as_default=False, timeout=PATIENCE)
-        except (OSError, ValueError) as error:
-            remedy = "start one with: dask scheduler; and workers with: dask worker ADDRESS"
-            raise CannotGoOn("executor", place, f"no Dask scheduler answers: {told_of(error)}", remedy) from None
-        self._closing.callback(client.close, timeout=PATIENCE)
-        return client
-
     def _install(self, evaluate: Evaluate) -> None:
         """Bring our parts to the scheduler and to the workers."""
         for take_away in (  # one that fails to arrive everywhere may be kept all the same, and bar new workers
             functools.partial(self.client.unregister_scheduler_plugin, self._name),
             functools.partial(self._ask, "end"),
             functools.partial(self.client.unregister_worker_plugin, self._name),
+            functools.partial(self.client.unsubscribe_topic, self._name),
         ):
             self._closing.callback(self._quietly, take_away)
+        self.client.subscribe_topic(self._name, self._arrive)
         try:
             self.client.register_plugin(Marks(self._name, self.client.id), name=self._name)
             self.client.register_plugin(Evaluator(self._name, evaluate, own=self._own is not None), name=self._name)
@@ -202,7 +180,11 @@ class Dask(Engine):
         task = None
         try:
             task = self.client.submit(evaluate_once, self._name, key, pull, key=key, pure=False, retries=0)
-            data: bytes = await task.result()
+            if (error := await task.exception()) is not None:
+                raise error
+            data = self._arrived.pop(key, None)
+            if data is None:  # refused, cancelled, or the connection was lost and made anew
+                data = await task.result()
             if data == REFUSED:
                 raise await self._death(key, "its worker was lost")
             return data
@@ -220,8 +202,15 @@ class Dask(Engine):
             raise self._disconnected() from None
         finally:
             self._given_up.discard(key)
+            self._arrived.pop(key, None)
             if task is not None:
                 task.release()
+
+    def _arrive(self, event: Any) -> None:
+        """An outcome, from our plugin on the scheduler."""
+        key, data = event[1]
+        if key in self._pulls:
+            self._arrived[key] = data
 
     def _closed(self) -> bool:
         return self._looking.cancelled()
@@ -282,19 +271,3 @@ class Dask(Engine):
         if self._hung:
             self._quietly(lambda: self.client.sync(self._leave_nothing_hanging))
         self._closing.close()
-
-
-def _cluster_here(workers: int) -> LocalCluster:
-    """A cluster of our own, whose workers ignore Ctrl-C from their first moment: a terminal sends it to all."""
-    settings: dict[str, Any] = {"scheduler_kwargs": {"allowed_failures": 0}, "silence_logs": logging.CRITICAL}
-    settings |= {"threads_per_worker": 1, "processes": True, "dashboard_address": "127.0.0.1:0"}
-    main = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if main else None
-    try:
-        return LocalCluster(n_workers=workers, **settings)
-    except RuntimeError as error:
-        remedy = 'a script that starts workers does so under: if __name__ == "__main__":'
-        raise CannotGoOn("executor", "dask", f"no worker could be started: {told_of(error)}", remedy) from None
-    finally:
-        if before is not None:
-            signal.signal(signal.SIGINT, before)

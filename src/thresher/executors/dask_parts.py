@@ -2,6 +2,8 @@
 
 Dask may run a task again: after its worker died, after its worker was told to leave, or because a result was lost with
 its worker. So each pull is marked on the scheduler before it is evaluated, and one that has its mark is refused.
+
+Outcomes are small, and go to the client with the messages that say that a task is done: nobody has to fetch them.
 """
 
 import asyncio
@@ -81,7 +83,13 @@ class Marks(SchedulerPlugin):  # type: ignore[misc]  # Dask's annotations are no
             self._died |= dict.fromkeys(here, [] if msg["expected"] else here)
 
     def transition(self, key: str, start: str, finish: str, *args: Any, **kwargs: Any) -> None:
-        """A pull that nobody waits for needs no mark; one that must not begin keeps it: a worker may still have it."""
+        """Send the outcome of a pull that is done to the client, ahead of the news that it is.
+
+        A pull that nobody waits for needs no mark; one that must not begin keeps it: a worker may still have it.
+        """
+        if finish == "memory" and (data := (kwargs.get("metadata") or {}).get(self.name)):
+            event = {"op": "event", "topic": self.name, "event": (0.0, [key, data])}
+            self._scheduler.report(event, client=self._client)
         if finish == "forgotten" and self._begun.get(key):
             del self._begun[key]
             self._died.pop(key, None)
@@ -110,9 +118,12 @@ def evaluate_once(name: str, key: str, pull: Pull) -> bytes:
         return REFUSED
     RUNNING.add(key)
     try:
-        return outcome(worker.plugins[name].evaluate, pull)
+        data = outcome(worker.plugins[name].evaluate, pull)
     finally:
         RUNNING.discard(key)
+    if task := worker.state.tasks.get(key):
+        task.metadata[name] = data
+    return data
 
 
 def still_running(keys: list[str]) -> list[str]:

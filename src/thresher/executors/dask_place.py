@@ -1,0 +1,54 @@
+"""Clients of Dask clusters: somebody's, one at an address, or one of our own on this machine."""
+
+import contextlib
+import logging
+import re
+import signal
+import threading
+from typing import Any
+
+from distributed import Client, LocalCluster
+
+from ..errors import CannotGoOn, InvalidInput, told_of
+
+PATIENCE = 20.0  # seconds for an answer of the scheduler
+
+
+def connected(place: Any, workers: int, closing: contextlib.ExitStack) -> tuple[Client, LocalCluster | None]:
+    """The client of a place, and the cluster if it is ours. What is made here is closed with ``closing``."""
+    own = None
+    if place == "dask":
+        place = own = _cluster_here(workers)
+        closing.callback(place.close, timeout=PATIENCE)
+    elif isinstance(place, Client):
+        if place.asynchronous:
+            remedy = "pass its cluster's address, or Client(…) without asynchronous=True"
+            raise InvalidInput("executor", place, "is an asynchronous client, and run is not", remedy)
+        return place, None
+    elif isinstance(place, str) and not re.fullmatch(r"((tcp|tls|ws|wss|ucx)://)?[^/]+:\d+/?|inproc://.+", place):
+        rule = "is no address of a Dask scheduler"
+        raise InvalidInput("executor", place, rule, "write HOST:PORT, as in dask://host:8786")
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # what it says there, we say in a line
+    try:
+        client = Client(place, set_as_default=False, timeout=PATIENCE)
+    except (OSError, ValueError) as error:
+        remedy = "start one with: dask scheduler; and workers with: dask worker ADDRESS"
+        raise CannotGoOn("executor", place, f"no Dask scheduler answers: {told_of(error)}", remedy) from None
+    closing.callback(client.close, timeout=PATIENCE)
+    return client, own
+
+
+def _cluster_here(workers: int) -> LocalCluster:
+    """A cluster of our own, whose workers ignore Ctrl-C from their first moment: a terminal sends it to all."""
+    settings: dict[str, Any] = {"scheduler_kwargs": {"allowed_failures": 0}, "silence_logs": logging.CRITICAL}
+    settings |= {"threads_per_worker": 1, "processes": True, "dashboard_address": "127.0.0.1:0"}
+    main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if main else None
+    try:
+        return LocalCluster(n_workers=workers, **settings)
+    except RuntimeError as error:
+        remedy = 'a script that starts workers does so under: if __name__ == "__main__":'
+        raise CannotGoOn("executor", "dask", f"no worker could be started: {told_of(error)}", remedy) from None
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGINT, before)
