@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
@@ -60,7 +61,8 @@ def ray_cluster() -> Iterator[None]:
     os.environ["PYTHONPATH"] = os.pathsep.join(
         [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     )
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.CRITICAL)
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+    ray.init(num_cpus=2, resources={"licence": 3}, include_dashboard=False, **quiet)
     try:
         yield
     finally:
@@ -74,6 +76,21 @@ def pool(engine: str) -> Executor:
 
         return loky.ProcessPoolExecutor(WORKERS)  # type: ignore[no-any-return]
     return (ThreadPoolExecutor if engine == "thread-pool" else ProcessPoolExecutor)(WORKERS)
+
+
+class Counted:
+    """Notes how many are under way at once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __call__(self, pull: thresher.Pull) -> float:
+        mine = self._folder / f"{os.getpid()}-{threading.get_ident()}"
+        mine.touch()
+        time.sleep(0.02)
+        at_once = len(list(self._folder.iterdir()))
+        mine.unlink()
+        return float(at_once)
 
 
 class Plain:

@@ -2,7 +2,7 @@
 
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from . import checks
 from .executors import Evaluate, Place, open_engine
@@ -18,6 +18,7 @@ def run(
     *,
     workers: int | None = None,
     executor: Place = None,
+    resources: Mapping[str, float] | None = None,
     in_flight: int | None = None,
     timeout: float | None = None,
     attempts: int = 1,
@@ -33,6 +34,8 @@ def run(
         workers: how many at once; by default the machine's cores, the cluster's capacity, or 16 coroutines.
         executor: ``"threads"``, ``"processes"``, a ``concurrent.futures.Executor`` or a function that makes one; a Dask
             ``Client``, ``"dask"`` (a cluster on this machine) or ``"dask://host:8786"``; ``"ray"`` or a Ray address.
+        resources: what each pull needs on a Dask or Ray cluster, as ``{"GPU": 1}``; of Ray's processors it needs 1
+            unless ``"CPU"`` says otherwise.
         in_flight: how many pulls to have under way, if not as many as there are workers, and on a cluster a few more.
         timeout: seconds for one evaluation; a thread is then abandoned, a process killed, a coroutine cancelled.
         attempts: how often a failing evaluation is made, with the same seed; the verdict says what that means.
@@ -57,7 +60,7 @@ def run(
         checks.whole("in_flight", in_flight, least=1)
     end = None if seconds is None else time.monotonic() + seconds
     study.look(lambda ledger: ledger.seq)  # a study that cannot be read needs no engine
-    engine = open_engine(evaluate, workers=workers, executor=executor)
+    engine = open_engine(evaluate, workers=workers, executor=executor, resources=resources)
     runner = Runner(study, engine, in_flight, timeout, attempts, end, on_progress, give_up)
     runner.run()
     if runner.signal == signal.SIGINT:

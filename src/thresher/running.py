@@ -119,9 +119,10 @@ class Runner:
             self._deserted, self._warned = now, False
         if now - self._deserted >= DESERTED and not self._warned:
             self._warned = True
-            log.warning("there is no worker: waiting for one")
+            log.warning(f"there is no {self._engine.sought}: waiting for one")
         if now - self._deserted >= self.give_up:
-            raise CannotGoOn("run", rule=f"there was no worker for {self.give_up:g} s", remedy="start some; run again")
+            rule = f"there was no {self._engine.sought} for {self.give_up:g} s"
+            raise CannotGoOn("run", rule=rule, remedy="start some; run again")
         return False
 
     def _submit_waiting(self, now: float) -> None:

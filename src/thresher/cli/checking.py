@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..command import PLACEHOLDER, PULL_FIELDS, fill, pull_values
 from ..errors import InvalidInput, shown
+from ..executors import resources
 from ..spec import Params
 from ..study import Pull
 
@@ -56,6 +57,22 @@ def check_reader(reward: str) -> str:
         except re.error as error:
             raise InvalidInput("regex", rest, f"is not a regular expression ({error})") from None
     return reward
+
+
+def check_resources(given: Sequence[str]) -> dict[str, float] | None:
+    """Amounts by name, as in GPU=1; None if none are given.
+
+    >>> check_resources(["GPU=1", "licence=0.5"])
+    {'GPU': 1.0, 'licence': 0.5}
+    """
+    found: dict[str, float] = {}
+    for text in given:
+        name, _, amount = text.partition("=")
+        try:
+            found[name] = float(amount)
+        except ValueError:
+            raise InvalidInput("--resource", text, "must be a name and a number", "write it as GPU=1") from None
+    return resources.checked(found) or None
 
 
 def room_for(workers: int) -> None:

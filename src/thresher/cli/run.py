@@ -15,7 +15,7 @@ from ..study import Study
 from ..verdict import Verdict
 from . import FINISHED, NOT_MET, say
 from .arms import checked_arms, read_arms
-from .checking import check_command, check_reader, room_for
+from .checking import check_command, check_reader, check_resources, room_for
 from .keeping import kept_study, note_command
 from .live import watching
 from .output import FORMATS, print_verdict
@@ -46,6 +46,9 @@ Examples:
 \b
   The same on a cluster, with the program where its workers can run it:
     thresher run --threshold 0.9 --arms prompts.txt --engine dask:tcp://head:8786 -- /shared/evaluate.sh {arm}
+\b
+  … and a GPU for each run, as Ray counts them:
+    thresher run --threshold 0.9 --arms models.txt --engine ray:head:6379 --resource GPU=1 -- /shared/train.sh {arm}
 
 Exit status: 0 finished, 1 a --require was not met, 2 wrong use, 3 could not go on, 130 Ctrl-C, 143 SIGTERM.
 """
@@ -132,6 +135,13 @@ def arm_options(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.option("--workers", type=int, metavar="W", help="How many at once.  [default: as many as there are cores]")
 @click.option(
+    "--resource",
+    "resources",
+    multiple=True,
+    metavar="NAME=N",
+    help="What a run needs on Dask or Ray, as GPU=1; may be given several times.",
+)
+@click.option(
     "--timeout", type=Duration(), default="1h", show_default=True, metavar="DURATION", help="For one run of COMMAND."
 )
 @click.option(
@@ -167,7 +177,7 @@ def arm_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def run(command: tuple[str, ...], **given: Any) -> int:
     """Run the study and print its verdict."""
     arms = arms_given(given["file"], given["names"])
-    engine = check_name(given["engine"])
+    engine, given["resources"] = check_name(given["engine"]), check_resources(given["resources"])
     elsewhere = ":" in engine  # nothing can be said from here of what is to be found there
     if elsewhere and command and "/" in command[0] and not command[0].startswith("/"):
         say(f"{command[0]} is looked for in the folders of the cluster's workers; give a path that is right there")
@@ -220,6 +230,7 @@ def _carry_out(study: Study, evaluate: Command, given: dict[str, Any]) -> None:
             evaluate,
             workers=given["workers"],
             executor=given["engine"],
+            resources=given["resources"],
             attempts=given["attempts"],
             seconds=given["seconds"],
             on_progress=show,

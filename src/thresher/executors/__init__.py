@@ -7,13 +7,14 @@ import functools
 import importlib
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from typing import Any
 
 from .. import checks
 from ..errors import InvalidInput
 from .engine import Engine, Evaluate, WorkerLost
+from .resources import checked
 from .threads import Threads
 
 __all__ = ["Engine", "Evaluate", "Place", "WorkerLost", "check_name", "open_engine"]
@@ -24,12 +25,20 @@ NAMES = ("threads", "processes", *CLUSTERS)
 Place = Executor | Callable[[], Executor] | str | Any | None  # any: a Dask client or cluster
 
 
-def open_engine(evaluate: Evaluate, *, workers: int | None, executor: Place) -> Engine:
+def open_engine(
+    evaluate: Evaluate, *, workers: int | None, executor: Place, resources: Mapping[str, float] | None = None
+) -> Engine:
     """The engine for an evaluator and what the user said of where it shall run."""
     if not callable(evaluate):
         raise InvalidInput("evaluate", evaluate, "must be a function that takes a pull")
     if workers is not None:
         checks.whole("workers", workers, least=1)
+    needed = checked(resources)
+    if not _is_coroutine(evaluate) and (engine := _on_a_cluster(evaluate, executor, workers, needed)) is not None:
+        return engine
+    if needed:
+        remedy = "leave them out, or name a cluster as executor"
+        raise InvalidInput("resources", resources, "only Dask and Ray count them", remedy)
     if _is_coroutine(evaluate):
         if executor is not None:
             raise InvalidInput("executor", executor, "a coroutine function runs on an event loop", "leave executor out")
@@ -42,8 +51,6 @@ def open_engine(evaluate: Evaluate, *, workers: int | None, executor: Place) -> 
         from .processes import Processes
 
         return Processes(evaluate, workers or _cores())
-    if (engine := _on_a_cluster(evaluate, executor, workers)) is not None:
-        return engine
     if isinstance(executor, Executor) or callable(executor):
         from .adapter import Adapter
 
@@ -62,7 +69,7 @@ def check_name(engine: str) -> str:
     return engine
 
 
-def _on_a_cluster(evaluate: Evaluate, executor: Place, workers: int | None) -> Engine | None:
+def _on_a_cluster(evaluate: Evaluate, executor: Place, workers: int | None, needed: dict[str, float]) -> Engine | None:
     """The engine for a Dask or Ray cluster, by name, by address or by what their libraries made."""
     place: Any
     if isinstance(executor, str):
@@ -74,9 +81,9 @@ def _on_a_cluster(evaluate: Evaluate, executor: Place, workers: int | None) -> E
         elif library == "dask_jobqueue" or library == "dask_kubernetes":
             library = "distributed"
     if library in ("dask", "distributed"):
-        return _fetched("dask").Dask(evaluate, place, workers, _cores())  # type: ignore[no-any-return]
+        return _fetched("dask").Dask(evaluate, place, workers, _cores(), needed)  # type: ignore[no-any-return]
     if library == "ray":
-        return _fetched("ray").Ray(evaluate, place, workers)  # type: ignore[no-any-return]
+        return _fetched("ray").Ray(evaluate, place, workers, needed)  # type: ignore[no-any-return]
     return None
 
 

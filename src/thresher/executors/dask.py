@@ -14,12 +14,13 @@ from typing import Any
 
 from distributed import Client, KilledWorker
 
-from ..errors import CannotGoOn, told_of
+from ..errors import CannotGoOn, InvalidInput, told_of
 from ..study import Pull
 from .dask_parts import REFUSED, Evaluator, Marks, evaluate_once, leave, still_running
 from .dask_place import PATIENCE, connected
 from .engine import Engine, Evaluate, WorkerLost, with_queue
 from .outcome import opened
+from .resources import sought
 
 log = logging.getLogger("thresher")
 LOOK = 0.25  # seconds between two looks at the cluster
@@ -30,8 +31,20 @@ class Dask(Engine):
 
     elastic = True
 
-    def __init__(self, evaluate: Evaluate, place: "Client | str | Any", workers: int | None, cores: int) -> None:
+    def __init__(
+        self,
+        evaluate: Evaluate,
+        place: "Client | str | Any",
+        workers: int | None,
+        cores: int,
+        needed: dict[str, float] | None = None,
+    ) -> None:
         self._closing = contextlib.ExitStack()  # what is ours
+        self._needed = needed or {}  # resources of each pull
+        if self._needed and place == "dask":
+            rule = "workers that thresher starts have none"
+            remedy = "start some with: dask worker ADDRESS --resources 'GPU=1'"
+            raise InvalidInput("resources", needed, rule, remedy)
         try:
             self.client, self._own = connected(place, workers or cores, self._closing)
             self._most = None if self._own else workers
@@ -45,6 +58,7 @@ class Dask(Engine):
             self._status: dict[str, Any] = {}
             self._failed: CannotGoOn | None = None
             self._missing = 0.0  # seconds for which our own cluster has been short of workers
+            self.sought = sought(self._needed)
             super().__init__(workers or cores)
             self._install(evaluate)
         except BaseException:
@@ -64,7 +78,7 @@ class Dask(Engine):
             self._closing.callback(self._quietly, take_away)
         self.client.subscribe_topic(self._name, self._arrive)
         try:
-            self.client.register_plugin(Marks(self._name, self.client.id), name=self._name)
+            self.client.register_plugin(Marks(self._name, self.client.id, self._needed), name=self._name)
             self.client.register_plugin(Evaluator(self._name, evaluate, own=self._own is not None), name=self._name)
         except Exception as error:
             rule = f"cannot take the evaluator: {told_of(error)}"
@@ -120,7 +134,7 @@ class Dask(Engine):
     def _see(self, status: dict[str, Any]) -> None:
         self._status = status
         hung = sum(len(keys) for worker, keys in self._hung.items() if worker in status["workers"])
-        threads = sum(nthreads for nthreads, _, _ in status["workers"].values()) - hung
+        threads = sum(slots for _, slots, _, _ in status["workers"].values()) - hung
         self.workers = max(0, threads if self._most is None else min(threads, self._most))
 
     async def _free_hung_workers(self, *, closing: bool = False) -> set[str]:
@@ -129,7 +143,7 @@ class Dask(Engine):
         At the end also those that only some threads hang in, if nobody else has work there. Says which.
         """
         left = set()
-        for address, (nthreads, nanny, others_work) in self._status["workers"].items():
+        for address, (nthreads, _, nanny, others_work) in self._status["workers"].items():
             hung = self._hung.get(address)
             if not hung:
                 continue
@@ -179,7 +193,9 @@ class Dask(Engine):
     async def _evaluate(self, key: str, pull: Pull) -> bytes:
         task = None
         try:
-            task = self.client.submit(evaluate_once, self._name, key, pull, key=key, pure=False, retries=0)
+            task = self.client.submit(
+                evaluate_once, self._name, key, pull, key=key, pure=False, retries=0, resources=self._needed or None
+            )
             if (error := await task.exception()) is not None:
                 raise error
             data = self._arrived.pop(key, None)

@@ -17,6 +17,7 @@ from distributed import Scheduler, SchedulerPlugin, Worker, WorkerPlugin, get_wo
 from ..study import Pull
 from .engine import Evaluate
 from .outcome import outcome
+from .resources import fits
 
 RUNNING: set[str] = set()  # the pulls that this worker is at
 REFUSED = b""  # what a pull that was begun before comes to
@@ -25,8 +26,8 @@ REFUSED = b""  # what a pull that was begun before comes to
 class Marks(SchedulerPlugin):  # type: ignore[misc]  # Dask's annotations are not read
     """On the scheduler: which pulls were begun, where, and which of them died together."""
 
-    def __init__(self, name: str, client: str) -> None:
-        self.name, self._client = name, client
+    def __init__(self, name: str, client: str, needed: dict[str, float]) -> None:
+        self.name, self._client, self._needed = name, client, needed
         self._begun: dict[str, str] = {}  # by key: the worker's address; empty: it must not begin any more
         self._died: dict[str, list[str]] = {}  # by key: those that died together; none if the worker was told to leave
 
@@ -55,9 +56,17 @@ class Marks(SchedulerPlugin):  # type: ignore[misc]  # Dask's annotations are no
         return self._died.get(key, []) if self._begun.get(key) else None
 
     def status(self) -> dict[str, Any]:
-        """The workers (threads, a nanny, work of others), where pulls were begun, how often Dask runs what dies."""
+        """The workers, where pulls were begun, and how often Dask runs what dies.
+
+        Of each worker: its threads, how many pulls it takes at once, whether it has a nanny, and work of others.
+        """
         workers = {
-            address: (state.nthreads, bool(state.nanny), any(not self._is_ours(task.key) for task in state.processing))
+            address: (
+                state.nthreads,
+                int(min(state.nthreads, fits(state.resources, self._needed))),
+                bool(state.nanny),
+                any(not self._is_ours(task.key) for task in state.processing),
+            )
             for address, state in self._scheduler.workers.items()
         }
         return {"workers": workers, "begun": self._begun, "allowed": self._scheduler.allowed_failures}

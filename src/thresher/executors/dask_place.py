@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import multiprocessing
 import re
 import signal
 import threading
@@ -40,6 +41,8 @@ def connected(place: Any, workers: int, closing: contextlib.ExitStack) -> tuple[
 
 def _cluster_here(workers: int) -> LocalCluster:
     """A cluster of our own, whose workers ignore Ctrl-C from their first moment: a terminal sends it to all."""
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise SystemExit(1)  # a worker that reads the script which started it; the one that did says what is wrong
     settings: dict[str, Any] = {"scheduler_kwargs": {"allowed_failures": 0}, "silence_logs": logging.CRITICAL}
     settings |= {"threads_per_worker": 1, "processes": True, "dashboard_address": "127.0.0.1:0"}
     main = threading.current_thread() is threading.main_thread()

@@ -5,25 +5,23 @@ pull. Ray restarts no actor and repeats no call of ours.
 """
 
 import contextlib
-import logging
+import math
 import re
-import signal
-import socket
 import threading
 from collections import deque
 from concurrent.futures import Future
 from typing import Any
 
 import ray
-from ray.exceptions import ActorUnavailableError, OutOfMemoryError, RayActorError, RayError, RayTaskError
+from ray.exceptions import ActorUnavailableError, OutOfMemoryError, RayActorError, RayTaskError
 
-from ..errors import CannotGoOn, told_of
+from ..errors import CannotGoOn, InvalidInput, told_of
 from ..study import Pull
 from .engine import Engine, Evaluate, EvaluationFailed, WorkerLost, with_queue
 from .outcome import opened, outcome
+from .ray_place import Connection
+from .resources import fits, sought, told
 
-log = logging.getLogger("thresher")
-PATIENCE = 20.0  # seconds for an answer
 LOOK = 1.0  # seconds between two looks at the size of the cluster
 HOPELESS = 3  # workers that die before the first is ready: the evaluator cannot be set up there
 
@@ -42,60 +40,18 @@ class Worker:
         return outcome(self._evaluate, pull)
 
 
-class Connection:
-    """Ray knows one cluster a process: the first run of ours that needs it connects, the last lets go."""
-
-    _lock = threading.Lock()
-    _users = 0
-    _ours = False
-
-    @classmethod
-    def open(cls, place: str, workers: int | None) -> None:
-        """Connect, unless somebody has."""
-        with cls._lock:
-            if not ray.is_initialized():
-                cls._init(place, workers)
-                cls._ours = True
-            elif place != "ray":
-                log.warning(f"this process is connected to a Ray cluster already: that one is used, not {place}")
-            cls._users += 1
-
-    @classmethod
-    def close(cls) -> None:
-        """Let go."""
-        with cls._lock:
-            cls._users -= 1
-            if cls._ours and cls._users == 0:
-                cls._ours = False
-                ray.shutdown()
-
-    @staticmethod
-    def _init(place: str, workers: int | None) -> None:
-        settings: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
-        if place == "ray":
-            settings |= {"num_cpus": workers, "include_dashboard": False}
-        else:
-            _check_address(place)
-            settings |= {"address": place}
-        before = signal.getsignal(signal.SIGTERM)
-        try:
-            ray.init(**settings)
-            if threading.current_thread() is threading.main_thread():
-                signal.signal(signal.SIGTERM, before)  # Ray's own ends the program with another status
-        except (ConnectionError, RuntimeError, ValueError, OSError, RayError, ImportError) as error:
-            remedy = "start one with: ray start --head"
-            if "ray[client]" in str(error):
-                remedy = "pip install 'ray[client]'"
-            raise CannotGoOn("executor", place, f"no Ray cluster answers: {told_of(error)}", remedy) from None
-
-
 class Ray(Engine):
     """A run's part of a Ray cluster."""
 
     elastic = True
 
-    def __init__(self, evaluate: Evaluate, place: str, workers: int | None) -> None:
-        Connection.open(place, workers)
+    def __init__(
+        self, evaluate: Evaluate, place: str, workers: int | None, needed: dict[str, float] | None = None
+    ) -> None:
+        self._needed = {"CPU": 1.0, **(needed or {})}  # resources of each pull
+        self._actor = ray.remote(max_restarts=0, max_task_retries=0, **_options(self._needed))(Worker)
+        own = Connection.open(place, workers and math.ceil(workers * self._needed["CPU"]))
+        self.sought = sought(needed or {})
         super().__init__(0)
         self._wanted = workers
         self._lock = threading.RLock()
@@ -107,16 +63,29 @@ class Ray(Engine):
         self._failed: CannotGoOn | None = None
         self._closed, self._short = threading.Event(), threading.Event()
         try:
-            self._evaluate = ray.put(evaluate)
-            self._actor = ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(Worker)
-            self._hire()
-        except Exception as error:
+            self._set_up(evaluate, own=own)
+        except BaseException:
             Connection.close()
-            raise CannotGoOn(
-                "evaluate", evaluate, f"cannot be sent to Ray: {told_of(error)}", "pass what can be pickled"
-            ) from None
+            raise
         self._looker = threading.Thread(target=self._look, name="thresher-ray", daemon=True)
         self._looker.start()
+
+    def _set_up(self, evaluate: Evaluate, *, own: bool) -> None:
+        try:
+            self._evaluate = ray.put(evaluate)
+        except Exception as error:
+            rule = f"cannot be sent to Ray: {told_of(error)}"
+            raise CannotGoOn("evaluate", evaluate, rule, "pass what can be pickled") from None
+        there = ray.cluster_resources()
+        if own and fits(there, self._needed) < 1:  # a Ray of our own does not grow
+            has = {name: there.get(name, 0.0) for name in self._needed}
+            rule = f"the Ray of this machine has only {told(has)}"
+            raise CannotGoOn("resources", told(self._needed), rule, "ask for less, or name a cluster that has more")
+        try:
+            self._hire()
+        except ValueError as error:
+            rule = f"Ray says: {' '.join(map(str, error.args))}"
+            raise InvalidInput("resources", told(self._needed), rule) from None
 
     # -- the staff ----------------------------------------------------------------------------------------------
 
@@ -129,8 +98,8 @@ class Ray(Engine):
                 self._hire()
 
     def _hire(self) -> None:
-        """As many actors as were asked for, or as the cluster has processors; Ray starts them as it has room."""
-        wanted = self._wanted or max(1, int(ray.cluster_resources().get("CPU", 1)))
+        """As many actors as were asked for, or as the cluster has room for; Ray starts them as it has it."""
+        wanted = self._wanted or max(1, int(fits(ray.cluster_resources(), self._needed)))
         while len(self._staff) < wanted and not self._closed.is_set() and self._failed is None:
             actor = self._actor.remote(self._evaluate)
             with self._lock:
@@ -252,16 +221,16 @@ class Ray(Engine):
         Connection.close()
 
 
-def _check_address(address: str) -> None:
-    """Ray itself tries for minutes where nobody answers."""
-    found = re.fullmatch(r"(?:ray://)?\[?([^/\]]+)\]?:(\d+)", address)
-    if found is None:
-        return
-    try:
-        socket.create_connection((found[1], int(found[2])), timeout=PATIENCE).close()
-    except OSError as error:
-        remedy = "start one with: ray start --head"
-        raise CannotGoOn("executor", address, f"no Ray cluster answers: {told_of(error)}", remedy) from None
+def _options(needed: dict[str, float]) -> dict[str, Any]:
+    """What Ray calls them: some have options of their own.
+
+    >>> _options({"CPU": 1.0, "GPU": 0.5, "licence": 1.0})
+    {'num_cpus': 1.0, 'num_gpus': 0.5, 'resources': {'licence': 1.0}}
+    """
+    own = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
+    options: dict[str, Any] = {own[name]: amount for name, amount in needed.items() if name in own}
+    others = {name: amount for name, amount in needed.items() if name not in own}
+    return options | ({"resources": others} if others else {})
 
 
 def _failure(error: Exception) -> "Future[bytes]":

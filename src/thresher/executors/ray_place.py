@@ -1,0 +1,87 @@
+"""The connection to a Ray cluster: somebody's, or one of our own on this machine."""
+
+import contextlib
+import logging
+import queue
+import re
+import signal
+import socket
+import threading
+from typing import Any
+
+import ray
+from ray.exceptions import RayError
+
+from .. import signals
+from ..errors import CannotGoOn, told_of
+
+log = logging.getLogger("thresher")
+PATIENCE = 20.0  # seconds for an answer
+
+
+class Connection:
+    """Ray knows one cluster a process: the first run of ours that needs it connects, the last lets go."""
+
+    _lock = threading.Lock()
+    _users = 0
+    _ours = False
+
+    @classmethod
+    def open(cls, place: str, processors: int | None) -> bool:
+        """Connect, unless somebody has. Says whether it is a Ray that we started on this machine."""
+        with cls._lock:
+            if not ray.is_initialized():
+                try:
+                    cls._init(place, processors)
+                except BaseException:  # Ctrl-C
+                    ray.shutdown()
+                    raise
+                cls._ours = True
+            elif place != "ray":
+                log.warning(f"this process is connected to a Ray cluster already: that one is used, not {place}")
+            cls._users += 1
+            return cls._ours and place == "ray"
+
+    @classmethod
+    def close(cls) -> None:
+        """Let go."""
+        with cls._lock:
+            cls._users -= 1
+            if cls._ours and cls._users == 0:
+                cls._ours = False
+                ray.shutdown()
+
+    @staticmethod
+    def _init(place: str, processors: int | None) -> None:
+        settings: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
+        if place == "ray":
+            settings |= {"num_cpus": processors, "include_dashboard": False}
+        else:
+            _check_address(place)
+            settings |= {"address": place}
+        before, meanwhile = signal.getsignal(signal.SIGTERM), queue.SimpleQueue[signal.Signals]()
+        try:
+            # Ctrl-C while Ray starts its processes would leave some; while it looks for others, one need not wait
+            with signals.into(meanwhile) if place == "ray" else contextlib.nullcontext():
+                ray.init(**settings)
+            if threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGTERM, before)  # Ray's own ends the program with another status
+            while not meanwhile.empty():
+                signal.raise_signal(meanwhile.get())
+        except (ConnectionError, RuntimeError, ValueError, OSError, RayError, ImportError) as error:
+            remedy = "start one with: ray start --head"
+            if "ray[client]" in str(error):
+                remedy = "pip install 'ray[client]'"
+            raise CannotGoOn("executor", place, f"no Ray cluster answers: {told_of(error)}", remedy) from None
+
+
+def _check_address(address: str) -> None:
+    """Ray itself tries for minutes where nobody answers."""
+    found = re.fullmatch(r"(?:ray://)?\[?([^/\]]+)\]?:(\d+)", address)
+    if found is None:
+        return
+    try:
+        socket.create_connection((found[1], int(found[2])), timeout=PATIENCE).close()
+    except OSError as error:
+        remedy = "start one with: ray start --head"
+        raise CannotGoOn("executor", address, f"no Ray cluster answers: {told_of(error)}", remedy) from None

@@ -1,0 +1,83 @@
+"""What a pull needs besides a worker's time: counted by the cluster, tried on the real engines."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engines import Counted, dask_cluster, evaluator, make
+
+import thresher
+from thresher.executors import open_engine
+
+
+@contextmanager
+def engine(executor: Any, **resources: float) -> Iterator[Any]:
+    found = open_engine(evaluator("dask"), workers=None, executor=executor, resources=resources)
+    try:
+        yield found
+    finally:
+        found.close(wait=False)
+
+
+def test_dask_runs_as_many_at_once_as_its_resources_allow(tmp_path: Path) -> None:
+    with dask_cluster(threads=3, resources={"GPU": 1}) as client:
+        study = make("a", budget=30, bounds=(0, 10))
+        thresher.run(study, Counted(tmp_path), executor=client, resources={"GPU": 1})
+        assert max(event.reward or 0 for event in study.events()) <= 2
+        with engine(client, GPU=0.5) as found:
+            assert found.workers == 4
+        with engine(client, GPU=0.1) as found:
+            assert found.workers == 6, "it has no more threads"
+        with engine(client, GPU=2) as found:
+            assert (found.workers, found.sought) == (0, "worker with GPU 2")
+
+
+def test_a_cluster_without_the_resource_is_waited_for_and_named(
+    dask_client: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    study = make(budget=4)
+    with pytest.raises(thresher.CannotGoOn, match="there was no worker with GPU 1 for 3 s"):
+        thresher.run(study, evaluator("dask"), executor=dask_client, resources={"GPU": 1}, give_up=3.0)
+    assert len(study.events()) == 1
+
+
+def test_ray_runs_as_many_at_once_as_its_resources_allow(ray_here: None, tmp_path: Path) -> None:
+    study = make("a", budget=10, bounds=(0, 10))
+    thresher.run(study, Counted(tmp_path), executor="ray", resources={"CPU": 0.5, "licence": 1.5})
+    assert max(event.reward or 0 for event in study.events()) <= 2
+    study = make("a", budget=4)
+    verdict = thresher.run(study, evaluator("ray"), executor="ray", resources={"licence": 3})
+    assert verdict.told == 4
+
+
+@pytest.mark.parametrize(
+    ("resources", "words"),
+    [
+        ({"GPU": 0}, "resource GPU 0: must be more than 0"),
+        ({"GPU": -1}, "resource GPU -1: must be more than 0"),
+        ({"GPU": "much"}, "resource GPU 'much': must be a finite number"),
+        ({"": 1}, "must not be empty"),
+        ("GPU", "resources 'GPU': must be amounts by name"),
+    ],
+)
+def test_what_is_no_resource_is_named(resources: Any, words: str) -> None:
+    with pytest.raises(thresher.InvalidInput, match=words):
+        thresher.run(make(), evaluator("dask"), executor="dask", resources=resources)
+
+
+@pytest.mark.parametrize("executor", [None, "threads", "processes"])
+def test_engines_that_count_no_resources_say_so(executor: str | None) -> None:
+    with pytest.raises(thresher.InvalidInput, match="only Dask and Ray count them"):
+        thresher.run(make(), evaluator("threads"), executor=executor, resources={"GPU": 1})
+
+
+def test_workers_that_thresher_starts_have_no_resources() -> None:
+    with pytest.raises(thresher.InvalidInput, match=r"start some with: dask worker ADDRESS --resources 'GPU=1'"):
+        thresher.run(make(), evaluator("dask"), executor="dask", resources={"GPU": 1})
+
+
+def test_amounts_that_ray_does_not_have_are_named_with_its_words() -> None:
+    with pytest.raises(thresher.InvalidInput, match=r"resources 'CPU 1, GPU 1\.5': Ray says"):
+        thresher.run(make(), evaluator("ray"), executor="ray", resources={"GPU": 1.5})
