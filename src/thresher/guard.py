@@ -1,4 +1,7 @@
-"""Programs end with whoever runs them: a small process notices when this one is gone, and ends what it left."""
+"""Programs end with whoever runs them: a small process notices when this one is gone, and ends what it left.
+
+It is nobody's child, for some who end a process (Ray, its workers) end its children first.
+"""
 
 import contextlib
 import os
@@ -8,6 +11,8 @@ import threading
 
 SCRIPT = """
 import os, sys
+if os.fork():
+    os._exit(0)
 groups = set()
 for line in sys.stdin:
     (groups.add if line[0] == "+" else groups.discard)(int(line[1:]))
@@ -52,6 +57,7 @@ class Guard:
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
+            self._process.wait()  # it leaves a process behind that is nobody's child
         return self._process.stdin.fileno()  # type: ignore[union-attr]
 
 

@@ -13,10 +13,10 @@ KEPT = "thresher: stopped; this is the verdict so far, and nothing is kept: a ne
 HANGING = "touch {folder}/$$; sleep 1000 & touch {folder}/$!; wait"
 
 
-def begun(folder: Path, script: str, count: int) -> "subprocess.Popen[bytes]":
+def begun(folder: Path, script: str, count: int, *more: str) -> "subprocess.Popen[bytes]":
     """A run whose first two commands are under way."""
     folder.mkdir()
-    args = ["--arm=a", "--arm=b", "--budget=100", "--workers=2", "--format=json", "--quiet"]
+    args = ["--arm=a", "--arm=b", "--budget=100", "--workers=2", "--format=json", "--quiet", *more]
     process = start(*args, "--", "sh", "-c", script.format(folder=folder))
     until(lambda: len(pids(folder)) == count, "the commands that were started")
     return process
@@ -64,6 +64,14 @@ def test_a_terminal_that_is_closed_takes_the_commands_along(tmp_path: Path) -> N
     process = begun(tmp_path / "pids", HANGING, 4)
     process.send_signal(signal.SIGHUP)
     assert finish(process).status == 143
+    until(lambda: not any(map(runs, pids(tmp_path / "pids"))), "the end of the commands and their children")
+
+
+@pytest.mark.parametrize("engine", ["threads", "processes", "dask", "ray"])
+def test_a_run_that_is_killed_leaves_no_process(tmp_path: Path, engine: str) -> None:
+    process = begun(tmp_path / "pids", HANGING, 4, f"--engine={engine}")
+    process.kill()
+    process.communicate()
     until(lambda: not any(map(runs, pids(tmp_path / "pids"))), "the end of the commands and their children")
 
 
