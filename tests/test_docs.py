@@ -42,7 +42,7 @@ def test_every_argument_is_explained_where_help_shows_it(call: object) -> None:
         assert f"    {name}: " in text
 
 
-@pytest.mark.parametrize("kind", [*ledger._KINDS, "created"])
+@pytest.mark.parametrize("kind", [*ledger._FOLDS, "created"])
 def test_every_event_is_documented(kind: str) -> None:
     assert f"| `{kind}` |" in DOCS["docs/reference/events.md"]
 

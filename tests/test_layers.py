@@ -14,6 +14,8 @@ ROWS = [
     {"policies"},
     {"spec"},
     {"columns"},
+    {"state"},
+    {"grammar"},
     {"ledger", "intervals"},
     {"certainty"},
     {"verdict"},

@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+PENDING, TOLD, DROPPED, LATE = range(4)  # what events make of a pull; LATE: dropped first, told afterwards
 CAUSES = ("failed", "lost", "cancelled", "broken-pool", "outage")
 
 

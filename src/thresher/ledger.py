@@ -7,152 +7,24 @@ from array import array
 from collections.abc import Iterable
 from typing import Any
 
-from . import columns, evidence, kernel, spec
-from .errors import AlreadyTold, InvalidInput, UnknownPull
-from .events import CAUSES, Event
+from . import evidence, grammar, kernel, spec
+from .errors import InvalidInput
+from .events import DROPPED, LATE, PENDING, TOLD, Event
 from .spec import Spec
+from .state import State
 
-PENDING, TOLD, DROPPED, LATE = range(4)  # what became of a pull; LATE: dropped first, told afterwards
 
-
-class Ledger:
-    """A study as its events make it. Arms and pulls are numbers here; names belong to the border."""
+class Ledger(State):
+    """A study as its events make it."""
 
     def __init__(self, specification: Spec) -> None:
-        self.spec = specification
-        self.seq = 1
-        self.budget = specification.budget
-        self.issued = self.told = self.pending = self.imported = 0
-        self.repeatable = False  # whether some rewards come from evaluations that are repeated until one goes well
-        arms = len(specification.arms)
-        self.formula: kernel.Formula = getattr(kernel, specification.policy.function)
-        self.rule = specification.policy.rule(specification.scaled_threshold, arms=arms, budget=self.budget)
-        self.board = columns.board(arms)
-        self.second = self.board._replace(best=self.board.best[:], winner=self.board.winner[:])
-        self.second_rule = self.rule._replace(exploration=specification.settling_constant)
-        self.alternates = specification.policy.second is not None
-        self._doubles = specification.policy.exploration == "doubling"
-        self.open = arms  # arms that still take pulls
-        self.settled = 0  # arms whose label is certain
-        # of each arm
-        self.asked = array("q", [0]) * arms  # pulls issued, dropped ones included
-        self.failures = array("q", [0]) * arms
-        self.streak = array("q", [0]) * arms  # failures in a row
-        self.retired: dict[int, str] = {}
-        self.complaint: dict[int, str] = {}  # the reason of the last failure
-        self.certifies = specification.confidence is not None
-        self.stakes = columns.stakes(specification)
-        self.docket = columns.docket(arms if self.certifies else 0)
-        self.capitals: dict[int, array[float]] = {}  # of an arm, from its first commit on
-        self.first_pull = array("q", [0]) * (arms if self.certifies else 0)
-        self.intervals: dict[int, Any] = {}  # for display: made and kept by whoever shows them, no part of the state
-        self.due: int | None = None  # the arm whose retirement must be the next event
-        # of each pull, by id − 1
-        self.pull_arm = array("q")
-        self.pull_number = array("q")
-        self.pull_state = bytearray()
-        self.pull_reward = array("d")
-        self.folding = False  # while a whole log is folded in, nobody asks for scores
+        super().__init__(specification)
         self._rescore_all()
-
-    # -- reading ------------------------------------------------------------------------------------------------
-
-    @property
-    def done(self) -> bool:
-        """The budget is issued, or no arm takes pulls any more."""
-        return self.open == 0 or (self.budget is not None and self.issued >= self.budget)
-
-    def choose(self) -> int | None:
-        """The arm that the next pull must go to; None exactly when done."""
-        if self.done:
-            return None
-        even = (self.issued + 1) % 2 == 0
-        return kernel.choose(self.second if even and self.alternates else self.board)
-
-    def state_of(self, pull: object) -> int:
-        """PENDING, TOLD, DROPPED or LATE."""
-        if isinstance(pull, bool) or not isinstance(pull, int) or not 1 <= pull <= self.issued:
-            rule = (
-                f"this study has issued pulls 1 to {self.issued}"
-                if self.issued
-                else "this study has issued no pull yet"
-            )
-            raise UnknownPull("pull", pull, rule, "tell pulls that ask() gave")
-        return self.pull_state[pull - 1]
-
-    # -- checking -----------------------------------------------------------------------------------------------
-
-    def check(self, event: Event) -> None:
-        """Raise, and change nothing, unless the event may follow those before it."""
-        if event.seq != self.seq + 1:
-            raise InvalidInput("event", event.seq, f"must have the number {self.seq + 1}")
-        if self.due is not None and (event.kind, event.arm, event.cause) != ("retired", self.due, "failures"):
-            raise InvalidInput("event", event.kind, f"the retirement of arm {self.due} must come first")
-        kind = _KINDS.get(event.kind)
-        if kind is None:
-            raise InvalidInput("event", event.kind, "is not a kind that this version knows", "update thresher")
-        kind[0](self, event)
-
-    def _check_asked(self, event: Event) -> None:
-        if event.pull != self.issued + 1:
-            raise InvalidInput("pull", event.pull, f"the next pull is {self.issued + 1}")
-        arm = self._arm_of(event)
-        if event.cause == "imported" and self.issued > self.imported:
-            raise InvalidInput("arm", self.spec.arms[arm], "rewards are imported before the first ask alone")
-        if self.budget is not None and self.issued >= self.budget:
-            raise InvalidInput("budget", self.budget, "is issued", "extend the study")
-        if self.board.shut[arm] and event.cause != "imported":
-            raise InvalidInput("arm", self.spec.arms[arm], "takes no further pulls")
-
-    def _check_told(self, event: Event) -> None:
-        state = self.state_of(event.pull)
-        reward = self.spec.reward(event.reward)
-        if state in (TOLD, LATE):
-            before = self.pull_reward[event.pull - 1]  # type: ignore[operator]  # state_of has seen to it
-            raise AlreadyTold(
-                f"pull {event.pull}, reward", reward, f"it was told {before!r} before", "a pull has one reward"
-            )
-        if bool(event.late) != (state == DROPPED):
-            raise InvalidInput("late", event.late, "marks rewards of dropped pulls, and those alone")
-
-    def _check_dropped(self, event: Event) -> None:
-        if self.state_of(event.pull) != PENDING:
-            raise AlreadyTold("pull", event.pull, "is pending no more")
-        if event.cause not in CAUSES:
-            raise InvalidInput("cause", event.cause, f"must be one of {', '.join(CAUSES)}")
-
-    def _check_retired(self, event: Event) -> None:
-        arm = self._arm_of(event)
-        if event.cause == "failures" and arm != self.due:
-            raise InvalidInput("arm", self.spec.arms[arm], "has not failed often enough to be retired by rule")
-        if arm in self.retired:
-            raise InvalidInput("arm", self.spec.arms[arm], "is retired already")
-
-    def _check_restored(self, event: Event) -> None:
-        if self._arm_of(event) not in self.retired:
-            raise InvalidInput("arm", self.spec.arms[self._arm_of(event)], "is not retired")
-
-    def _check_extended(self, event: Event) -> None:
-        budget = spec.check_budget(event.budget, self.spec.arms, self.spec.policy)
-        if self.budget is None:
-            raise InvalidInput("budget", budget, "this study has none: it goes on until every arm is settled")
-        if budget <= self.budget:
-            raise InvalidInput(
-                "budget", budget, f"must be larger than the {self.budget} in force", "give the new total"
-            )
-
-    def _arm_of(self, event: Event) -> int:
-        arm = event.arm
-        if arm is None or not 0 <= arm < len(self.spec.arms):
-            raise InvalidInput("arm", arm, f"must be a number from 0 to {len(self.spec.arms) - 1}")
-        return arm
-
-    # -- folding ------------------------------------------------------------------------------------------------
 
     def apply(self, event: Event) -> None:
         """Check the event and fold it in."""
-        self.check(event)
-        _KINDS[event.kind][1](self, event)
+        grammar.check(self, event)
+        _FOLDS[event.kind](self, event)
         self.seq = event.seq
 
     def _asked(self, event: Event) -> None:
@@ -302,11 +174,11 @@ def fold(events: Iterable[Event]) -> Ledger:
     return ledger
 
 
-_KINDS = {
-    "asked": (Ledger._check_asked, Ledger._asked),
-    "told": (Ledger._check_told, Ledger._told),
-    "dropped": (Ledger._check_dropped, Ledger._dropped),
-    "retired": (Ledger._check_retired, Ledger._retired),
-    "restored": (Ledger._check_restored, Ledger._restored),
-    "extended": (Ledger._check_extended, Ledger._extended),
+_FOLDS = {
+    "asked": Ledger._asked,
+    "told": Ledger._told,
+    "dropped": Ledger._dropped,
+    "retired": Ledger._retired,
+    "restored": Ledger._restored,
+    "extended": Ledger._extended,
 }

@@ -1,14 +1,20 @@
-"""Telling an outage from arms that fail: when everything fails, the world is to blame and no arm is retired for it."""
+"""Telling an outage from arms that fail: when everything fails, the world is to blame and no arm is retired for it.
+
+And who killed a worker, and for how long there is none.
+"""
 
 import contextlib
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from .errors import AlreadyTold
+from .errors import AlreadyTold, CannotGoOn
 from .study import Pull, Study
 
+log = logging.getLogger("thresher")
+DESERTED = 10.0  # seconds without a worker after which it is said
 FIRST_RESULTS = 8  # so many results that are no rewards at all, and the run ends at once
 LONGEST_PAUSE = 60.0
 
@@ -138,3 +144,28 @@ class Suspects:
     def clear(self, arm: str) -> None:
         """A pull of this arm ended well."""
         self.arms.discard(arm)
+
+
+@dataclass
+class Desertion:
+    """A time in which there is no worker: it is said, and does not last for ever."""
+
+    sought: str  # what is missing
+    give_up: float  # seconds
+    since: float | None = None
+    _is_said: bool = False
+
+    def is_over(self, room: int, now: float) -> bool:
+        """Whether there is room for a pull."""
+        if room > 0:
+            self.since = None
+            return True
+        if self.since is None:
+            self.since, self._is_said = now, False
+        if now - self.since >= DESERTED and not self._is_said:
+            self._is_said = True
+            log.warning(f"there is no {self.sought}: waiting for one")
+        if now - self.since >= self.give_up:
+            rule = f"there was no {self.sought} for {self.give_up:g} s"
+            raise CannotGoOn("run", rule=rule, remedy="start some; run again")
+        return False

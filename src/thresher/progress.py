@@ -1,9 +1,14 @@
 """How far a run is, and how fast."""
 
+import time
 from collections import deque
+from collections.abc import Callable
 from typing import NamedTuple
 
 from .ledger import Ledger
+from .study import Study
+
+TICK = 0.1  # seconds between two reports
 
 
 class Progress(NamedTuple):
@@ -18,14 +23,22 @@ class Progress(NamedTuple):
 
 
 class Meter:
-    """Measures the rate over the last hundred readings."""
+    """Tells whoever wants to know, at most ten times a second; the rate is that over the last hundred readings."""
 
-    def __init__(self, end: float | None) -> None:
+    def __init__(self, study: Study, tell: Callable[[Progress], object] | None, end: float | None) -> None:
+        self._study, self.tell = study, tell
         self._end = end  # when the handing out stops
+        self._told_at = 0.0
         self._recent: deque[tuple[float, int]] = deque(maxlen=100)
 
-    def read(self, ledger: Ledger, now: float) -> Progress:
-        """The progress at this moment."""
+    def report(self, *, last: bool = False) -> None:
+        """Tell, if it is time or the end."""
+        now = time.monotonic()
+        if self.tell is not None and (last or now - self._told_at >= TICK):
+            self._told_at = now
+            self.tell(self._study.look(lambda ledger: self._read(ledger, now)))
+
+    def _read(self, ledger: Ledger, now: float) -> Progress:
         self._recent.append((now, ledger.told))
         then, told = self._recent[0]
         rate = (ledger.told - told) / (now - then) if now > then else 0.0

@@ -12,15 +12,13 @@ from concurrent.futures import Future
 from . import signals
 from .errors import AlreadyTold, Busy, CannotGoOn, InvalidInput, NoReward, told_of
 from .executors import Engine, WorkerLost
-from .outage import Failure, Finding, Suspects, Watch
-from .progress import Meter, Progress
+from .outage import Desertion, Failure, Finding, Suspects, Watch
+from .progress import TICK, Meter, Progress
 from .study import SWEEP, Pull, Study
 from .waiting import Flight, Waiting
 
 log = logging.getLogger("thresher")
-TICK = 0.1  # seconds between two calls of on_progress
 LONGEST_WAIT = 3600.0
-DESERTED = 10.0  # seconds without a worker after which it is said
 
 
 class Runner:
@@ -38,7 +36,6 @@ class Runner:
         give_up: float,
     ) -> None:
         self.study, self.timeout, self.attempts, self.give_up = study, timeout, attempts, give_up
-        self.on_progress = on_progress
         self.signal: signal.Signals | None = None
         self._engine, self._in_flight, self._end = engine, in_flight, end
         self._spec = study.spec
@@ -47,11 +44,11 @@ class Runner:
         self._overdue: dict[Future[object], Pull] = {}  # timed out; should a reward still come, it is late
         self._waiting = Waiting()
         self._watch, self._suspects = Watch(study, window=8), Suspects()
-        self._deserted: float | None = None  # since when the engine has no worker
+        self._desertion = Desertion(engine.sought, give_up)
         self._withdrawn = False
         self._signals = 0
-        self._shown = self._next_sweep = 0.0
-        self._meter = Meter(end)
+        self._next_sweep = 0.0
+        self._meter = Meter(study, on_progress, end)
 
     # -- the loop -----------------------------------------------------------------------------------------------
 
@@ -63,7 +60,7 @@ class Runner:
                     self._take_in()
                     self._end_overdue()
                     self._sweep()
-                    self._report()
+                    self._meter.report()
                 self._watch.release()
                 if self._watch.out and not self._stopping:
                     raise self._cannot_go_on(
@@ -71,7 +68,7 @@ class Runner:
                     )
             finally:
                 self._ground()
-        self._report(last=True)
+        self._meter.report(last=True)
 
     @property
     def _stopping(self) -> bool:
@@ -110,20 +107,8 @@ class Runner:
 
     def _is_manned(self, now: float) -> bool:
         """Whether the engine has a worker; one without any is waited for, but not for ever."""
-        room, workers = self._engine.room, self._engine.workers
-        self._watch.window = max(8, 2 * workers)
-        if room > 0:
-            self._deserted = None
-            return True
-        if self._deserted is None:
-            self._deserted, self._warned = now, False
-        if now - self._deserted >= DESERTED and not self._warned:
-            self._warned = True
-            log.warning(f"there is no {self._engine.sought}: waiting for one")
-        if now - self._deserted >= self.give_up:
-            rule = f"there was no {self._engine.sought} for {self.give_up:g} s"
-            raise CannotGoOn("run", rule=rule, remedy="start some; run again")
-        return False
+        self._watch.window = max(8, 2 * self._engine.workers)
+        return self._desertion.is_over(self._engine.room, now)
 
     def _submit_waiting(self, now: float) -> None:
         for flight in self._waiting.due(now):
@@ -159,7 +144,7 @@ class Runner:
         waits = [] if self._waiting.next_try is None else [self._waiting.next_try - now]
         if self.study.store.leased:
             waits.append(self._next_sweep - now)
-        if self.on_progress or self._deserted is not None:
+        if self._meter.tell or self._desertion.since is not None:
             waits.append(TICK)
         if self._engine.elastic:
             waits.append(SWEEP)
@@ -322,9 +307,3 @@ class Runner:
         return CannotGoOn(
             "run", rule=f"{rule}, the last with: {self._watch.last}", remedy=f"{remedy}; no arm was retired"
         )
-
-    def _report(self, *, last: bool = False) -> None:
-        now = time.monotonic()
-        if self.on_progress is not None and (last or now - self._shown >= TICK):
-            self._shown = now
-            self.on_progress(self.study.look(lambda ledger: self._meter.read(ledger, now)))

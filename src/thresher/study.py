@@ -9,11 +9,11 @@ from typing import Any, Literal, NamedTuple
 from . import checks
 from . import verdict as verdicts
 from .errors import AlreadyTold, CannotGoOn, InvalidInput, StoreFailed
-from .events import CAUSES, Event
+from .events import CAUSES, DROPPED, PENDING, Event
 from .journal import Answer, Draft, Journal
 from .keys import Keys, marked
 from .leases import Keeper
-from .ledger import DROPPED, PENDING, Ledger
+from .ledger import Ledger
 from .seeds import pull_seed
 from .spec import NO_PARAMS, Params, Spec
 from .store import Store

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import click
 
 from ..errors import AlreadyTold, CannotGoOn, InvalidInput, ThresherError, UnknownPull, shown
-from ..events import CAUSES
-from ..ledger import LATE, PENDING
+from ..events import CAUSES, LATE, PENDING
 from ..study import Pull, Study
 from . import FINISHED, NOT_MET, print_lines, say
 from .storage import format_option, name_argument, storage_option, study_at

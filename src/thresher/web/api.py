@@ -8,7 +8,7 @@ from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from .. import verdict as verdicts
-from ..ledger import LATE
+from ..events import LATE
 from ..opening import create_study
 from ..study import Study
 from . import models

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 from .. import evidence
 from ..errors import InvalidInput
+from ..events import DROPPED, LATE, PENDING
 from ..evidence import BETS, Stakes
 from ..intervals import Side
-from ..ledger import DROPPED, LATE, PENDING, Ledger
+from ..ledger import Ledger
 from ..verdict import row_of
 from .live import Live
 from .refusals import Refusal

@@ -1,0 +1,71 @@
+"""The state of a study: what its events make of it, and what can be read from that at once."""
+
+from array import array
+from typing import Any
+
+from . import columns, kernel
+from .errors import UnknownPull
+from .spec import Spec
+
+
+class State:
+    """A study as its events make it. Arms and pulls are numbers here; names belong to the border."""
+
+    def __init__(self, specification: Spec) -> None:
+        self.spec = specification
+        self.seq = 1
+        self.budget = specification.budget
+        self.issued = self.told = self.pending = self.imported = 0
+        self.repeatable = False  # whether some rewards come from evaluations that are repeated until one goes well
+        arms = len(specification.arms)
+        self.formula: kernel.Formula = getattr(kernel, specification.policy.function)
+        self.rule = specification.policy.rule(specification.scaled_threshold, arms=arms, budget=self.budget)
+        self.board = columns.board(arms)
+        self.second = self.board._replace(best=self.board.best[:], winner=self.board.winner[:])
+        self.second_rule = self.rule._replace(exploration=specification.settling_constant)
+        self.alternates = specification.policy.second is not None
+        self._doubles = specification.policy.exploration == "doubling"
+        self.open = arms  # arms that still take pulls
+        self.settled = 0  # arms whose label is certain
+        # of each arm
+        self.asked = array("q", [0]) * arms  # pulls issued, dropped ones included
+        self.failures = array("q", [0]) * arms
+        self.streak = array("q", [0]) * arms  # failures in a row
+        self.retired: dict[int, str] = {}
+        self.complaint: dict[int, str] = {}  # the reason of the last failure
+        self.certifies = specification.confidence is not None
+        self.stakes = columns.stakes(specification)
+        self.docket = columns.docket(arms if self.certifies else 0)
+        self.capitals: dict[int, array[float]] = {}  # of an arm, from its first commit on
+        self.first_pull = array("q", [0]) * (arms if self.certifies else 0)
+        self.intervals: dict[int, Any] = {}  # for display: made and kept by whoever shows them, no part of the state
+        self.due: int | None = None  # the arm whose retirement must be the next event
+        # of each pull, by id − 1
+        self.pull_arm = array("q")
+        self.pull_number = array("q")
+        self.pull_state = bytearray()
+        self.pull_reward = array("d")
+        self.folding = False  # while a whole log is folded in, nobody asks for scores
+
+    @property
+    def done(self) -> bool:
+        """The budget is issued, or no arm takes pulls any more."""
+        return self.open == 0 or (self.budget is not None and self.issued >= self.budget)
+
+    def choose(self) -> int | None:
+        """The arm that the next pull must go to; None exactly when done."""
+        if self.done:
+            return None
+        even = (self.issued + 1) % 2 == 0
+        return kernel.choose(self.second if even and self.alternates else self.board)
+
+    def state_of(self, pull: object) -> int:
+        """PENDING, TOLD, DROPPED or LATE."""
+        if isinstance(pull, bool) or not isinstance(pull, int) or not 1 <= pull <= self.issued:
+            rule = (
+                f"this study has issued pulls 1 to {self.issued}"
+                if self.issued
+                else "this study has issued no pull yet"
+            )
+            raise UnknownPull("pull", pull, rule, "tell pulls that ask() gave")
+        return self.pull_state[pull - 1]
