@@ -1,13 +1,16 @@
 """Writers of one SQLite file queue: fairly, and never behind one that hangs."""
 
 import os
+import queue
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import thresher
+from thresher.store import filelock
 from thresher.store.filelock import FileLock
 from thresher.store.sqlite import SqliteStore
 
@@ -78,6 +81,87 @@ def test_a_lock_that_nobody_needs_keeps_no_file_open(tmp_path: Path) -> None:
     assert len(set(Path("/proc/self/fd").iterdir()) - before) <= 1
     lock.close()
     assert set(Path("/proc/self/fd").iterdir()) <= before
+
+
+def test_agents_meet_at_one_lock_again_after_its_file_was_deleted(tmp_path: Path) -> None:
+    first, second = FileLock(tmp_path / "lock"), FileLock(tmp_path / "lock")
+    for lock in (first, second):
+        with lock.turn():
+            pass
+    (tmp_path / "lock").unlink()
+    with first.turn() as one, second.turn(patience=0.05) as other:
+        assert (one, other) == (True, False)
+
+
+def turns(lock: FileLock, count: int) -> None:
+    for _ in range(count):
+        with lock.turn() as held:
+            assert held
+            time.sleep(0.003)  # longer than one tries before one queues
+
+
+def waiting() -> int:
+    return sum(thread.name == "thresher-turn" for thread in threading.enumerate())
+
+
+def test_threads_that_queue_leave_no_more_waiters_than_they_are(tmp_path: Path) -> None:
+    before = waiting()
+    locks = [FileLock(tmp_path / "lock"), FileLock(tmp_path / "lock")]
+    threads = [threading.Thread(target=turns, args=(locks[k % 2], 10)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert 1 <= waiting() - before <= 4
+    for lock in locks:
+        lock.close()
+    until(lambda: waiting() == before)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def test_a_holder_that_hangs_costs_the_others_one_thread_however_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filelock, "BUSY_WITHOUT_TURN", 0.0)
+    monkeypatch.setattr(filelock, "TURN", 0.01)
+    holder, other, before = FileLock(tmp_path / "lock"), FileLock(tmp_path / "lock"), waiting()
+    with holder.turn():
+        handles = len(list(Path("/proc/self/fd").iterdir()))
+        for _ in range(20):
+            with other.turn(patience=0.01) as held:
+                assert not held
+        assert waiting() - before == 1
+        assert len(list(Path("/proc/self/fd").iterdir())) <= handles + 1
+    until(lambda: waiting() == before)
+    with other.turn() as held:
+        assert held
+
+
+def test_a_lock_that_comes_in_the_last_moment_is_had_once(tmp_path: Path) -> None:
+    class LastMoment(queue.SimpleQueue[int]):
+        """Says that it is empty when the lock has just come."""
+
+        late = True
+
+        def get(self, block: bool = True, timeout: float | None = None) -> int:
+            if timeout is not None and self.late:
+                until(lambda: not self.empty())
+                raise queue.Empty
+            return super().get(block, timeout)
+
+    waiter = filelock._Waiter()
+    waiter._had = LastMoment()
+    handle = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT)
+    assert waiter.wait(handle, 0.01)
+    assert waiter._had.empty(), "whoever waits next would take it for a lock"
+    waiter.end()
+    os.close(handle)
 
 
 def test_two_agents_without_turns_still_leave_no_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

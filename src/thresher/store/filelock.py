@@ -6,12 +6,11 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from .rows import BUSY_WITHOUT_TURN, TURN
 
-FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 MOMENT = 0.002  # seconds in which a lock is tried for before one queues: a few turns
 
 
@@ -21,13 +20,14 @@ class FileLock:
     def __init__(self, path: Path) -> None:
         self._path = str(path)
         self._spare: list[int] = []  # handles that are open, and in nobody's hands
+        self._idle: list[_Waiter] = []
         self._begin()
 
     def _begin(self) -> None:
         """What a forked child must not share: its parent's handles have its parent's lock."""
         self.close()
         self._pid = os.getpid()
-        self._waiter: _Waiter | None = None
+        self._stuck: _Waiter | None = None  # one that was waited for in vain
         self._impatient_until = 0.0
 
     @contextlib.contextmanager
@@ -35,8 +35,8 @@ class FileLock:
         """Hold the lock if it is to be had within ``patience`` seconds; says whether it is held."""
         if self._pid != os.getpid():
             self._begin()
-        try:  # one for each that asks: two threads with one handle would both have the lock
-            handle = self._spare.pop() if self._spare else os.open(self._path, FLAGS, 0o600)
+        try:
+            handle = self._taken()
         except OSError:  # a folder that cannot be written: whoever writes will say so better
             yield False
             return
@@ -48,32 +48,50 @@ class FileLock:
                 fcntl.flock(handle, fcntl.LOCK_UN)
                 self._spare.append(handle)
 
-    def close(self) -> None:
-        """Keep nothing open."""
+    def close(self, end: Callable[[int], None] = os.close) -> None:
+        """Keep no file open, and no thread."""
         while self._spare:
-            os.close(self._spare.pop())
+            end(self._spare.pop())  # an argument: Python may have cleared this module when it ends
+        while self._idle:
+            self._idle.pop().end()
 
     __del__ = close
+
+    def _taken(self) -> int:
+        """A handle for one that asks: two threads with the same one would both have the lock."""
+        if self._spare:
+            handle = self._spare.pop()
+            if os.fstat(handle).st_nlink:
+                return handle
+            os.close(handle)  # the file was deleted, and others queue at a new one
+        return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def _acquire(self, handle: int, patience: float) -> bool:
         """Whether the lock was had; if not, the handle is closed, or will be."""
         try:
             if _is_had_soon(handle):
                 return True
+            waiter = self._waiter(patience)
         except BaseException:  # Ctrl-C
             os.close(handle)
             raise
-        if patience == TURN and time.monotonic() < self._impatient_until:
+        if waiter is None:
             os.close(handle)
             return False
-        if self._waiter is None:
-            self._waiter = _Waiter()
-        waiter, self._waiter = self._waiter, None
-        if not waiter.wait(handle, patience):  # it still waits, and cannot be called back
-            self._impatient_until = time.monotonic() + BUSY_WITHOUT_TURN
+        if not waiter.wait(handle, patience):
+            self._stuck, self._impatient_until = waiter, time.monotonic() + BUSY_WITHOUT_TURN
             return False
-        self._waiter = waiter
+        self._idle.append(waiter)
         return True
+
+    def _waiter(self, patience: float) -> "_Waiter | None":
+        """Somebody to wait; None where it would be in vain: one that was given up still waits, or did so lately."""
+        if patience == TURN and (time.monotonic() < self._impatient_until or (self._stuck and self._stuck.waits)):
+            return None
+        try:
+            return self._idle.pop() if self._idle else _Waiter()
+        except RuntimeError:  # no more threads
+            return None
 
 
 def _is_had_soon(handle: int) -> bool:
@@ -99,24 +117,37 @@ class _Waiter:
     """A thread that waits for locks, because waiting itself knows no time limit."""
 
     def __init__(self) -> None:
-        self._inbox: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[int | None] = queue.SimpleQueue()
         self._had: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._handing_over = threading.Lock()
         self._abandoned = False
-        threading.Thread(target=self._serve, name="thresher-turn", daemon=True).start()
+        self._thread = threading.Thread(target=self._serve, name="thresher-turn", daemon=True)
+        self._thread.start()
+
+    @property
+    def waits(self) -> bool:
+        """Whether one that was given up still waits."""
+        return self._thread.is_alive()
 
     def wait(self, handle: int, patience: float) -> bool:
-        """Whether the lock was had in time; if not, or if interrupted, the thread lets go of it when it comes."""
+        """Whether the lock was had in time; if not, or if interrupted, the thread lets it go when it comes, and ends."""
         self._inbox.put(handle)
         try:
             self._had.get(timeout=patience)
         except queue.Empty:
-            return not self._abandon()
+            if self._abandon():
+                return False
+            self._had.get()  # it came in the last moment
         except BaseException:
             if not self._abandon():
                 _let_go(handle)
+                self.end()
             raise
         return True
+
+    def end(self) -> None:
+        """Nobody needs this thread any more."""
+        self._inbox.put(None)
 
     def _abandon(self) -> bool:
         """Whether the lock had not come after all."""
@@ -125,8 +156,7 @@ class _Waiter:
             return self._abandoned
 
     def _serve(self) -> None:
-        while not self._abandoned:
-            handle = self._inbox.get()
+        while not self._abandoned and (handle := self._inbox.get()) is not None:
             fcntl.flock(handle, fcntl.LOCK_EX)
             with self._handing_over:
                 if self._abandoned:
@@ -136,6 +166,5 @@ class _Waiter:
 
 
 def _let_go(handle: int) -> None:
-    """Unlock, and close: a process forked meanwhile has the handle too, so closing alone would not do."""
     fcntl.flock(handle, fcntl.LOCK_UN)
     os.close(handle)
