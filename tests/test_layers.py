@@ -13,7 +13,7 @@ ROWS = [
     {"checks", "theory"},
     {"policies"},
     {"spec"},
-    {"columns"},
+    {"columns", "differences"},
     {"state"},
     {"grammar"},
     {"ledger", "intervals"},

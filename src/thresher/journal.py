@@ -105,8 +105,9 @@ class Journal:
                 if written is None:
                     continue
                 try:
-                    if written.key is not None:
-                        self._store.flush()  # after the turn: nobody waits for our disk but us
+                    # after the turn: nobody waits for our disk but us. And if nothing was written because it is there
+                    # already, as when a call is repeated, whoever wrote it may have died before this
+                    self._store.flush()
                     return written.answer
                 except Interrupted:
                     self._doubt(doubtful, written)

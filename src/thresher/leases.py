@@ -43,6 +43,12 @@ class Keeper:
         with self._lock:
             self._pulls.discard(pull)
 
+    @property
+    def held(self) -> list[int]:
+        """The pulls that are ours, as far as we know."""
+        with self._lock:
+            return list(self._pulls)
+
     def holds(self, pull: int) -> bool:
         """Whether the pull is ours, and so in good hands."""
         return pull in self._pulls

@@ -7,6 +7,7 @@ from typing import Literal
 
 from . import checks
 from . import spec as specs
+from .differences import differences
 from .errors import Conflict, Interrupted, InvalidInput, StudyExists
 from .events import Event
 from .policies import Policy
@@ -105,11 +106,11 @@ def open_study(name: str, *, storage: str | Store | None = None, lease: float = 
 
 def _join(study: Study, wanted: Spec) -> Study:
     found = study.spec
-    differences = found.differences(wanted)
+    unlike = differences(found, wanted)
     if wanted.budget not in (found.budget, study.look(lambda ledger: ledger.budget)):
-        differences.append(f"budget is {study.look(lambda ledger: ledger.budget)}, not {wanted.budget}")
-    if differences:
+        unlike.append(f"budget is {study.look(lambda ledger: ledger.budget)}, not {wanted.budget}")
+    if unlike:
         raise StudyExists(
-            "study", study.name, f"is there with another specification: {'; '.join(differences)}", "use another name"
+            "study", study.name, f"is there with another specification: {'; '.join(unlike)}", "use another name"
         )
     return study

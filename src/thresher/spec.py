@@ -83,20 +83,6 @@ class Spec:
             data[field.name] = value.to_json() if isinstance(value, Policy) else value
         return data
 
-    def differences(self, other: "Spec") -> list[str]:
-        """What another specification says differently, in words; the budget is not looked at.
-
-        >>> first, second = (specify(arms=["a"], threshold=bar, budget=2) for bar in (0.5, 0.6))
-        >>> first.differences(second)
-        ['threshold is 0.5, not 0.6']
-        """
-        # the settling constant follows from the rest, but by a logarithm, which may differ in its last digit elsewhere
-        names = [field.name for field in fields(self) if field.name not in ("budget", "settling_constant")]
-        pairs = [(name, getattr(self, name), getattr(other, name)) for name in names]
-        return [
-            f"{name} is {shown(mine, 60)}, not {shown(theirs, 60)}" for name, mine, theirs in pairs if mine != theirs
-        ]
-
 
 def specify(
     *,

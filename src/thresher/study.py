@@ -184,6 +184,7 @@ class Study:
         self._next_sweep = time.monotonic() + SWEEP
         if not self.store.leased:
             return 0
+        self._let_go_of_ended()
         lost = [pull for pull in self.store.expired(self.name) if not self._keeper.holds(pull)]
 
         def plan(draft: Draft) -> int:
@@ -194,6 +195,14 @@ class Study:
             return len(gone)
 
         return self._journal.commit(plan) if lost else 0
+
+    def _let_go_of_ended(self) -> None:
+        """Pulls that we asked for may have been told by another process."""
+        held = self._keeper.held
+        if held:
+            ended = self.look(lambda ledger: [pull for pull in held if ledger.state_of(pull) != PENDING])
+            for pull in ended:
+                self._keeper.let_go(pull)
 
     # -- steering -----------------------------------------------------------------------------------------------
 

@@ -126,6 +126,27 @@ def test_numbers_and_names_beyond_all_measure_are_refused_in_a_short_line(place:
     assert len(place.study().events()) == 1
 
 
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("studies", "postgresql://me:secret@h/db"),
+        ("status", "postgresql://me:secret@h/db"),
+        ("import", "postgresql://me:secret@h/db"),
+        ("studies", "--storage", "sqlite://me:secret@h/db"),
+        ("studies", "--storage", "sqlite:///x.db?password=secret"),
+        ("studies", "--storage", "me:secret@h/db"),
+        ("studies", "--storage", "//me:secret@h/db"),
+        ("doctor", "--storage", "sqlite:///x.db?password=secret"),
+        ("doctor", "--storage", "me:secret@h/db"),
+    ],
+    ids=" ".join,
+)
+def test_a_password_in_the_wrong_place_is_not_shown(place: Place, args: tuple[str, ...]) -> None:
+    result = place(*args)
+    assert result.status
+    assert "secret" not in result.out + result.err
+
+
 BREAK = """
 import sys, thresher.cli, thresher.cli.agents
 def broken(*args, **kwargs): raise KeyError("nobody\\nthought of this")

@@ -98,3 +98,17 @@ def test_spreadsheets_may_mark_their_text_and_pad_their_cells(place: Place) -> N
     place.good("import", str(file), "--study", "s")
     told = [(event.arm, event.reward) for event in place.study().events() if event.kind == "told"]
     assert told == [(0, 1.0), (1, 0.0)]
+
+
+def test_results_count_towards_the_budget_in_force(place: Place) -> None:
+    place.good("extend", "s", "--budget", "60")
+    rows = "arm,reward\n" + "a,0.5\nb,0.5\n" * 25
+    place.good("import", "-", "--study", "s", stdin=rows)
+    assert place.study().verdict().told == 50
+
+
+def test_names_that_begin_or_end_with_a_blank_are_read_back(place: Place) -> None:
+    place.good("create", "blanks", "--threshold=0.5", "--arm= x", "--arm=y ", "--arm=z", "--budget=9")
+    place.good("import", "-", "--study", "blanks", stdin="arm,reward\n x,0.5\ny ,0.5\n  z ,0.25\n")
+    events = place.study("blanks").events()
+    assert [(event.arm, event.reward) for event in events if event.kind == "told"] == [(0, 0.5), (1, 0.5), (2, 0.25)]

@@ -69,7 +69,7 @@ def test_another_question_is_another_study_unless_it_has_a_name(tmp_path: Path) 
     run(tmp_path, "--budget=8", "--study=mine", *ECHO)
     message = complaint(run(tmp_path, "--budget=8", "--study=mine", "--seed=1", "--arm=0.9", *ECHO))
     assert "seed is 0, not 1" in message
-    assert "arms is ('0.2', '0.8'), not ('0.2', '0.8', '0.9')" in message
+    assert "arms are 2, not 3" in message
     assert "study 'mine'" in message
 
 
@@ -107,8 +107,9 @@ def test_after_ctrl_c_the_same_command_goes_on(tmp_path: Path) -> None:
     before = verdict(stopped, 130)
     assert "the same command goes on" in stopped.err
     assert (before["pending"], before["done"]) == (0, False)
+    taken_back = before["issued"] - before["told"]  # handed out, but not begun when the signal came
     after = run(tmp_path, *args)
-    assert (verdict(after)["told"], verdict(after)["pending"]) == (40, 0)
+    assert (verdict(after)["told"], verdict(after)["pending"]) == (40 - taken_back, 0)
     assert f"goes on: {before['issued']} pulls were made before" in after.err
 
 
@@ -176,3 +177,23 @@ def test_a_storage_that_is_no_url_says_how_to_write_one(tmp_path: Path, value: s
         assert "sqlite:///" in complaint(run(tmp_path, "--budget=8", f"--storage={value}", *ECHO))
     else:
         assert run(tmp_path, "--budget=8", "--storage=", *ECHO).status == 0, "nothing said is the default"
+
+
+def test_a_study_of_the_library_is_gone_on_with_by_the_program_and_the_other_way_round(tmp_path: Path) -> None:
+    """No parameters, and none for any arm, are the same."""
+    asked: dict[str, Any] = {"arms": ["0.2", "0.8"], "threshold": 0.5, "budget": 8, "confidence": None}
+    url = f"sqlite:///{tmp_path}/thresher.db"
+    library.create_study("mine", storage=url, **asked).store.close()
+    assert verdict(run(tmp_path, "--study=mine", "--budget=8", "--format=json", *ECHO))["told"] == 8
+    run(tmp_path, "--study=theirs", "--budget=8", *ECHO)
+    study = library.create_study("theirs", storage=url, if_exists="join", **asked)
+    assert study.verdict().told == 8
+    study.store.close()
+
+
+def test_of_many_arms_the_one_that_differs_is_named(tmp_path: Path) -> None:
+    arms = [f"--arm=number-{k}" for k in range(40)]
+    mine = ["--study=mine", "--budget=90"]
+    run(tmp_path, *mine, *arms, *ECHO[:2], "0.5")
+    again = run(tmp_path, *mine, *arms[:-1], "--arm=another", "--policy=evt", *ECHO[:2], "0.5")
+    assert "arm 42 is 'number-39', not 'another'; policy is anytime-evt, not evt" in complaint(again)

@@ -161,6 +161,12 @@ def test_doctor_tells_versions_and_durability_and_what_is_wrong(place: Place) ->
     assert "! store" in result.out
 
 
+def test_doctor_makes_no_store(place: Place) -> None:
+    result = place("doctor", "--storage", f"sqlite:///{place.folder}/typo.db")
+    assert (result.status, "typo.db is not there" in result.out) == (1, True)
+    assert not list(place.folder.glob("typo*"))
+
+
 @pytest.mark.parametrize("name", ["../../etc/passwd", "'; DROP TABLE events; --", '"', "a b", "ü", "-x", "%s"])
 def test_strange_names_are_harmless(place: Place, name: str) -> None:
     place.good("create", "--threshold=0.5", "--arm=x", "--budget=9", "--", name)

@@ -3,7 +3,7 @@
 import os
 import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -105,6 +105,26 @@ def test_a_crash_between_writing_and_flushing_writes_once(survives: bool) -> Non
     assert [event.kind for event in store.read("s")] == ["created", "asked", "asked"]
     other.tell(1, 0.5)
     assert study.look(lambda ledger: ledger.told) == 1
+
+
+def test_a_call_that_is_repeated_waits_for_the_disk_too() -> None:
+    """Whoever made it first may have died between writing and flushing."""
+
+    class Counting(MemoryStore):
+        flushes = 0
+
+        def flush(self) -> None:
+            self.flushes += 1
+
+    store = Counting()
+    study = make(store)
+    study.ask_many(3)
+    calls: list[Callable[[], None]] = [lambda: study.tell(1, 0.5), lambda: study.drop(2)]
+    for call in [*calls, lambda: study.extend(budget=10**6)]:
+        call()
+        before = store.flushes
+        call()
+        assert store.flushes == before + 1
 
 
 def test_creating_with_a_lost_answer_creates_once() -> None:

@@ -109,6 +109,18 @@ def test_the_thread_ends_when_nothing_is_under_way_and_comes_back_when_something
     until(lambda: keepers() == 0)
 
 
+def test_pulls_that_others_told_are_not_kept(make: Any, url: str) -> None:
+    study = make(lease=60)
+    pulls = study.ask_many(3)
+    other = thresher.open_study("s", storage=url)
+    for pull in pulls[:2]:
+        other.tell(pull, 1)
+    study.sweep()
+    assert study._keeper.held == [3]
+    study.drop(3)
+    other.store.close()
+
+
 def test_a_forgotten_study_is_collected_and_its_thread_ends(make: Any, url: str) -> None:
     study = thresher.create_study("other", arms=["a"], threshold=0.5, budget=9, storage=url)
     study.ask()

@@ -266,13 +266,29 @@ def test_a_read_only_file_says_so_and_can_still_be_read(tmp_path: Path) -> None:
     study.ask()
     for file in tmp_path.iterdir():
         file.chmod(0o400)
-    argv = [sys.executable, "-c", READ_ONLY, f"sqlite:///{path}"]
-    if not os.geteuid():  # root may write everything, unless it gives that up
-        if not shutil.which("setpriv"):
-            pytest.skip("no setpriv to give up root's powers with")
-        argv = ["setpriv", "--bounding-set=-dac_override", "--inh-caps=-dac_override", *argv]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    done = without_power_over_modes(READ_ONLY, f"sqlite:///{path}")
     assert done.stdout == "201\n", done.stderr
     assert "is read-only; make the file and its folder writable" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+    study.store.close()
+
+
+def without_power_over_modes(script: str, *args: str) -> "subprocess.CompletedProcess[str]":
+    """Run a script as somebody whom modes of files bind: root may write everything, unless it gives that up."""
+    argv = [sys.executable, "-c", script, *args]
+    if not os.geteuid():
+        if not shutil.which("setpriv"):
+            pytest.skip("no setpriv to give up root's powers with")
+        argv = ["setpriv", "--bounding-set=-dac_override", "--inh-caps=-dac_override", *argv]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=60)
+
+
+def test_a_file_of_sqlites_own_that_is_read_only_is_named(tmp_path: Path) -> None:
+    """SQLite gives them the mode that the store had when they were made."""
+    path = filled(tmp_path / "thresher.db")
+    study = thresher.open_study("s", storage=f"sqlite:///{path}")
+    study.ask()
+    (tmp_path / "thresher.db-shm").chmod(0o400)
+    done = without_power_over_modes(READ_ONLY, f"sqlite:///{path}")
+    assert f"files that belong to it are read-only; chmod u+w {path}-shm" in done.stderr
     study.store.close()

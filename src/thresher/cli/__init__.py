@@ -149,5 +149,9 @@ def _is_written() -> bool:
 
 def _complain(message: str, status: int) -> int:
     line = " ".join(message.split())
+    if "://" in line:  # a URL in the wrong place is taken for a name, and names are shown
+        from ..store.masking import masked
+
+        line = masked(line)
     say(f"error: {line if len(line) <= LONGEST else f'{line[:LONGEST]}…'}")
     return status

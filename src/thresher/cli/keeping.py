@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import spec as specs
+from ..differences import differences
 from ..errors import StudyExists
 from ..journal import plain
 from ..opening import create_study, open_study
@@ -26,12 +27,12 @@ def kept_study(name: str | None, store: Store, asked: dict[str, Any]) -> Study:
     except StudyExists:
         study = open_study(name, storage=store)
     first, budget = study.look(lambda ledger: (ledger.spec, ledger.budget))
-    differences = first.differences(spec)
+    unlike = differences(first, spec)
     grown = spec.budget is not None and budget is not None and spec.budget > budget
     if spec.budget not in (budget, first.budget) and not grown:
-        differences.append(f"budget is {budget}, not {spec.budget}")
-    if differences:
-        rule = f"is in {place_of(store)} with another specification: {'; '.join(differences)}"
+        unlike.append(f"budget is {budget}, not {spec.budget}")
+    if unlike:
+        rule = f"is in {place_of(store)} with another specification: {'; '.join(unlike)}"
         raise StudyExists("study", name, rule, "name another --study, or ask as before; a larger --budget is fine")
     if grown:
         study.extend(budget=spec.budget or 0)

@@ -44,7 +44,8 @@ def _from_csv(text: str, file: str) -> Iterator[Row]:
             if len(cells) != len(columns):
                 rule = f"has {len(cells)} cells, and the first line has {len(columns)} columns"
                 raise InvalidInput(place, ",".join(cells), rule, "put cells that hold commas in double quotes")
-            yield place, dict(zip(columns, (cell.strip() for cell in cells), strict=True))
+            stripped = dict(zip(columns, (cell.strip() for cell in cells), strict=True))
+            yield place, {**stripped, "arm": cells[columns.index("arm")]}  # a name may begin or end with a blank
     except csv.Error as error:
         raise InvalidInput(f"line {reader.line_num} of {file}", rule=f"is not CSV ({error})", remedy=SHAPES) from None
 
@@ -60,9 +61,11 @@ def _checked(rows: Iterable[Row], spec: Spec) -> Iterator[tuple[str, float]]:
             raise InvalidInput(f"{place}: pull", pull, "is there twice", "a pull has one reward: leave one row out")
         seen.update([pull] if pull else [])
         try:
-            spec.arm(row["arm"])
+            arm = row["arm"]
+            arm = arm.strip() if isinstance(arm, str) and arm not in spec.index else arm
+            spec.arm(arm)
             if row["reward"] != "":  # a pull without one, in what export csv wrote
-                yield row["arm"], spec.reward(_number(row["reward"]))
+                yield arm, spec.reward(_number(row["reward"]))
         except ThresherError as error:
             raise InvalidInput(f"{place}: {error}") from None
 

@@ -88,7 +88,7 @@ def import_(file: str, name: str | None, storage: str | None) -> int:
         raise InvalidInput("--study", "", "results are for a study", "name it: --study NAME")
     study = study_at(name, storage)
     results = read_results(data, text, file, study.spec)
-    budget = study.spec.budget
+    budget = study.look(lambda ledger: ledger.budget)
     if budget is not None and len(results) > budget:
         rule = f"has {len(results):,} rewards, and the budget of the study is {budget:,}"
         raise InvalidInput("file", file, rule, "results count towards the budget: create the study with a larger one")

@@ -29,22 +29,28 @@ def open_store(storage: "str | Store | None") -> Store:
         return _postgres(storage)
     from .masking import masked
 
-    raise InvalidInput("storage", masked(storage), "is not a store that this version knows", f"use {KINDS}")
+    account, at, place = storage.rpartition("@")
+    shown = masked(storage) if "://" in account or not at else f"***@{place}"
+    raise InvalidInput("storage", shown, "is not a store that this version knows", f"use {KINDS}")
 
 
 def _sqlite(url: str) -> Store:
     """``sqlite:///relative.db`` or ``sqlite:////absolute.db``, with ``?durability=normal`` for less waiting."""
+    from .masking import masked
+
     place, _, query = url.removeprefix("sqlite://").partition("?")
     options = dict(parse_qsl(query, keep_blank_values=True))
     durability = options.pop("durability", "full")
     path = place[1:]
     if not place.startswith("/") or not path or path.endswith("/") or path == ":memory:":
         remedy = "write sqlite:///file.db for a file here, sqlite:////folder/file.db for any other"
-        raise InvalidInput("storage", url, "names no file", remedy)
+        raise InvalidInput("storage", masked(url), "names no file", remedy)
     if "\0" in path or not path.isprintable():
-        raise InvalidInput("storage", url, "must be printable, on one line", "name another file")
+        raise InvalidInput("storage", masked(url), "must be printable, on one line", "name another file")
     if options or durability not in ("full", "normal"):
-        raise InvalidInput("storage", url, "has an option that SQLite stores do not have", "?durability=normal is one")
+        raise InvalidInput(
+            "storage", masked(url), "has an option that SQLite stores do not have", "?durability=normal is one"
+        )
     from .sqlite import SqliteStore
 
     return SqliteStore(Path(path), durability=durability)

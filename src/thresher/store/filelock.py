@@ -130,7 +130,7 @@ class _Waiter:
         return self._thread.is_alive()
 
     def wait(self, handle: int, patience: float) -> bool:
-        """Whether the lock was had in time; if not, or if interrupted, the thread lets it go when it comes, and ends."""
+        """Whether the lock was had in time; if not, or if interrupted, the thread frees it when it comes, and ends."""
         self._inbox.put(handle)
         try:
             self._had.get(timeout=patience)

@@ -138,6 +138,8 @@ class SqliteStore:
 
     def describe(self) -> Mapping[str, str]:
         """The file, its settings, and what is wrong with it."""
+        if self._is_missing():
+            return {"! file": f"{self.path} is not there"}
         with self._use() as connection:
             return examine(self.path, connection, self.durability)
 

@@ -164,9 +164,21 @@ def explanation(path: Path, error: Exception) -> StoreFailed:
         rule, remedy = _EXPLANATIONS.get(type(error), (f"SQLite says: {error}", "thresher doctor may know more"))
         if isinstance(error, apsw.IOError) and _is_full(path):
             rule, remedy = _NO_ROOM
+        elif isinstance(error, apsw.ReadOnlyError) and (files := _read_only(path)) and path not in files:
+            rule, remedy = "cannot be written: files that belong to it are read-only", f"chmod u+w {_listed(files)}"
         return StoreFailed("storage", str(path), rule, remedy)
     words = error.strerror if isinstance(error, OSError) else error
     return StoreFailed("storage", str(path), f"cannot be used ({words})", "check the path")
+
+
+def _read_only(path: Path) -> list[Path]:
+    """Those of the store's files that cannot be written; SQLite gives its own the mode that the first one had then."""
+    files = (path, beside(path, "wal"), beside(path, "shm"))
+    return [file for file in files if file.exists() and not os.access(file, os.W_OK)]
+
+
+def _listed(files: list[Path]) -> str:
+    return " ".join(map(str, files))
 
 
 def _is_full(path: Path) -> bool:
@@ -206,8 +218,8 @@ def examine(path: Path, connection: apsw.Connection, durability: str) -> dict[st
         found["! journal"] = "is not wal: readers and writers hold each other up"
     if mode & 0o077:
         found["! mode"] = f"others may read or write it: chmod 600 {path}"
-    if not os.access(path, os.W_OK):
-        found["! access"] = "this user cannot write it"
+    if files := _read_only(path):
+        found["! access"] = f"this user cannot write {_listed(files)}"
     check = connection.execute("PRAGMA quick_check(1)").get
     if check == "ok":
         return {**found, "check": "sound"}
