@@ -101,9 +101,7 @@ def test_many_arms_fit_any_terminal(tmp_path: Path, columns: int, rows: int, sho
 def test_wide_letters_and_markup_keep_the_columns_in_line(tmp_path: Path) -> None:
     names = ["[red]x[/red]", "日本語の名前", "naïve", "plain"]
     with watched(*(f"--arm={name}" for name in names), "--budget=12", *waiting(tmp_path)) as terminal:
-        screen = terminal.wait_for(
-            lambda seen: "10 of 12 pulls · 2 under way" in seen.text and all(seen.lines[4:8])
-        )
+        screen = terminal.wait_for(lambda seen: "10 of 12 pulls · 2 under way" in seen.text and all(seen.lines[4:8]))
         lines = [line.replace("\0", "") for line in terminal.lines[4:8]]
         assert {line.split()[0] for line in lines} == set(names), screen
         assert len({cell_len(re.split("[▲▼]", line)[0]) for line in lines}) == 1, screen
