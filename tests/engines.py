@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import signal
 import threading
 import time
 import uuid
@@ -62,7 +63,9 @@ def ray_cluster() -> Iterator[None]:
         [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     )
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+    before = signal.getsignal(signal.SIGTERM)
     ray.init(num_cpus=2, resources={"licence": 3}, include_dashboard=False, **quiet)
+    signal.signal(signal.SIGTERM, before)  # Ray's own would be that of whatever other tests fork
     try:
         yield
     finally:

@@ -155,9 +155,9 @@ class Desertion:
     since: float | None = None
     _is_said: bool = False
 
-    def is_over(self, room: int, now: float) -> bool:
-        """Whether there is room for a pull."""
-        if room > 0:
+    def is_over(self, workers: int, now: float) -> bool:
+        """Whether there are workers."""
+        if workers > 0:
             self.since = None
             return True
         if self.since is None:

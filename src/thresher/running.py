@@ -86,13 +86,16 @@ class Runner:
                 self._withdrawn = True
                 self._withdraw()
             self._cancel_waiting()
-            if self._flying:
+            if self._flying and self._engine.room >= 0:  # which raises if the engine is beyond hope
                 self._is_manned(now)  # or nobody will bring them
             return False
         self._submit_waiting(now)
-        if not self._is_manned(now):
+        room = self._engine.room
+        if self._is_manned(now):
+            room = self._in_flight or room
+        elif room == 0:
             return not self.study.done
-        free = (self._in_flight or self._engine.room) - self._under_way
+        free = room - self._under_way
         if self._watch.out:
             if now - (self._watch.since or now) >= self.give_up:
                 raise self._cannot_go_on(
@@ -107,8 +110,9 @@ class Runner:
 
     def _is_manned(self, now: float) -> bool:
         """Whether the engine has a worker; one without any is waited for, but not for ever."""
-        self._watch.window = max(8, 2 * self._engine.workers)
-        return self._desertion.is_over(self._engine.room, now)
+        workers = self._engine.workers
+        self._watch.window = max(8, 2 * workers)
+        return self._desertion.is_over(workers, now)
 
     def _submit_waiting(self, now: float) -> None:
         for flight in self._waiting.due(now):

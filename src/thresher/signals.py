@@ -37,3 +37,13 @@ def into(inbox: "queue.SimpleQueue[Any]") -> Iterator[None]:
         yield
     finally:
         restore()
+
+
+@contextlib.contextmanager
+def later() -> Iterator[None]:
+    """Signals that come while this lasts have their effect when it is over."""
+    meanwhile: queue.SimpleQueue[signal.Signals] = queue.SimpleQueue()
+    with into(meanwhile):
+        yield
+    while not meanwhile.empty():
+        signal.raise_signal(meanwhile.get())

@@ -119,8 +119,9 @@ def test_a_call_that_is_repeated_waits_for_the_disk_too() -> None:
     store = Counting()
     study = make(store)
     study.ask_many(3)
-    calls: list[Callable[[], None]] = [lambda: study.tell(1, 0.5), lambda: study.drop(2)]
-    for call in [*calls, lambda: study.extend(budget=10**6)]:
+    calls: list[Callable[[], None]]
+    calls = [lambda: study.tell(1, 0.5), lambda: study.drop(2), lambda: study.extend(budget=10**6)]
+    for call in calls:
         call()
         before = store.flushes
         call()

@@ -77,7 +77,7 @@ def _on_a_cluster(evaluate: Evaluate, executor: Place, workers: int | None, need
     else:
         library, place = type(executor).__module__.partition(".")[0], executor
         if library == "distributed" and isinstance(executor, Executor):
-            place = executor._client  # type: ignore[attr-defined]  # Client.get_executor(): its retries are not ours
+            place = _client_of(executor)
         elif library == "dask_jobqueue" or library == "dask_kubernetes":
             library = "distributed"
     if library in ("dask", "distributed"):
@@ -85,6 +85,15 @@ def _on_a_cluster(evaluate: Evaluate, executor: Place, workers: int | None, need
     if library == "ray":
         return _fetched("ray").Ray(evaluate, place, workers, needed)  # type: ignore[no-any-return]
     return None
+
+
+def _client_of(executor: Any) -> Any:
+    """The client behind what ``Client.get_executor()`` gave. Its retries are not ours; other wishes would be lost."""
+    wishes = sorted(executor._kwargs.keys() - {"pure", "retries"})
+    if wishes:
+        remedy = "pass its client, and resources= to run"
+        raise InvalidInput("executor", executor, f"{', '.join(wishes)} cannot be kept", remedy)
+    return executor._client
 
 
 def _cluster_named(name: str) -> tuple[str, str]:

@@ -7,9 +7,10 @@ import itertools
 import logging
 import secrets
 import time
+import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from typing import Any
 
 from distributed import Client, KilledWorker
@@ -48,6 +49,7 @@ class Dask(Engine):
         try:
             self.client, self._own = connected(place, workers or cores, self._closing)
             self._most = None if self._own else workers
+            self._gate = asyncio.Semaphore(self._most) if self._most else contextlib.nullcontext()
             self._name = f"thresher-{secrets.token_hex(4)}"
             self._serial = itertools.count(1)
             self._keys: dict[Future[object], str] = {}
@@ -76,8 +78,9 @@ class Dask(Engine):
             functools.partial(self.client.unsubscribe_topic, self._name),
         ):
             self._closing.callback(self._quietly, take_away)
-        self.client.subscribe_topic(self._name, self._arrive)
+        arrive = weakref.WeakMethod(self._arrive)  # Dask keeps handlers for as long as the client lives
         try:
+            self.client.subscribe_topic(self._name, lambda event: _call(arrive(), event))
             self.client.register_plugin(Marks(self._name, self.client.id, self._needed), name=self._name)
             self.client.register_plugin(Evaluator(self._name, evaluate, own=self._own is not None), name=self._name)
         except Exception as error:
@@ -143,13 +146,14 @@ class Dask(Engine):
         At the end also those that only some threads hang in, if nobody else has work there. Says which.
         """
         left = set()
-        for address, (nthreads, _, nanny, others_work) in self._status["workers"].items():
+        for address, (nthreads, slots, nanny, others_work) in self._status["workers"].items():
             hung = self._hung.get(address)
             if not hung:
                 continue
             with contextlib.suppress(Exception):
                 hung &= set((await self.client.run(still_running, list(hung), workers=[address]))[address])
-                if nanny and hung and (len(hung) >= nthreads or (closing and not others_work)):
+                useless = len(hung) >= nthreads or (len(hung) >= slots and not others_work)
+                if nanny and hung and (useless or (closing and not others_work)):
                     del self._hung[address]
                     await self.client.run(leave, workers=[address])
                     left.add(address)
@@ -180,6 +184,8 @@ class Dask(Engine):
         """The cluster's threads and a small queue."""
         if self._failed is not None:
             raise self._failed
+        if self.workers == 0:  # in somebody's cluster one pull that waits may bring a worker
+            return 0 if self._own else 1
         return self.workers if self.workers == self._most else with_queue(self.workers)
 
     def submit(self, pull: Pull) -> "Future[object]":
@@ -191,6 +197,11 @@ class Dask(Engine):
         return future
 
     async def _evaluate(self, key: str, pull: Pull) -> bytes:
+        """What exceeds the number of workers that was asked for waits here."""
+        async with self._gate:
+            return await self._evaluate_there(key, pull)
+
+    async def _evaluate_there(self, key: str, pull: Pull) -> bytes:
         task = None
         try:
             task = self.client.submit(
@@ -206,7 +217,7 @@ class Dask(Engine):
             return data
         except KilledWorker as error:
             raise await self._death(key, f"its worker {error.last_worker.address} died") from None
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, CancelledError):  # Dask's own is of the second kind
             if key in self._given_up or self._closed():
                 raise
             if self.client.status == "running":
@@ -287,3 +298,8 @@ class Dask(Engine):
         if self._hung:
             self._quietly(lambda: self.client.sync(self._leave_nothing_hanging))
         self._closing.close()
+
+
+def _call(arrive: Callable[[Any], None] | None, event: Any) -> None:
+    if arrive is not None:
+        arrive(event)

@@ -41,8 +41,8 @@ class Marks(SchedulerPlugin):  # type: ignore[misc]  # Dask's annotations are no
         return getattr(self, what)(**given)
 
     def begin(self, key: str, worker: str) -> bool:
-        """Mark a pull; False if it has its mark already."""
-        if key in self._begun:
+        """Mark a pull; False if it has its mark already, or if nobody waits for it any more: it was done before."""
+        if key in self._begun or (worker and key not in self._scheduler.tasks):
             return False
         self._begun[key] = worker
         return True
@@ -117,6 +117,7 @@ class Evaluator(WorkerPlugin):  # type: ignore[misc]
         """Called as the worker starts, in its main thread."""
         if self._own and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # as it was while the cluster started
 
 
 def evaluate_once(name: str, key: str, pull: Pull) -> bytes:

@@ -5,11 +5,11 @@ import logging
 import multiprocessing
 import re
 import signal
-import threading
 from typing import Any
 
 from distributed import Client, LocalCluster
 
+from .. import signals
 from ..errors import CannotGoOn, InvalidInput, told_of
 
 PATIENCE = 20.0  # seconds for an answer of the scheduler
@@ -19,12 +19,15 @@ def connected(place: Any, workers: int, closing: contextlib.ExitStack) -> tuple[
     """The client of a place, and the cluster if it is ours. What is made here is closed with ``closing``."""
     own = None
     if place == "dask":
-        place = own = _cluster_here(workers)
-        closing.callback(place.close, timeout=PATIENCE)
+        with signals.later():
+            place = own = _cluster_here(workers)
+            closing.callback(place.close, timeout=PATIENCE)
     elif isinstance(place, Client):
         if place.asynchronous:
             remedy = "pass its cluster's address, or Client(…) without asynchronous=True"
             raise InvalidInput("executor", place, "is an asynchronous client, and run is not", remedy)
+        if place.status != "running":
+            raise CannotGoOn("executor", place, "is a client that is closed, or has lost its scheduler", "connect anew")
         return place, None
     elif isinstance(place, str) and not re.fullmatch(r"((tcp|tls|ws|wss|ucx)://)?[^/]+:\d+/?|inproc://.+", place):
         rule = "is no address of a Dask scheduler"
@@ -45,13 +48,11 @@ def _cluster_here(workers: int) -> LocalCluster:
         raise SystemExit(1)  # a worker that reads the script which started it; the one that did says what is wrong
     settings: dict[str, Any] = {"scheduler_kwargs": {"allowed_failures": 0}, "silence_logs": logging.CRITICAL}
     settings |= {"threads_per_worker": 1, "processes": True, "dashboard_address": "127.0.0.1:0"}
-    main = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if main else None
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which workers inherit
     try:
         return LocalCluster(n_workers=workers, **settings)
     except RuntimeError as error:
         remedy = 'a script that starts workers does so under: if __name__ == "__main__":'
         raise CannotGoOn("executor", "dask", f"no worker could be started: {told_of(error)}", remedy) from None
     finally:
-        if before is not None:
-            signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)

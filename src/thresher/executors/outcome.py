@@ -4,6 +4,7 @@ Only a reward is pickled, never an exception: many cannot be read back, and some
 engine's own.
 """
 
+import numbers
 import pickle
 
 from ..errors import Busy, NoReward, told_of
@@ -28,6 +29,8 @@ def outcome(evaluate: Evaluate, pull: Pull) -> bytes:
     try:
         return pickle.dumps(found)
     except Exception:
+        if isinstance(found[1], numbers.Real):  # of a class that only the script knows, as like as not
+            return pickle.dumps((VALUE, float(found[1])))
         text = f"TypeError: it returned {found[1]!r:.200}, which cannot be sent between processes"
         return pickle.dumps((NONSENSE, text))
 

@@ -5,10 +5,13 @@ pull. Ray restarts no actor and repeats no call of ours.
 """
 
 import contextlib
+import functools
 import math
+import queue
 import re
 import threading
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
@@ -49,7 +52,6 @@ class Ray(Engine):
         self, evaluate: Evaluate, place: str, workers: int | None, needed: dict[str, float] | None = None
     ) -> None:
         self._needed = {"CPU": 1.0, **(needed or {})}  # resources of each pull
-        self._actor = ray.remote(max_restarts=0, max_task_retries=0, **_options(self._needed))(Worker)
         own = Connection.open(place, workers and math.ceil(workers * self._needed["CPU"]))
         self.sought = sought(needed or {})
         super().__init__(0)
@@ -61,14 +63,15 @@ class Ray(Engine):
         self._at_work: dict[Future[object], Any] = {}
         self._stillborn = 0
         self._failed: CannotGoOn | None = None
-        self._closed, self._short = threading.Event(), threading.Event()
+        self._closed = threading.Event()
+        self._news: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()  # for our own thread
         try:
             self._set_up(evaluate, own=own)
         except BaseException:
             Connection.close()
             raise
-        self._looker = threading.Thread(target=self._look, name="thresher-ray", daemon=True)
-        self._looker.start()
+        self._clerk = threading.Thread(target=self._serve, name="thresher-ray", daemon=True)
+        self._clerk.start()
 
     def _set_up(self, evaluate: Evaluate, *, own: bool) -> None:
         try:
@@ -82,6 +85,7 @@ class Ray(Engine):
             rule = f"the Ray of this machine has only {told(has)}"
             raise CannotGoOn("resources", told(self._needed), rule, "ask for less, or name a cluster that has more")
         try:
+            self._actor = ray.remote(max_restarts=0, max_task_retries=0, **_options(self._needed))(Worker)
             self._hire()
         except ValueError as error:
             rule = f"Ray says: {' '.join(map(str, error.args))}"
@@ -89,13 +93,20 @@ class Ray(Engine):
 
     # -- the staff ----------------------------------------------------------------------------------------------
 
-    def _look(self) -> None:
-        """Follow the cluster as it grows; where it shrinks, actors die, and calls of them fail."""
+    def _serve(self) -> None:
+        """Deal with what Ray answers. Its own threads only bring it here: in them, no call to Ray may be waited for.
+
+        Now and then follow the cluster as it grows; where it shrinks, actors die, and calls of them fail.
+        """
         while not self._closed.is_set():
-            self._short.wait(LOOK)
-            self._short.clear()
-            with contextlib.suppress(Exception):  # a cluster that is gone shows in the calls
-                self._hire()
+            try:
+                self._news.get(timeout=LOOK)()
+            except queue.Empty:
+                self._hire_if_it_can_be()
+
+    def _hire_if_it_can_be(self) -> None:
+        with contextlib.suppress(Exception):  # a cluster that is gone shows in the calls
+            self._hire()
 
     def _hire(self) -> None:
         """As many actors as were asked for, or as the cluster has room for; Ray starts them as it has it."""
@@ -105,7 +116,10 @@ class Ray(Engine):
             with self._lock:
                 self._staff.add(actor)
             ready = actor.ready.remote()
-            ready.future().add_done_callback(lambda future, actor=actor: self._started(actor, future))
+            self._when_done(ready.future(), functools.partial(self._started, actor))
+
+    def _when_done(self, answer: "Future[Any]", deal: "Callable[[Future[Any]], None]") -> None:
+        answer.add_done_callback(lambda done: self._news.put(functools.partial(deal, done)))
 
     def _started(self, actor: Any, ready: "Future[None]") -> None:
         error = ready.exception()
@@ -133,10 +147,10 @@ class Ray(Engine):
                 future.set_exception(error)
 
     def _strike_off(self, actor: Any) -> None:
-        """An actor is dead, or shall be: another is hired, by a thread that may wait for Ray."""
+        """An actor is dead, or shall be: another is hired, by our own thread, which may wait for Ray."""
         self._staff.discard(actor)
         self.workers -= 1
-        self._short.set()
+        self._news.put(self._hire_if_it_can_be)
 
     # -- the engine ---------------------------------------------------------------------------------------------
 
@@ -174,7 +188,7 @@ class Ray(Engine):
             except Exception as error:
                 self._over(future, pull, _failure(error))
             else:
-                answer.add_done_callback(lambda answer, future=future, pull=pull: self._over(future, pull, answer))
+                self._when_done(answer, functools.partial(self._over, future, pull))
 
     def _over(self, future: "Future[object]", pull: Pull, answer: "Future[bytes]") -> None:
         error = answer.exception()
@@ -211,8 +225,8 @@ class Ray(Engine):
     def close(self, *, wait: bool) -> None:
         """End the actors, those at work too, and let go of the cluster."""
         self._closed.set()
-        self._short.set()
-        self._looker.join(timeout=5)
+        self._news.put(lambda: None)
+        self._clerk.join(timeout=5)
         with self._lock:
             staff = list(self._staff)
         for actor in staff:

@@ -1,12 +1,12 @@
 """The connection to a Ray cluster: somebody's, or one of our own on this machine."""
 
-import contextlib
 import logging
 import queue
 import re
 import signal
 import socket
 import threading
+from concurrent.futures import Future
 from typing import Any
 
 import ray
@@ -25,6 +25,7 @@ class Connection:
     _lock = threading.Lock()
     _users = 0
     _ours = False
+    _over = threading.Event()  # of a Ray of our own
 
     @classmethod
     def open(cls, place: str, processors: int | None) -> bool:
@@ -35,6 +36,7 @@ class Connection:
                     cls._init(place, processors)
                 except BaseException:  # Ctrl-C
                     ray.shutdown()
+                    cls._over.set()
                     raise
                 cls._ours = True
             elif place != "ray":
@@ -50,6 +52,7 @@ class Connection:
             if cls._ours and cls._users == 0:
                 cls._ours = False
                 ray.shutdown()
+                cls._over.set()
 
     @staticmethod
     def _init(place: str, processors: int | None) -> None:
@@ -59,20 +62,51 @@ class Connection:
         else:
             _check_address(place)
             settings |= {"address": place}
-        before, meanwhile = signal.getsignal(signal.SIGTERM), queue.SimpleQueue[signal.Signals]()
         try:
-            # Ctrl-C while Ray starts its processes would leave some; while it looks for others, one need not wait
-            with signals.into(meanwhile) if place == "ray" else contextlib.nullcontext():
+            if place == "ray":
+                Connection._over = threading.Event()
+                _start_here(settings, Connection._over)
+            else:
+                before = signal.getsignal(signal.SIGTERM)
                 ray.init(**settings)
-            if threading.current_thread() is threading.main_thread():
-                signal.signal(signal.SIGTERM, before)  # Ray's own ends the program with another status
-            while not meanwhile.empty():
-                signal.raise_signal(meanwhile.get())
+                if threading.current_thread() is threading.main_thread():
+                    signal.signal(signal.SIGTERM, before)  # Ray's own ends the program with another status
         except (ConnectionError, RuntimeError, ValueError, OSError, RayError, ImportError) as error:
             remedy = "start one with: ray start --head"
             if "ray[client]" in str(error):
                 remedy = "pip install 'ray[client]'"
             raise CannotGoOn("executor", place, f"no Ray cluster answers: {told_of(error)}", remedy) from None
+
+
+def _start_here(settings: dict[str, Any], over: threading.Event) -> None:
+    """Start a Ray of our own. A signal that comes meanwhile has its effect when it has started; a second one at once.
+
+    By another thread: interrupted, Ray would leave processes, and in the main thread it takes signals for itself. The
+    thread stays until Ray is ``over``, for the system ends what it started when it is gone.
+    """
+    started: Future[None] = Future()
+
+    def start() -> None:
+        try:
+            ray.init(**settings)
+        except BaseException as error:
+            started.set_exception(error)
+        else:
+            started.set_result(None)
+            over.wait()
+
+    inbox: queue.SimpleQueue[signal.Signals | Future[None]] = queue.SimpleQueue()
+    caught: list[signal.Signals] = []
+    started.add_done_callback(inbox.put)
+    with signals.into(inbox):
+        threading.Thread(target=start, name="thresher-ray-start", daemon=True).start()
+        while not started.done() and len(caught) < 2:
+            item = inbox.get()
+            if isinstance(item, signal.Signals):
+                caught.append(item)
+    for number in caught:
+        signal.raise_signal(number)
+    started.result()
 
 
 def _check_address(address: str) -> None:

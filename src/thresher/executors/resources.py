@@ -22,7 +22,7 @@ def checked(resources: Mapping[str, float] | None) -> dict[str, float]:
     for name, amount in resources.items():
         checks.name("resource", name)
         if checks.number(f"resource {name}", amount, remedy=REMEDY) <= 0:
-            raise InvalidInput(f"resource {name}", amount, "must be more than 0", "leave it out")
+            raise InvalidInput(f"resource {name}", amount, "must be more than 0", "ask for some of it, or leave it out")
     return {name: float(amount) for name, amount in resources.items()}
 
 
