@@ -46,7 +46,7 @@ def dask_cluster(*, threads: int = 2, **given: Any) -> Iterator[Any]:
 
     settings: dict[str, Any] = {"silence_logs": logging.CRITICAL, "dashboard_address": "127.0.0.1:0"}
     with (
-        LocalCluster(n_workers=2, threads_per_worker=threads, **settings | given) as cluster,
+        LocalCluster(threads_per_worker=threads, **{"n_workers": 2} | settings | given) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
         yield client

@@ -100,8 +100,10 @@ class Runs:
             return process
 
     def over(self, process: "subprocess.Popen[bytes]") -> bool:
-        """Whether the program has exited."""
+        """Whether the program has exited. What it started may go on, unless it was killed: then nobody meant it to."""
         with self._lock:
+            if process.pid in self._under_way and _was_killed(process.pid):
+                _kill(process.pid)  # before it is reaped: now the number is still its own
             if process.poll() is None:
                 return False
             self._under_way.discard(process.pid)
@@ -127,6 +129,16 @@ class Runs:
 def _kill(group: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):  # it went by itself, or became somebody else's
         os.killpg(group, signal.SIGKILL)
+
+
+def _was_killed(pid: int) -> bool:
+    """Whether a process that was not reaped yet was ended by SIGKILL."""
+    if not hasattr(os, "waitid"):
+        return False
+    with contextlib.suppress(ChildProcessError):  # somebody else reaped it
+        found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return found is not None and (found.si_code, found.si_status) == (os.CLD_KILLED, signal.SIGKILL)
+    return False
 
 
 def _why(error: OSError | ValueError) -> str:

@@ -70,6 +70,16 @@ def test_a_hanging_arm_is_retired_and_the_others_get_their_verdict() -> None:
     assert (verdict["above"], verdict["retired"], verdict["pending"]) == (["quick"], ["slow"], 0)
 
 
+def test_a_command_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> None:
+    """By the system, which is short of memory, or by a cluster that ends a worker and its children."""
+    with folder_of_pids(tmp_path) as folder:
+        script = f"{FOR_EVER} & touch {folder}/$!; kill -KILL $$"
+        with pytest.raises(CommandFailed, match="ended by SIGKILL"):
+            Command(("sh", "-c", script))(PULL)
+        assert len(pids(folder)) == 1
+        until(lambda: not any(map(runs, pids(folder))), "the end of what it started")
+
+
 def test_a_daemon_left_behind_does_not_hold_the_pull(tmp_path: Path) -> None:
     with folder_of_pids(tmp_path) as folder:
         script = f"{FOR_EVER} & touch {folder}/$!; echo 0.75"  # it holds both pipes open

@@ -67,6 +67,18 @@ def test_a_terminal_that_is_closed_takes_the_commands_along(tmp_path: Path) -> N
     until(lambda: not any(map(runs, pids(tmp_path / "pids"))), "the end of the commands and their children")
 
 
+@pytest.mark.parametrize("engine", ["dask", "ray"])
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_while_a_cluster_starts_is_heeded(number: signal.Signals, status: int, engine: str) -> None:
+    process = start("--arm=a", "--workers=2", f"--engine={engine}", "--quiet", "--", "sh", "-c", "sleep 0.2; echo 1")
+    first = ["pgrep", "--parent", str(process.pid), "--full", "spawn_main|gcs_server"]
+    until(lambda: subprocess.run(first, capture_output=True).stdout, "a process of the cluster")
+    process.send_signal(number)
+    result = finish(process)
+    assert result.status == status
+    assert "Traceback" not in result.err
+
+
 @pytest.mark.parametrize("engine", ["threads", "processes", "dask", "ray"])
 def test_a_run_that_is_killed_leaves_no_process(tmp_path: Path, engine: str) -> None:
     process = begun(tmp_path / "pids", HANGING, 4, f"--engine={engine}")

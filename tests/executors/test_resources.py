@@ -78,6 +78,18 @@ def test_workers_that_thresher_starts_have_no_resources() -> None:
         thresher.run(make(), evaluator("dask"), executor="dask", resources={"GPU": 1})
 
 
+def test_a_hung_pull_does_not_keep_the_only_worker_that_has_the_resource() -> None:
+    with dask_cluster(threads=3, n_workers=1, resources={"GPU": 1}) as client:
+        study = make("a", "first-hangs", budget=8, max_failures=None)
+        verdict = thresher.run(study, evaluator("dask"), executor=client, resources={"GPU": 1}, timeout=1.0)
+    assert (verdict.told, causes(study)) == (7, ["failed"])
+
+
+def test_amounts_too_fine_for_ray_are_named_with_its_words(ray_here: None) -> None:
+    with pytest.raises(thresher.InvalidInput, match="licence 1e-05': Ray says"):
+        thresher.run(make(), evaluator("ray"), executor="ray", resources={"licence": 0.00001})
+
+
 def test_amounts_that_ray_does_not_have_are_named_with_its_words() -> None:
     with pytest.raises(thresher.InvalidInput, match=r"resources 'CPU 1, GPU 1\.5': Ray says"):
         thresher.run(make(), evaluator("ray"), executor="ray", resources={"GPU": 1.5})

@@ -35,7 +35,8 @@ class Connection:
                 try:
                     cls._init(place, processors)
                 except BaseException:  # Ctrl-C
-                    ray.shutdown()
+                    if ray.is_initialized():  # not in the middle of it
+                        ray.shutdown()
                     cls._over.set()
                     raise
                 cls._ours = True
@@ -79,7 +80,9 @@ class Connection:
 
 
 def _start_here(settings: dict[str, Any], over: threading.Event) -> None:
-    """Start a Ray of our own. A signal that comes meanwhile has its effect when it has started; a second one at once.
+    """Start a Ray of our own. Ctrl-C has its effect when it has started, a second one at once.
+
+    So has SIGTERM: whoever sends it to all processes of a job ends those that are waited for.
 
     By another thread: interrupted, Ray would leave processes, and in the main thread it takes signals for itself. The
     thread stays until Ray is ``over``, for the system ends what it started when it is gone.
@@ -100,7 +103,7 @@ def _start_here(settings: dict[str, Any], over: threading.Event) -> None:
     started.add_done_callback(inbox.put)
     with signals.into(inbox):
         threading.Thread(target=start, name="thresher-ray-start", daemon=True).start()
-        while not started.done() and len(caught) < 2:
+        while not started.done() and len(caught) < 2 and signal.SIGTERM not in caught:
             item = inbox.get()
             if isinstance(item, signal.Signals):
                 caught.append(item)
