@@ -60,7 +60,8 @@ class Runner:
                     self._take_in()
                     self._end_overdue()
                     self._sweep()
-                    self._meter.report()
+                    if self._meter.tell:
+                        self._meter.report()
                 self._watch.release()
                 if self._watch.out and not self._stopping:
                     raise self._cannot_go_on(
@@ -110,9 +111,9 @@ class Runner:
 
     def _is_manned(self, now: float) -> bool:
         """Whether the engine has a worker; one without any is waited for, but not for ever."""
-        workers = self._engine.workers
+        workers, desertion = self._engine.workers, self._desertion
         self._watch.window = max(8, 2 * workers)
-        return self._desertion.is_over(workers, now)
+        return (workers > 0 and desertion.since is None) or desertion.is_over(workers, now)
 
     def _submit_waiting(self, now: float) -> None:
         for flight in self._waiting.due(now):

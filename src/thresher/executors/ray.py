@@ -38,9 +38,9 @@ class Worker:
     def ready(self) -> None:
         """Answers once the evaluator is here."""
 
-    def evaluate(self, pull: Pull) -> bytes:
+    def evaluate(self, fields: list[Any]) -> bytes:
         """The outcome of a pull."""
-        return outcome(self._evaluate, pull)
+        return outcome(self._evaluate, Pull(*fields))
 
 
 class Ray(Engine):
@@ -184,7 +184,7 @@ class Ray(Engine):
         while (found := self._next()) is not None:
             future, pull, actor = found
             try:
-                answer = actor.evaluate.remote(pull).future()
+                answer = actor.evaluate.remote(list(pull)).future()
             except Exception as error:
                 self._over(future, pull, _failure(error))
             else:
