@@ -99,7 +99,7 @@ def test_results_equal_those_of_a_sequential_study_with_the_same_completion_orde
 @each_engine
 def test_it_never_waits_for_a_slow_pull_before_deciding_the_next(engine: str, place: dict[str, Any]) -> None:
     study = make("a", "first-hangs", budget=60)
-    thresher.run(study, evaluator(engine), timeout=5.0, **place)
+    thresher.run(study, evaluator(engine), timeout=2.5, **place)
     kinds = [(event.kind, event.arm) for event in study.events()]
     first_drop = next(at for at, (kind, _) in enumerate(kinds) if kind == "dropped")
     assert sum(kind == "told" for kind, _ in kinds[:first_drop]) > 5
