@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -79,6 +79,13 @@ def pool(engine: str) -> Executor:
 
         return loky.ProcessPoolExecutor(WORKERS)  # type: ignore[no-any-return]
     return (ThreadPoolExecutor if engine == "thread-pool" else ProcessPoolExecutor)(WORKERS)
+
+
+def until(condition: Callable[[], bool], what: str, seconds: float = 90) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"waited in vain for {what}"
+        time.sleep(0.05)
 
 
 class Counted:
@@ -165,3 +172,15 @@ class Unreadable(Exception):
 
     def __init__(self, one: int, two: int) -> None:
         super().__init__(f"{one} {two}")
+
+
+class Slow:
+    """Notes that it was called, and takes its time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._evaluate = evaluator("dask", folder)
+
+    def __call__(self, pull: thresher.Pull) -> object:
+        reward = self._evaluate(pull)  # which notes that it was called
+        time.sleep(0.1)
+        return reward

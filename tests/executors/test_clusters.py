@@ -1,32 +1,20 @@
 """What is peculiar to clusters, each tried on the real engine."""
 
-import logging
 import os
 import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from engines import Counted, calls, causes, dask_cluster, evaluator, make
+from engines import Slow, calls, causes, dask_cluster, evaluator, make, until
 
 import thresher
 from thresher.executors import open_engine
-from thresher.executors.dask_parts import Marks
 from thresher.executors.engine import with_queue
-
-
-def until(condition: Callable[[], bool], what: str, seconds: float = 90) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"waited in vain for {what}"
-        time.sleep(0.05)
-
 
 # -- Dask -----------------------------------------------------------------------------------------------------------
 
@@ -65,78 +53,9 @@ def test_workers_that_are_told_to_leave_blame_nobody_and_no_pull_is_made_twice(t
     assert verdict.told + len(causes(study)) == 40
 
 
-class Slow:
-    def __init__(self, folder: Path) -> None:
-        self._evaluate = evaluator("dask", folder)
-
-    def __call__(self, pull: thresher.Pull) -> object:
-        reward = self._evaluate(pull)  # which notes that it was called
-        time.sleep(0.1)
-        return reward
-
-
 def _retire_one(client: Any, folder: Path) -> None:
     until(lambda: len(calls(folder)) >= 4, "the first pulls")
     client.retire_workers([next(iter(client.scheduler_info()["workers"]))])
-
-
-def test_a_cluster_that_is_restarted_under_a_run_takes_no_begun_pull_for_unbegun(tmp_path: Path) -> None:
-    with dask_cluster(threads=1) as client:
-        study = make("a", "b", budget=30, max_failures=None)
-        restarter = threading.Thread(target=_restart, args=(client, tmp_path))
-        restarter.start()
-        thresher.run(study, Slow(tmp_path), executor=client)
-        restarter.join()
-    made = [pull for pull, _ in calls(tmp_path)]
-    assert len(made) == len(set(made))
-    assert not {event.pull for event in study.events() if event.cause == "cancelled"} & set(made)
-
-
-def _restart(client: Any, folder: Path) -> None:
-    until(lambda: len(calls(folder)) >= 4, "the first pulls")
-    client.restart()
-
-
-def test_a_pull_that_nobody_waits_for_any_more_is_not_begun() -> None:
-    """Its result was brought here, then its worker died, and Dask hands it to another to make it again."""
-    marks = Marks("thresher-1", "client", {})
-    marks._scheduler = SimpleNamespace(tasks={"waited-for": None})
-    assert [marks.begin(key, "tcp://worker") for key in ("waited-for", "waited-for", "gone")] == [True, False, False]
-    assert marks.forbid(["waited-for", "never sent"]) == ["never sent"]
-
-
-def test_a_cluster_that_starts_workers_when_there_is_work_gets_some(tmp_path: Path) -> None:
-    from distributed import Client, LocalCluster
-
-    settings: dict[str, Any] = {"silence_logs": logging.CRITICAL, "dashboard_address": "127.0.0.1:0"}
-    with LocalCluster(n_workers=0, threads_per_worker=1, **settings) as cluster, Client(cluster) as client:
-        cluster.adapt(minimum=0, maximum=1, interval="100ms")
-        study = make(budget=6)
-        assert thresher.run(study, evaluator("dask"), executor=client).told == 6
-        assert causes(study) == []
-
-
-def test_no_more_run_at_once_than_the_workers_that_were_asked_for(dask_client: Any, tmp_path: Path) -> None:
-    study = make("a", budget=12, bounds=(0, 10))
-    thresher.run(study, Counted(tmp_path), executor=dask_client, workers=1, in_flight=4)
-    assert max(event.reward or 0 for event in study.events()) == 1
-
-
-def test_an_executor_of_dasks_with_wishes_of_its_own_is_refused(dask_client: Any) -> None:
-    executor = dask_client.get_executor(workers=["nowhere"], retries=3)
-    with pytest.raises(thresher.InvalidInput, match="workers cannot be kept; pass its client"):
-        thresher.run(make(), evaluator("dask"), executor=executor)
-    plain = dask_client.get_executor(pure=False, retries=3)
-    assert thresher.run(make(budget=4), evaluator("dask"), executor=plain).told == 4
-
-
-def test_a_client_that_is_closed_is_refused(dask_client: Any) -> None:
-    from distributed import Client
-
-    client = Client(dask_client.scheduler.address, set_as_default=False)
-    client.close()
-    with pytest.raises(thresher.CannotGoOn, match=r"is a client that is closed.*connect anew"):
-        thresher.run(make(), evaluator("dask"), executor=client)
 
 
 def test_a_run_leaves_no_hung_thread_to_whoever_comes_next(dask_client: Any) -> None:

@@ -7,7 +7,6 @@ import itertools
 import logging
 import secrets
 import time
-import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError, Future
@@ -18,7 +17,7 @@ from distributed import Client, KilledWorker
 from ..errors import CannotGoOn, InvalidInput, told_of
 from ..study import Pull
 from .dask_parts import REFUSED, Evaluator, Marks, evaluate_once, leave, still_running
-from .dask_place import PATIENCE, connected
+from .dask_place import PATIENCE, connected, weakly
 from .engine import Engine, Evaluate, WorkerLost, with_queue
 from .outcome import opened
 from .resources import sought
@@ -78,9 +77,8 @@ class Dask(Engine):
             functools.partial(self.client.unsubscribe_topic, self._name),
         ):
             self._closing.callback(self._quietly, take_away)
-        arrive = weakref.WeakMethod(self._arrive)  # Dask keeps handlers for as long as the client lives
         try:
-            self.client.subscribe_topic(self._name, lambda event: _call(arrive(), event))
+            self.client.subscribe_topic(self._name, weakly(self._arrive))  # Dask keeps it as long as the client lives
             self.client.register_plugin(Marks(self._name, self.client.id, self._needed), name=self._name)
             self.client.register_plugin(Evaluator(self._name, evaluate, own=self._own is not None), name=self._name)
         except Exception as error:
@@ -298,8 +296,3 @@ class Dask(Engine):
         if self._hung:
             self._quietly(lambda: self.client.sync(self._leave_nothing_hanging))
         self._closing.close()
-
-
-def _call(arrive: Callable[[Any], None] | None, event: Any) -> None:
-    if arrive is not None:
-        arrive(event)

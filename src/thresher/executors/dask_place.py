@@ -5,6 +5,8 @@ import logging
 import multiprocessing
 import re
 import signal
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 from distributed import Client, LocalCluster
@@ -56,3 +58,14 @@ def _cluster_here(workers: int) -> LocalCluster:
         raise CannotGoOn("executor", "dask", f"no worker could be started: {told_of(error)}", remedy) from None
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
+def weakly(method: Callable[[Any], None]) -> Callable[[Any], None]:
+    """A handler that does not keep alive whose method it calls."""
+    known = weakref.WeakMethod(method)
+
+    def handle(event: Any) -> None:
+        if (found := known()) is not None:
+            found(event)
+
+    return handle

@@ -50,16 +50,19 @@ class FileLock:
 
     def close(self, end: Callable[[int], None] = os.close) -> None:
         """Keep no file open, and no thread."""
-        while self._spare:
-            end(self._spare.pop())  # an argument: Python may have cleared this module when it ends
-        while self._idle:
-            self._idle.pop().end()
+        try:  # other threads may take some meanwhile
+            while self._spare:
+                end(self._spare.pop())  # an argument: Python may have cleared this module when it ends
+            while self._idle:
+                self._idle.pop().end()
+        except IndexError:
+            pass
 
     __del__ = close
 
     def _taken(self) -> int:
         """A handle for one that asks: two threads with the same one would both have the lock."""
-        if self._spare:
+        with contextlib.suppress(IndexError):  # there is none, or another thread took the last
             handle = self._spare.pop()
             if os.fstat(handle).st_nlink:
                 return handle
@@ -88,10 +91,11 @@ class FileLock:
         """Somebody to wait; None where it would be in vain: one that was given up still waits, or did so lately."""
         if patience == TURN and (time.monotonic() < self._impatient_until or (self._stuck and self._stuck.waits)):
             return None
-        try:
-            return self._idle.pop() if self._idle else _Waiter()
-        except RuntimeError:  # no more threads
-            return None
+        with contextlib.suppress(IndexError):  # there is none, or another thread took the last
+            return self._idle.pop()
+        with contextlib.suppress(RuntimeError):  # no more threads
+            return _Waiter()
+        return None
 
 
 def _is_had_soon(handle: int) -> bool:
