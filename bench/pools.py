@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from thresher import evidence, lab
+from thresher import columns, evidence, lab
 
 from .report import Figure
 
@@ -109,9 +109,9 @@ def several(studies: int) -> Pool:
 
 def cases(chance: float, together: int, *, studies: int = 60) -> float:
     """How many cases an arm of 100 needs to be settled against 0.9, when a pull is the mean of so many."""
-    stakes, total = evidence.Stakes(threshold=0.9, tolerance=0.0, level=SMALL / 0.05), 0
+    stakes, total = columns.stakes_of(0.9, 0.0, SMALL / 0.05), 0
     for seed in range(studies):
-        draw, capital = random.Random(seed), [1.0] * evidence.columns_needed(0.0)
+        draw, capital = random.Random(seed), evidence.fresh(stakes)
         settled = evidence.OPEN
         while settled == evidence.OPEN:
             mean = sum(draw.random() < chance for _ in range(together)) / together

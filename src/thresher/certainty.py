@@ -3,12 +3,14 @@
 import math
 
 from . import evidence
+from .errors import shown
 from .evidence import BETS, OPEN
 from .intervals import Interval
 from .ledger import Ledger
 
 LABELS = {evidence.ABOVE: "above", evidence.BELOW: "below", evidence.CLOSE: "close"}
 MOST_REPLAYED = 50_000  # rewards that a hint may look at again
+MOST_NAMED = 5  # arms that a sentence names
 
 
 def settled_label(ledger: Ledger, arm: int) -> str | None:
@@ -20,9 +22,10 @@ def interval(ledger: Ledger, arm: int, mean: float | None) -> tuple[float, float
     """Where the arm's mean lies, in the user's units: together with all other arms' at the study's confidence.
 
     Clipped at the bar once the arm is settled and stretched to the mean while it is not, so that it never contradicts
-    the label; None without certificates.
+    the label. As clipped, labels and intervals are right together with probability 1 − 2 · risk, for either may be
+    wrong. None without certificates, and for an arm that proved the bounds wrong.
     """
-    if not ledger.certifies:
+    if not ledger.certifies or arm in ledger.outside:
         return None
     spec, label = ledger.spec, settled_label(ledger, arm)
     bottom, top = spec.bounds or (0.0, 1.0)
@@ -69,22 +72,35 @@ def guarantee(ledger: Ledger) -> str:
     if spec.confidence is None:
         return "Nothing is certified: the study was created without a confidence; labels are the side of the mean."
     low, high = spec.bounds or (0.0, 1.0)
-    assumed = f"an arm's rewards are independent, alike and within ({low:g}, {high:g})"
+    within = f"counted as the nearest number within ({low:g}, {high:g})" if spec.clip else f"within ({low:g}, {high:g})"
+    assumed = f"an arm's rewards are independent, identically distributed and {within}"
     if spec.failure == "ignore":
         assumed += ", and pulls are lost whatever their reward"
-    repeated = ""
-    if ledger.repeatable:
-        repeated = (
-            " Failed evaluations were repeated: what is certified is the mean of what the evaluator finally returns."
-        )
-    if ledger.settled == 0:
+    caveats = _caveats(ledger)
+    settled = ledger.settled - sum(ledger.docket.settled[arm] != OPEN for arm in ledger.outside)
+    if settled == 0:
         rest = f"provided that {assumed}, one is wrong in at most {1 - spec.confidence:.2g} of studies"
-        return f"Nothing is certified yet: labels are the side of the mean. Once they are certified, {rest}.{repeated}"
-    count = {1: "the certified label is", 2: "both certified labels are"}.get(ledger.settled)
-    labels = f"{count or f'all {ledger.settled:,} certified labels are'} right"
+        return f"Nothing is certified yet: labels are the side of the mean. Once they are certified, {rest}.{caveats}"
+    count = {1: "the certified label is", 2: "both certified labels are"}.get(settled)
+    labels = f"{count or f'all {settled:,} certified labels are'} right"
     return (
-        f"With probability at least {spec.confidence:g} {labels}, whenever you stop, provided that {assumed}.{repeated}"
+        f"With probability at least {spec.confidence:g} {labels}, whenever you stop, provided that {assumed}.{caveats}"
     )
+
+
+def _caveats(ledger: Ledger) -> str:
+    """What else a reader of the guarantee must know, each in a sentence."""
+    found = []
+    if ledger.repeatable:
+        found.append("Some evaluations were repeated: what is certified is the mean of what the evaluator finally returns.")
+    if ledger.outside:
+        names = [shown(ledger.spec.arms[arm]) for arm in sorted(ledger.outside)]
+        rest = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+        who = f"{', '.join(names[:MOST_NAMED])}{rest}"
+        found.append(f"Not certified, because a reward lay outside the bounds: {who}.")
+    if ledger.unweighed:
+        found.append("Imported results are weighed all together when the first pull is asked for.")
+    return "".join(f" {sentence}" for sentence in found)
 
 
 def hints(ledger: Ledger) -> tuple[str, ...]:
@@ -120,8 +136,7 @@ def _hint_of_tolerance(ledger: Ledger, left: list[int]) -> str | None:
 def _is_close(ledger: Ledger, arm: int, tolerance: float) -> bool:
     """Whether the arm's committed rewards would have settled it with that (scaled) tolerance."""
     stakes = ledger.stakes._replace(tolerance=tolerance)
-    capital = [0.0] * evidence.columns_needed(tolerance)
-    evidence.reset(capital)
+    capital = evidence.fresh(stakes)
     docket, pull = ledger.docket, ledger.first_pull[arm]
     while pull not in (0, docket.first[arm]):
         outcome, reward = docket.outcome[pull], docket.reward[pull]
@@ -133,11 +148,28 @@ def _is_close(ledger: Ledger, arm: int, tolerance: float) -> bool:
 
 
 def _hint_of_losses(ledger: Ledger, left: list[int]) -> str | None:
-    docket, board, bar = ledger.docket, ledger.board, ledger.stakes.threshold
-    stuck = 0
-    for arm in left:
-        total = docket.committed[arm] + docket.charged[arm]
-        stuck += total > 0 and docket.charged[arm] / total >= abs(board.mean[arm] - bar)
-    if not stuck or not any(docket.charged[arm] for arm in left):
+    stuck = [arm for arm in left if _is_stuck(ledger, arm)]
+    if not stuck:
         return None
-    return f"losses are as large as the gap of {stuck:,} {'arm' if stuck == 1 else 'arms'}: they cannot be settled"
+    names = ", ".join(shown(ledger.spec.arms[arm]) for arm in stuck[:MOST_NAMED])
+    more = f" and {len(stuck) - MOST_NAMED:,} more" if len(stuck) > MOST_NAMED else ""
+    return f"too many pulls of {names}{more} were lost to settle them at this rate of losses, however many are made"
+
+
+def _is_stuck(ledger: Ledger, arm: int) -> bool:
+    """Whether the arm can never be settled if it goes on losing as large a share of its pulls.
+
+    Lost pulls count as 0 to "above" and as 1 to "below", so with share c lost and told mean m the two capitals see
+    means of (1 − c) m and c + (1 − c) m.
+    """
+    docket, bar, tolerance = ledger.docket, ledger.stakes.threshold, ledger.stakes.tolerance
+    charged, seen = docket.charged[arm], ledger.board.seen[arm]
+    if not charged or not docket.committed[arm]:
+        return False
+    share = charged / (charged + docket.committed[arm])
+    mean = (ledger.board.total[arm] + ledger.board.residue[arm]) / seen
+    low = (1.0 - share) * ledger.spec.scale(mean)
+    high = share + low
+    if tolerance > 0.0 and low > bar - tolerance and high < bar + tolerance:
+        return False  # it can still be close
+    return low <= bar <= high

@@ -69,15 +69,17 @@ def seconds(what: str, value: object) -> float:
 def as_float(value: object) -> float | None:
     """Numbers and bools, Python's and numpy's, as floats; None for everything else.
 
-    >>> as_float(True), as_float("1"), as_float(1j), as_float(10**400)
-    (1.0, None, None, None)
+    >>> as_float(True), as_float("1"), as_float(1j), as_float(-(10**400))
+    (1.0, None, None, -inf)
     """
     if type(value) is float:  # as nearly always
         return value
     if isinstance(value, numbers.Real | Decimal):
         try:
             return float(value)
-        except (OverflowError, ValueError):
+        except OverflowError:
+            return math.inf if value > 0 else -math.inf  # type: ignore[operator]
+        except ValueError:  # a signalling NaN
             return None
     if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):  # a numpy scalar, a tensor of no dimension
         return as_float(value.item())

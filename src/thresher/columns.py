@@ -10,7 +10,13 @@ def stakes(specification: Spec) -> evidence.Stakes:
     """What certificates are measured against."""
     low, high = specification.bounds or (0.0, 1.0)
     level = len(specification.arms) / (1.0 - (specification.confidence or 0.0))
-    return evidence.Stakes(specification.scaled_threshold, specification.tolerance / (high - low), level)
+    return stakes_of(specification.scaled_threshold, specification.tolerance / (high - low), level, specification.rule)
+
+
+def stakes_of(bar: float, tolerance: float, level: float, rule: int = evidence.RULE) -> evidence.Stakes:
+    """The stakes for a scaled bar and tolerance. Without certificates a bar may lie anywhere, and nothing is bet."""
+    upward, downward = (array("d", evidence.bets(rule, edge if edge > 0 else 1.0)) for edge in (bar, 1.0 - bar))
+    return evidence.Stakes(bar, tolerance, level, rule, upward, downward)
 
 
 def docket(arms: int) -> evidence.Docket:

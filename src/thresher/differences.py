@@ -6,9 +6,10 @@ from .errors import shown
 from .policies import Policy
 from .spec import NO_PARAMS, Params, Spec
 
-# the arms are compared one by one, and a budget may grow; the settling constant follows from the rest, but by a
-# logarithm, which may differ in its last digit elsewhere
-LEFT_OUT = ("arms", "params", "budget", "settling_constant")
+# The arms are compared one by one, and a budget may grow. The settling constant follows from the rest, but by a
+# logarithm, which may differ in its last digit elsewhere. A study keeps the rule it was created with. More than one
+# evaluator may be accepted: the ledger knows which.
+LEFT_OUT = ("arms", "params", "budget", "settling_constant", "rule", "evaluator")
 
 
 def differences(mine: Spec, other: Spec) -> list[str]:

@@ -22,6 +22,10 @@ class InvalidInput(ThresherError, ValueError):
     """A value that breaks a rule; nothing was changed."""
 
 
+class OutsideBounds(InvalidInput):
+    """A reward outside the bounds of its study: it proves them wrong, so nothing can be certified about its arm."""
+
+
 class UnknownStudy(ThresherError, LookupError):
     """No study of that name is in that store."""
 

@@ -1,9 +1,10 @@
 """Events: all that a study's log holds. State is what folding them gives, and nothing else."""
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
-PENDING, TOLD, DROPPED, LATE = range(4)  # what events make of a pull; LATE: dropped first, told afterwards
-CAUSES = ("failed", "lost", "cancelled", "broken-pool", "outage")
+PENDING, TOLD, DROPPED, LATE, OUTSIDE = range(5)  # what events make of a pull; LATE: dropped first, told afterwards
+Cause = Literal["failed", "lost", "cancelled", "broken-pool", "outage"]  # of a drop
+CAUSES = get_args(Cause)
 
 
 class Event(NamedTuple):
@@ -14,14 +15,13 @@ class Event(NamedTuple):
     """
 
     seq: int  # from 1, without a gap
-    kind: str  # created, asked, told, dropped, retired, restored, extended
+    kind: str  # created, asked, told, dropped, retired, restored, extended, weighed, accepted
     pull: int | None = None  # counts asked events, from 1
     arm: int | None = None
     reward: float | None = None  # as it was told, in the user's units
     reason: str | None = None
-    cause: str | None = (
-        None  # of a drop: one of CAUSES; of a reward: "imported", "repeatable"; of a retirement by rule: "failures"
-    )
+    cause: str | None = None  # of a drop: one of CAUSES; of a reward: "imported", "repeatable", "failed";
+    # of a retirement: "failures", by rule, or "bounds", by a pull whose reward lies outside them
     late: bool | None = None  # told after the pull was dropped
     budget: int | None = None  # the new total
     spec: dict[str, Any] | None = None  # of `created` alone

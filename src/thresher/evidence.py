@@ -4,22 +4,32 @@ For each arm two capitals bet against "the mean is at most the bar" and "the mea
 of BETS products of factors 1 + λ (x − b), one per reward; while its claim holds it is a nonnegative supermartingale, so
 the chance that it ever reaches K / risk is at most risk / K (Ville). An arm whose capital gets there is settled.
 
+The specification names the rule. Rule 2 is for new studies. Rule 1 is for logs of version 0.1: it has other bets, leaves
+cancelled pulls out, and looks at imported results one by one, in the order of the file.
+
 The rules of this file are those of `kernel.py`; besides:
 
 1. Rewards are committed in the order in which the arm's pulls were *issued*. In the order of arrival, delays that
    depend on the reward would break the guarantee.
 2. A pull that is given up is charged its worst, in its place: 0 to the capital for above, 1 to the one for below.
    So is a pending pull that too many rewards wait behind. A charged capital lies below the true one on every path.
-3. Products, not logarithms: a settled label can be derived again anywhere.
+3. A cancelled pull never began. It is charged all the same once a later pull of the arm is told: whoever cancels could
+   choose the moment by what the later pulls gave, or by what the seed of this one would give.
+4. Imported results have no order that can be trusted: all of them are committed, then the capital is looked at once.
+5. Products, not logarithms: a settled label can be derived again anywhere.
 """
 
-from collections.abc import MutableSequence
+from collections.abc import MutableSequence, Sequence
 from typing import NamedTuple
 
+RULE = 2  # for new studies
 BETS = 16
+ALL_IN = 2.4  # rule 2: the stake of bet 0, which an arm that never fails wins
+STAKE = 13.6 / (7.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * 1.7)))))))
+NEVER = 1e308  # a level that nothing reaches
 SMALLEST = 1e-300  # a product below this is as good as nothing, and 0 is the same on every machine
 
-PENDING, TOLD, CHARGED, LEFT_OUT = 0, 1, 2, 3  # what the certificate knows of a pull
+PENDING, TOLD, CHARGED, LEFT_OUT, CANCELLED = 0, 1, 2, 3, 4  # what the certificate knows of a pull
 OPEN, ABOVE, BELOW, CLOSE = 0, 1, 2, 3  # what is settled of an arm
 
 
@@ -36,7 +46,7 @@ class Docket(NamedTuple):
     charged: MutableSequence[int]  # of an arm: pulls charged in its capitals
     settled: MutableSequence[int]  # of an arm: OPEN, ABOVE, BELOW or CLOSE
     following: MutableSequence[int]  # of a pull: the arm's next one
-    outcome: MutableSequence[int]  # of a pull: PENDING, TOLD, CHARGED or LEFT_OUT
+    outcome: MutableSequence[int]  # of a pull: PENDING, TOLD, CHARGED, LEFT_OUT or CANCELLED
     reward: MutableSequence[float]  # of a pull that was told: its scaled reward
 
 
@@ -46,28 +56,32 @@ class Stakes(NamedTuple):
     threshold: float  # b
     tolerance: float  # scaled; 0: no arm is ever close
     level: float  # K / risk
+    rule: int  # 1 or 2
+    upward: Sequence[float]  # λ of each bet on "above", by `bets`
+    downward: Sequence[float]  # λ of each bet on "below"
 
 
-def largest_bet(edge: float) -> float:
-    """λ_0 = 0.98 / edge; the others follow by multiplication with 0.6.
+def bets(rule: int, edge: float) -> list[float]:
+    """λ of the BETS bets on one side, the largest first; ``edge`` is b for "above", 1 − b for "below".
 
-    >>> largest_bet(0.5)
-    1.96
+    >>> bets(1, 0.5)[:2], bets(2, 0.5)[:3]
+    ([1.96, 1.176], [2.0, 1.6, 0.96])
     """
-    return 0.98 / edge
+    found = [0.98 / edge] if rule == 1 else [1.0 / edge, 0.8 / edge]
+    while len(found) < BETS:
+        found.append(found[-1] * (0.6 if rule == 1 or len(found) < 8 else 0.465))
+    return found
 
 
-def grow(capital: MutableSequence[float], start: int, largest: float, gain: float) -> float:
-    """Multiply the products ``start … start + BETS`` by 1 + λ gain; the new capital, which is their mean."""
-    bet = largest
+def grow(capital: MutableSequence[float], start: int, bets: Sequence[float], first: float, gain: float) -> float:
+    """Multiply the products from ``start`` on by 1 + λ gain, bet 0's by ``first``; the new capital, which is their mean."""
     total = 0.0
-    for at in range(start, start + BETS):
-        product = capital[at] * (1.0 + bet * gain)
+    for bet in range(BETS):
+        product = capital[start + bet] * (first if bet == 0 else 1.0 + bets[bet] * gain)
         if product < SMALLEST:
             product = 0.0
-        capital[at] = product
+        capital[start + bet] = product
         total += product
-        bet *= 0.6
     return total / BETS
 
 
@@ -78,21 +92,25 @@ def commit(capital: MutableSequence[float], stakes: Stakes, low: float, high: fl
     came, 0 and 1 for a charged pull. ``capital`` holds BETS products each for above and below and, with a tolerance,
     for "not far below" and "not far above" besides, and behind them whether these two were ever reached.
     """
-    b = stakes.threshold
-    upward = largest_bet(b)
-    downward = largest_bet(1.0 - b)
-    above = grow(capital, 0, upward, low - b)
-    below = grow(capital, BETS, downward, b - high)
+    b, up, down = stakes.threshold, stakes.upward, stakes.downward
+    gain, loss = low - b, b - high
+    if stakes.rule == 1:
+        first_up, first_down = 1.0 + up[0] * gain, 1.0 + down[0] * loss
+    else:  # so that the worst possible reward makes it exactly 0
+        first_up, first_down = low / b, (1.0 - high) / (1.0 - b)
+    above = grow(capital, 0, up, first_up, gain)
+    below = grow(capital, BETS, down, first_down, loss)
     if above >= stakes.level:
         return ABOVE
     if below >= stakes.level:
         return BELOW
-    if stakes.tolerance <= 0.0:
-        return OPEN
     tolerance = stakes.tolerance
-    if b - tolerance <= 0.0 or grow(capital, 2 * BETS, upward, low - b + tolerance) >= stakes.level:
+    if tolerance <= 0.0:
+        return OPEN
+    gain, loss = low - b + tolerance, b + tolerance - high
+    if b - tolerance <= 0.0 or grow(capital, 2 * BETS, up, 1.0 + up[0] * gain, gain) >= stakes.level:
         capital[4 * BETS] = 1.0
-    if b + tolerance >= 1.0 or grow(capital, 3 * BETS, downward, b + tolerance - high) >= stakes.level:
+    if b + tolerance >= 1.0 or grow(capital, 3 * BETS, down, 1.0 + down[0] * loss, loss) >= stakes.level:
         capital[4 * BETS + 1] = 1.0
     return CLOSE if capital[4 * BETS] > 0.0 and capital[4 * BETS + 1] > 0.0 else OPEN
 
@@ -102,10 +120,29 @@ def columns_needed(tolerance: float) -> int:
     return 4 * BETS + 2 if tolerance > 0.0 else 2 * BETS
 
 
-def reset(capital: MutableSequence[float]) -> None:
-    """Every bet begins with a stake of 1."""
+def reset(capital: MutableSequence[float], rule: int) -> None:
+    """Give every bet its stake; the stakes of each capital have the mean 1."""
+    stake = 1.0
     for at in range(len(capital)):
-        capital[at] = 1.0 if at < 4 * BETS else 0.0
+        bet = at % BETS
+        if at >= 4 * BETS:
+            stake = 0.0
+        elif rule == 1:
+            stake = 1.0
+        elif bet == 0:
+            stake = ALL_IN
+        elif bet < 8:
+            stake = STAKE
+        else:
+            stake *= 0.7
+        capital[at] = stake
+
+
+def fresh(stakes: Stakes) -> list[float]:
+    """The capitals of an arm without any reward, for replaying what it went through."""
+    capital = [0.0] * columns_needed(stakes.tolerance)
+    reset(capital, stakes.rule)
+    return capital
 
 
 def enqueue(docket: Docket, arm: int, pull: int) -> None:
@@ -126,7 +163,7 @@ def tell(docket: Docket, arm: int, pull: int, scaled: float) -> None:
 
 
 def give_up(docket: Docket, pull: int, outcome: int) -> None:
-    """A pull was dropped: it is CHARGED, or LEFT_OUT."""
+    """A pull was dropped: it is CHARGED, LEFT_OUT or CANCELLED."""
     if docket.outcome[pull] == PENDING:
         docket.outcome[pull] = outcome
 
@@ -136,6 +173,10 @@ def ready(docket: Docket, arm: int, pending: int) -> bool:
     pull = docket.first[arm]
     if pull == 0 or docket.settled[arm] != OPEN:
         return False
+    if docket.outcome[pull] == CANCELLED:
+        if docket.waiting[arm] == 0:
+            return False
+        docket.outcome[pull] = CHARGED
     if docket.outcome[pull] == PENDING:
         # more than 16 + 4 · pending + committed / 4 rewards wait behind it
         if 4 * docket.waiting[arm] <= 64 + 16 * pending + docket.committed[arm]:
@@ -156,3 +197,33 @@ def advance(docket: Docket, arm: int, capital: MutableSequence[float], stakes: S
     elif outcome == CHARGED:
         docket.charged[arm] += 1
         docket.settled[arm] = commit(capital, stakes, 0.0, 1.0)
+
+
+def weigh_imported(docket: Docket, arm: int, capital: MutableSequence[float], stakes: Stakes) -> None:
+    """Commit all that was imported for the arm, then look at its capitals once."""
+    blind = Stakes(stakes.threshold, stakes.tolerance, NEVER, stakes.rule, stakes.upward, stakes.downward)
+    while docket.first[arm] != 0:
+        advance(docket, arm, capital, blind)
+    docket.settled[arm] = look(capital, stakes)
+
+
+def look(capital: MutableSequence[float], stakes: Stakes) -> int:
+    """What the capitals of an arm settle as they are now."""
+    if mean_of(capital, 0) >= stakes.level:
+        return ABOVE
+    if mean_of(capital, BETS) >= stakes.level:
+        return BELOW
+    if stakes.tolerance <= 0.0:
+        return OPEN
+    for side in range(2):
+        if mean_of(capital, (2 + side) * BETS) >= stakes.level:
+            capital[4 * BETS + side] = 1.0
+    return CLOSE if capital[4 * BETS] > 0.0 and capital[4 * BETS + 1] > 0.0 else OPEN
+
+
+def mean_of(capital: MutableSequence[float], start: int) -> float:
+    """One of an arm's capitals: the mean of its BETS products."""
+    total = 0.0
+    for at in range(start, start + BETS):
+        total += capital[at]
+    return total / BETS

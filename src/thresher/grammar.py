@@ -1,8 +1,8 @@
 """The grammar of a log: which event may follow those before it. Nothing here changes anything."""
 
-from . import spec
+from . import checks, spec
 from .errors import AlreadyTold, InvalidInput
-from .events import CAUSES, DROPPED, LATE, PENDING, TOLD, Event
+from .events import CAUSES, DROPPED, LATE, OUTSIDE, PENDING, TOLD, Event
 from .state import State
 
 
@@ -22,8 +22,10 @@ def _asked(study: State, event: Event) -> None:
     if event.pull != study.issued + 1:
         raise InvalidInput("pull", event.pull, f"the next pull is {study.issued + 1}")
     arm = _arm_of(study, event)
-    if event.cause == "imported" and study.issued > study.imported:
+    if event.cause == "imported" and (study.issued > study.imported or study.weighed):
         raise InvalidInput("arm", study.spec.arms[arm], "rewards are imported before the first ask alone")
+    if event.cause != "imported" and study.unweighed:
+        raise InvalidInput("event", event.kind, "the imported results must be weighed first")
     if study.budget is not None and study.issued >= study.budget:
         raise InvalidInput("budget", study.budget, "is issued", "extend the study")
     if study.board.shut[arm] and event.cause != "imported":
@@ -33,7 +35,7 @@ def _asked(study: State, event: Event) -> None:
 def _told(study: State, event: Event) -> None:
     state = study.state_of(event.pull)
     reward = study.spec.reward(event.reward)
-    if state in (TOLD, LATE):
+    if state in (TOLD, LATE, OUTSIDE):
         before = study.pull_reward[event.pull - 1]  # type: ignore[operator]  # state_of has seen to it
         raise AlreadyTold(
             f"pull {event.pull}, reward", reward, f"it was told {before!r} before", "a pull has one reward"
@@ -53,8 +55,31 @@ def _retired(study: State, event: Event) -> None:
     arm = _arm_of(study, event)
     if event.cause == "failures" and arm != study.due:
         raise InvalidInput("arm", study.spec.arms[arm], "has not failed often enough to be retired by rule")
-    if arm in study.retired:
+    if event.cause == "bounds":
+        _check_outside(study, event, arm)
+    elif arm in study.retired:
         raise InvalidInput("arm", study.spec.arms[arm], "is retired already")
+
+
+def _check_outside(study: State, event: Event, arm: int) -> None:
+    """Only a reward that lies outside the bounds, of a pull that has none, retires an arm for it."""
+    if study.state_of(event.pull) not in (PENDING, DROPPED):
+        raise AlreadyTold("pull", event.pull, "has a reward already")
+    if study.pull_arm[event.pull - 1] != arm:  # type: ignore[operator]  # state_of has seen to it
+        raise InvalidInput("arm", study.spec.arms[arm], f"pull {event.pull} is of another arm")
+    reward = checks.number("reward", event.reward)
+    if study.spec.bounds is None or not study.spec.is_outside(reward):
+        raise InvalidInput("reward", reward, "lies within the bounds")
+
+
+def _weighed(study: State, event: Event) -> None:
+    if not study.unweighed:
+        raise InvalidInput("event", event.kind, "there are no imported results to weigh")
+
+
+def _accepted(study: State, event: Event) -> None:
+    if spec.check_evaluator(event.reason) in study.evaluators:
+        raise InvalidInput("evaluator", event.reason, "is accepted already")
 
 
 def _restored(study: State, event: Event) -> None:
@@ -84,4 +109,6 @@ _RULES = {
     "retired": _retired,
     "restored": _restored,
     "extended": _extended,
+    "weighed": _weighed,
+    "accepted": _accepted,
 }

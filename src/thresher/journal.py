@@ -70,6 +70,7 @@ class Journal:
         self._store = store
         self._birth: str | None = None  # the key of event 1: tells this study from a later one of its name
         self._last: str | None = None  # the key of the last event that was folded
+        self.created: str | None = None  # when the study was, as 2026-11-17T02:41:12Z
         self._ledger: Ledger | None = None
         self._at = 1  # the event that was last looked at
         self._begin()
@@ -169,6 +170,7 @@ class Journal:
             if first is None:
                 raise UnknownStudy("study", self.study, "is not in this store", "create it with create_study")
             self._birth = self._last = first.key
+            self.created = None if first.time is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(first.time))
             self._ledger = ledgers.fold(self._noted(first, events))
             return self._ledger
         # The last event once more: if it is another one now, the study is another one, or its server has lost in a

@@ -9,7 +9,7 @@ from typing import Any
 
 from . import evidence, grammar, kernel, spec
 from .errors import InvalidInput
-from .events import DROPPED, LATE, PENDING, TOLD, Event
+from .events import DROPPED, LATE, OUTSIDE, PENDING, TOLD, Event
 from .spec import Spec
 from .state import State
 
@@ -31,7 +31,9 @@ class Ledger(State):
         arm: int = event.arm  # type: ignore[assignment]  # checked
         self.issued += 1
         self.pending += 1
-        self.imported += event.cause == "imported"
+        if event.cause == "imported":
+            self.imported += 1
+            self.unweighed = self.certifies and self.spec.rule > 1
         self.asked[arm] += 1
         self.pull_arm.append(arm)
         self.pull_number.append(self.asked[arm])
@@ -67,6 +69,7 @@ class Ledger(State):
             self._blame(arm, event)
         elif event.cause == "repeatable":
             self.repeatable = True
+        reward = self.spec.counted(reward)
         scaled = self.spec.scale(reward)
         kernel.observe(self.board, arm, scaled, reward)
         if self.certifies:
@@ -87,14 +90,21 @@ class Ledger(State):
             if limit is not None and self.streak[arm] >= limit and not self.board.shut[arm]:
                 self.due = arm
         if self.certifies:
-            uncharged = event.cause == "cancelled" or self.spec.failure == "ignore"
-            evidence.give_up(self.docket, pull, evidence.LEFT_OUT if uncharged else evidence.CHARGED)
+            evidence.give_up(self.docket, pull, self._outcome(event.cause))
             self._weigh(arm)
         self._rescore(arm)
+
+    def _outcome(self, cause: str | None) -> int:
+        """What a dropped pull is to the certificate."""
+        if self.spec.failure == "ignore" or (cause == "cancelled" and self.spec.rule == 1):
+            return evidence.LEFT_OUT
+        return evidence.CANCELLED if cause == "cancelled" else evidence.CHARGED
 
     def _retired(self, event: Event) -> None:
         arm: int = event.arm  # type: ignore[assignment]  # checked
         self.due = None
+        if event.cause == "bounds":
+            self._proved_wrong(arm, event)
         self.retired[arm] = event.reason or ""
         self._shut(arm)
         self._rescore(arm)
@@ -113,18 +123,50 @@ class Ledger(State):
             self.rule = self.spec.policy.rule(bar, arms=arms, budget=self.budget)
             self._rescore_all()
 
+    def _proved_wrong(self, arm: int, event: Event) -> None:
+        """A pull of the arm gave a reward outside the bounds: whatever was certified of it is certain no more."""
+        pull: int = event.pull  # type: ignore[assignment]  # checked
+        if self.pull_state[pull - 1] == PENDING:
+            self.pending -= 1
+            kernel.release(self.board, arm)
+        self.pull_state[pull - 1] = OUTSIDE
+        self.pull_reward[pull - 1] = event.reward  # type: ignore[assignment]
+        self.outside.add(arm)
+        self._blame(arm, event)
+        if self.certifies:
+            evidence.give_up(self.docket, pull, evidence.CHARGED)
+            self._weigh(arm)
+
+    def _weighed(self, event: Event) -> None:
+        self.unweighed, self.weighed = False, True
+        for arm in range(len(self.spec.arms)):
+            if self.docket.first[arm]:
+                evidence.weigh_imported(self.docket, arm, self._capital(arm), self.stakes)
+                self._settle(arm)
+        self._rescore_all()
+
+    def _accepted(self, event: Event) -> None:
+        self.evaluators.append(event.reason or "")
+
     def _weigh(self, arm: int) -> None:
-        """Commit what can be committed of the arm; a settled one takes no further pulls."""
-        while evidence.ready(self.docket, arm, self.board.pending[arm]):
-            capital = self.capitals.get(arm)
-            if capital is None:
-                capital = self.capitals[arm] = array("d", [0.0]) * evidence.columns_needed(self.stakes.tolerance)
-                evidence.reset(capital)
-            evidence.advance(self.docket, arm, capital, self.stakes)
-            if self.docket.settled[arm]:
-                self.settled += 1
-                self.due = None if self.due == arm else self.due
-                self._shut(arm)
+        """Commit what can be committed of the arm."""
+        while not self.unweighed and evidence.ready(self.docket, arm, self.board.pending[arm]):
+            evidence.advance(self.docket, arm, self._capital(arm), self.stakes)
+            self._settle(arm)
+
+    def _capital(self, arm: int) -> "array[float]":
+        capital = self.capitals.get(arm)
+        if capital is None:
+            capital = self.capitals[arm] = array("d", [0.0]) * evidence.columns_needed(self.stakes.tolerance)
+            evidence.reset(capital, self.spec.rule)
+        return capital
+
+    def _settle(self, arm: int) -> None:
+        """An arm that is settled takes no further pulls."""
+        if self.docket.settled[arm]:
+            self.settled += 1
+            self.due = None if self.due == arm else self.due
+            self._shut(arm)
 
     def _shut(self, arm: int) -> None:
         """Retired and settled arms take no further pulls."""
@@ -181,4 +223,6 @@ _FOLDS = {
     "retired": Ledger._retired,
     "restored": Ledger._restored,
     "extended": Ledger._extended,
+    "weighed": Ledger._weighed,
+    "accepted": Ledger._accepted,
 }

@@ -8,7 +8,7 @@ from typing import Literal
 from . import checks
 from . import spec as specs
 from .differences import differences
-from .errors import Conflict, Interrupted, InvalidInput, StudyExists
+from .errors import Conflict, Interrupted, InvalidInput, StudyExists, shown
 from .events import Event
 from .policies import Policy
 from .spec import Params, Spec
@@ -30,6 +30,8 @@ def create_study(
     storage: str | Store | None = None,
     seed: int = 0,
     max_failures: int | None = 3,
+    clip: bool = False,
+    evaluator: str | None = None,
     if_exists: Literal["error", "join"] = "error",
     lease: float = LEASE,
 ) -> Study:
@@ -48,6 +50,10 @@ def create_study(
         storage: ``"sqlite:///file.db"``, ``"postgresql://…"``, a store, or None for memory.
         seed: keys the seeds of the pulls.
         max_failures: so many failures in a row retire an arm; None: never.
+        clip: count rewards outside the bounds as the bound. Without it such a reward proves the bounds wrong, and its
+            arm is retired and not certified.
+        evaluator: a text that identifies what measures the rewards, such as a command or a version. A study with one
+            is only joined with the same.
         if_exists: ``"join"`` opens a study of the same name and specification.
         lease: seconds after which the pulls of a process that is not heard of any more count as lost.
 
@@ -70,6 +76,8 @@ def create_study(
         failure=failure,
         seed=seed,
         max_failures=max_failures,
+        clip=clip,
+        evaluator=evaluator,
     )
     store, seconds = open_store(storage), checks.seconds("lease", lease)
     if not _created(name, store, spec):
@@ -105,8 +113,11 @@ def open_study(name: str, *, storage: str | Store | None = None, lease: float = 
 
 
 def _join(study: Study, wanted: Spec) -> Study:
-    found = study.spec
+    found, evaluators = study.look(lambda ledger: (ledger.spec, ledger.evaluators))
     unlike = differences(found, wanted)
+    if wanted.evaluator is not None and wanted.evaluator not in evaluators:
+        found_there = shown(evaluators[-1]) if evaluators else "unknown"
+        unlike.append(f"evaluator is {found_there}, not {shown(wanted.evaluator)}")
     if wanted.budget not in (found.budget, study.look(lambda ledger: ledger.budget)):
         unlike.append(f"budget is {study.look(lambda ledger: ledger.budget)}, not {wanted.budget}")
     if unlike:

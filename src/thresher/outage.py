@@ -11,7 +11,8 @@ from enum import Enum
 from typing import NamedTuple
 
 from .errors import AlreadyTold, CannotGoOn
-from .study import Pull, Study
+from .events import Cause
+from .study import Pull, Study, give_up
 
 log = logging.getLogger("thresher")
 DESERTED = 10.0  # seconds without a worker after which it is said
@@ -32,7 +33,7 @@ class Failure(NamedTuple):
 
     pull: Pull
     reason: str
-    cause: str = "failed"  # or "broken-pool"
+    cause: Cause = "failed"  # or "broken-pool"
     nonsense: bool = False  # it returned something, but no valid reward
 
 
@@ -99,16 +100,16 @@ class Watch:
         """The failures count against nobody."""
         self._drop("outage")
 
-    def _drop(self, cause: str | None) -> None:
+    def _drop(self, cause: Cause | None) -> None:
         while self.held:
             self._drop_one(self.held.pop(0), cause)
 
-    def _drop_one(self, held: Failure, cause: str | None) -> None:
+    def _drop_one(self, held: Failure, cause: Cause | None) -> None:
         instead = cause if held.cause == "failed" else None
         with contextlib.suppress(AlreadyTold):  # somebody else told its reward
-            self.study.drop(held.pull, reason=held.reason, cause=instead or held.cause)
+            give_up(self.study, held.pull, reason=held.reason, cause=instead or held.cause)
 
-    def give_up(self, pull: Pull) -> None:
+    def let_go(self, pull: Pull) -> None:
         """Wait no longer with this one, if it failed: its reward is here after all, and is late."""
         for held in [held for held in self.held if held.pull.id == pull.id]:
             self.held.remove(held)

@@ -10,11 +10,12 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 from . import signals
-from .errors import AlreadyTold, Busy, CannotGoOn, InvalidInput, NoReward, told_of
+from .errors import AlreadyTold, Busy, CannotGoOn, InvalidInput, NoReward, OutsideBounds, told_of
+from .events import Cause
 from .executors import Engine, WorkerLost
 from .outage import Desertion, Failure, Finding, Suspects, Watch
 from .progress import TICK, Meter, Progress
-from .study import SWEEP, Pull, Study
+from .study import SWEEP, Study, give_up
 from .waiting import Flight, Waiting
 
 log = logging.getLogger("thresher")
@@ -41,7 +42,7 @@ class Runner:
         self._spec = study.spec
         self._inbox: queue.SimpleQueue[Future[object] | signal.Signals] = queue.SimpleQueue()
         self._flying: dict[Future[object], Flight] = {}
-        self._overdue: dict[Future[object], Pull] = {}  # timed out; should a reward still come, it is late
+        self._overdue: dict[Future[object], Flight] = {}  # timed out; should a reward still come, it is late
         self._waiting = Waiting()
         self._watch, self._suspects = Watch(study, window=8), Suspects()
         self._desertion = Desertion(engine.sought, give_up)
@@ -195,28 +196,39 @@ class Runner:
 
     def _returned(self, flight: Flight, value: object) -> None:
         try:
-            reward = self._spec.reward(value)
+            self._spec.reward(value)
+        except OutsideBounds:
+            pass  # not a failure: telling it retires the arm
         except InvalidInput as error:
             self._failed(flight, str(error), nonsense=True)
             return
+        else:
+            if self._watch.success():
+                log.warning("an evaluation succeeded: going on")
         self._suspects.clear(flight.pull.arm)
-        if self._watch.success():
-            log.warning("an evaluation succeeded: going on")
+        try:
+            self._tell(flight, value)
+        except OutsideBounds as error:
+            log.warning(str(error))
+
+    def _tell(self, flight: Flight, value: object) -> None:
         with contextlib.suppress(AlreadyTold):  # another agent gave the pull up, and a reward, before us
-            self.study.tell(flight.pull, reward, repeatable=self.attempts > 1)
+            self.study.tell(flight.pull, value, repeatable=self.attempts > 1 or flight.repeated)
 
     def _late(self, future: "Future[object]") -> None:
         """A pull whose time was over came to an end after all."""
-        pull = self._overdue.pop(future, None)
-        if pull is not None:
+        flight = self._overdue.pop(future, None)
+        if flight is not None:
             with contextlib.suppress(BaseException):
-                reward = self._spec.reward(self._engine.result(future))
-                self._watch.give_up(pull)
-                self.study.tell(pull, reward, repeatable=self.attempts > 1)
+                value = self._engine.result(future)
+                with contextlib.suppress(OutsideBounds):  # telling it retires the arm
+                    self._spec.reward(value)
+                self._watch.let_go(flight.pull)
+                self._tell(flight, value)
 
     def _failed(self, flight: Flight, reason: str, *, nonsense: bool = False) -> None:
         if flight.attempt < self.attempts and not self._stopping:
-            self._waiting.hold(Flight(flight.pull, flight.attempt + 1))
+            self._waiting.hold(Flight(flight.pull, flight.attempt + 1, was_busy=flight.was_busy))
         else:
             self._note(Failure(flight.pull, reason, nonsense=nonsense))
 
@@ -241,7 +253,7 @@ class Runner:
                 flight.started = now if self._engine.began(future) else None
             elif now - flight.started >= self.timeout and not future.done():
                 del self._flying[future]
-                self._overdue[future] = flight.pull
+                self._overdue[future] = flight
                 try:
                     self._engine.stop(future)
                 finally:
@@ -285,10 +297,10 @@ class Runner:
         for flight in self._waiting.empty():
             self._drop(flight, "the run was stopped before it was tried", "cancelled")
 
-    def _drop(self, flight: Flight, reason: str, cause: str) -> None:
-        """Give a pull up; only what never began, in any attempt, costs nothing."""
+    def _drop(self, flight: Flight, reason: str, cause: Cause) -> None:
+        """Give a pull up; only one that never began, in any attempt, was cancelled."""
         with contextlib.suppress(AlreadyTold):  # by somebody else
-            self.study.drop(flight.pull, reason=reason, cause="lost" if flight.attempt > 1 else cause)
+            give_up(self.study, flight.pull, reason=reason, cause="lost" if flight.repeated else cause)
 
     def _ground(self) -> None:
         """Leave nothing behind: no pull that looks pending, no worker at work."""

@@ -2,18 +2,28 @@
 
 import json
 import math
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Literal
 
 from . import checks, policies
-from .errors import InvalidInput, shown
+from .errors import InvalidInput, OutsideBounds, shown
+from .evidence import RULE
 from .policies import Policy
 
 MAX_BUDGET = 10**15  # pulls; stores count with 64 bits
 MAX_SEED = 2**128 - 1
+MAX_EVALUATOR = 10_000  # characters
+LARGEST = sys.float_info.max  # what stands for infinity in a log, where not every store knows it
+CLIP = "declare the bounds that rewards can really take, or clip=True (--clip) to count such rewards as the bound"
 MAX_REWARD = 1e100  # without bounds: beyond it squares of rewards leave the range of floats
+NEAREST = 1e-9  # how near to a bound the bar may lie, as a share of the range: nearer, rounding would decide
+FORMAT_1 = (  # the fields of a specification in a log of version 0.1
+    "arms", "params", "threshold", "bounds", "budget", "policy", "confidence", "tolerance", "failure", "seed",
+    "max_failures", "settling_constant",
+)  # fmt: skip
 Params = Mapping[str, Any]
 NO_PARAMS: Params = {}
 
@@ -34,6 +44,9 @@ class Spec:
     seed: int
     max_failures: int | None
     settling_constant: float
+    rule: int = RULE  # of certificates
+    clip: bool = False
+    evaluator: str | None = None
 
     @cached_property
     def index(self) -> dict[str, int]:
@@ -46,11 +59,17 @@ class Spec:
         return self.scale(self.threshold)
 
     def scale(self, reward: float) -> float:
-        """A reward on the scale of the kernel: [0, 1], or as it is where there are no bounds."""
+        """A reward that counts on the scale of the kernel: [0, 1], or as it is where there are no bounds."""
         if self.bounds is None:
             return reward
         low, high = self.bounds
         return (reward - low) / (high - low)
+
+    def counted(self, reward: float) -> float:
+        """What a reward counts as: itself, or with ``clip`` the nearest number within the bounds."""
+        if not self.clip or self.bounds is None:
+            return reward
+        return min(max(reward, self.bounds[0]), self.bounds[1])
 
     def arm(self, name: object) -> int:
         """The number of the arm of that name."""
@@ -65,23 +84,38 @@ class Spec:
         1.0
         """
         number = checks.as_float(value)
-        if number is None or math.isnan(number) or math.isinf(number):
+        if number is None or math.isnan(number) or (math.isinf(number) and self.bounds is None):
             raise InvalidInput(
                 "reward", value, "must be a finite number or a bool", "return a number, or raise an exception to fail"
             )
+        if self.is_outside(number):
+            low, high = self.bounds or (-MAX_REWARD, MAX_REWARD)
+            kind, remedy = (OutsideBounds, CLIP) if self.bounds else (InvalidInput, "scale the rewards")
+            raise kind("reward", number, f"must lie within the bounds ({low:g}, {high:g})", remedy)
+        return finite(number)
+
+    def is_outside(self, reward: float) -> bool:
+        """Whether no reward may be like this; where there are bounds, it proves them wrong."""
         low, high = self.bounds or (-MAX_REWARD, MAX_REWARD)
-        if not low <= number <= high:
-            remedy = "declare the bounds that rewards can really take" if self.bounds else "scale the rewards"
-            raise InvalidInput("reward", number, f"must lie within the bounds ({low:g}, {high:g})", remedy)
-        return number + 0.0  # no negative zero: it would not survive every store
+        return not low <= reward <= high and not self.clip
 
     def to_json(self) -> dict[str, Any]:
         """The specification as JSON-ready data; `from_json` reads it back, equal to the bit."""
-        data: dict[str, Any] = {"format": 1}
+        data: dict[str, Any] = {"format": 1 if self.rule == 1 else 2}
         for field in fields(self):
             value = getattr(self, field.name)
-            data[field.name] = value.to_json() if isinstance(value, Policy) else value
+            if field.name in FORMAT_1 or (self.rule > 1 and (field.name == "rule" or value != field.default)):
+                data[field.name] = value.to_json() if isinstance(value, Policy) else value
         return data
+
+
+def finite(number: float) -> float:
+    """A number that every store can keep: no infinity, no negative zero.
+
+    >>> finite(-0.0), finite(float("inf")) == LARGEST
+    (0.0, True)
+    """
+    return min(max(number, -LARGEST), LARGEST) + 0.0
 
 
 def specify(
@@ -96,6 +130,8 @@ def specify(
     failure: float | Literal["worst", "ignore"] = "worst",
     seed: int = 0,
     max_failures: int | None = 3,
+    clip: bool = False,
+    evaluator: str | None = None,
 ) -> Spec:
     """A checked specification; `create_study` documents the arguments."""
     names, params = _arms(arms)
@@ -111,6 +147,8 @@ def specify(
         failure=failure,
         seed=seed,
         max_failures=max_failures,
+        clip=clip,
+        evaluator=evaluator,
     )
 
 
@@ -127,8 +165,13 @@ def _checked(
     failure: object,
     seed: object,
     max_failures: object,
+    rule: object = RULE,
+    clip: object = False,
+    evaluator: object = None,
 ) -> Spec:
     """The rules that hold for every specification, wherever it comes from."""
+    if rule not in (1, 2) or isinstance(rule, bool):
+        raise InvalidInput("rule", rule, "is not a rule of certificates that this version knows", "update thresher")
     span = _bounds(bounds)
     bar = checks.number("threshold", threshold)
     if span and not span[0] < bar < span[1]:
@@ -141,6 +184,14 @@ def _checked(
         sure = checks.share("confidence", confidence, remedy="confidence=None goes without certificates")
         if span is None:
             raise InvalidInput("bounds", None, "certificates need bounded rewards", "give bounds, or confidence=None")
+        scaled, nearest = (bar - span[0]) / (span[1] - span[0]), 0.0 if rule == 1 else NEAREST
+        if not nearest < scaled < 1.0 - nearest:
+            wide = f"are so wide that the bar {bar:g} cannot be told from one of them"
+            raise InvalidInput("bounds", span, wide, "give the bounds that rewards really have")
+    if clip not in (False, True):
+        raise InvalidInput("clip", clip, "must be True or False")
+    if clip and span is None:
+        raise InvalidInput("clip", clip, "there are no bounds to count rewards as", "give bounds, or leave it out")
     pulls = None if budget is None else check_budget(budget, names, policy)
     if pulls is None and sure is None:
         raise InvalidInput("budget", None, "without certificates a study ends with its budget alone", "give a budget")
@@ -160,7 +211,18 @@ def _checked(
         seed=checks.whole("seed", seed, least=0, most=MAX_SEED),
         max_failures=None if max_failures is None else checks.whole("max_failures", max_failures, least=1),
         settling_constant=policies.settling_constant(len(names), 0.05 if sure is None else 1 - sure),
+        rule=int(rule),
+        clip=bool(clip),
+        evaluator=None if evaluator is None else check_evaluator(evaluator),
     )
+
+
+def check_evaluator(text: object) -> str:
+    """What identifies an evaluator: any text that a log can keep."""
+    if not isinstance(text, str) or not text.strip() or len(text) > MAX_EVALUATOR:
+        rule = f"must be a text of 1 to {MAX_EVALUATOR:,} characters"
+        raise InvalidInput("evaluator", text, rule, "name the command or the version that measures the rewards")
+    return text
 
 
 def from_json(data: object) -> Spec:
@@ -172,13 +234,17 @@ def from_json(data: object) -> Spec:
     """
     if not isinstance(data, Mapping):
         raise InvalidInput("specification", data, "must be a JSON object")
-    if data.get("format") != 1:
+    if data.get("format") not in (1, 2):
         raise InvalidInput("format", data.get("format"), "is not one that this version reads", "update thresher")
     kept = {key: value for key, value in data.items() if key != "format"}
-    wanted = {field.name for field in fields(Spec)}
-    for name in sorted(wanted ^ kept.keys()):
+    old = data["format"] == 1
+    wanted = {*FORMAT_1} if old else {*FORMAT_1, "rule"}
+    known = wanted if old else {field.name for field in fields(Spec)}
+    for name in sorted((wanted - kept.keys()) | (kept.keys() - known)):
         rule = "is not there" if name in wanted else "is not one that this version knows"
         raise InvalidInput("specification: field", name, rule, "" if name in wanted else "update thresher")
+    if old:
+        kept["rule"] = 1
     names, params = _names(kept.pop("arms")), kept.pop("params")
     if params is not None and not (
         isinstance(params, list | tuple) and len(params) == len(names) and all(isinstance(one, dict) for one in params)

@@ -3,7 +3,7 @@
 from array import array
 from typing import Any
 
-from . import columns, kernel
+from . import columns, evidence, kernel
 from .errors import UnknownPull
 from .spec import Spec
 
@@ -16,7 +16,10 @@ class State:
         self.seq = 1
         self.budget = specification.budget
         self.issued = self.told = self.pending = self.imported = 0
-        self.repeatable = False  # whether some rewards come from evaluations that are repeated until one goes well
+        self.repeatable = False  # whether some rewards come from evaluations that were made more than once
+        self.unweighed = False  # whether imported results wait to be looked at, all at once
+        self.weighed = False  # whether they were
+        self.evaluators = [] if specification.evaluator is None else [specification.evaluator]
         arms = len(specification.arms)
         self.formula: kernel.Formula = getattr(kernel, specification.policy.function)
         self.rule = specification.policy.rule(specification.scaled_threshold, arms=arms, budget=self.budget)
@@ -32,6 +35,7 @@ class State:
         self.failures = array("q", [0]) * arms
         self.streak = array("q", [0]) * arms  # failures in a row
         self.retired: dict[int, str] = {}
+        self.outside: set[int] = set()  # arms that proved the bounds wrong: nothing is certified about them any more
         self.complaint: dict[int, str] = {}  # the reason of the last failure
         self.certifies = specification.confidence is not None
         self.stakes = columns.stakes(specification)
@@ -59,8 +63,12 @@ class State:
         even = (self.issued + 1) % 2 == 0
         return kernel.choose(self.second if even and self.alternates else self.board)
 
+    def is_certified(self, arm: int) -> bool:
+        """Whether the arm's label can be relied on."""
+        return self.certifies and self.docket.settled[arm] != evidence.OPEN and arm not in self.outside
+
     def state_of(self, pull: object) -> int:
-        """PENDING, TOLD, DROPPED or LATE."""
+        """PENDING, TOLD, DROPPED, LATE or OUTSIDE."""
         if isinstance(pull, bool) or not isinstance(pull, int) or not 1 <= pull <= self.issued:
             rule = (
                 f"this study has issued pulls 1 to {self.issued}"

@@ -4,18 +4,19 @@ import contextlib
 import importlib
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 from . import checks
 from . import verdict as verdicts
-from .errors import AlreadyTold, CannotGoOn, InvalidInput, StoreFailed
-from .events import CAUSES, DROPPED, PENDING, Event
+from .errors import AlreadyTold, CannotGoOn, InvalidInput, OutsideBounds, StoreFailed
+from .events import CAUSES, DROPPED, LATE, OUTSIDE, PENDING, TOLD, Cause, Event
 from .journal import Answer, Draft, Journal
 from .keys import Keys, marked
 from .leases import Keeper
 from .ledger import Ledger
 from .seeds import pull_seed
-from .spec import NO_PARAMS, Params, Spec
+from .spec import CLIP, NO_PARAMS, Params, Spec, finite
 from .store import Store
 from .verdict import Verdict
 
@@ -50,6 +51,7 @@ class Study:
         self._keeper = Keeper(store, name, lease)
         self._keys = Keys(name, store)
         self._next_sweep = 0.0
+        self._earlier = self.look(lambda ledger: ledger.told)  # rewards that were there before this process came
 
     # -- asking and telling -------------------------------------------------------------------------------------
 
@@ -90,6 +92,8 @@ class Study:
 
     def _ask(self, draft: Draft, n: int) -> list[Pull]:
         ledger, pulls = draft.ledger, []
+        if n and ledger.unweighed:
+            draft.write("weighed")
         for _ in range(n):
             arm = ledger.choose()
             if arm is None:
@@ -101,36 +105,50 @@ class Study:
     def tell(self, pull: Pull | int, reward: object, *, repeatable: bool = False) -> None:
         """The reward of a pull: a number or a bool. The same again is accepted silently, another is an error.
 
-        The reward of a dropped pull is late: it is accepted once and marked so. ``repeatable`` says that an evaluation
-        that fails is made again: the verdict then says what that means.
+        The reward of a dropped pull is late: it is accepted once and marked so. ``repeatable`` says that the evaluation
+        was, or would have been, made more than once: the verdict then says what that means.
+
+        A reward outside the bounds proves them wrong: it retires its arm, whose label is certified no more, and
+        raises `OutsideBounds`.
         """
         number = pull.id if isinstance(pull, Pull) else pull
 
-        def plan(draft: Draft) -> None:
+        def plan(draft: Draft) -> OutsideBounds | None:
             ledger = draft.ledger
-            state, value = ledger.state_of(number), ledger.spec.reward(reward)
-            if state not in (PENDING, DROPPED) and ledger.pull_reward[number - 1] == value:
-                return
+            state = ledger.state_of(number)
+            try:
+                value = ledger.spec.reward(reward)
+            except OutsideBounds as error:
+                return _retire_for_bounds(draft, number, error)
+            if state in (TOLD, LATE) and ledger.pull_reward[number - 1] == value:
+                return None
             late, cause = state == DROPPED or None, "repeatable" if repeatable else None
             draft.write("told", pull=number, arm=_arm(ledger, number), reward=value, late=late, cause=cause)
+            return None
 
-        self._journal.commit(plan)
+        outside = self._journal.commit(plan)
         if self.store.leased:
             self._keeper.let_go(number)
+        if outside is not None:
+            raise outside
 
     def drop(self, pull: Pull | int, *, reason: str = "dropped by hand", cause: str = "lost") -> None:
-        """Give a pull up. Only the cause ``"failed"`` counts against its arm; again is accepted silently.
+        """Give a pull up: it was ``"lost"``, or it ``"failed"``, which counts against its arm. Again is accepted.
 
-        Where the specification gives failures a reward, a pull that failed is told that reward instead.
+        Any other cause is recorded as ``"lost"``: only a runner knows that a pull never began. Where the specification
+        gives failures a reward, a pull that failed is told that reward instead.
         """
-        number = pull.id if isinstance(pull, Pull) else pull
         if cause not in CAUSES:
-            raise InvalidInput("cause", cause, f"must be one of {', '.join(CAUSES)}")
+            raise InvalidInput("cause", cause, "must be failed or lost")
+        self._drop(pull, cause if cause == "failed" else "lost", reason)
+
+    def _drop(self, pull: Pull | int, cause: str, reason: str) -> None:
+        number = pull.id if isinstance(pull, Pull) else pull
 
         def plan(draft: Draft) -> None:
             ledger = draft.ledger
             state, failure = ledger.state_of(number), ledger.spec.failure
-            if state == DROPPED:
+            if state in (DROPPED, OUTSIDE):
                 return
             if state != PENDING:
                 raise AlreadyTold(
@@ -151,19 +169,31 @@ class Study:
             self._keeper.let_go(number)
 
     def add(self, arm: str, reward: object) -> None:
-        """A result already paid for, before the first ask. It counts as a pull, and so towards the budget."""
+        """A result already paid for, before the first ask. It counts as a pull, and so towards the budget.
+
+        Results have no order that can be trusted: the certificate looks at them once, all together, at the first ask.
+        A reward of None is a pull that came to nothing; it is charged.
+        """
         self.add_many([(arm, reward)])
 
     def add_many(self, results: Iterable[tuple[str, object]]) -> None:
         """The same as `add` for each of the results, in one write: all of them or, if one is wrong, none."""
+        self._import((arm, reward, False) for arm, reward in results)
+
+    def _import(self, results: Iterable[tuple[str, object, bool]]) -> None:
+        """Arms, rewards (None: dropped), and whether a reward came after its pull was dropped."""
         spec = self.spec
-        checked = [(spec.arm(arm), spec.reward(reward)) for arm, reward in results]
+        checked = [(spec.arm(arm), None if value is None else spec.reward(value), late) for arm, value, late in results]
 
         def plan(draft: Draft) -> None:
             ledger = draft.ledger
-            for number, value in checked:
-                draft.write("asked", pull=ledger.issued + 1, arm=number, cause="imported")
-                draft.write("told", pull=ledger.issued, arm=number, reward=value, cause="imported")
+            for arm, value, late in checked:
+                draft.write("asked", pull=ledger.issued + 1, arm=arm, cause="imported")
+                pull = ledger.issued
+                if value is None or late:
+                    draft.write("dropped", pull=pull, arm=arm, cause="lost", reason="imported without a reward")
+                if value is not None:
+                    draft.write("told", pull=pull, arm=arm, reward=value, cause="imported", late=late or None)
 
         self._journal.commit(plan)
 
@@ -238,7 +268,8 @@ class Study:
         """The answer so far."""
         with contextlib.suppress(StoreFailed):  # what can only be read can be read nevertheless
             self.sweep()
-        return self.look(lambda ledger: verdicts.read(self.name, ledger))
+        found = self.look(lambda ledger: verdicts.read(self.name, ledger))
+        return replace(found, earlier=self._earlier, since=self._journal.created) if self._earlier else found
 
     def look(self, reader: Callable[[Ledger], Answer]) -> Answer:
         """What ``reader`` makes of the newest state; it must not change it."""
@@ -280,6 +311,43 @@ class Study:
 
     def __repr__(self) -> str:
         return f"<Study {self.name!r}: {self.verdict().answer}>"
+
+
+def give_up(study: Study, pull: Pull, *, cause: Cause, reason: str) -> None:
+    """For runners alone, which know whether a pull ever began: drop it with any cause."""
+    study._drop(pull, cause, reason)
+
+
+def import_pulls(study: Study, rows: Iterable[tuple[str, object, bool]]) -> None:
+    """Add the pulls of another study: arm, reward or None, and whether the reward was late; all of them or none."""
+    study._import(rows)
+
+
+def accept(study: Study, evaluator: str) -> None:
+    """Record that another evaluator measures the same; again is accepted silently."""
+
+    def plan(draft: Draft) -> None:
+        if evaluator not in draft.ledger.evaluators:
+            draft.write("accepted", reason=evaluator)
+
+    study._journal.commit(plan)
+
+
+def _retire_for_bounds(draft: Draft, pull: int, error: OutsideBounds) -> OutsideBounds:
+    """The arm of a pull whose reward lies outside the bounds takes no further pulls."""
+    ledger = draft.ledger
+    state, arm, reward = ledger.state_of(pull), _arm(ledger, pull), finite(float(error.value))  # type: ignore[arg-type]
+    if state in (PENDING, DROPPED):
+        low, high = ledger.spec.bounds or (0.0, 1.0)
+        what = f"pull {pull} returned {error.value!r}, outside the bounds ({low:g}, {high:g})"
+        draft.write("retired", arm=arm, pull=pull, reward=reward, cause="bounds", reason=f"{what}; {CLIP}")
+    elif ledger.pull_reward[pull - 1] != reward:
+        raise AlreadyTold(
+            f"pull {pull}, reward", error.value, f"it was told {ledger.pull_reward[pull - 1]!r} before",
+            "a pull has one reward",
+        )  # fmt: skip
+    rule = f"{error.rule}: they are wrong, so arm {ledger.spec.arms[arm]!r} is retired and not certified"
+    return OutsideBounds("reward", error.value, rule, CLIP)
 
 
 def _arm(ledger: Ledger, pull: int) -> int:

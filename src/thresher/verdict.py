@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -49,6 +49,10 @@ class Verdict:
     guarantee: str
     hints: tuple[str, ...]
     rows: tuple[Row, ...]
+    open: list[str]  # the arms that still take pulls: neither settled nor retired
+    outside: tuple[str, ...] = ()  # arms that returned a reward outside the bounds: not certified, whatever their label
+    earlier: int = field(default=0, compare=False)  # rewards that were there when this process opened the study
+    since: str | None = field(default=None, compare=False)  # when the study of those was created, as 2026-11-17T02:41:12Z
 
     @cached_property
     def _by_label(self) -> dict[str, list[str]]:
@@ -82,11 +86,6 @@ class Verdict:
         """The arms that were given up; `Row.reason` says why."""
         return self._by_label["retired"]
 
-    @property
-    def open(self) -> list[str]:
-        """The arms that are neither certified nor retired."""
-        return [row.name for row in self.rows if not row.certified and row.label != "retired"]
-
     def __getitem__(self, name: str) -> Row:
         """The row of the arm of that name."""
         return self._rows[name]
@@ -99,7 +98,7 @@ class Verdict:
         """The verdict as JSON-ready data; ``"format"`` says which shape it has."""
         head = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "rows"}
         parts = {label: self._by_label[label] for label in LABELS}
-        return {"format": 1, **head, **parts, "open": self.open, "rows": [asdict(row) for row in self.rows]}
+        return {"format": 1, **head, **parts, "rows": [asdict(row) for row in self.rows]}
 
     def json(self) -> str:
         """The verdict as JSON text."""
@@ -128,7 +127,7 @@ class Verdict:
             numbers = ["" if value is None else f"{value:.4g}" for value in (row.mean, row.low, row.high)]
             certain = "yes" if row.certified else "no"
             lines.append(_markdown_row([name, row.label, certain, *numbers, str(row.seen), str(row.failures)]))
-        return "\n".join([*lines, "", self.guarantee, *self.hints]) + "\n"
+        return "\n".join([*lines, "", *self.remarks]) + "\n"
 
     @property
     def question(self) -> str:
@@ -149,8 +148,21 @@ class Verdict:
         under_way = f", {self.pending:,} still under way" if self.pending else ""
         return f"{', '.join(counts)}, after {self.issued:,}{limit} pulls{under_way}."
 
+    @property
+    def origin(self) -> str | None:
+        """How many of the rewards were there before this process came, in a sentence; None: all are new."""
+        if not self.earlier:
+            return None
+        many = f"{self.earlier:,} of these {self.told:,} rewards are" if self.earlier < self.told else "All rewards are"
+        return f"{many} from earlier runs, since {(self.since or '?').replace('T', ' ').removesuffix('Z')} UTC."
+
+    @property
+    def remarks(self) -> list[str]:
+        """What a reader of the answer must know besides, a sentence or two each."""
+        return [*([self.origin] if self.origin else []), self.guarantee, *self.hints]
+
     def __str__(self) -> str:
-        return "\n".join([f"{self.question} {self.answer}", self.guarantee, *self.hints])
+        return "\n".join([f"{self.question} {self.answer}", *self.remarks])
 
 
 def _markdown_row(cells: list[str]) -> str:
@@ -174,6 +186,8 @@ def read(study: str, ledger: Ledger) -> Verdict:
         guarantee=certainty.guarantee(ledger),
         hints=certainty.hints(ledger),
         rows=tuple(row_of(ledger, arm) for arm in range(len(spec.arms))),
+        open=[name for arm, name in enumerate(spec.arms) if not ledger.board.shut[arm]],
+        outside=tuple(spec.arms[arm] for arm in sorted(ledger.outside)),
     )
 
 
@@ -181,7 +195,7 @@ def label_of(ledger: Ledger, arm: int) -> tuple[str, bool]:
     """An arm's label, and whether it is certified."""
     settled = certainty.settled_label(ledger, arm)
     if settled is not None:
-        return settled, True
+        return settled, ledger.is_certified(arm)
     if arm in ledger.retired:
         return "retired", False
     board, seen = ledger.board, ledger.board.seen[arm]

@@ -15,6 +15,12 @@ class Flight:
     pull: Pull
     attempt: int
     started: float | None = None
+    was_busy: bool = False  # it began before, and was told to come back: its outcome may have been known by then
+
+    @property
+    def repeated(self) -> bool:
+        """Whether the evaluation began more than once: then it is no single draw, and it cannot be called unbegun."""
+        return self.attempt > 1 or self.was_busy
 
 
 @dataclass
@@ -34,7 +40,7 @@ class Waiting:
 
     def come_back(self, flight: Flight, when: float) -> None:
         """Try this one again then."""
-        heapq.heappush(self._busy, (when, flight.pull.id, Flight(flight.pull, flight.attempt)))
+        heapq.heappush(self._busy, (when, flight.pull.id, Flight(flight.pull, flight.attempt, was_busy=True)))
 
     def hold(self, flight: Flight) -> None:
         """Not to fly beside its like."""

@@ -42,7 +42,7 @@ def ask(name: str, count: int, lease: float, storage: str | None, style: str) ->
         print_lines(json.dumps(_shown(pull)) if style == "json" else _line(pull) for pull in pulls)
     except CannotGoOn as error:
         for pull in pulls:  # nobody knows of them
-            study.drop(pull, cause="cancelled", reason="the answer to the ask could not be written")
+            study.drop(pull, reason="the answer to the ask could not be written")
         raise CannotGoOn(error.what, rule=error.rule, remedy="the pulls just asked for are dropped") from None
     return FINISHED if pulls else NOT_MET
 

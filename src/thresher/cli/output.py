@@ -49,6 +49,8 @@ def _print_table(verdict: Verdict, console: Console) -> None:
     for line in _troubles(rows):
         console.print(line)
     console.print(Text(verdict.question, style="bold").append(f" {verdict.answer}", style="not bold"))
+    if verdict.origin:
+        console.print(Text(verdict.origin, style="yellow"))
     console.print(Text(verdict.guarantee, style="dim"))
     for hint in verdict.hints:
         console.print(Text(f"{hint[0].upper()}{hint[1:]}.", style="yellow"))

@@ -19,8 +19,7 @@ def label_by_arrival(setup: Setup, *, repetition: int, seed: int = 0) -> int:
     """
     played = trace(setup.but(confidence=None, tolerance=0.0, policy=setup.policy), repetition=repetition, seed=seed)
     stakes, (low, high) = setup.stakes, setup.bounds
-    capital = [0.0] * evidence.columns_needed(stakes.tolerance)
-    evidence.reset(capital)
+    capital = evidence.fresh(stakes)
     for pull, reward in zip(played.pull, played.reward, strict=True):
         if pull < 0 and reward == reward:  # NaN: lost
             scaled = (reward - low) / (high - low)

@@ -66,8 +66,7 @@ def growth(seed: int, run: int) -> Growth:
     setup = Setup(policy="uniform", family="bernoulli", arms=1, means=0.6, threshold=0.5, budget=BUDGET)
     setup = setup.but(delay="workers:1")  # as at once, in machine code that is there already
     stakes = setup.but(confidence=0.95).stakes._replace(level=10 / 0.05)
-    capital = [0.0] * evidence.columns_needed(0.0)
-    evidence.reset(capital)
+    capital = evidence.fresh(stakes)
     found = Growth([1.0], [1.0])
     played = trace(setup, repetition=run, seed=seed)
     for reward in played.reward[::2]:  # every reward is there twice: asked, told

@@ -57,7 +57,7 @@ def open_proof(proof: Proof) -> None:
         docket.committed[arm] = 0
         docket.charged[arm] = 0
         docket.settled[arm] = OPEN
-        reset(proof.capitals[arm])
+        reset(proof.capitals[arm], proof.stakes.rule)
     proof.open[0] = len(docket.first)
 
 

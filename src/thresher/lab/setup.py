@@ -11,7 +11,7 @@ import numpy as np
 
 from thresher import policies
 from thresher.errors import InvalidInput
-from thresher.evidence import Stakes
+from thresher.evidence import RULE, Stakes, bets
 from thresher.policies import Policy
 
 from . import checks, delays, families
@@ -150,7 +150,9 @@ bernoulli, beta, normal, clipped, constant, recorded
         """What certificates are measured against; a level that is never reached where there are none."""
         low, high = self.bounds
         level = math.inf if self.confidence is None else self.arms / (1.0 - self.confidence)
-        return Stakes(self.scaled_threshold, self.tolerance / (high - low), level)
+        bar: float = self.scaled_threshold
+        upward, downward = (np.array(bets(RULE, edge if edge > 0 else 1.0)) for edge in (bar, 1.0 - bar))
+        return Stakes(bar, self.tolerance / (high - low), level, RULE, upward, downward)  # type: ignore[arg-type]
 
     @cached_property
     def mean_ranges(self) -> tuple[Reals, Reals]:

@@ -61,4 +61,4 @@ def asked(events: Iterable[Event]) -> list[int]:
 
 def ended(events: Iterable[Event]) -> list[int]:
     """The pulls that the events end."""
-    return [event.pull for event in events if event.kind in ("told", "dropped") and event.pull is not None]
+    return [event.pull for event in events if event.kind != "asked" and event.pull is not None]

@@ -105,8 +105,7 @@ def _replayed(
     if not commits:
         return
     bottom, top = bounds or (0.0, 1.0)
-    capital = [0.0] * evidence.columns_needed(stakes.tolerance)
-    evidence.reset(capital)
+    capital = evidence.fresh(stakes)
     low, high = Side(risk, +1), Side(risk, -1)
     for commit in commits:
         evidence.commit(capital, stakes, commit.low, commit.high)
