@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rules import study_of_rule
 
 import thresher
 from thresher import evidence
+from thresher.events import CAUSES, Cause
 from thresher.ledger import fold
+from thresher.study import give_up
 
 
 def make(**given: Any) -> thresher.Study:
@@ -19,15 +22,26 @@ def make(**given: Any) -> thresher.Study:
     return thresher.create_study("s", **plain | given)
 
 
+def bets(rule: int, edge: float) -> list[tuple[float, float]]:
+    """λ and stake of each bet, as they are written down."""
+    if rule == 1:
+        return [(0.98 / edge * 0.6**g, 1.0) for g in range(16)]
+    w = 13.6 / (7 + sum(0.7**k for k in range(1, 9)))
+    middle = [(0.8 / edge * 0.6**g, w) for g in range(7)]
+    small = [(middle[-1][0] * 0.465**k, w * 0.7**k) for k in range(1, 9)]
+    return [(1 / edge, 2.4), *middle, *small]
+
+
 class Transcription:
     """One arm's certificate as the rule is written: lists, and everything computed anew each time."""
 
-    def __init__(self, arms: int, bar: float, risk: float, tolerance: float) -> None:
-        self.bar, self.level, self.tolerance = bar, arms / risk, tolerance
+    def __init__(self, arms: int, bar: float, risk: float, tolerance: float, rule: int) -> None:
+        self.bar, self.level, self.tolerance, self.rule = bar, arms / risk, tolerance, rule
 
-    def capital(self, rewards: list[float], largest: float) -> float:
+    def capital(self, rewards: list[float], edge: float) -> float:
         """The mean of 16 products; ``rewards`` are gains x − b or b − x."""
-        return sum(math.prod(1 + largest * 0.6**g * gain for gain in rewards) for g in range(16)) / 16
+        found = bets(self.rule, edge)
+        return sum(stake * math.prod(1 + bet * gain for gain in rewards) for bet, stake in found) / 16
 
     def state(self, committed: list[tuple[float, float]]) -> str | None:
         """What is settled after these commits, the first thing that was."""
@@ -36,13 +50,13 @@ class Transcription:
         for n in range(1, len(committed) + 1):
             low = [pair[0] for pair in committed[:n]]
             high = [pair[1] for pair in committed[:n]]
-            if self.capital([x - b for x in low], 0.98 / b) >= self.level:
+            if self.capital([x - b for x in low], b) >= self.level:
                 return "above"
-            if self.capital([b - x for x in high], 0.98 / (1 - b)) >= self.level:
+            if self.capital([b - x for x in high], 1 - b) >= self.level:
                 return "below"
             if t > 0:
-                near[0] |= self.capital([x - b + t for x in low], 0.98 / b) >= self.level
-                near[1] |= self.capital([b + t - x for x in high], 0.98 / (1 - b)) >= self.level
+                near[0] |= self.capital([x - b + t for x in low], b) >= self.level
+                near[1] |= self.capital([b + t - x for x in high], 1 - b) >= self.level
                 if all(near):
                     return "close"
         return None
@@ -54,12 +68,13 @@ class Transcription:
     bar=st.sampled_from([0.2, 0.5, 0.9]),
     tolerance=st.sampled_from([0.0, 0.15, 0.4]),
     confidence=st.sampled_from([0.5, 0.9]),
+    number=st.sampled_from([1, 2]),
 )
 def test_an_arm_is_settled_when_the_rule_says_so(
-    rewards: list[float], bar: float, tolerance: float, confidence: float
+    rewards: list[float], bar: float, tolerance: float, confidence: float, number: int
 ) -> None:
-    study = make(arms=["a"], threshold=bar, tolerance=tolerance, confidence=confidence, budget=1000)
-    rule = Transcription(1, bar, 1 - confidence, tolerance)
+    study = study_of_rule(number, arms=["a"], threshold=bar, tolerance=tolerance, confidence=confidence, budget=1000)
+    rule = Transcription(1, bar, 1 - confidence, tolerance, number)
     for n, reward in enumerate(rewards, start=1):
         pull = study.ask()
         expected = rule.state([(x, x) for x in rewards[:n]])
@@ -72,16 +87,25 @@ def test_an_arm_is_settled_when_the_rule_says_so(
         assert row.certified is False or row.label == expected
 
 
-def test_the_bets_are_those_of_the_rule() -> None:
-    study = make(arms=["a"], threshold=0.4, confidence=0.999999)
-    rewards = [0.3, 1.0, 0.0, 0.8, 0.55]
+@pytest.mark.parametrize("rule", [1, 2])
+def test_the_bets_are_those_of_the_rule(rule: int) -> None:
+    study = study_of_rule(rule, arms=["a"], threshold=0.4, confidence=0.999999)
+    rewards = [0.3, 0.9, 0.1, 0.8, 0.55]
     for reward in rewards:
         study.tell(study.ask() or 0, reward)
     capital = study.look(lambda ledger: ledger.capitals[0])
+    up, down = bets(rule, 0.4), bets(rule, 0.6)
     for g in range(16):
-        up, down = 0.98 / 0.4 * 0.6**g, 0.98 / 0.6 * 0.6**g
-        assert capital[g] == pytest.approx(math.prod(1 + up * (x - 0.4) for x in rewards))
-        assert capital[16 + g] == pytest.approx(math.prod(1 + down * (0.4 - x) for x in rewards))
+        assert capital[g] == pytest.approx(up[g][1] * math.prod(1 + up[g][0] * (x - 0.4) for x in rewards))
+        assert capital[16 + g] == pytest.approx(down[g][1] * math.prod(1 + down[g][0] * (0.4 - x) for x in rewards))
+
+
+@pytest.mark.parametrize(("worst", "place"), [(0.0, 0), (1.0, 16)])
+def test_the_worst_possible_reward_makes_the_all_in_bet_exactly_nothing(worst: float, place: int) -> None:
+    for bar in (0.1, 0.3, 0.7, 0.9, 0.99):
+        study = make(arms=["a"], threshold=bar, confidence=1 - 1e-12)
+        study.tell(study.ask() or 0, worst)
+        assert study.look(lambda ledger: ledger.capitals[0][place]) == 0.0
 
 
 @given(st.permutations(range(20)), st.lists(st.booleans(), min_size=20, max_size=20))
@@ -106,24 +130,53 @@ def test_a_reward_waits_until_all_earlier_pulls_of_its_arm_are_known() -> None:
     assert study.look(lambda ledger: (ledger.docket.committed[0], ledger.docket.waiting[0])) == (3, 0)
 
 
-@pytest.mark.parametrize("cause", ["failed", "lost", "broken-pool", "outage"])
-def test_a_dropped_pull_is_charged_its_worst_for_good(cause: str) -> None:
+def products(study: thresher.Study) -> tuple[float, float]:
+    """The second bet of each side, as a multiple of its stake; at a bar of .5 its λ is 1.6."""
+    capital = study.look(lambda ledger: ledger.capitals[0])
+    return capital[1] / evidence.STAKE, capital[17] / evidence.STAKE
+
+
+@pytest.mark.parametrize("cause", ["failed", "lost", "broken-pool", "outage", "cancelled"])
+def test_a_dropped_pull_is_charged_its_worst_for_good(cause: Cause) -> None:
     study = make(arms=["a"], confidence=0.999, max_failures=None)
-    study.ask_many(2)
-    study.drop(1, cause=cause)
+    pull = study.ask_many(2)[0]
+    give_up(study, pull, cause=cause, reason="gone")
     study.tell(1, 1)  # late: the statistics take it, the certificate does not
     study.tell(2, 1)
-    capital = study.look(lambda ledger: ledger.capitals[0])
-    assert capital[0] == pytest.approx((1 + 1.96 * -0.5) * (1 + 1.96 * 0.5))
-    assert capital[16] == pytest.approx((1 + 1.96 * -0.5) * (1 + 1.96 * -0.5))
+    above, below = products(study)
+    assert above == pytest.approx((1 + 1.6 * -0.5) * (1 + 1.6 * 0.5))
+    assert below == pytest.approx((1 + 1.6 * -0.5) * (1 + 1.6 * -0.5))
     row = study.verdict()["a"]
     assert (row.charged, row.seen, row.mean) == (1, 2, 1.0)
 
 
-def test_a_pull_that_never_began_is_left_out() -> None:
+@pytest.mark.parametrize("told_first", [True, False])
+def test_a_cancelled_pull_is_charged_once_a_later_pull_of_its_arm_is_told(told_first: bool) -> None:
+    study = make(arms=["a", "b"], confidence=0.999)
+    pulls = [pull for pull in study.ask_many(8) if pull.arm == "a"]
+    if told_first:
+        study.tell(pulls[1], 1)
+    give_up(study, pulls[0], cause="cancelled", reason="never began")
+    if not told_first:
+        assert study.verdict()["a"].charged == 0
+        study.tell(pulls[1], 1)
+    assert study.verdict()["a"].charged == 1
+    assert study.verdict()["b"].charged == 0
+
+
+def test_a_cancelled_pull_at_the_end_costs_nothing() -> None:
     study = make(arms=["a"], confidence=0.999)
-    study.ask_many(2)
-    study.drop(1, cause="cancelled")
+    pulls = study.ask_many(2)
+    study.tell(pulls[0], 1)
+    give_up(study, pulls[1], cause="cancelled", reason="never began")
+    assert products(study)[0] == pytest.approx(1 + 1.6 * 0.5)
+    assert study.verdict()["a"].charged == 0
+
+
+def test_a_log_of_version_0_1_leaves_cancelled_pulls_out() -> None:
+    study = study_of_rule(1, arms=["a"], threshold=0.5, confidence=0.999)
+    pulls = study.ask_many(2)
+    give_up(study, pulls[0], cause="cancelled", reason="never began")
     study.tell(2, 1)
     assert study.look(lambda ledger: ledger.capitals[0][0]) == pytest.approx(1 + 1.96 * 0.5)
     assert study.verdict()["a"].charged == 0
@@ -135,7 +188,7 @@ def test_failures_may_be_ignored_and_the_guarantee_says_what_that_assumes() -> N
     study.drop(1, cause="lost")
     study.tell(1, 0)
     study.tell(2, 1)
-    assert study.look(lambda ledger: ledger.capitals[0][0]) == pytest.approx(1 + 1.96 * 0.5)
+    assert products(study)[0] == pytest.approx(1 + 1.6 * 0.5)
     assert "lost whatever their reward" in study.verdict().guarantee
 
 
@@ -161,10 +214,10 @@ def test_exactly_so_many_may_wait_behind_a_pending_pull() -> None:
     pulls = study.ask_many(22)
     for pull in pulls[1:21]:
         study.tell(pull, 0.9)
-    study.drop(pulls[21], cause="cancelled")
+    give_up(study, pulls[21], cause="cancelled", reason="never began")
     assert study.verdict()["a"].charged == 0  # 20 = 16 + 4 · 1 wait: not more
     study.tell(study.ask() or 0, 0.9)
-    assert study.verdict()["a"].charged == 1
+    assert study.verdict()["a"].charged == 2  # the pending one and, as a later one was told, the cancelled one
 
 
 def test_settled_arms_are_not_pulled_again_and_a_study_ends_when_all_are() -> None:
@@ -240,7 +293,7 @@ def test_a_restored_study_has_the_same_capitals_to_the_bit() -> None:
         if under_way:
             pull = under_way.pop(rng.randrange(len(under_way)))
             if rng.random() < 0.1:
-                study.drop(pull, cause=rng.choice(["lost", "failed", "cancelled"]))
+                give_up(study, pull, cause=rng.choice(CAUSES), reason="gone")
             else:
                 study.tell(pull, rng.random())
     study.verdict()  # intervals are made here, and are no part of the state
@@ -327,14 +380,36 @@ def test_a_study_that_arms_on_the_bar_used_up_is_told_the_tolerance_that_would_h
     assert again.verdict().open == []
 
 
-def test_losses_as_large_as_the_gap_are_pointed_out() -> None:
-    study = make(arms=["leaky"], budget=200)
+def losing(every: int, reward: float, **given: Any) -> thresher.Verdict:
+    """A finished study of one arm that loses one of so many pulls."""
+    study = make(arms=["leaky"], **{"budget": 60} | given)
     while pull := study.ask():
-        if pull.number % 3 == 0:
+        if pull.number % every == 0:
             study.drop(pull, cause="lost")
         else:
-            study.tell(pull, 0.6)
-    assert study.verdict().hints == ("losses are as large as the gap of 1 arm: they cannot be settled",)
+            study.tell(pull, reward)
+    return study.verdict()
+
+
+def test_an_arm_that_can_never_be_settled_at_its_rate_of_losses_is_named() -> None:
+    (hint,) = losing(3, 0.6).hints  # "above" sees a mean of .4, "below" one of .73
+    assert hint.startswith("too many pulls of 'leaky' were lost")
+
+
+@pytest.mark.parametrize(("every", "reward"), [(10, 0.6), (3, 0.9), (4, 0.25)])
+def test_nothing_is_said_of_losses_that_only_slow_an_arm_down(every: int, reward: float) -> None:
+    """With share c lost and mean m told, "above" is in reach while (1 − c) m > .5, "below" while c + (1 − c) m < .5."""
+    early = losing(every, reward, budget=20, confidence=1 - 1e-6)
+    assert early.open == ["leaky"]
+    assert not any("lost" in hint for hint in early.hints)
+    assert losing(every, reward, budget=None, confidence=1 - 1e-6).open == []
+
+
+def test_an_arm_that_can_still_be_close_is_not_called_hopeless() -> None:
+    verdict = losing(20, 0.5, tolerance=0.2, budget=30, confidence=1 - 1e-6)
+    assert verdict.open == ["leaky"]
+    assert not any("lost" in hint for hint in verdict.hints)
+    assert losing(20, 0.5, tolerance=0.2, budget=None, confidence=1 - 1e-6).close == ["leaky"]
 
 
 def test_there_is_nothing_to_hint_at_before_the_end() -> None:

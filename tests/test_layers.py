@@ -83,7 +83,7 @@ def test_the_kernel_imports_nothing_but_math_and_typing() -> None:
 
 def test_the_layer_test_can_see_an_import_that_points_up(tmp_path: Path) -> None:
     file = SOURCE / "kernel.py"
-    assert "thresher.study.Pull" in imports(SOURCE / "running.py")
+    assert "thresher.study.Study" in imports(SOURCE / "running.py")
     assert "study" not in parts_used(file)
 
 

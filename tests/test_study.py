@@ -87,20 +87,7 @@ def test_numbers_and_bools_are_rewards(reward: object) -> None:
     assert study.verdict()["a"].mean == float(reward)  # type: ignore[arg-type]
 
 
-BAD_REWARDS = [
-    math.nan,
-    math.inf,
-    -math.inf,
-    "0.5",
-    None,
-    1j,
-    1.0001,
-    -0.0001,
-    [0.5],
-    10**400,
-    numpy.array([0.5]),
-    object,
-]
+BAD_REWARDS = [math.nan, "0.5", None, 1j, [0.5], numpy.array([0.5]), object]
 
 
 @pytest.mark.parametrize("reward", BAD_REWARDS, ids=lambda value: repr(value)[:20])
@@ -108,10 +95,17 @@ def test_anything_else_is_refused_and_changes_nothing(reward: object) -> None:
     study = make()
     pull = study.ask()
     before = study.events()
-    with pytest.raises(thresher.InvalidInput, match=r"^reward .*(must be a finite number|must lie within)"):
+    with pytest.raises(thresher.InvalidInput, match=r"^reward .*must be a finite number"):
         study.tell(pull or 0, reward)
     assert study.events() == before
     study.tell(pull or 0, 0.5)
+
+
+@pytest.mark.parametrize("reward", [math.inf, -(10**400)], ids=["inf", "huge"])
+def test_without_bounds_rewards_must_be_finite(reward: object) -> None:
+    study = make(bounds=None, confidence=None)
+    with pytest.raises(thresher.InvalidInput, match=r"^reward .*must be a finite number"):
+        study.tell(study.ask() or 0, reward)
 
 
 def test_the_same_reward_twice_is_recorded_once() -> None:

@@ -4,18 +4,20 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from rules import study_of_rule
 
-import thresher
 from thresher import policies
 from thresher.events import Event
+from thresher.evidence import RULE
 from thresher.ledger import fold
+from thresher.study import give_up
 from thresher.verify import digest, verify
 
 
-def history(**given: Any) -> list[Event]:
+def history(*, rule: int = RULE, **given: Any) -> list[Event]:
     """A log with something of everything in it."""
     settings: dict[str, Any] = {"arms": ["a", "b", "c", "d"], "threshold": 0.5, "budget": 80, "max_failures": 2}
-    study = thresher.create_study("s", **settings | given)
+    study = study_of_rule(rule, **settings | given)
     study.add_many([("a", 0.25), ("d", 0.5)])
     while pulls := study.ask_many(3):
         for pull in reversed(pulls):
@@ -25,7 +27,7 @@ def history(**given: Any) -> list[Event]:
                 study.drop(pull, cause="lost")
                 study.tell(pull, 0.125)
             elif pull.id % 11 == 0:
-                study.drop(pull, cause="cancelled")
+                give_up(study, pull, cause="cancelled", reason="never began")
             else:
                 study.tell(pull, pull.seed / 2**32)
         if pulls[-1].id == 41:
@@ -58,6 +60,18 @@ WRONG: dict[str, tuple[Callable[[list[Event]], tuple[list[Event], int]], str]] =
     "a reward for no pull": (lambda log: changed(log, "told", 9, pull=4000), "has issued pulls"),
     "a kind from the future": (lambda log: changed(log, "told", 9, kind="sung"), "update thresher"),
     "late without a drop": (lambda log: changed(log, "told", 9, late=True), "marks rewards of dropped pulls"),
+    "asked before imports are weighed": (
+        lambda log: (
+            [e._replace(seq=i) for i, e in enumerate((e for e in log if e.kind != "weighed"), start=1)],
+            next(e.seq for e in log if e.kind == "weighed"),
+        ),
+        "weighed first",
+    ),
+    "weighed twice": (lambda log: changed(log, "told", 9, kind="weighed"), "no imported results"),
+    "a good reward called outside": (
+        lambda log: changed(log, "told", 9, kind="retired", cause="bounds"),
+        "lies within the bounds",
+    ),
     "a smaller budget": (lambda log: changed(log, "extended", 0, budget=50), "must be larger"),
     "a second beginning": (lambda log: changed(log, "told", 9, kind="created"), "update thresher"),
     "nothing": (lambda log: ([], 1), "must begin with event 1"),
@@ -118,14 +132,16 @@ def test_the_digest_is_this_one_on_every_machine() -> None:
     """Should this fail on a machine of yours, decisions there are not derived as elsewhere; should it fail because the
     state has grown, write the new number here."""
     assert digest(fold(history())) == DIGEST
+    assert digest(fold(history(rule=1))) == DIGEST_OF_RULE_1
 
 
 def test_a_log_from_before_pulls_under_way_were_bounded_still_verifies() -> None:
-    log = history(policy=policies.balanced(pending_ratio=None))
+    log = history(rule=1, policy=policies.balanced(pending_ratio=None))
     assert log[0].spec is not None
     assert "pending_ratio" not in log[0].spec["policy"]
     assert (verify(log).sound, verify(log).digest) == (True, BEFORE)
 
 
-DIGEST = "76ce4637694499c35f27d8d36cd5472b43754091ecbce058a1ee61fad1fd0e44"
+DIGEST = "1e096943ecc5c9a76b0e4e835e6acccced7fbc8142227186fc4fd78e930200c0"
+DIGEST_OF_RULE_1 = "76ce4637694499c35f27d8d36cd5472b43754091ecbce058a1ee61fad1fd0e44"
 BEFORE = "da942515755615e1d16e9c9405bc4b47ac46dd6cf5ba6bee61566ec5650476f8"

@@ -92,7 +92,9 @@ def _caveats(ledger: Ledger) -> str:
     """What else a reader of the guarantee must know, each in a sentence."""
     found = []
     if ledger.repeatable:
-        found.append("Some evaluations were repeated: what is certified is the mean of what the evaluator finally returns.")
+        found.append(
+            "Some evaluations were repeated: what is certified is the mean of what the evaluator finally returns."
+        )
     if ledger.outside:
         names = [shown(ledger.spec.arms[arm]) for arm in sorted(ledger.outside)]
         rest = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""

@@ -52,7 +52,9 @@ class Verdict:
     open: list[str]  # the arms that still take pulls: neither settled nor retired
     outside: tuple[str, ...] = ()  # arms that returned a reward outside the bounds: not certified, whatever their label
     earlier: int = field(default=0, compare=False)  # rewards that were there when this process opened the study
-    since: str | None = field(default=None, compare=False)  # when the study of those was created, as 2026-11-17T02:41:12Z
+    since: str | None = field(
+        default=None, compare=False
+    )  # when the study of those was created, as 2026-11-17T02:41:12Z
 
     @cached_property
     def _by_label(self) -> dict[str, list[str]]:

@@ -1,0 +1,17 @@
+"""Studies of any rule of certificates: version 0.1 wrote rule 1, and its logs go on by it."""
+
+from dataclasses import replace
+from typing import Any
+
+import thresher
+from thresher import spec as specs
+from thresher.events import Event
+from thresher.store import MemoryStore
+
+
+def study_of_rule(rule: int, **given: Any) -> thresher.Study:
+    """A study in memory whose log says that it follows that rule."""
+    store = MemoryStore()
+    spec = replace(specs.specify(**given), rule=rule)
+    store.append("s", [Event(1, "created", spec=spec.to_json(), key="made")])
+    return thresher.open_study("s", storage=store)

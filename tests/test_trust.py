@@ -1,0 +1,105 @@
+"""Ways in which an outcome could decide whether it counts: none of them certifies what is not so."""
+
+import random
+import threading
+from typing import Any
+
+import pytest
+
+import thresher
+from thresher.study import give_up
+
+
+def make(**given: Any) -> thresher.Study:
+    plain: dict[str, Any] = {"arms": ["a"], "threshold": 0.5, "budget": 600, "max_failures": None}
+    return thresher.create_study("s", **plain | given)
+
+
+def test_a_pull_that_was_ever_busy_is_told_as_repeatable_and_the_guarantee_says_so() -> None:
+    """Busy on half of the bad outcomes: what is certified is the mean of what the evaluator finally returns."""
+    rng = random.Random(1)
+    lock = threading.Lock()
+
+    def evaluate(pull: thresher.Pull) -> bool:
+        with lock:
+            good, hides = rng.random() < 0.45, rng.random() < 0.9
+        if not good and hides:
+            raise thresher.Busy(after=0.0)
+        return good
+
+    study = make()
+    verdict = thresher.run(study, evaluate, workers=4)
+    assert verdict["a"].certified
+    assert "Some evaluations were repeated: what is certified is the mean" in verdict.guarantee
+    causes = {event.cause for event in study.events() if event.kind == "told"}
+    assert causes == {None, "repeatable"}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_busy_pull_that_is_still_waiting_when_the_run_ends_is_lost_not_cancelled(seed: int) -> None:
+    rng = random.Random(seed)
+    lock = threading.Lock()
+
+    def evaluate(pull: thresher.Pull) -> bool:
+        with lock:
+            good = rng.random() < 0.45
+        if not good and pull.id % 2:
+            raise thresher.Busy(after=30.0)
+        return good
+
+    study = make(budget=None)
+    for _ in range(3):  # every run leaves some waiting, and the next goes on
+        verdict = thresher.run(study, evaluate, workers=4, in_flight=60, seconds=0.3)
+    waited = [event for event in study.events() if event.kind == "dropped"]
+    assert waited
+    assert {event.cause for event in waited} == {"lost"}
+    assert verdict["a"].label != "above" or not verdict["a"].certified
+
+
+@pytest.mark.parametrize("cause", ["cancelled", "broken-pool", "outage", "lost"])
+def test_nobody_but_a_runner_can_drop_a_pull_for_nothing(cause: str) -> None:
+    """An agent that cancels half of its bad outcomes; as lost pulls they are charged."""
+    for seed in range(10):
+        rng, study = random.Random(seed), make(budget=400)
+        while pull := study.ask():
+            good = rng.random() < 0.45
+            if not good and rng.random() < 0.5:
+                study.drop(pull, cause=cause)
+            else:
+                study.tell(pull, good)
+        assert not (study.verdict()["a"].certified and study.verdict().above)
+        assert {event.cause for event in study.events() if event.kind == "dropped"} == {"lost"}
+
+
+def test_a_cause_that_is_none_is_refused() -> None:
+    study = make()
+    with pytest.raises(thresher.InvalidInput, match=r"^cause 'tired': must be failed or lost"):
+        study.drop(study.ask() or 0, cause="tired")
+
+
+def cancelled_at_the_right_moment(seed: int) -> bool:
+    """Whether a study certifies an arm just below the bar as above, though a runner cancels what would hurt.
+
+    Pulls go out in threes. The adversary sees all three outcomes, has the last one told first, and cancels each of the
+    others that would be bad, some of them before and some after a later reward is told.
+    """
+    rng, study = random.Random(seed), make(threshold=0.5, budget=240)
+    while True:
+        pulls = study.ask_many(3)
+        if len(pulls) < 3:
+            return study.verdict()["a"].certified and bool(study.verdict().above)
+        good = [rng.random() < 0.499 for _ in pulls]
+        if not good[0]:
+            give_up(study, pulls[0], cause="cancelled", reason="never began")
+        study.tell(pulls[2], good[2])
+        if good[0]:
+            study.tell(pulls[0], good[0])
+        if good[1]:
+            study.tell(pulls[1], good[1])
+        else:
+            give_up(study, pulls[1], cause="cancelled", reason="never began")
+
+
+def test_cancelling_at_the_right_moment_does_not_help() -> None:
+    """At a risk of .05, more than 39 of 300 would come by chance once in a million."""
+    assert sum(cancelled_at_the_right_moment(seed) for seed in range(300)) <= 39
