@@ -4,8 +4,8 @@ For each arm two capitals bet against "the mean is at most the bar" and "the mea
 of BETS products of factors 1 + λ (x − b), one per reward; while its claim holds it is a nonnegative supermartingale, so
 the chance that it ever reaches K / risk is at most risk / K (Ville). An arm whose capital gets there is settled.
 
-The specification names the rule. Rule 2 is for new studies. Rule 1 is for logs of version 0.1: it has other bets, leaves
-cancelled pulls out, and looks at imported results one by one, in the order of the file.
+The specification names the rule. New studies follow rule 2. Logs of version 0.1 keep rule 1, which has other bets,
+leaves cancelled pulls out, and looks at imported results one by one, in the order of the file.
 
 The rules of this file are those of `kernel.py`; besides:
 
@@ -74,7 +74,7 @@ def bets(rule: int, edge: float) -> list[float]:
 
 
 def grow(capital: MutableSequence[float], start: int, bets: Sequence[float], first: float, gain: float) -> float:
-    """Multiply the products from ``start`` on by 1 + λ gain, bet 0's by ``first``; the new capital, which is their mean."""
+    """Multiply the products from ``start`` on by 1 + λ gain, bet 0's by ``first``; their mean is the new capital."""
     total = 0.0
     for bet in range(BETS):
         product = capital[start + bet] * (first if bet == 0 else 1.0 + bets[bet] * gain)

@@ -3,9 +3,10 @@
 import signal
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from . import checks
-from .executors import Evaluate, Place, open_engine
+from .executors import Engine, Evaluate, Place, open_engine
 from .progress import Progress
 from .running import Runner
 from .study import Study
@@ -52,19 +53,38 @@ def run(
     >>> verdict.above, verdict.below
     (['d8'], ['d4'])
     """
-    for what, value in (("timeout", timeout), ("seconds", seconds), ("give_up", give_up)):
-        if value is not None:
-            checks.seconds(what, value)
-    checks.whole("attempts", attempts, least=1)
-    if in_flight is not None:
-        checks.whole("in_flight", in_flight, least=1)
-    end = None if seconds is None else time.monotonic() + seconds
+    limits = Limits(in_flight=in_flight, timeout=timeout, attempts=attempts, seconds=seconds, give_up=give_up)
     study.look(lambda ledger: ledger.seq)  # a study that cannot be read needs no engine
     engine = open_engine(evaluate, workers=workers, executor=executor, resources=resources)
-    runner = Runner(study, engine, in_flight, timeout, attempts, end, on_progress, give_up)
+    run_on(engine, study, limits, on_progress)
+    return study.verdict()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How far a run may go; `run` documents the fields."""
+
+    in_flight: int | None = None
+    timeout: float | None = None
+    attempts: int = 1
+    seconds: float | None = None
+    give_up: float = 600.0
+
+    def __post_init__(self) -> None:
+        for what in ("timeout", "seconds", "give_up"):
+            if getattr(self, what) is not None:
+                checks.seconds(what, getattr(self, what))
+        checks.whole("attempts", self.attempts, least=1)
+        if self.in_flight is not None:
+            checks.whole("in_flight", self.in_flight, least=1)
+
+
+def run_on(engine: Engine, study: Study, limits: Limits, on_progress: Callable[[Progress], object] | None) -> None:
+    """The same as `run`, on an engine that is open; it is closed at the end."""
+    end = None if limits.seconds is None else time.monotonic() + limits.seconds
+    runner = Runner(study, engine, limits.in_flight, limits.timeout, limits.attempts, end, on_progress, limits.give_up)
     runner.run()
     if runner.signal == signal.SIGINT:
         raise KeyboardInterrupt
     if runner.signal is not None:
         signal.raise_signal(runner.signal)
-    return study.verdict()

@@ -281,6 +281,11 @@ class Study:
         return self._journal.agent
 
     @property
+    def created(self) -> str | None:
+        """When the study was created, as 2026-11-17T02:41:12Z."""
+        return self._journal.created
+
+    @property
     def done(self) -> bool:
         """The budget is issued, or no arm takes pulls any more; some pulls may still be pending."""
         return self.look(lambda ledger: ledger.done)

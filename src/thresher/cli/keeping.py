@@ -1,69 +1,143 @@
-"""The study of ``thresher run``: made once, and gone on with by the same command."""
+"""The study of ``thresher run``: made once, and resumed by the same command."""
 
 import hashlib
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .. import spec as specs
+from ..checks import MAX_NAME
 from ..differences import differences
-from ..errors import StudyExists
+from ..errors import Conflict, StudyExists, UnknownStudy
 from ..journal import plain
 from ..opening import create_study, open_study
+from ..spec import Spec
 from ..store import Store
 from ..store.masking import masked_words
-from ..study import Study
+from ..study import Study, accept
 from . import say
 from .storage import is_kept, place_of
 
 
-def kept_study(name: str | None, store: Store, asked: dict[str, Any]) -> Study:
-    """The study that was asked for: a new one, or the one that is there; a larger budget extends it."""
-    spec = specs.specify(**asked)
-    name = name or f"run-{fingerprint(spec)}"
-    try:
-        return create_study(name, **asked, storage=store)
-    except StudyExists:
-        study = open_study(name, storage=store)
-    first, budget = study.look(lambda ledger: (ledger.spec, ledger.budget))
-    unlike = differences(first, spec)
-    grown = spec.budget is not None and budget is not None and spec.budget > budget
-    if spec.budget not in (budget, first.budget) and not grown:
-        unlike.append(f"budget is {budget}, not {spec.budget}")
-    if unlike:
-        rule = f"is in {place_of(store)} with another specification: {'; '.join(unlike)}"
-        raise StudyExists("study", name, rule, "name another --study, or ask as before; a larger --budget is fine")
-    if grown:
-        study.extend(budget=spec.budget or 0)
-    _say_what_is_there(study)
-    return study
+def evaluator_of(argv: Sequence[str], given: dict[str, Any], failure: object) -> str:
+    """What measures the rewards, as text without secrets: the command, and the options that change what it measures.
+
+    >>> evaluator_of(["./eval.sh", "{arm}"], {"reward": "last-float", "attempts": 1}, "worst")
+    "./eval.sh '{arm}'"
+    """
+    parts = [shlex.join(masked_words(list(argv)))]
+    if given["reward"] != "last-float":
+        parts.append(f"--reward {given['reward']}")
+    if given["attempts"] > 1:
+        parts.append(f"--attempts {given['attempts']}")
+    if isinstance(failure, float):  # then how long a run may take decides what it gives
+        parts.append(f"--timeout {given['timeout']:g}s")
+    return plain(parts[0] if len(parts) == 1 else f"{parts[0]} ({' '.join(parts[1:])})")
 
 
-def _say_what_is_there(study: Study) -> None:
-    verdict = study.verdict()
-    where = f"study {study.name!r} in {place_of(study.store)}"
-    if verdict.done:
-        say(f"{where} is finished: a larger --budget goes on, thresher delete {study.name} begins anew")
-    elif verdict.issued:
-        say(f"{where} goes on: {verdict.issued:,} pulls were made before")
+class Kept:
+    """The study that a command line asks for. Making this checks everything and writes nothing; `begin` writes."""
+
+    def __init__(
+        self, name: str | None, store: Store, asked: dict[str, Any], *, fresh: bool = False, accepts: bool = False
+    ) -> None:
+        self.store, self.asked, self.fresh, self.accepts = store, asked, fresh, accepts
+        self.spec = specs.specify(**asked)
+        self.name = name or f"run-{fingerprint(self.spec)}"
+        found = self._found()
+        if found is not None:
+            self._check(found)
+
+    def begin(self) -> Study:
+        """The study: a new one, or the one that is there; a larger budget extends it."""
+        if self.fresh:
+            self._set_aside()
+        try:
+            study = create_study(self.name, **self.asked, storage=self.store)
+        except StudyExists:
+            study = open_study(self.name, storage=self.store)
+            self._resume(study)
+        if is_kept(study):
+            self.store.note(study.name, study.agent, self.spec.evaluator or "")
+        return study
+
+    def _found(self) -> Study | None:
+        try:
+            return open_study(self.name, storage=self.store)
+        except UnknownStudy:
+            return None
+
+    def _check(self, study: Study) -> bool:
+        """Raise unless the study can be resumed, or set aside; says whether its budget grows."""
+        if self.fresh:
+            study.sweep()
+            pending = study.look(lambda ledger: ledger.pending)
+            if pending:
+                rule = f"has {pending:,} pulls pending: another agent may be at work on it"
+                raise StudyExists("study", self.name, rule, "stop it or wait, or name another --study")
+            return False
+        first, budget = study.look(lambda ledger: (ledger.spec, ledger.budget))
+        unlike = differences(first, self.spec)
+        grown = self.spec.budget is not None and budget is not None and self.spec.budget > budget
+        if self.spec.budget not in (budget, first.budget) and not grown:
+            unlike.append(f"budget is {budget}, not {self.spec.budget}")
+        if unlike:
+            rule = f"is in {place_of(self.store)} with another specification: {'; '.join(unlike)}"
+            remedy = "name another --study, or ask as before; a larger --budget is fine"
+            raise StudyExists("study", self.name, rule, remedy)
+        self._check_evaluator(study)
+        return grown
+
+    def _check_evaluator(self, study: Study) -> None:
+        known, measured = study.look(lambda ledger: (list(ledger.evaluators), ledger.issued - ledger.imported))
+        mine = self.spec.evaluator
+        if mine is None or mine in known or self.accepts or not (known or measured):
+            return
+        rule = f"its rewards were measured by {known[-1] if known else 'something that is not recorded'}, not by {mine}"
+        remedy = "name another --study, start over with --fresh, or say --accept-new-command if it measures the same"
+        raise StudyExists("study", self.name, rule, remedy)
+
+    def _resume(self, study: Study) -> None:
+        grown = self._check(study)
+        if self.spec.evaluator is not None:
+            accept(study, self.spec.evaluator)
+        if grown:
+            study.extend(budget=self.spec.budget or 0)
+        verdict, where = study.verdict(), f"study {study.name!r} in {place_of(self.store)}"
+        if verdict.done:
+            more = "a larger --budget extends it, " if verdict.open else ""
+            say(f"nothing is run: {where} is finished; {more}--fresh starts over")
+        elif verdict.issued:
+            say(f"{where} resumes: {verdict.issued:,} pulls were made before")
+
+    def _set_aside(self) -> None:
+        """Keep the study that has the name under another one."""
+        found = self._found()
+        if found is None:
+            return
+        self._check(found)
+        for name in _names_aside(self.name, found.created):
+            try:
+                with self.store.turn(self.name):
+                    self.store.rename(self.name, name)
+            except Conflict:
+                continue
+            say(f"starting over; the study so far is kept as {name!r}")
+            return
 
 
-def fingerprint(spec: specs.Spec) -> str:
+def _names_aside(name: str, created: str | None) -> Iterator[str]:
+    """Names for a study that makes room, the best first."""
+    first = f"{name[: MAX_NAME - 40]}-{created or 'old'}"
+    yield first
+    for number in range(2, 1000):
+        yield f"{first}-{number}"
+
+
+def fingerprint(spec: Spec) -> str:
     """A few letters made from a specification, whatever its budget; the same on every machine."""
     data = spec.to_json()
     for name in ("budget", "settling_constant"):  # the latter follows from the rest, by a logarithm
         del data[name]
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:8]
-
-
-def note_command(study: Study, argv: Sequence[str], reward: str) -> None:
-    """Record what this agent runs beside its name, and point out where another ran something else."""
-    if not is_kept(study):
-        return
-    text = shlex.join(masked_words(list(argv))) + ("" if reward == "last-float" else f" (--reward {reward})")
-    text = plain(text)
-    others = [other for other in study.store.notes(study.name).values() if other != text]
-    if others:
-        say(f"another command was run for this study before: {others[-1]}")
-    study.store.note(study.name, study.agent, text)

@@ -8,15 +8,15 @@ import click
 from .. import policies
 from ..command import Command
 from ..errors import CannotGoOn, InvalidInput
-from ..executors import check_name
-from ..runner import run as run_study
+from ..executors import check_name, open_engine
+from ..runner import Limits, run_on
 from ..spec import Params
 from ..study import Study
 from ..verdict import Verdict
 from . import FINISHED, NOT_MET, say
 from .arms import checked_arms, read_arms
 from .checking import check_command, check_reader, check_resources, room_for
-from .keeping import kept_study, note_command
+from .keeping import Kept, evaluator_of
 from .live import watching
 from .output import FORMATS, print_verdict
 from .stopping import until_stopped
@@ -29,8 +29,10 @@ COMMAND is called with an arm in place of {arm}, and prints the reward: the last
 Other placeholders: {seed}, {number}, {pull}, and {KEY} for each parameter of the arms file; {{ and }} are braces.
 The same values are in the environment as THRESHER_ARM, THRESHER_SEED, THRESHER_NUMBER and THRESHER_PULL.
 
-The study is kept in thresher.db, under a name made from what is asked: the same command goes on with it after Ctrl-C,
-crash or reboot, a larger --budget extends it, and with the same postgresql:// URL other machines take part.
+The study is kept in thresher.db, under a name made from the question and COMMAND: the same command line resumes it
+after Ctrl-C, crash or reboot, a larger --budget extends it, --fresh starts over, and with the same postgresql:// URL
+other machines take part. What COMMAND reads, such as the code under test, is not part of the name: use --fresh when
+that has changed.
 
 \b
 Examples:
@@ -94,6 +96,11 @@ def arm_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Where rewards can lie, or none.  [default: 0 1]",
         ),
         click.option("--no-bounds", is_flag=True, hidden=True),
+        click.option(
+            "--clip",
+            is_flag=True,
+            help="Count rewards outside the bounds as the bound. Without it such a reward retires its arm.",
+        ),
         click.option("--policy", metavar="P", help=f"Which arm comes next: {', '.join(policies.CONSTRUCTORS)}."),
         click.option("--confidence", type=float, metavar="C", help="How sure to be.  [default: 0.95]"),
         click.option("--no-confidence", is_flag=True, help="Go without certificates."),
@@ -168,7 +175,16 @@ def arm_options(command: Callable[..., Any]) -> Callable[..., Any]:
     "--require-below", type=click.Choice(["all", "any"]), help="Exit 1 unless so many arms are certified below."
 )
 @storage_option
-@click.option("--study", "name", metavar="NAME", help="The study's name.  [default: made from the specification]")
+@click.option(
+    "--study", "name", metavar="NAME", help="The study's name.  [default: made from the question and the command]"
+)
+@click.option("--fresh", is_flag=True, help="Start over: the study so far is kept under another name.")
+@click.option(
+    "--accept-new-command",
+    "accepts",
+    is_flag=True,
+    help="Resume --study with another COMMAND than before: it measures the same thing.",
+)
 @click.option(
     "--format", "style", type=click.Choice(FORMATS), default="table", show_default=True, help="Of the verdict."
 )
@@ -184,21 +200,26 @@ def run(command: tuple[str, ...], **given: Any) -> int:
     evaluate = Command(
         check_command(command, arms, elsewhere=elsewhere), check_reader(given["reward"]), given["timeout"]
     )
-    study = kept_study(given["name"], store_at(given["storage"]), question(arms, given))
-    note_command(study, command, given["reward"])
+    asked = question(arms, given)
+    asked["evaluator"] = evaluator_of(command, given, asked["failure"])
+    kept = Kept(given["name"], store_at(given["storage"]), asked, fresh=given["fresh"], accepts=given["accepts"])
+    job = Job(kept, evaluate, given)
     try:
-        status = until_stopped(lambda: _carry_out(study, evaluate, given))
+        status = until_stopped(job.carry_out)
     except CannotGoOn:
-        if given["style"] != "table" or study.look(lambda ledger: ledger.told):  # a table of nothing tells nothing
-            print_verdict(study.verdict(), given["style"])
+        if job.study and (given["style"] != "table" or job.study.look(lambda ledger: ledger.told)):
+            print_verdict(job.study.verdict(), given["style"])  # a table of nothing tells nothing
         raise
     finally:
         evaluate.stop()
-    verdict = study.verdict()
+    if job.study is None:  # stopped while the engine started
+        say("stopped before anything was run")
+        return status
+    verdict = job.study.verdict()
     print_verdict(verdict, given["style"])
     if status != FINISHED:
-        kept = "the same command goes on" if is_kept(study) else "nothing is kept: a new run begins anew"
-        say(f"stopped; this is the verdict so far, and {kept}")
+        rest = "the same command resumes it" if is_kept(job.study) else "nothing is kept: a new run starts over"
+        say(f"stopped; this is the verdict so far, and {rest}")
         return status
     if not verdict.told:
         reason = next((row.reason for row in verdict.rows if row.reason), "none was made")
@@ -219,23 +240,32 @@ def question(arms: dict[str, Params], given: dict[str, Any]) -> dict[str, Any]:
         "failure": _failure(given["failure"]),
         "seed": given["seed"],
         "max_failures": given["max_failures"],
+        "clip": given["clip"],
     }
 
 
-def _carry_out(study: Study, evaluate: Command, given: dict[str, Any]) -> None:
-    room_for(given["workers"] or 0)
-    with watching(study, quiet=given["quiet"]) as show:
-        run_study(
-            study,
-            evaluate,
-            workers=given["workers"],
-            executor=given["engine"],
-            resources=given["resources"],
-            attempts=given["attempts"],
-            seconds=given["seconds"],
-            on_progress=show,
-            give_up=given["give_up"],
+class Job:
+    """One run. The engine comes before the study: a start that fails leaves no empty study behind."""
+
+    def __init__(self, kept: Kept, evaluate: Command, given: dict[str, Any]) -> None:
+        self._kept, self._evaluate, self._given = kept, evaluate, given
+        self.study: Study | None = None
+
+    def carry_out(self) -> None:
+        """Open the engine, then the study, and run."""
+        given = self._given
+        limits = Limits(attempts=given["attempts"], seconds=given["seconds"], give_up=given["give_up"])
+        room_for(given["workers"] or 0)
+        engine = open_engine(
+            self._evaluate, workers=given["workers"], executor=given["engine"], resources=given["resources"]
         )
+        try:
+            study = self.study = self._kept.begin()
+        except BaseException:
+            engine.close(wait=False)
+            raise
+        with watching(study, quiet=given["quiet"]) as show:
+            run_on(engine, study, limits, show)
 
 
 def arms_given(file: str | None, names: tuple[str, ...]) -> dict[str, Params]:

@@ -51,6 +51,9 @@ class Store(Protocol):
     def notes(self, study: str) -> Mapping[str, str]:
         """What each agent of a study runs, in the order in which they came."""
 
+    def rename(self, study: str, name: str) -> None:
+        """Give a study, and all that belongs to it, another name; `Conflict` if that is taken."""
+
     def delete(self, study: str) -> None:
         """Forget a study and all that belongs to it; again is accepted silently."""
 

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 
 from ..errors import Conflict
 from ..events import Event
+from .rows import taken
 
 
 class MemoryStore:
@@ -62,6 +63,15 @@ class MemoryStore:
     def notes(self, study: str) -> Mapping[str, str]:
         """What each agent runs."""
         return self._notes.get(study, {})
+
+    def rename(self, study: str, name: str) -> None:
+        """Give a study another name."""
+        with self._lock:
+            if name in self._logs:
+                raise taken(name)
+            if study in self._logs:
+                self._logs[name] = self._logs.pop(study)
+                self._notes[name] = self._notes.pop(study, {})
 
     def delete(self, study: str) -> None:
         """Forget a study."""

@@ -21,7 +21,7 @@ from ..errors import Conflict, Interrupted, StoreFailed
 from ..events import Event
 from . import postgres_schema as schema
 from .masking import masked
-from .rows import BUSY_WITHOUT_TURN, NAMES, TURN, asked, ended, from_row, to_row
+from .rows import BUSY_WITHOUT_TURN, NAMES, TURN, asked, ended, from_row, taken, to_row
 
 Answer = TypeVar("Answer")
 PATIENCE = 60.0  # seconds in which a server that was there before may come back
@@ -137,15 +137,25 @@ class PostgresStore:
                     with contextlib.suppress(psycopg.Error):  # a session that is gone holds no lock
                         turn.session.execute(schema.END_TURN, (turn.study,))
 
+    def rename(self, study: str, name: str) -> None:
+        """Give a study another name."""
+        self._change("UPDATE {} SET study = %(name)s WHERE study = %(study)s", study, name)
+
     def delete(self, study: str) -> None:
-        """Forget a study. The lock waits for appends under way, and lets none begin."""
+        """Forget a study."""
+        self._change("DELETE FROM {} WHERE study = %(study)s", study)
+
+    def _change(self, query: str, study: str, name: str | None = None) -> None:
+        """Change all that belongs to a study. The lock waits for appends under way, and lets none begin."""
 
         def work(connection: "psycopg.Connection[Any]") -> None:
             with connection.transaction():
                 connection.execute("SET LOCAL lock_timeout = '60s'")
                 connection.execute("LOCK TABLE thresher_events IN SHARE ROW EXCLUSIVE MODE")
+                if name is not None and connection.execute(schema.READ, (name, 0, 1)).fetchone():
+                    raise taken(name)
                 for table in ("events", "leases", "agents"):
-                    connection.execute(f"DELETE FROM thresher_{table} WHERE study = %s", (study,))  # noqa: S608
+                    connection.execute(query.format(f"thresher_{table}"), {"study": study, "name": name})
             self._is_flushed = False
 
         self._do(work)

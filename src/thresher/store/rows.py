@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ..errors import Conflict
 from ..events import Event
 
 SCHEMA = 1  # of the tables; goes up with every change of their shape
@@ -49,6 +50,11 @@ def _parsed(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
+
+
+def taken(name: str) -> Conflict:
+    """Another study has that name."""
+    return Conflict("study", name, "is there already", "choose another name")
 
 
 def asked(events: Iterable[Event]) -> list[int]:

@@ -18,7 +18,7 @@ import apsw
 from ..errors import Conflict, DamagedStudy, StoreFailed
 from ..events import Event
 from .filelock import FileLock
-from .rows import COLUMNS, NAMES, asked, ended, from_row, to_row
+from .rows import COLUMNS, NAMES, asked, ended, from_row, taken, to_row
 from .sqlite_file import beside, create, examine, explained, explanation, identity, is_missing, opened
 
 _STORES: "weakref.WeakSet[SqliteStore]" = weakref.WeakSet()
@@ -93,6 +93,15 @@ class SqliteStore:
             with self._use():  # a folder that is not there is a clearer message than a lock that cannot be made
                 pass
         return self._turns.turn()
+
+    def rename(self, study: str, name: str) -> None:
+        """Give a study another name."""
+        with self._use() as connection, _transaction(connection):
+            if connection.execute("SELECT 1 FROM events WHERE study = ? LIMIT 1", (name,)).get is not None:
+                raise taken(name)
+            for table in ("events", "leases", "agents"):
+                connection.execute(f"UPDATE {table} SET study = ? WHERE study = ?", (name, study))  # noqa: S608
+        self.flush()
 
     def delete(self, study: str) -> None:
         """Forget a study."""
