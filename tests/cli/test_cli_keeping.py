@@ -48,15 +48,20 @@ def test_a_study_is_kept_here_under_a_name_made_from_the_question(tmp_path: Path
 def test_the_same_command_again_says_that_all_is_done(tmp_path: Path) -> None:
     first = run(tmp_path, "--budget=8", "--format=json", *ECHO)
     again = run(tmp_path, "--budget=8", "--format=json", *ECHO)
-    assert (first.err, again.out) == ("", first.out)
-    assert "is finished: a larger --budget goes on, thresher delete run-" in again.err
+    assert first.err == ""
+    assert "nothing is run: study 'run-" in again.err
+    assert "is finished; a larger --budget extends it, --fresh starts over" in again.err
+    assert (verdict(again)["earlier"], verdict(first)["earlier"], verdict(first)["since"]) == (8, 0, None)
+    assert verdict(again)["since"].startswith("20")
+    assert {**verdict(again), "earlier": 0, "since": None} == verdict(first)
 
 
 def test_a_larger_budget_extends_and_a_smaller_one_is_refused(tmp_path: Path) -> None:
     run(tmp_path, "--budget=8", *ECHO)
     more = run(tmp_path, "--budget=12", "--format=json", *ECHO)
     assert verdict(more)["told"] == 12
-    assert "goes on: 8 pulls were made before" in more.err
+    assert "resumes: 8 pulls were made before" in more.err
+    assert (verdict(more)["earlier"], verdict(more)["told"]) == (8, 12)
     assert verdict(run(tmp_path, "--budget=8", "--format=json", *ECHO))["told"] == 12, "the first command still fits"
     assert "budget is 12, not 10" in complaint(run(tmp_path, "--budget=10", *ECHO))
 
@@ -78,17 +83,98 @@ def test_memory_keeps_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_another_command_for_the_same_study_is_pointed_out(tmp_path: Path) -> None:
-    run(tmp_path, "--budget=8", *ECHO)
-    again = run(tmp_path, "--budget=10", "--", "sh", "-c", "echo 0.5 '{arm}'")
-    assert "another command was run for this study before: echo '{arm}'" in again.err
-    status = json.loads(
-        thresher("status", only_study(tmp_path).name, "--format=json", env={"THRESHER_STORAGE": ""}, cwd=tmp_path).out
-    )
-    assert sorted(agent["command"] for agent in status["agents"]) == [
-        "echo '{arm}'",
-        "sh -c 'echo 0.5 '\"'\"'{arm}'\"'\"''",
-    ]
+ONE, ZERO = ["--", "sh", "-c", "echo 1"], ["--", "sh", "-c", "echo 0"]
+GATE = ["--confidence=0.9", "--arm=a", "--threshold=0.5"]
+
+
+def gate(folder: Path, *args: str) -> Result:
+    """A gate, as in a folder that outlives its jobs."""
+    return thresher("run", *GATE, "--require-above=all", *args, env={"THRESHER_STORAGE": ""}, cwd=folder)
+
+
+def test_a_gate_does_not_pass_by_what_another_command_measured(tmp_path: Path) -> None:
+    assert gate(tmp_path, *ONE).status == 0
+    assert gate(tmp_path, *ZERO).status == 1
+
+
+def test_a_gate_on_a_finished_study_says_that_nothing_was_run_and_since_when(tmp_path: Path) -> None:
+    gate(tmp_path, *ONE)
+    again = gate(tmp_path, *ONE)
+    assert again.status == 0
+    assert "nothing is run: study" in again.err
+    assert "--require-above all: met by earlier runs alone" in again.err
+    assert "All rewards are from earlier runs, since 20" in again.out
+
+
+def test_fresh_starts_over_and_keeps_the_study_so_far(tmp_path: Path) -> None:
+    first = gate(tmp_path, "--study=s", *ONE)
+    again = gate(tmp_path, "--study=s", "--fresh", *ONE)
+    assert "starting over; the study so far is kept as 's-20" in again.err
+    assert again.out == first.out
+    third = gate(tmp_path, "--study=s", "--fresh", *ZERO)
+    assert third.status == 1
+    assert len(open_store(f"sqlite:///{tmp_path}/thresher.db").studies()) == 3
+
+
+def test_fresh_does_not_take_a_study_from_an_agent_at_work(tmp_path: Path) -> None:
+    gate(tmp_path, "--study=s", "--budget=9", "--policy=uniform", "--confidence=0.999999", *ONE)
+    library.open_study("s", storage=f"sqlite:///{tmp_path}/thresher.db").extend(budget=20)
+    thresher("ask", "s", "--lease=1h", env={"THRESHER_STORAGE": ""}, cwd=tmp_path)
+    assert "1 pulls pending" in complaint(gate(tmp_path, "--study=s", "--fresh", *ONE))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ZERO,
+        ["--reward=json:x", *ONE],
+        ["--attempts=2", *ONE],
+        ["--reward=exit-code", *ONE],
+    ],
+    ids=["command", "reward", "attempts", "exit code"],
+)
+def test_a_named_study_is_not_resumed_with_another_measurement(tmp_path: Path, other: list[str]) -> None:
+    gate(tmp_path, "--study=s", *ONE)
+    message = complaint(gate(tmp_path, "--study=s", *other))
+    assert "its rewards were measured by sh -c 'echo 1', not by sh -c 'echo " in message
+    assert "--accept-new-command" in message
+
+
+def test_a_new_command_is_accepted_once_if_it_measures_the_same(tmp_path: Path) -> None:
+    gate(tmp_path, "--study=s", *ONE)
+    other = ["--", "sh", "-c", "echo 1.0"]
+    assert gate(tmp_path, "--study=s", "--accept-new-command", *other).status == 0
+    assert gate(tmp_path, "--study=s", *other).status == 0
+    assert gate(tmp_path, "--study=s", *ONE).status == 0
+    events = only_study(tmp_path).events()
+    assert [event.reason for event in events if event.kind == "accepted"] == ["sh -c 'echo 1.0'"]
+
+
+def test_a_study_that_was_created_first_takes_the_first_command(tmp_path: Path) -> None:
+    thresher("create", "s", *GATE, env={"THRESHER_STORAGE": ""}, cwd=tmp_path)
+    assert gate(tmp_path, "--study=s", *ONE).status == 0
+    assert "measured by sh -c 'echo 1'" in complaint(gate(tmp_path, "--study=s", *ZERO))
+
+
+def test_rewards_of_an_unknown_origin_are_not_mixed_with_a_commands(tmp_path: Path) -> None:
+    thresher("create", "s", *GATE, env={"THRESHER_STORAGE": ""}, cwd=tmp_path)
+    study = library.open_study("s", storage=f"sqlite:///{tmp_path}/thresher.db")
+    study.tell(study.ask() or 0, 1)
+    assert "something that is not recorded" in complaint(gate(tmp_path, "--study=s", *ONE))
+
+
+def test_a_secret_is_no_part_of_the_identity(tmp_path: Path) -> None:
+    for word in ("first", "second"):
+        gate(tmp_path, "--", "sh", "-c", "echo 1", "x", "--password", word)
+    study = only_study(tmp_path)
+    assert "first" not in str(study.spec.evaluator)
+    assert study.verdict().told < 20
+
+
+def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    failed = gate(tmp_path, "--engine=dask:tcp://127.0.0.1:9", *ONE)
+    assert failed.status == 3
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_after_ctrl_c_the_same_command_goes_on(tmp_path: Path) -> None:
@@ -105,12 +191,12 @@ def test_after_ctrl_c_the_same_command_goes_on(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     stopped = finish(process)
     before = verdict(stopped, 130)
-    assert "the same command goes on" in stopped.err
+    assert "the same command resumes it" in stopped.err
     assert (before["pending"], before["done"]) == (0, False)
     taken_back = before["issued"] - before["told"]  # handed out, but not begun when the signal came
     after = run(tmp_path, *args)
     assert (verdict(after)["told"], verdict(after)["pending"]) == (40 - taken_back, 0)
-    assert f"goes on: {before['issued']} pulls were made before" in after.err
+    assert f"resumes: {before['issued']} pulls were made before" in after.err
 
 
 def test_after_kill_9_the_same_command_goes_on_and_no_pull_runs_twice(tmp_path: Path) -> None:

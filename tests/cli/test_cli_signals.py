@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from program import finish, pids, runs, start, until
 
-KEPT = "thresher: stopped; this is the verdict so far, and nothing is kept: a new run begins anew"
+KEPT = "thresher: stopped; this is the verdict so far, and nothing is kept: a new run starts over"
 HANGING = "touch {folder}/$$; sleep 1000 & touch {folder}/$!; wait"
 
 

@@ -40,7 +40,10 @@ def test_tell_twice_is_recorded_once_and_another_reward_is_refused(place: Place)
     assert place("tell", "s", "1", "0.5") == Result(0, "", "")
     assert "0.75: it was told 0.5 before" in complaint(place("tell", "s", "1", "0.75"))
     assert "has issued pulls 1 to 1" in complaint(place("tell", "s", "2", "0.75"))
-    assert "must lie within the bounds" in complaint(place("tell", "s", "1", "-3"))
+    place.good("ask", "s")
+    assert "must lie within the bounds (0, 1): they are wrong, so arm" in complaint(place("tell", "s", "2", "-3"))
+    verdict = place.study().verdict()
+    assert verdict.retired == list(verdict.outside) != []
 
 
 def test_a_pull_that_is_not_renewed_is_lost_and_told_late(place: Place) -> None:

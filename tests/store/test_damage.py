@@ -78,7 +78,7 @@ WRONG: dict[str, Callable[[dict[str, Any]], object]] = {
     "another constant": lambda spec: spec.update(settling_constant=1e6),
     "a field too few": lambda spec: spec.pop("tolerance"),
     "a field too many": lambda spec: spec.update(colour="red"),
-    "another format": lambda spec: spec.update(format=2),
+    "another format": lambda spec: spec.update(format=3),
 }
 
 

@@ -205,7 +205,7 @@ def test_run_gives_up_what_agents_that_are_gone_have_left(make: Any) -> None:
             release.set()
 
     verdict = thresher.run(make(budget=40), evaluate, workers=2, on_progress=watch)
-    assert (verdict.pending, verdict.told, verdict.issued) == (0, 35, 40)
+    assert (verdict.pending, verdict.told) == (0, verdict.issued - 5)
 
 
 def test_an_agents_clock_changes_nothing_in_postgres(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

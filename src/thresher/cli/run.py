@@ -305,4 +305,6 @@ def _met(verdict: Verdict, above: str | None, below: str | None) -> bool:
             fine = False
             certain = "" if verdict.confidence is None else "certified "
             say(f"--require-{side} {wanted}: {len(found):,} of {len(verdict.rows):,} arms are {certain}{side}")
+        elif wanted and verdict.earlier == verdict.told:
+            say(f"--require-{side} {wanted}: met by earlier runs alone, nothing was run")
     return fine
