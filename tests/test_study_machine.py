@@ -19,6 +19,7 @@ from hypothesis.stateful import (
 
 import thresher
 from thresher import policies
+from thresher.events import Cause
 from thresher.ledger import fold
 
 rewards = st.floats(0, 1)
@@ -55,20 +56,25 @@ class StudyMachine(RuleBasedStateMachine):
         self.arm: dict[int, str] = {}
         self.streak = dict.fromkeys("abcd", 0)
         self.retired: set[str] = set()
+        self.outside: set[str] = set()
         self.certain: dict[str, str] = {}
+        self.imported, self.weighed = 0, False
 
     def settled(self) -> dict[str, str]:
-        return {row.name: row.label for row in self.study.verdict().rows if row.certified}
+        """The arms whose label stays; those that proved the bounds wrong are not certified all the same."""
+        kept = self.study.look(lambda ledger: [ledger.certifies and ledger.docket.settled[arm] for arm in range(4)])
+        return {row.name: row.label for row, label in zip(self.study.verdict().rows, kept, strict=True) if label}
 
     def done(self) -> bool:
         return self.issued >= self.budget or len(self.retired | set(self.settled())) == 4
 
     @rule(target=pulls, n=st.integers(0, 6))
     def ask(self, n: int) -> Any:
-        settled = self.settled()
+        before = self.settled()
         issued = self.study.ask_many(n)
         assert len(issued) <= n
-        assert not {pull.arm for pull in issued} & set(settled)
+        assert not {pull.arm for pull in issued} & set(before)
+        self.weighed |= n > 0 and self.imported > 0 and self.study.spec.confidence is not None
         for pull in issued:
             self.issued += 1
             assert pull.id == self.issued
@@ -90,8 +96,8 @@ class StudyMachine(RuleBasedStateMachine):
     @rule(
         target=ended, pull=consumes(pulls), cause=st.sampled_from(["failed", "failed", "lost", "cancelled", "outage"])
     )
-    def drop(self, pull: int, cause: str) -> int:
-        self.study.drop(pull, cause=cause)
+    def drop(self, pull: int, cause: Cause) -> int:
+        self.study._drop(pull, cause, "dropped by a runner")
         self.pending.discard(pull)
         self.dropped.add(pull)
         if cause == "failed":
@@ -112,6 +118,21 @@ class StudyMachine(RuleBasedStateMachine):
         if pull not in self.told:
             self.told[pull] = reward
             self.streak[self.arm[pull]] = 0
+
+    @rule(pull=consumes(pulls), reward=st.sampled_from([1.5, -0.25, math.inf]), late=st.booleans())
+    def tell_outside(self, pull: int, reward: float, late: bool) -> None:
+        """The bounds are wrong: the arm is retired, and certified no more. The pull has its reward."""
+        if late:
+            self.study.drop(pull, cause="lost")
+        for _ in range(2):
+            with pytest.raises(thresher.OutsideBounds):
+                self.study.tell(pull, reward)
+        with pytest.raises(thresher.AlreadyTold):
+            self.study.tell(pull, 0.5)
+        self.study.drop(pull)
+        self.pending.discard(pull)
+        self.outside.add(self.arm[pull])
+        self.retired.add(self.arm[pull])
 
     @rule(pull=ended)
     def drop_again(self, pull: int) -> None:
@@ -142,12 +163,24 @@ class StudyMachine(RuleBasedStateMachine):
             self.retired.discard(arm)
             self.streak[arm] = 0
 
-    @precondition(lambda self: self.issued == 0)
-    @rule(arm=arms, reward=rewards)
-    def add(self, arm: str, reward: float) -> None:
-        self.study.add(arm, reward)
-        self.issued = 1
-        self.arm[1], self.told[1] = arm, reward
+    @precondition(lambda self: self.issued == self.imported and self.issued < self.budget)
+    @rule(arm=arms, reward=st.one_of(st.none(), st.sampled_from([0.0, 1.0]), rewards), times=st.integers(1, 8))
+    def add(self, arm: str, reward: float | None, times: int) -> None:
+        results = [(arm, reward)] * min(times, self.budget - self.issued)
+        if self.weighed:
+            with pytest.raises(thresher.InvalidInput, match="before the first ask"):
+                self.study.add_many(results)
+            return
+        before = self.settled()
+        self.study.add_many(results)
+        assert self.settled() == before  # looked at once, at the first ask
+        for _ in results:
+            self.issued += 1
+            self.imported += 1
+            self.arm[self.issued] = arm
+            if reward is not None:
+                self.told[self.issued] = reward
+                self.streak[arm] = 0
 
     @invariant()
     def the_study_is_what_the_model_says(self) -> None:
@@ -157,6 +190,9 @@ class StudyMachine(RuleBasedStateMachine):
         assert (verdict.issued, verdict.pending, verdict.told) == (self.issued, len(self.pending), len(self.told))
         settled = self.settled()
         assert set(verdict.retired) == self.retired - set(settled)
+        assert set(verdict.outside) == self.outside
+        assert {row.name for row in verdict.rows if row.certified} == set(settled) - self.outside
+        assert set(verdict.open) == set("abcd") - self.retired - set(settled)
         assert {arm: settled.get(arm) for arm in self.certain} == self.certain  # a settled label never changes
         self.certain = settled
         assert verdict.done == self.study.done == self.done()
