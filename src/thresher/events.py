@@ -3,6 +3,7 @@
 from typing import Any, Literal, NamedTuple, get_args
 
 PENDING, TOLD, DROPPED, LATE, OUTSIDE = range(5)  # what events make of a pull; LATE: dropped first, told afterwards
+STATES = ("pending", "told", "dropped", "late", "outside")  # their names
 Cause = Literal["failed", "lost", "cancelled", "broken-pool", "outage"]  # of a drop
 CAUSES = get_args(Cause)
 
