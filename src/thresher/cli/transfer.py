@@ -133,6 +133,14 @@ def import_(file: str, name: str | None, storage: str | None) -> int:
     return FINISHED
 
 
+def rows_in(file: str) -> Iterator[Row]:
+    """The pulls of results or of a whole log, as import reads them."""
+    text = read_text(file)
+    data = read_json(text, file)
+    is_log = isinstance(data, dict) and "events" in data
+    return rows_of(_folded(data, file)[1]) if is_log else read_rows(data, text, file)
+
+
 def _checked(rows: Iterable[Row], spec: Spec) -> Iterator[tuple[str, object, bool]]:
     """What `import_pulls` takes, but for cancelled pulls; an error names the row."""
     for place, name, state, reward in rows:
@@ -166,18 +174,7 @@ def _many(count: int, what: str) -> str:
 def _restore(data: dict[str, Any], name: str | None, storage: str | None, file: str) -> None:
     """A whole log, if it is valid, under its own name or another, if that is free."""
     study, store = checked_name("study", name or data.get("study")), store_at(storage)
-    place = "its list of events"
-    try:
-        events = []
-        for number, item in enumerate(data["events"], start=1):
-            place = f"event {number}"
-            events.append(_event(item))
-        place = "its events"
-        ledgers.fold(events)
-    except (ThresherError, *NO_EVENT) as error:
-        raise InvalidInput(
-            "file", file, f"is not the log of a study, {place}: {error}", "export it once more"
-        ) from None
+    events, _ = _folded(data, file)
     with store.turn(study):
         try:
             store.append(study, events, lease=3600.0)
@@ -185,6 +182,22 @@ def _restore(data: dict[str, Any], name: str | None, storage: str | None, file: 
             rule = f"is in {place_of(store)} already"
             raise StudyExists("study", study, rule, "give another name: --study NAME") from None
     store.flush()
+
+
+def _folded(data: dict[str, Any], file: str) -> tuple[list[Event], Ledger]:
+    """The events of a log, if it is valid, and what they make of the study."""
+    place = "its list of events"
+    try:
+        events = []
+        for count, item in enumerate(data["events"], start=1):
+            place = f"event {count}"
+            events.append(_event(item))
+        place = "its events"
+        return events, ledgers.fold(events)
+    except (ThresherError, *NO_EVENT) as error:
+        raise InvalidInput(
+            "file", file, f"is not the log of a study, {place}: {error}", "export it once more"
+        ) from None
 
 
 def _event(item: dict[str, Any]) -> Event:
