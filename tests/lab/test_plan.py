@@ -96,7 +96,7 @@ def test_plan_reads_whatever_export_writes_and_loses_as_many_pulls_as_the_pilot(
     files = exported(tmp_path)
     first, second = (CliRunner().invoke(GROUP, [*PLAN, file], catch_exceptions=False) for file in files.values())
     assert first.stdout == second.stdout
-    assert "pulls were lost or are pending: the plan loses as many" in first.stderr
+    assert "pulls were lost or are pending: the plan loses the same share" in first.stderr
     assert "left out, because no pull of theirs gave a reward: ['c']" in first.stderr
     lossy = float(next(csv.DictReader(first.stdout.splitlines()))["pulls"])
     kept = tmp_path / "kept.csv"

@@ -202,7 +202,9 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
     if pilot is not None:
         data = _recorded(pilot)
         if data.lost:
-            say(f"{data.lost:,} of the pilot's {data.pulls:,} pulls were lost or are pending: the plan loses as many")
+            say(
+                f"{data.lost:,} of the pilot's {data.pulls:,} pulls were lost or are pending: the plan loses the same share"
+            )
         setup = planning.pilot_setup(data, **shared)
     else:
         arms = {"family": given["family"], "arms": given["arms"]}

@@ -220,8 +220,8 @@ def pilot_setup(data: Recorded, **settings: Any) -> Setup:
     """A setup from rewards measured so far.
 
     Passes and failures become Bernoulli arms with the mean (passes + ½) / (pulls + 1), so that three passes out of
-    three are not taken for certainty; other rewards are resampled as they are. If pulls of the pilot were lost, so is the
-    share (lost + ½) / (pulls + 1) of the planned ones.
+    three are not taken for certainty; other rewards are resampled as they are. If pulls of the pilot were lost, the
+    plan loses the share (lost + ½) / (pulls + 1) of its pulls.
 
     >>> pilot_setup(Recorded(("a", "b"), ((1.0, 1.0, 1.0), (0.0, 1.0))), threshold=0.5, budget=10).means
     [0.875, 0.5]
