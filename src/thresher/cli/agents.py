@@ -81,7 +81,7 @@ def tell(name: str, pull: int, reward: float, storage: str | None, style: str) -
     if style == "json":
         print_lines([json.dumps({"format": 1, "pull": pull, "reward": reward, "late": late})])
     elif late:
-        say(f"the reward of pull {pull} is late: the pull was given up before; it counts nevertheless")
+        say(f"the reward of pull {pull} is late: the pull was dropped before; it counts in the statistics alone")
     return FINISHED
 
 
