@@ -10,7 +10,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "thresher"
 # From the ground up: a part of the house may import from lower rows alone.
 ROWS = [
     {"_version", "errors", "kernel", "seeds", "events", "evidence"},
-    {"checks", "theory"},
+    {"checks", "theory", "results"},
     {"policies"},
     {"spec"},
     {"columns", "differences"},
@@ -33,7 +33,7 @@ ROWS = [
     {"cli"},
 ]
 HEIGHT = {name: height for height, row in enumerate(ROWS) for name in row}
-LAB_MAY_USE = {"lab", "kernel", "evidence", "policies", "checks", "errors", "theory", "_version"}
+LAB_MAY_USE = {"lab", "kernel", "evidence", "policies", "checks", "results", "errors", "theory", "_version"}
 HEAVY = {"numpy", "numba", "matplotlib", "psycopg", "fastapi", "uvicorn", "plotly", "dask", "distributed", "ray"}
 
 

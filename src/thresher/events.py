@@ -1,8 +1,10 @@
 """Events: all that a study's log holds. State is what folding them gives, and nothing else."""
 
+import time as clock
 from typing import Any, Literal, NamedTuple, get_args
 
 PENDING, TOLD, DROPPED, LATE, OUTSIDE = range(5)  # what events make of a pull; LATE: dropped first, told afterwards
+STATES = ("pending", "told", "dropped", "late", "outside")  # their names
 Cause = Literal["failed", "lost", "cancelled", "broken-pool", "outage"]  # of a drop
 CAUSES = get_args(Cause)
 
@@ -28,3 +30,12 @@ class Event(NamedTuple):
     key: str | None = None
     time: float | None = None  # seconds since 1970
     agent: str | None = None
+
+
+def moment(seconds: float | None) -> str | None:
+    """A time of the log as text.
+
+    >>> moment(0.0)
+    '1970-01-01T00:00:00Z'
+    """
+    return None if seconds is None else clock.strftime("%Y-%m-%dT%H:%M:%SZ", clock.gmtime(seconds))

@@ -75,6 +75,8 @@ def _check_outside(study: State, event: Event, arm: int) -> None:
 def _weighed(study: State, event: Event) -> None:
     if not study.unweighed:
         raise InvalidInput("event", event.kind, "there are no imported results to weigh")
+    if study.pending:  # what is weighed is weighed for good: a reward that comes later would not count
+        raise InvalidInput("event", event.kind, "an imported pull is still pending")
 
 
 def _accepted(study: State, event: Event) -> None:

@@ -12,7 +12,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from . import ledger as ledgers
 from .errors import Conflict, DamagedStudy, Interrupted, StoreFailed, StudyDeleted, ThresherError, UnknownStudy
-from .events import Event
+from .events import Event, moment
 from .ledger import Ledger
 from .store import Store
 
@@ -170,7 +170,7 @@ class Journal:
             if first is None:
                 raise UnknownStudy("study", self.study, "is not in this store", "create it with create_study")
             self._birth = self._last = first.key
-            self.created = None if first.time is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(first.time))
+            self.created = moment(first.time)
             self._ledger = ledgers.fold(self._noted(first, events))
             return self._ledger
         # The last event once more: if it is another one now, the study is another one, or its server has lost in a

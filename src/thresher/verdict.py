@@ -52,9 +52,7 @@ class Verdict:
     open: list[str]  # the arms that still take pulls: neither settled nor retired
     outside: tuple[str, ...] = ()  # arms that returned a reward outside the bounds: not certified, whatever their label
     earlier: int = field(default=0, compare=False)  # rewards that were there when this process opened the study
-    since: str | None = field(
-        default=None, compare=False
-    )  # when the study of those was created, as 2026-11-17T02:41:12Z
+    since: str | None = field(default=None, compare=False)  # when that study was created, as 2026-11-17T02:41:12Z
 
     @cached_property
     def _by_label(self) -> dict[str, list[str]]:
@@ -153,10 +151,7 @@ class Verdict:
     @property
     def origin(self) -> str | None:
         """How many of the rewards were there before this process came, in a sentence; None: all are new."""
-        if not self.earlier:
-            return None
-        many = f"{self.earlier:,} of these {self.told:,} rewards are" if self.earlier < self.told else "All rewards are"
-        return f"{many} from earlier runs, since {(self.since or '?').replace('T', ' ').removesuffix('Z')} UTC."
+        return origin(self.earlier, self.told, self.since)
 
     @property
     def remarks(self) -> list[str]:
@@ -165,6 +160,18 @@ class Verdict:
 
     def __str__(self) -> str:
         return "\n".join([f"{self.question} {self.answer}", *self.remarks])
+
+
+def origin(earlier: int, told: int, since: str | None) -> str | None:
+    """Which rewards are from before, in a sentence; None: all are new.
+
+    >>> origin(50, 70, "2026-11-17T02:41:12Z")
+    '50 of these 70 rewards are from earlier runs, since 2026-11-17 02:41:12 UTC.'
+    """
+    if not earlier:
+        return None
+    many = f"{earlier:,} of these {told:,} rewards are" if earlier < told else "All rewards are"
+    return f"{many} from earlier runs, since {(since or '?').replace('T', ' ').removesuffix('Z')} UTC."
 
 
 def _markdown_row(cells: list[str]) -> str:

@@ -40,10 +40,15 @@ def test_tell_twice_is_recorded_once_and_another_reward_is_refused(place: Place)
     assert place("tell", "s", "1", "0.5") == Result(0, "", "")
     assert "0.75: it was told 0.5 before" in complaint(place("tell", "s", "1", "0.75"))
     assert "has issued pulls 1 to 1" in complaint(place("tell", "s", "2", "0.75"))
+    assert "it was told 0.5 before" in complaint(place("tell", "s", "1", "-3"))
+
+
+def test_a_reward_outside_the_bounds_is_an_error_and_retires_its_arm(place: Place) -> None:
     place.good("ask", "s")
-    assert "must lie within the bounds (0, 1): they are wrong, so arm" in complaint(place("tell", "s", "2", "-3"))
-    verdict = place.study().verdict()
-    assert verdict.retired == list(verdict.outside) != []
+    assert "(0, 1): they are wrong, so arm 'a' is retired and not certified" in complaint(place("tell", "s", "1", "-3"))
+    verdict = place.json("verdict", "s")
+    assert (verdict["outside"], verdict["retired"], verdict["pending"]) == (["a"], ["a"], 0)
+    assert "pull 1 returned -3.0, outside the bounds (0, 1)" in verdict["rows"][0]["reason"]
 
 
 def test_a_pull_that_is_not_renewed_is_lost_and_told_late(place: Place) -> None:
@@ -55,6 +60,19 @@ def test_a_pull_that_is_not_renewed_is_lost_and_told_late(place: Place) -> None:
     assert (result.status, result.out) == (0, "")
     assert "late" in result.err
     assert place.json("verdict", "s")["told"] == 1
+
+
+@pytest.mark.parametrize("cause", ["lost", "cancelled", "broken-pool", "outage"])
+def test_a_pull_dropped_by_hand_failed_or_was_lost_whatever_else_is_said(place: Place, cause: str) -> None:
+    place.good("ask", "s", "-n", "2")
+    place.good("drop", "s", "1", "--cause", cause)
+    place.good("drop", "s", "2", "--cause", "failed")
+    assert [event.cause for event in place.study().events() if event.kind == "dropped"] == ["lost", "failed"]
+
+
+def test_drop_offers_two_causes(place: Place) -> None:
+    assert "--cause [failed|lost]" in place.good("drop", "--help")
+    assert "'tired' is not one of failed, lost" in complaint(place("drop", "s", "1", "--cause", "tired"))
 
 
 def test_drop_gives_up_pulls_by_name_or_by_age(place: Place) -> None:

@@ -108,13 +108,13 @@ def test_bad_input_is_one_clear_line(name: str, tmp_path: Path, monkeypatch: pyt
 
 
 RECORDED = {
-    "text": ("arm,reward\na,0.5\nb,good\n", "row 3, column reward 'good'"),
-    "NaN": ("arm,reward\na,nan\n", "row 2, column reward 'nan'"),
-    "infinity": ("arm,reward\na,1\nb,inf\n", "row 3, column reward 'inf'"),
-    "no arm": ("arm,reward\n ,0.5\n", "row 2, column arm"),
-    "no reward": ("arm,reward\na\n", "row 2, column reward ''"),
-    "no column": ("name,reward\na,1\n", "no column 'arm'"),
-    "nothing": ("", "no column 'arm'"),
+    "text": ("arm,reward\na,0.5\nb,good\n", "line 3 of FILE: reward 'good'"),
+    "NaN": ("arm,reward\na,nan\n", "line 2 of FILE: reward nan"),
+    "infinity": ("arm,reward\na,1\nb,inf\n", "line 3 of FILE: reward inf"),
+    "no arm": ("arm,reward\n ,0.5\n", "line 2 of FILE: arm ' '"),
+    "no reward": ("arm,reward\na,\n", "line 2 of FILE: column 'reward': is empty"),
+    "no column": ("name,reward\na,1\n", "line 1 of FILE: column 'arm': is not there"),
+    "nothing": ("", "line 1 of FILE: column 'arm': is not there"),
     "no rows": ("arm,reward\n", "no rewards"),
     "outside the bounds": ("arm,reward\na,0.5\nb,7\n", "arm 'b', reward 7.0"),
 }
@@ -131,7 +131,7 @@ def test_a_recorded_file_that_is_wrong_is_named_by_row_and_column(name: str, tmp
     ):
         with pytest.raises(ThresherError) as caught:
             run(*words)
-        assert part in str(caught.value)
+        assert part.replace("FILE", str(file)) in str(caught.value)
 
 
 def test_missing_arms_are_named(tmp_path: Path) -> None:

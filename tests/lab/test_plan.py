@@ -5,7 +5,14 @@ import json
 from pathlib import Path
 
 import pytest
-from lab_commands import run
+from click.testing import CliRunner
+from lab_commands import GROUP, run
+
+import thresher
+from thresher.cli import cli
+from thresher.cli.transfer import rows_in
+from thresher.lab.recorded import gather
+from thresher.study import give_up
 
 
 def test_plan_answers_for_the_default_policy_and_equal_allocation(tmp_path: Path) -> None:
@@ -57,3 +64,58 @@ def test_plan_reads_a_pilot(tmp_path: Path) -> None:
     assert float(rows[0]["pulls"]) >= 4
     file.write_text("arm,reward\na,0.71\na,0.9\na,0.8\nb,0.2\nb,0.4\n")
     assert "recorded arms" in run("plan", "--threshold", "0.6", "--policy", "uniform", "--pilot", str(file))
+
+
+def exported(tmp_path: Path, *, reward: float | None = None) -> dict[str, str]:
+    """A study with pulls in every state, as `thresher export` writes it; one has that reward."""
+    storage = f"sqlite:///{tmp_path}/s.db"
+    study = thresher.create_study("s", arms=["a", "b", "c"], threshold=0.6, budget=99, storage=storage)
+    for pull in study.ask_many(80):
+        if pull.arm == "c" or pull.number % 4 == 1:
+            study.drop(pull)
+        elif pull.number % 8 == 3:
+            give_up(study, pull, cause="cancelled", reason="never began")
+        elif pull.number % 8 != 5:
+            study.tell(pull, pull.number % 8 != 2 if pull.arm == "a" else 0)
+    study.tell(1, 1)
+    if reward is not None:
+        with pytest.raises(thresher.InvalidInput):
+            study.tell(study.ask_many(1)[0], reward)
+    files = {}
+    for style in ("csv", "json"):
+        file = tmp_path / f"pilot.{style}"
+        file.write_text(CliRunner().invoke(cli, ["export", "s", style, "--storage", storage]).stdout)
+        files[style] = str(file)
+    return files
+
+
+PLAN = ["plan", "--threshold", "0.6", "--policy", "uniform", "--no-confidence", "--format", "csv", "--pilot"]
+
+
+def test_plan_reads_whatever_export_writes_and_loses_as_many_pulls_as_the_pilot(tmp_path: Path) -> None:
+    files = exported(tmp_path)
+    first, second = (CliRunner().invoke(GROUP, [*PLAN, file], catch_exceptions=False) for file in files.values())
+    assert first.stdout == second.stdout
+    assert "pulls were lost or are pending: the plan loses the same share" in first.stderr
+    assert "left out, because no pull of theirs gave a reward: ['c']" in first.stderr
+    lossy = float(next(csv.DictReader(first.stdout.splitlines()))["pulls"])
+    kept = tmp_path / "kept.csv"
+    rewards = [(row.arm, row.reward) for row in rows_in(files["csv"]) if row.reward is not None]
+    kept.write_text("arm,reward\n" + "".join(f"{arm},{reward}\n" for arm, reward in rewards))
+    sound = float(next(csv.DictReader(run(*PLAN, str(kept)).splitlines()))["pulls"])
+    assert lossy > 1.2 * sound
+
+
+def test_cancelled_pulls_of_a_pilot_are_neither_rewards_nor_losses(tmp_path: Path) -> None:
+    file = tmp_path / "pilot.csv"
+    file.write_text("arm,state,reward\na,told,1\na,cancelled,\na,dropped,\na,pending,\na,late,0\nb,,1\nc,,\n")
+    data = gather(rows_in(str(file)), str(file))
+    assert (data.names, data.rewards) == (("a", "b"), ((1.0, 0.0), (1.0,)))
+    assert (data.pulls, data.lost, data.unseen) == (6, 4, ("c",))
+
+
+def test_a_pilot_with_a_reward_outside_the_bounds_is_refused_until_they_are_given(tmp_path: Path) -> None:
+    file = exported(tmp_path, reward=1.5)["csv"]
+    with pytest.raises(thresher.InvalidInput, match=r"reward 1\.5: a recorded reward must lie within the bounds"):
+        run(*PLAN, file)
+    assert run(*PLAN, file, "--bounds", "0:2")

@@ -88,7 +88,7 @@ def test_unheard_of_work_is_lost_unless_renewed(tmp_path: Path) -> None:
     [
         ("/nobody/ask", {}, 404, "study"),
         ("/coins/tell", {"pull": 99, "reward": 1}, 404, "pull"),
-        ("/coins/tell", {"pull": 1, "reward": 7}, 422, "reward"),
+        ("/coins/tell", {"pull": 1, "reward": float("nan")}, 422, "reward"),
         ("/coins/tell", {"pull": 1}, 422, "reward"),
         ("/coins/tell", {"pull": 1, "reward": "much"}, 422, "reward"),
         ("/coins/tell", {"pull": 1, "reward": 1, "rewrad": 2}, 422, "rewrad"),
@@ -115,6 +115,84 @@ def test_what_is_no_json_is_said_so(app: Gate) -> None:
         reply = request(app, "POST", "/api/studies/coins/tell", headers=kind, body=body)
         assert reply.status in (400, 422)
         assert set(reply.data) == {"error", "value", "rule", "remedy"}, body
+
+
+CERTAIN = {"name": "certain", "arms": ["good", "bad"], "threshold": 0.6, "budget": 400}
+
+
+def test_a_reward_outside_the_bounds_is_refused_like_any_other_and_retires_its_arm(app: Gate) -> None:
+    post(app, "", CERTAIN)
+    pulls = post(app, "/certain/ask", {"n": 2}).data["pulls"]
+    for _ in range(2):  # the same again is answered the same
+        reply = post(app, "/certain/tell", {"pull": pulls[0]["pull"], "reward": 7})
+        assert (reply.status, reply.data["error"], reply.data["value"]) == (422, "reward", 7.0)
+        assert "clip" in reply.data["remedy"]
+    name = pulls[0]["arm"]
+    verdict = get(app, "/certain/verdict").data
+    assert (verdict["outside"], verdict["retired"], verdict["pending"]) == ([name], [name], 1)
+    arm = get(app, f"/certain/arms/{name}").data
+    assert arm["outside"]
+    assert [(each["state"], each["reward"]) for each in arm["rewards"]] == [("outside", 7.0)]
+    assert "outside the bounds (0, 1)" in arm["row"]["reason"]
+    assert get(app, "/certain/arms").data["outside"] == [1, 0]
+    assert get(app, "/certain").data["troubles"][0]["arm"] == name
+    assert post(app, "/certain/tell", {"pull": pulls[0]["pull"], "reward": 1}).status == 409
+
+
+def test_an_arm_that_was_certified_is_not_once_a_reward_lies_outside_the_bounds(app: Gate) -> None:
+    post(app, "", CERTAIN)
+    spare = post(app, "/certain/ask", {"n": 1}).data["pulls"][0]["pull"]
+    while not get(app, "/certain").data["certified"]["above"]:
+        for pull in post(app, "/certain/ask", {"n": 4}).data["pulls"]:
+            post(app, "/certain/tell", {"pull": pull["pull"], "reward": pull["arm"] == "good"})
+    before = get(app, "/certain").data
+    assert post(app, "/certain/tell", {"pull": spare, "reward": -1}).status == 422
+    after = get(app, "/certain").data
+    assert (before["certified"]["above"], after["certified"]["above"]) == (1, 0)
+    assert "Not certified, because a reward lay outside the bounds: 'good'" in after["guarantee"]
+    assert after["open"] == len(get(app, "/certain/verdict").data["open"])
+    row = get(app, "/certain/arms/good").data["row"]
+    assert (row["certified"], row["low"], row["high"]) == (False, None, None)
+
+
+def test_clip_counts_rewards_outside_the_bounds_as_the_bound(app: Gate) -> None:
+    post(app, "", {**CERTAIN, "clip": True, "evaluator": "v1"})
+    post(app, "/certain/ask")
+    assert post(app, "/certain/tell", {"pull": 1, "reward": 7}).status == 200
+    assert get(app, "/certain/verdict").data["rows"][0]["mean"] == 1.0
+
+
+def test_the_lease_of_a_pull_ends_with_a_reward_outside_the_bounds(tmp_path: Path) -> None:
+    store = open_store(f"sqlite:///{tmp_path}/s.db")
+    app = server(store)
+    post(app, "", COINS)
+    post(app, "/coins/ask", {"n": 2, "lease": 0.001})
+    post(app, "/coins/tell", {"pull": 1, "reward": 7})
+    assert store.expired("coins") == [2]
+
+
+@pytest.mark.parametrize("cause", ["failed", "lost", "cancelled", "broken-pool", "outage"])
+def test_any_known_cause_is_accepted_and_all_but_failures_are_recorded_as_lost(app: Gate, cause: str) -> None:
+    post(app, "/coins/ask")
+    assert post(app, "/coins/drop", {"pulls": [1], "cause": cause}).status == 200
+    [dropped] = [event for event in get(app, "/coins/events").data["events"] if event["kind"] == "dropped"]
+    assert dropped["cause"] == ("failed" if cause == "failed" else "lost")
+
+
+def test_a_verdict_says_how_many_rewards_were_there_before_the_server(app: Gate, store: MemoryStore) -> None:
+    for pull in post(app, "/coins/ask", {"n": 3}).data["pulls"]:
+        post(app, "/coins/tell", {"pull": pull["pull"], "reward": 1})
+    assert (get(app, "/coins/verdict").data["earlier"], get(app, "/coins").data["origin"]) == (0, None)
+    later = server(store)
+    assert get(later, "/coins").data["origin"].startswith("All rewards are from earlier runs, since 20")
+    post(later, "/coins/ask")
+    post(later, "/coins/tell", {"pull": 4, "reward": 1})
+    verdict, head = get(later, "/coins/verdict").data, get(later, "/coins").data
+    assert (verdict["earlier"], verdict["told"]) == (3, 4)
+    assert verdict["since"].endswith("Z")
+    assert head["origin"].startswith("3 of these 4 rewards are from earlier runs, since 20")
+    page = request(later, "GET", "/study/coins", headers={**BEARER, "accept": "text/html"})
+    assert b"3 of these 4 rewards are from earlier runs" in page.body
 
 
 @pytest.mark.parametrize("name", ["a/b", "50%", "a%2Fb", "<script>", "été 漢字", "a?b#c", "..."])

@@ -49,6 +49,35 @@ def test_failures_and_the_guarantee_are_sent_when_they_change() -> None:
     assert "certified label is right" in head["guarantee"]
 
 
+def test_the_first_ask_after_an_import_changes_every_arm() -> None:
+    store = MemoryStore()
+    study = thresher.create_study("coins", arms=["a", "b", "c"], threshold=0.5, storage=store)
+    study.add_many([(arm, 1) for arm in "ab" for _ in range(30)])
+    live = Live("coins", store)
+    assert "weighed all together" in live.head()["guarantee"]
+    assert live.head()["certified"]["above"] == 0
+    study.ask()
+    live.look()
+    change = live.news()
+    assert [row[0] for row in change["rows"]] == [0, 1, 2]
+    assert change["head"]["certified"]["above"] == 2
+    assert "both certified labels are right" in change["head"]["guarantee"]
+    assert live.since(change["seq"] - 2)["rows"] == change["rows"]
+    assert live.table() == Live("coins", store).table()
+
+
+def test_a_reward_outside_the_bounds_changes_the_guarantee() -> None:
+    store = MemoryStore()
+    study = thresher.create_study("coins", arms=["a", "b"], threshold=0.5, storage=store)
+    live = Live("coins", store)
+    with pytest.raises(thresher.InvalidInput):
+        study.tell(study.ask_many(1)[0], 2)
+    live.look()
+    head = live.news()["head"]
+    assert "a reward lay outside the bounds: 'a'" in head["guarantee"]
+    assert [each["arm"] for each in head["troubles"]] == ["a"]
+
+
 def moved(study: thresher.Study, live: Live | None, every: int) -> None:
     """A study with failures, lost pulls and rewards that come in another order than they were asked for."""
     waiting = []

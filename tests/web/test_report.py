@@ -11,6 +11,7 @@ import pytest
 from browser import browser, tab
 
 import thresher
+from thresher.store import MemoryStore
 from thresher.web import figures
 from thresher.web.report import report
 from thresher.web.shapes import short
@@ -66,6 +67,19 @@ def test_a_report_has_verdict_figures_guarantee_and_specification(study: threshe
         assert part in text
     assert HOSTILE not in text
     assert not re.search(r'(?:src|href)="?(?:https?:)?//', text.partition('<script type="application/json"')[0])
+
+
+def test_a_report_says_which_rewards_are_old_and_which_arm_is_not_certified() -> None:
+    store = MemoryStore()
+    study = thresher.create_study("coins", arms=["a", "b"], threshold=0.5, storage=store)
+    study.tell(study.ask_many(1)[0], 1)
+    with pytest.raises(thresher.InvalidInput):
+        study.tell(study.ask_many(1)[0], 2)
+    assert "from earlier runs" not in report(study).partition("<script")[0]
+    text = report(thresher.open_study("coins", storage=store)).partition("<script")[0]
+    assert "All rewards are from earlier runs, since 20" in text
+    assert "not certified</td>" in text
+    assert "returned 2.0, outside the bounds (0, 1)" in text
 
 
 def test_a_report_works_offline(study: thresher.Study, tmp_path: Path) -> None:

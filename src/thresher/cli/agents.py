@@ -81,7 +81,7 @@ def tell(name: str, pull: int, reward: float, storage: str | None, style: str) -
     if style == "json":
         print_lines([json.dumps({"format": 1, "pull": pull, "reward": reward, "late": late})])
     elif late:
-        say(f"the reward of pull {pull} is late: the pull was given up before; it counts nevertheless")
+        say(f"the reward of pull {pull} is late: the pull was dropped before; it counts in the statistics alone")
     return FINISHED
 
 
@@ -107,13 +107,27 @@ def renew(name: str, pulls: tuple[int, ...], lease: float, storage: str | None) 
     return NOT_MET if over else FINISHED
 
 
+class Cause(click.ParamType[str]):
+    """Why a pull is dropped. The words of older versions are accepted; the study records them as lost."""
+
+    name = "failed|lost"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The word, if it is one."""
+        if value not in CAUSES:
+            self.fail(f"{value!r} is not one of failed, lost.", param, ctx)
+        return value
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """What the help offers."""
+        return "[failed|lost]"
+
+
 @click.command(short_help="Give pulls up.")
 @name_argument
 @click.argument("pulls", type=int, nargs=-1, metavar="[PULL…]")
 @click.option("--older-than", type=Duration(), metavar="DURATION", help="All that are under way for longer than this.")
-@click.option(
-    "--cause", type=click.Choice(CAUSES), default="lost", show_default=True, help="failed counts for its arm."
-)
+@click.option("--cause", type=Cause(), default="lost", show_default=True, help="failed counts against its arm.")
 @click.option("--reason", default="dropped by hand", show_default=True)
 @storage_option
 @format_option("text", "json")
@@ -126,7 +140,7 @@ def drop(
     storage: str | None,
     style: str,
 ) -> int:
-    """Give PULLs up. A reward that still comes is late, and welcome.
+    """Give PULLs up. A reward that still comes is late: it counts in the statistics, not in the certificate.
 
     \b
     Examples:

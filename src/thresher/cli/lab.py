@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from thresher.errors import InvalidInput
+from thresher.errors import InvalidInput, shown
 
 from . import say
 from .lab_tables import print_plan, print_result
@@ -18,6 +18,7 @@ from .stopping import until_stopped
 
 if TYPE_CHECKING:
     from thresher.lab.planning import Plan
+    from thresher.lab.recorded import Recorded
     from thresher.lab.results import Result
     from thresher.lab.setup import Setup
 
@@ -50,7 +51,7 @@ DELAY_HELP = (
     help="Likewise: half-width of uniform arms, else standard deviation.",
 )
 @click.option("--bounds", default="0:1", show_default=True, help="Where rewards can lie.")
-@click.option("--recorded", type=click.Path(), help="Resample the rewards of a CSV file with the columns arm,reward.")
+@click.option("--recorded", type=click.Path(), help="Resample the rewards of a CSV with arm,reward, or of an export.")
 @click.option("--budget", type=int, default=20_000, show_default=True, help="Pulls.")
 @click.option("--checkpoints", help="Pulls at which to measure, as A,B,C [default: 1, 2, 5, 10, … and the budget].")
 @click.option("--repetitions", type=int, default=100, show_default=True, help="How often everything is played.")
@@ -149,7 +150,9 @@ def paper(what: str, out: str, repetitions: int, seed: int) -> None:
     "--spread", default="0.15:0.25", show_default=True, help="Half-width of uniform arms, else standard deviation."
 )
 @click.option("--bounds", default="0:1", show_default=True, help="Where rewards can lie.")
-@click.option("--pilot", type=click.Path(), help="Instead of arms and means: rewards so far, a CSV with arm,reward.")
+@click.option(
+    "--pilot", type=click.Path(), help="Instead of arms and means: rewards so far, a CSV with arm,reward or an export."
+)
 @click.option("--policy", help="The policy to plan for [default: balanced; anytime-evt with --confidence off].")
 @click.option("--confidence", default="0.95", show_default=True, help="Settle arms at this confidence, or off.")
 @click.option("--no-confidence", is_flag=True, help="Without certificates: the same as --confidence off.")
@@ -197,9 +200,12 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
         "budget": 10**12,  # not used: the pulls are what is looked for
     }
     if pilot is not None:
-        from thresher.lab import recorded
-
-        setup = planning.pilot_setup(recorded.read(pilot), **shared)
+        data = _recorded(pilot)
+        if data.lost:
+            say(
+                f"{data.lost:,} of the pilot's {data.pulls:,} pulls were lost or are pending: the plan loses the same share"
+            )
+        setup = planning.pilot_setup(data, **shared)
     else:
         arms = {"family": given["family"], "arms": given["arms"]}
         setup = _setup(
@@ -243,11 +249,27 @@ def whole(work: Callable[[], Found]) -> Found:
 
 def _setup(recorded: str | None, **settings: Any) -> "Setup":
     from thresher.lab import Setup
-    from thresher.lab import recorded as files
 
     if recorded is None:
         return Setup(**settings)
-    return Setup(**{**settings, "family": "recorded", "recorded": files.read(recorded)})
+    data = _recorded(recorded)
+    if data.lost and not any(settings["lost"]):
+        say(
+            f"{data.lost:,} of the {data.pulls:,} recorded pulls were lost or are pending; give --lost to lose some here"
+        )
+    return Setup(**{**settings, "family": "recorded", "recorded": data})
+
+
+def _recorded(file: str) -> "Recorded":
+    """The rewards of a file: CSV or JSON with arm and reward, or an export. Says which arms have none."""
+    from thresher.lab import recorded
+
+    from .transfer import rows_in
+
+    data = recorded.gather(rows_in(file), file)
+    if data.unseen:
+        say(f"left out, because no pull of theirs gave a reward: {shown(list(data.unseen))}")
+    return data
 
 
 def _numbers(name: str, text: str) -> list[float]:

@@ -3,25 +3,26 @@
 import csv
 import io
 import json
-import sys
-from pathlib import Path
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import click
 
+from .. import evidence
 from .. import ledger as ledgers
 from ..checks import MAX_NAME, number, whole
 from ..checks import name as checked_name
 from ..errors import Conflict, InvalidInput, StudyExists, ThresherError
-from ..events import Event
+from ..events import DROPPED, OUTSIDE, STATES, TOLD, Event
 from ..journal import NO_EVENT, plain
 from ..ledger import Ledger
+from ..results import CANCELLED, LOST, WITH_REWARD, Row, read_json, read_rows, read_text
 from ..seeds import pull_seed
-from . import FINISHED
-from .results import SHAPES, read_results
+from ..spec import Spec
+from ..study import import_pulls
+from . import FINISHED, say
 from .storage import name_argument, place_of, storage_option, store_at, study_at
-
-STATES = ("pending", "told", "dropped", "late")
 
 
 @click.command(short_help="Write a study out, as CSV or JSON.")
@@ -29,7 +30,10 @@ STATES = ("pending", "told", "dropped", "late")
 @click.argument("style", type=click.Choice(["csv", "json"]))
 @storage_option
 def export(name: str, style: str, storage: str | None) -> int:
-    """Write study NAME to standard output: csv is a line a pull, json the whole log, which import reads back.
+    """Write study NAME to standard output: csv is a line a pull, json the whole log. import reads both.
+
+    The state of a pull is pending, told, dropped, late (told after it was charged to the certificate), outside (its
+    reward lies outside the bounds) or cancelled (the certificate leaves it out).
 
     \b
     Examples:
@@ -52,12 +56,39 @@ def _pulls(ledger: Ledger) -> str:
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(("pull", "arm", "number", "seed", "state", "reward"))
-    for pull, arm in enumerate(ledger.pull_arm, start=1):
-        state = STATES[ledger.pull_state[pull - 1]]
-        reward = ledger.pull_reward[pull - 1] if state in ("told", "late") else ""
+    for pull, row in enumerate(rows_of(ledger), start=1):
         seed = pull_seed(pull, ledger.spec.seed)
-        table.writerow((pull, ledger.spec.arms[arm], ledger.pull_number[pull - 1], seed, state, reward))
+        table.writerow((pull, row.arm, ledger.pull_number[pull - 1], seed, row.state, row.reward))
     return text.getvalue()
+
+
+def rows_of(ledger: Ledger) -> Iterator[Row]:
+    """All pulls as rows. What was charged to the certificate has a state for which import charges it again."""
+    for pull, state in enumerate(_states(ledger), start=1):
+        reward = ledger.pull_reward[pull - 1] if state in WITH_REWARD else None
+        yield Row(f"pull {pull}", ledger.spec.arms[ledger.pull_arm[pull - 1]], state, reward)
+
+
+def _states(ledger: Ledger) -> list[str]:
+    states = [STATES[state] for state in ledger.pull_state]
+    if not ledger.certifies:
+        return states
+    followed = set()  # arms of which a later pull was told: cancelled pulls before it are charged
+    for pull in range(ledger.issued, 0, -1):
+        state, outcome, arm = ledger.pull_state[pull - 1], ledger.docket.outcome[pull], ledger.pull_arm[pull - 1]
+        if outcome == evidence.TOLD or state == OUTSIDE:  # such a reward counts where it is imported, if anywhere
+            followed.add(arm)
+        elif state == TOLD:  # charged while it was pending, because too many rewards waited for it
+            states[pull - 1] = "late"
+        elif state == DROPPED and _is_left_out(ledger, outcome, arm in followed):
+            states[pull - 1] = CANCELLED
+    return states
+
+
+def _is_left_out(ledger: Ledger, outcome: int, followed: bool) -> bool:
+    if ledger.spec.rule == 1:
+        return outcome == evidence.LEFT_OUT and ledger.spec.failure != "ignore"
+    return outcome == evidence.CANCELLED and not followed
 
 
 @click.command("import", short_help="Read a study, or results already paid for.")
@@ -67,65 +98,83 @@ def _pulls(ledger: Ledger) -> str:
 )
 @storage_option
 def import_(file: str, name: str | None, storage: str | None) -> int:
-    """Read FILE, - being standard input: a study that export json wrote, or results that were paid for already.
+    """Read FILE, - being standard input: a study that export json wrote, or results already paid for.
 
-    Results, CSV or JSON with arm and reward, go into a study that has not handed out a pull yet; all or none. They
-    count towards its budget.
+    Results are CSV, such as export csv writes, or a JSON list, with arm, reward and, if you like, state. They go into a
+    study that has not handed out a pull yet, all or none, and count towards its budget. They are certified by their
+    number and mean, not by their order: the certificate looks at them once, at the first ask.
+
+    A pull whose state is dropped or pending has no reward, and one that is late has one too late: the certificate
+    charges both at their worst, or by the study's --failure. Cancelled pulls are skipped.
 
     \b
     Examples:
       thresher import prompts.json
       thresher import results.csv --study prompts
     """  # noqa: D301 - click wants the character itself
-    text = _read(file)
-    data = _json(text, file)
+    text = read_text(file)
+    data = read_json(text, file)
     if isinstance(data, dict) and "events" in data:
         _restore(data, name, storage, file)
         return FINISHED
-    if isinstance(data, dict):
-        raise InvalidInput("file", file, "holds an object without events", SHAPES)
+    rows = list(read_rows(data, text, file))
     if name is None:
         raise InvalidInput("--study", "", "results are for a study", "name it: --study NAME")
     study = study_at(name, storage)
-    results = read_results(data, text, file, study.spec)
-    budget = study.look(lambda ledger: ledger.budget)
-    if budget is not None and len(results) > budget:
-        rule = f"has {len(results):,} rewards, and the budget of the study is {budget:,}"
+    pulls = list(_checked(rows, study.spec))
+    if not pulls:
+        raise InvalidInput("file", file, "has no row with a pull", "cancelled pulls are skipped: give others")
+    budget, left = study.look(lambda ledger: (ledger.budget, (ledger.budget or 0) - ledger.issued))
+    if budget is not None and len(pulls) > left:
+        rule = f"has {len(pulls):,} pulls, and the study has {left:,} left of its budget of {budget:,}"
         raise InvalidInput("file", file, rule, "results count towards the budget: create the study with a larger one")
-    study.add_many(results)
+    import_pulls(study, pulls)
+    say(study.look(lambda ledger: _imported(Counter(row.state for row in rows), ledger)))
     return FINISHED
 
 
-def _read(file: str) -> str:
-    try:
-        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-        return data.decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput("file", file, f"cannot be read ({error})", "check its name, and that it is UTF-8") from None
+def rows_in(file: str) -> Iterator[Row]:
+    """The pulls of results or of a whole log, as import reads them."""
+    text = read_text(file)
+    data = read_json(text, file)
+    is_log = isinstance(data, dict) and "events" in data
+    return rows_of(_folded(data, file)[1]) if is_log else read_rows(data, text, file)
 
 
-def _json(text: str, file: str) -> Any:
-    try:
-        return json.loads(text) if text.lstrip()[:1] in ("[", "{") else None
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput("file", file, f"is not JSON ({error})", SHAPES) from None
+def _checked(rows: Iterable[Row], spec: Spec) -> Iterator[tuple[str, object, bool]]:
+    """What `import_pulls` takes, but for cancelled pulls; an error names the row."""
+    for place, name, state, reward in rows:
+        try:
+            arm = name.strip() if isinstance(name, str) and name not in spec.index else name
+            spec.arm(arm)
+            if state != CANCELLED:
+                yield arm, None if reward is None else spec.reward(reward), state == "late"
+        except ThresherError as error:
+            raise InvalidInput(f"{place}: {error}") from None
+
+
+def _imported(states: Counter[str], ledger: Ledger) -> str:
+    """What was imported, in a sentence."""
+    charged, late, skipped = sum(states[state] for state in LOST), states["late"], states[CANCELLED]
+    said = f"imported {_many(sum(states.values()) - charged - skipped, 'reward')}"
+    if charged:
+        what = "charged" if ledger.certifies and ledger.spec.failure != "ignore" else "left out"
+        said += f" and {_many(charged, 'pull')} to be {what}" + (
+            f", {late:,} of them with a late reward" if late else ""
+        )
+    if ledger.unweighed:
+        said += "; they are weighed all together at the first ask"
+    return said + (f"; skipped {_many(skipped, 'cancelled pull')}" if skipped else "")
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _restore(data: dict[str, Any], name: str | None, storage: str | None, file: str) -> None:
     """A whole log, if it is valid, under its own name or another, if that is free."""
     study, store = checked_name("study", name or data.get("study")), store_at(storage)
-    place = "its list of events"
-    try:
-        events = []
-        for number, item in enumerate(data["events"], start=1):
-            place = f"event {number}"
-            events.append(_event(item))
-        place = "its events"
-        ledgers.fold(events)
-    except (ThresherError, *NO_EVENT) as error:
-        raise InvalidInput(
-            "file", file, f"is not the log of a study, {place}: {error}", "export it once more"
-        ) from None
+    events, _ = _folded(data, file)
     with store.turn(study):
         try:
             store.append(study, events, lease=3600.0)
@@ -133,6 +182,22 @@ def _restore(data: dict[str, Any], name: str | None, storage: str | None, file: 
             rule = f"is in {place_of(store)} already"
             raise StudyExists("study", study, rule, "give another name: --study NAME") from None
     store.flush()
+
+
+def _folded(data: dict[str, Any], file: str) -> tuple[list[Event], Ledger]:
+    """The events of a log, if it is valid, and what they make of the study."""
+    place = "its list of events"
+    try:
+        events = []
+        for count, item in enumerate(data["events"], start=1):
+            place = f"event {count}"
+            events.append(_event(item))
+        place = "its events"
+        return events, ledgers.fold(events)
+    except (ThresherError, *NO_EVENT) as error:
+        raise InvalidInput(
+            "file", file, f"is not the log of a study, {place}: {error}", "export it once more"
+        ) from None
 
 
 def _event(item: dict[str, Any]) -> Event:

@@ -220,11 +220,15 @@ def pilot_setup(data: Recorded, **settings: Any) -> Setup:
     """A setup from rewards measured so far.
 
     Passes and failures become Bernoulli arms with the mean (passes + ½) / (pulls + 1), so that three passes out of
-    three are not taken for certainty; other rewards are resampled as they are.
+    three are not taken for certainty; other rewards are resampled as they are. If pulls of the pilot were lost, the
+    plan loses the share (lost + ½) / (pulls + 1) of its pulls.
 
     >>> pilot_setup(Recorded(("a", "b"), ((1.0, 1.0, 1.0), (0.0, 1.0))), threshold=0.5, budget=10).means
     [0.875, 0.5]
     """
+    if data.lost:
+        share = (data.lost + 0.5) / (data.pulls + 1)
+        settings = {**settings, "lost": (share, share), "delay": "workers:1"}  # only with workers can pulls be lost
     if data.pass_or_fail and settings.get("bounds", (0.0, 1.0)) == (0.0, 1.0):
         means = [(sum(rewards) + 0.5) / (len(rewards) + 1) for rewards in data.rewards]
         return Setup(family="bernoulli", arms=len(means), means=means, spreads=0.0, **settings)

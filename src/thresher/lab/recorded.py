@@ -1,8 +1,7 @@
-"""Rewards recorded in a CSV file: one row a reward, with the columns ``arm`` and ``reward``."""
+"""Recorded rewards: a file with a row a pull, as `thresher.results` reads it."""
 
-import csv
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,12 +9,12 @@ from statistics import mean
 
 import numpy as np
 
+from thresher import results
+from thresher.checks import as_float
 from thresher.errors import InvalidInput
 
 from . import checks
 from .families import Reals
-
-WORDS = {"true": 1.0, "pass": 1.0, "false": 0.0, "fail": 0.0}
 
 
 @dataclass(frozen=True)
@@ -29,6 +28,9 @@ class Recorded:
 
     names: tuple[str, ...]
     rewards: tuple[tuple[float, ...], ...]
+    pulls: int = 0  # of the file: those that were cancelled not counted
+    lost: int = 0  # of these: without a reward, or with a late one
+    unseen: tuple[str, ...] = ()  # arms whose pulls gave no reward; they are not among the names
 
     def __post_init__(self) -> None:
         if not self.names or len(self.names) != len(self.rewards):
@@ -73,43 +75,41 @@ class Recorded:
 
 
 def read(path: str | Path, *, expected: Sequence[str] = ()) -> Recorded:
-    """Read recorded rewards; errors name the row (the header is row 1) and the column."""
-    try:
-        with Path(path).open(newline="", encoding="utf-8-sig") as file:
-            rows = list(csv.reader(file))
-    except OSError as error:
-        raise InvalidInput("file", str(path), f"cannot be read: {error.strerror}") from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InvalidInput("file", str(path), f"is not a CSV file: {error}") from error
-    header = [cell.strip().lower() for cell in rows[0]] if rows else []
-    for column in ("arm", "reward"):
-        if column not in header:
-            rule = f"its first row names no column {column!r}"
-            raise InvalidInput("file", str(path), rule, "write the columns arm,reward")
-    arm_at, reward_at = header.index("arm"), header.index("reward")
+    """Read recorded rewards; errors name the line (the header is line 1) and the column."""
+    text = results.read_text(str(path))
+    rows = results.read_rows(results.read_json(text, str(path)), text, str(path))
+    return gather(rows, str(path), expected=expected)
+
+
+def gather(rows: Iterable[results.Row], file: str, *, expected: Sequence[str] = ()) -> Recorded:
+    """The rewards of the rows of a file, arm by arm. Pulls without a reward are counted, cancelled ones are skipped.
+
+    >>> gather([results.Row("line 2", "a", "told", 0.5), results.Row("line 3", "a", "dropped", None)], "f").lost
+    1
+    """
     found: dict[str, list[float]] = {}
-    for number, row in enumerate(rows[1:], start=2):
-        if not any(cell.strip() for cell in row):
-            continue
-        name = row[arm_at].strip() if arm_at < len(row) else ""
+    pulls = lost = 0
+    for place, arm, state, reward in rows:
+        name = arm.strip() if isinstance(arm, str) else ""
         if not name:
-            raise InvalidInput(f"{path}, row {number}, column arm", "", "is empty", "name the arm")
-        text = row[reward_at].strip() if reward_at < len(row) else ""
-        found.setdefault(name, []).append(_number(text, f"{path}, row {number}, column reward"))
-    missing = [name for name in expected if name not in found]
-    if missing or not found:
+            raise InvalidInput(f"{place}: arm", arm, "is not a name", "name the arm")
+        if state == results.CANCELLED:
+            continue
+        pulls, lost = pulls + 1, lost + (state in results.LOST)
+        mine = found.setdefault(name, [])
+        if reward is not None:
+            mine.append(_number(reward, f"{place}: reward"))
+    seen = {name: tuple(rewards) for name, rewards in found.items() if rewards}
+    missing = [name for name in expected if name not in seen]
+    if missing or not seen:
         rule = f"has no reward of {len(missing)} arms, {missing[0]!r} first" if missing else "has no rewards"
-        raise InvalidInput("file", str(path), rule, "record at least one reward of each arm")
-    return Recorded(tuple(found), tuple(tuple(rewards) for rewards in found.values()))
+        raise InvalidInput("file", file, rule, "record at least one reward of each arm")
+    unseen = tuple(name for name in found if name not in seen)
+    return Recorded(tuple(seen), tuple(seen.values()), pulls, lost, unseen)
 
 
-def _number(text: str, where: str) -> float:
-    value = WORDS.get(text.lower())
-    if value is None:
-        try:
-            value = float(text)
-        except ValueError:
-            raise InvalidInput(where, text, "is not a number", "write one reward to a row") from None
-    if not math.isfinite(value):
-        raise InvalidInput(where, text, "is not a finite number", "leave the row out, or write a reward")
+def _number(reward: object, where: str) -> float:
+    value = as_float(reward)
+    if value is None or not math.isfinite(value):
+        raise InvalidInput(where, reward, "is not a finite number", "write one reward to a row, or leave the row out")
     return value

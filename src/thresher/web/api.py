@@ -7,7 +7,6 @@ from fastapi import APIRouter, Body, Header, Path, Query, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-from .. import verdict as verdicts
 from ..events import LATE
 from ..opening import create_study
 from ..study import Study
@@ -49,8 +48,7 @@ def _reading(api: APIRouter, house: House) -> None:
     @api.get("/studies/{study}/verdict")
     def verdict(study: Name) -> Any:
         """The verdict, as the library and the command line write it."""
-        live = house.live(segment(study))
-        return Json(live.read(lambda ledger: verdicts.read(live.name, ledger)).to_json())
+        return Json(house.live(segment(study)).verdict().to_json())
 
     @api.get("/studies/{study}/events", response_model=models.Events)
     def events(
@@ -114,7 +112,10 @@ def _writing(api: APIRouter, house: House) -> None:
 
     @api.post("/studies/{study}/tell", response_model=models.Told, responses=_problems(409))
     def tell(study: Name, told: models.Tell) -> Any:
-        """Tell a pull's reward. The same again is accepted, another is an error."""
+        """Tell a pull's reward. The same again is accepted, another is an error.
+
+        A reward outside the bounds is an error, too, and it retires the pull's arm: nothing is certified about it.
+        """
         found = house.study(segment(study))
         found.tell(told.pull, told.reward)
         late = found.look(lambda ledger: ledger.state_of(told.pull) == LATE)
@@ -128,7 +129,7 @@ def _writing(api: APIRouter, house: House) -> None:
 
     @api.post("/studies/{study}/drop", response_model=models.Pulls, responses=_problems(409))
     def drop(study: Name, these: models.Drop) -> Any:
-        """Give pulls up. A reward that still comes is late, and welcome."""
+        """Give pulls up. A reward that still comes is late: it counts in the statistics, not in the certificate."""
         found = house.study(segment(study))
         _each(found, lambda pull: found.drop(pull, cause=these.cause, reason=these.reason), these.pulls)
         return Json({"pulls": these.pulls})

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from .. import evidence
 from ..errors import InvalidInput
-from ..events import DROPPED, LATE, PENDING
+from ..events import DROPPED, LATE, PENDING, STATES
 from ..evidence import BETS, Stakes
 from ..intervals import Side
 from ..ledger import Ledger
@@ -19,7 +19,6 @@ from .words import question
 MOST_REWARDS = 2000  # the last ones are sent
 MOST_REPLAYED = 20_000  # commits whose evidence is worked out again
 MOST_POINTS = 400
-STATES = ("pending", "told", "dropped", "late")
 
 
 class Commit(NamedTuple):
@@ -80,6 +79,7 @@ def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Sta
         "confidence": spec.confidence,
         "row": {field: getattr(row, field) for field in row.__dataclass_fields__},
         "params": dict(spec.params[arm]) if spec.params else {},
+        "outside": arm in ledger.outside,
         "asked": len(pulls),
         "late": sum(ledger.pull_state[pull - 1] == LATE for pull in pulls),
         "rewards": rewards,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from .. import ledger as ledgers
 from ..errors import CannotGoOn, InvalidInput, UnknownStudy
-from ..events import Event
+from ..events import Event, moment
 from ..ledger import Ledger
 from ..store import Store
 from .history import History, Point, Tally
@@ -29,6 +29,7 @@ class Follower:
         self.tally = Tally(len(self.ledger.spec.arms))
         self.history = History()
         self.changed = array("q", [1]) * len(self.ledger.spec.arms)  # the last event of each arm
+        self.created = moment(first.time)
         self._last = first.key
         for _ in self.pages():
             pass
@@ -64,6 +65,11 @@ class Follower:
         except (InvalidInput, LookupError, ValueError) as error:
             raise self._damaged(event.seq, error) from None
         self._last = event.key
+        if event.kind == "weighed":  # it looks at every arm
+            for each in range(len(self.changed)):
+                self.changed[each] = event.seq
+                self.tally.update(self.ledger, each)
+            return
         arm = event.arm if event.pull is None else self.ledger.pull_arm[event.pull - 1]
         if arm is None:
             return

@@ -9,12 +9,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from .. import certainty
+from .. import verdict as verdicts
 from ..ledger import Ledger
 from ..store import Store
-from ..verdict import LABELS, row_of
+from ..verdict import LABELS, Verdict, row_of
 from .follow import Follower
 from .history import Point
 from .shapes import COLUMNS, columns_of, line_json, short, troubles
@@ -40,7 +42,8 @@ class Live:
         self._news: set[int] = set()  # arms that had events
         self._mark = (self.seq, self._follower.ledger.issued)  # since this event
         self._hurt = self._sworn = self.seq  # the last events that changed the list of failures, and the guarantee
-        self._settled = self._follower.ledger.settled
+        self._basis = self._vows()
+        self.earlier, self.created = self._follower.ledger.told, self._follower.created
         self._table: tuple[int, bytes] = (0, b"")
         self._note(store.read(name, max(1, self.seq - 2000), 2000))
         self._news.clear()
@@ -73,11 +76,23 @@ class Live:
         self._told.extend(event.time for event in events if event.kind == "told" and event.time is not None)
         self.last.extend(line_json(event, self.arms) for event in events[-LAST:])
         touched = {event.arm for event in events if event.arm is not None}
+        if any(event.kind == "weighed" for event in events):
+            touched = set(range(len(self.arms)))
         self._stale, self._news = {*self._stale, *touched}, self._news | touched
         hurt = [each.seq for each in events if each.cause == "failed" or each.kind in ("retired", "restored")]
         self._hurt = max([self._hurt, *hurt])
-        if self._settled != self._follower.ledger.settled:
-            self._settled, self._sworn = self._follower.ledger.settled, self.seq
+        if self._basis != self._vows():
+            self._basis, self._sworn = self._vows(), self.seq
+
+    def _vows(self) -> tuple[object, ...]:
+        """What the sentence on the guarantee depends on."""
+        ledger = self._follower.ledger
+        return ledger.settled, len(ledger.outside), ledger.unweighed, ledger.repeatable
+
+    def verdict(self) -> Verdict:
+        """The verdict; earlier rewards are those that were there when the server first read the study."""
+        found = self.read(lambda ledger: verdicts.read(self.name, ledger))
+        return replace(found, earlier=self.earlier, since=self.created) if self.earlier else found
 
     # -- what is shown ------------------------------------------------------------------------------------------
 
@@ -113,12 +128,13 @@ class Live:
             "told": ledger.told,
             "pending": ledger.pending,
             "settled": ledger.settled,
-            "open": sum(tally.counts[:4]) - sum(tally.sure[:4]),
+            "open": ledger.open,
             "done": ledger.done,
             "labels": dict(zip(LABELS, tally.counts, strict=True)),
             "certified": dict(zip(LABELS, tally.sure, strict=True)),
             "rate": short(rate),
             "seconds_left": short(left),
+            "origin": verdicts.origin(self.earlier, ledger.told, self.created),
             "last_reward": self._told[-1] if self._told else None,
         }
 
@@ -173,8 +189,9 @@ class Live:
 
     def _renew(self) -> None:
         """Bring the rows up to date: those of arms that had events since."""
+        ledger = self._follower.ledger
         for arm in self._stale:
-            self._rows[arm] = columns_of(row_of(self._follower.ledger, arm))
+            self._rows[arm] = columns_of(row_of(ledger, arm), outside=arm in ledger.outside)
         self._stale = ()
 
 

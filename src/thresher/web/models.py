@@ -4,6 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
+from ..events import Cause
+
 Number = StrictInt | StrictFloat
 Id = Annotated[StrictInt, Field(ge=1, le=10**15, description="The pull's id, as ask gave it.")]
 Seconds = Annotated[Number, Field(gt=0, le=10**9)]
@@ -38,6 +40,8 @@ class NewStudy(Strict):
     failure: Number | Literal["worst", "ignore"] = "worst"
     seed: StrictInt = 0
     max_failures: StrictInt | None = 3
+    clip: StrictBool = False
+    evaluator: StrictStr | None = None
     if_exists: Literal["error", "join"] = "error"
 
 
@@ -66,7 +70,9 @@ class Drop(Strict):
     """Pulls to give up."""
 
     pulls: Annotated[list[Id], Field(min_length=1, max_length=1000)]
-    cause: Literal["failed", "lost", "cancelled", "broken-pool", "outage"] = "lost"
+    cause: Cause = Field(
+        "lost", description="failed, which counts against the arm, or lost. Any other is recorded as lost."
+    )
     reason: Annotated[StrictStr, Field(max_length=10_000)] = "dropped over HTTP"
 
 

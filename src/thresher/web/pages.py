@@ -65,10 +65,10 @@ def router(house: House, *, write: bool) -> APIRouter:
         asked = None if house.known(name) else _asked(house.store, name)
         if asked is None:  # it was read before, or something is wrong with it
             head = house.live(name).head()
-            asked, answer = head["question"], answered(head)
+            asked, answer, origin = head["question"], answered(head), head["origin"] or ""
         else:
-            answer = "The log is being read; the answer comes next."
-        words = {"question": asked, "answer": answer, "mode": mode, "plotly": PLOTLY}
+            answer, origin = "The log is being read; the answer comes next.", ""
+        words = {"question": asked, "answer": answer, "origin": origin, "mode": mode, "plotly": PLOTLY}
         return _page("study", study=name, address=quote(name, safe=""), **words)
 
     @pages.get("/study/{study}/arm/{arm}")

@@ -4,6 +4,7 @@ import html
 import json
 import string
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,9 @@ MOST_ARMS = 20  # named in the specification
 
 def report(study: Study) -> str:
     """The report as HTML."""
-    found = Follower(study.name, study.store)
-    verdict, points, spec = verdicts.read(study.name, found.ledger), found.points, _specification(found.ledger)
+    known, found = study.verdict(), Follower(study.name, study.store)
+    verdict = replace(verdicts.read(study.name, found.ledger), earlier=known.earlier, since=known.since)
+    points, spec = found.points, _specification(found.ledger)
     figures = {
         theme: [
             json.loads(arms_figure(verdict, theme=theme).to_json()),
@@ -30,16 +32,18 @@ def report(study: Study) -> str:
         ]
         for theme in ("light", "dark")
     }
+    outside = set(verdict.outside)
     template = string.Template((STATIC / "report.html").read_text())
     return template.substitute(
         study=html.escape(verdict.study),
         question=html.escape(verdict.question),
         answer=html.escape(verdict.answer),
+        origin=f"<p class='note origin'>{html.escape(verdict.origin)}</p>" if verdict.origin else "",
         guarantee=html.escape(verdict.guarantee),
         hints="".join(f"<p class='note'>{html.escape(hint)}.</p>" for hint in verdict.hints),
         when=time.strftime("%Y-%m-%d %H:%M %Z"),
         style=(STATIC / "style.css").read_text(),
-        rows="\n".join(map(_row, _sorted(verdict.rows))),
+        rows="\n".join(_row(row, row.name in outside) for row in _sorted(verdict.rows)),
         spec=html.escape(json.dumps(spec, indent=2, ensure_ascii=False)),
         figures=_embedded(figures),
         verdict=_embedded(verdict.to_json()),
@@ -60,8 +64,8 @@ def _sorted(rows: tuple[Row, ...]) -> list[Row]:
     return sorted(rows, key=lambda row: (LABELS.index(row.label), -(row.mean or 0.0)))
 
 
-def _row(row: Row) -> str:
-    sure = "✓ certified" if row.certified else ""
+def _row(row: Row, outside: bool) -> str:
+    sure = "✓ certified" if row.certified else "not certified" if outside else ""
     numbers = "".join(
         f"<td class='n'>{'–' if value is None else format(value, '.4g')}</td>"
         for value in (row.mean, row.low, row.high)

@@ -10,7 +10,7 @@ from ..verdict import Row
 from .history import CODES
 
 LONGEST = 300  # characters of a reason that a page shows
-COLUMNS = ("label", "certified", "mean", "low", "high", "seen", "pending", "failures", "progress")
+COLUMNS = ("label", "certified", "mean", "low", "high", "seen", "pending", "failures", "progress", "outside")
 
 
 def short(value: float | None) -> float | None:
@@ -22,8 +22,8 @@ def short(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else float(f"{value:.6g}")
 
 
-def columns_of(row: Row) -> tuple[Any, ...]:
-    """One arm in the order of COLUMNS; a label is its place in LABELS."""
+def columns_of(row: Row, *, outside: bool) -> tuple[Any, ...]:
+    """One arm in the order of COLUMNS; a label is its place in LABELS. ``outside``: it proved the bounds wrong."""
     return (
         CODES[row.label],
         int(row.certified),
@@ -34,6 +34,7 @@ def columns_of(row: Row) -> tuple[Any, ...]:
         row.pending,
         row.failures,
         short(row.progress),
+        int(outside),
     )
 
 

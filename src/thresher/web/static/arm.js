@@ -9,7 +9,7 @@ let [data, index, seq, busy, stale] = [null, -1, 0, false, false];
 
 function show() {
   const { row } = data;
-  const sure = row.certified ? "certified" : row.progress === null ? "not certified" : `${Math.round(100 * row.progress)} % of the way to certainty`;
+  const sure = row.certified ? "certified" : data.outside ? "not certified, because a reward lay outside the bounds" : row.progress === null ? "not certified" : `${Math.round(100 * row.progress)} % of the way to certainty`;
   const answer = `${SIGNS[row.label]} ${row.label}, ${sure}.${row.reason ? ` Last failure: ${row.reason}` : ""}`;
   if (at("answer").textContent !== answer) say(answer);
   set("answer", answer);

@@ -115,7 +115,7 @@ export function history(node, points) {
 
 export function rewards(node, data) {
   return draw(node, (look) => {
-    const told = data.rewards.filter((each) => each.reward !== null);
+    const told = data.rewards.filter((each) => each.reward !== null && each.state !== "outside");
     const hue = `@${data.row.label}`;
     let [sum, count] = [0, 0];
     const running = told.map((each) => (sum += each.reward) / (count += 1));

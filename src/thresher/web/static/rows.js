@@ -4,7 +4,7 @@ import { byMean } from "./charts.js";
 
 const TESTS = {
   certified: (t, arm) => t.certified[arm] === 1,
-  open: (t, arm) => !t.certified[arm] && LABELS[t.label[arm]] !== "retired",
+  open: (t, arm) => !t.certified[arm] && !t.outside[arm] && LABELS[t.label[arm]] !== "retired",
   pending: (t, arm) => t.pending[arm] > 0,
   failing: (t, arm) => t.failures[arm] > 0,
 };
@@ -48,13 +48,14 @@ function armRow(table, arm, head, ends, address) {
   const label = LABELS[table.label[arm]];
   const sure = table.certified[arm] ? " ✓" : "";
   const way = make("span", { class: "way", title: "the way to certainty" });
-  if (table.progress[arm] !== null && !sure && label !== "retired") {
+  if (table.progress[arm] !== null && !sure && !table.outside[arm] && label !== "retired") {
     const fill = make("i");
     fill.style.width = `${Math.round(100 * table.progress[arm])}%`;
     way.append(fill);
   }
   const cell = make("td", {}, make("span", { class: "sign" }, `${SIGNS[label]} ${label}${sure} `));
   if (way.firstChild) cell.append(way);
+  if (table.outside[arm]) cell.append(make("span", { class: "quiet", title: "a reward lay outside the bounds" }, "not certified"));
   if (sure) cell.append(make("span", { class: "hidden" }, "certified"));
   return make("tr", { class: label },
     make("td", { title: table.names[arm] }, make("a", { href: address }, table.names[arm])), cell,
@@ -71,7 +72,7 @@ export class Rows {
     const ends = scale(table, head);
     const made = new Map();
     arms.forEach((arm, place) => {
-      const text = JSON.stringify([ends, ...["label", "certified", "mean", "low", "high", "seen", "pending", "failures", "progress"].map((name) => table[name][arm])]);
+      const text = JSON.stringify([ends, ...["label", "certified", "mean", "low", "high", "seen", "pending", "failures", "progress", "outside"].map((name) => table[name][arm])]);
       let row = this.made.get(arm);
       if (row?.text !== text) row = { text, node: this.renewed(row?.node, armRow(table, arm, head, ends, this.address(table.names[arm]))) };
       made.set(arm, row);

@@ -19,6 +19,7 @@ function showHead(news) {
     set("answer", answered(head));
     say(answered(head));
   }
+  set("origin", head.origin ?? "");
   for (const label of ["above", "below", "close", "retired"]) {
     set(`n-${label}`, grouped(head.labels[label]));
     set(`c-${label}`, head.confidence === null || label === "retired" ? "" : `${grouped(head.certified[label])} certified`);
@@ -49,9 +50,9 @@ function showTroubles(troubles) {
 }
 
 function told(event) {
-  const what = { asked: "asked", told: event.late ? "late reward" : "reward", dropped: event.cause, retired: "retired", restored: "restored", extended: "extended" }[event.kind];
+  const what = { asked: "asked", told: event.late ? "late reward" : "reward", dropped: event.cause, retired: "retired", restored: "restored", extended: "extended", created: "created", weighed: "imported results weighed", accepted: "evaluator accepted" }[event.kind];
   const value = event.kind === "told" ? ` ${Number(event.reward.toPrecision(4))}` : event.kind === "extended" ? ` to ${grouped(event.budget)}` : "";
-  return `${event.arm ?? ""} · ${what}${value}${event.reason ? ` · ${event.reason}` : ""}`;
+  return `${event.arm === undefined ? "" : `${event.arm} · `}${what}${value}${event.reason ? ` · ${event.reason}` : ""}`;
 }
 
 // Only what is new is put before the others: a list that is built anew would lose what is marked in it.
@@ -102,7 +103,7 @@ function drawSoon() {
   }, pause);
 }
 
-const columns = ["label", "certified", "mean", "low", "high", "seen", "pending", "failures", "progress"];
+const columns = ["label", "certified", "mean", "low", "high", "seen", "pending", "failures", "progress", "outside"];
 
 function change(news) {
   for (const [arm, ...values] of news.rows) columns.forEach((name, i) => { state.table[name][arm] = values[i]; });

@@ -1,0 +1,109 @@
+"""Whole logs out of a store and back: every kind of event comes back, and what nobody can have written is refused."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from place import Place, a_place  # noqa: F401 - the fixture
+from program import complaint
+
+import thresher as library
+
+
+def log_of(place: Place, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(place.good("export", name, "json"))
+    return found
+
+
+def study_with_every_event(place: Place) -> None:
+    study = library.create_study("every", arms=["a", "b"], threshold=0.5, budget=20, evaluator="v1", storage=place.url)
+    library.study.accept(study, "v2")
+    study.add_many([("a", 1), ("b", None), ("b", 0)])
+    first, second, third = study.ask_many(3)
+    study.tell(first, 1, repeatable=True)
+    with pytest.raises(library.InvalidInput):
+        study.tell(second, 3)
+    study.drop(third, cause="failed")
+    study.restore(second.arm)
+    study.extend(budget=30)
+
+
+def test_export_json_brings_every_kind_of_event_back(place: Place) -> None:
+    study_with_every_event(place)
+    log = log_of(place, "every")
+    kinds = {event["kind"] for event in log["events"]}
+    assert kinds >= {"accepted", "asked", "weighed", "told", "dropped", "retired", "restored", "extended"}
+    place.good("import", "-", "--study", "copy", stdin=json.dumps(log))
+    assert place.json("verify", "copy")["digest"] == place.json("verify", "every")["digest"]
+    assert place.study("copy").verdict().outside == place.study("every").verdict().outside != ()
+
+
+def of_kind(events: list[dict[str, Any]], kind: str) -> dict[str, Any]:
+    return next(event for event in events if event["kind"] == kind)
+
+
+def changed(events: list[dict[str, Any]], which: str, /, **fields: Any) -> list[dict[str, Any]]:
+    return [{**event, **fields} if event["kind"] == which else event for event in events]
+
+
+def renumbered(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**event, "seq": seq} for seq, event in enumerate(events, start=1)]
+
+
+def without(events: list[dict[str, Any]], *unwanted: dict[str, Any]) -> list[dict[str, Any]]:
+    return renumbered([event for event in events if event not in unwanted])
+
+
+EDITS: dict[str, tuple[Callable[[list[dict[str, Any]]], list[dict[str, Any]]], str]] = {
+    "a reward within the bounds retires nobody": (
+        lambda events: changed(events, "retired", reward=0.5),
+        "reward 0.5: lies within the bounds",
+    ),
+    "a retirement for another arm's pull": (
+        lambda events: [
+            {**event, "arm": 1 - event["arm"]} if event["kind"] == "retired" else event for event in events
+        ],
+        "is of another arm",
+    ),
+    "a retirement without its pull": (
+        lambda events: changed(events, "retired", pull=None),
+        "pull None",
+    ),
+    "weighed twice": (
+        lambda events: renumbered([*events, of_kind(events, "weighed")]),
+        "there are no imported results to weigh",
+    ),
+    "asked before weighed": (
+        lambda events: without(events, of_kind(events, "weighed")),
+        "the imported results must be weighed first",
+    ),
+    "weighed before an imported reward came": (
+        lambda events: without(events, of_kind(events, "told")),
+        "an imported pull is still pending",
+    ),
+    "an evaluator accepted twice": (
+        lambda events: renumbered([*events, of_kind(events, "accepted")]),
+        "is accepted already",
+    ),
+    "an evaluator without a name": (
+        lambda events: changed(events, "accepted", reason=None),
+        "evaluator None",
+    ),
+    "a kind that is no word": (
+        lambda events: changed(events, "extended", kind=["told"]),
+        "is not the log of a study",
+    ),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edited_log_is_refused_in_one_line(place: Place, edit: str) -> None:
+    study_with_every_event(place)
+    log = log_of(place, "every")
+    change, words = EDITS[edit]
+    said = complaint(
+        place("import", "-", "--study", "copy", stdin=json.dumps({**log, "events": change(log["events"])}))
+    )
+    assert words in said
+    assert "copy" not in place.study().store.studies()
