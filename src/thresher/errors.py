@@ -73,8 +73,8 @@ class NoReward(ThresherError, ValueError):
 class Busy(Exception):
     """Raised by an evaluator that is told to come back later: the same pull is tried again, uncharged.
 
-    Raise it before you draw. Raised after the outcome is known, it would be a second draw: what is certified is then the
-    mean of what the evaluator finally returns, and the guarantee says so.
+    Raise it before you draw. Raised after the outcome is known, it would be a second draw: what is certified is then
+    the mean of what the evaluator finally returns, and the guarantee says so.
 
     >>> Busy(after=2.5).after
     2.5

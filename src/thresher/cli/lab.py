@@ -202,9 +202,8 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
     if pilot is not None:
         data = _recorded(pilot)
         if data.lost:
-            say(
-                f"{data.lost:,} of the pilot's {data.pulls:,} pulls were lost or are pending: the plan loses the same share"
-            )
+            share = f"{data.lost:,} of the pilot's {data.pulls:,} pulls"
+            say(f"{share} were lost or are pending: the plan loses the same share")
         setup = planning.pilot_setup(data, **shared)
     else:
         arms = {"family": given["family"], "arms": given["arms"]}
@@ -254,9 +253,8 @@ def _setup(recorded: str | None, **settings: Any) -> "Setup":
         return Setup(**settings)
     data = _recorded(recorded)
     if data.lost and not any(settings["lost"]):
-        say(
-            f"{data.lost:,} of the {data.pulls:,} recorded pulls were lost or are pending; give --lost to lose some here"
-        )
+        share = f"{data.lost:,} of the {data.pulls:,} recorded pulls"
+        say(f"{share} were lost or are pending; give --lost to lose some here")
     return Setup(**{**settings, "family": "recorded", "recorded": data})
 
 
