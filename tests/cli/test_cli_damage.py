@@ -80,7 +80,7 @@ def test_pulls_whose_answer_could_not_be_written_are_given_up(place: Place, wher
     os.close(write)
     assert "standard output" in complaint(Result(done.returncode, "", done.stderr), 3)
     events = place.study().events()
-    assert [event.cause for event in events if event.kind == "dropped"] == ["cancelled"] * 2
+    assert [event.cause for event in events if event.kind == "dropped"] == ["lost"] * 2
     assert place.study().look(lambda ledger: ledger.pending) == 0
 
 
