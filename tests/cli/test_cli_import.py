@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from program import complaint
 
 import thresher as library
 from thresher.cli import cli
+from thresher.spec import specify
 from thresher.study import give_up
 
 
@@ -192,6 +194,18 @@ def test_csv_says_what_the_certificate_made_of_each_pull(place: Place) -> None:
     ignoring = library.create_study("ignoring", arms=["a"], threshold=0.5, failure="ignore", storage=place.url)
     give_up(ignoring, ignoring.ask_many(1)[0], cause="cancelled", reason="never began")
     assert ",dropped," in place.good("export", "ignoring", "csv")
+
+
+@pytest.mark.parametrize(("failure", "state"), [("worst", "cancelled"), ("ignore", "dropped")])
+def test_a_study_of_version_0_1_exports_what_its_certificate_leaves_out(place: Place, failure: Any, state: str) -> None:
+    spec = replace(specify(arms=["a"], threshold=0.5, budget=9, failure=failure), rule=1)
+    place.study().store.append("old", [library.Event(1, "created", spec=spec.to_json(), key="old")])
+    study = place.study("old")
+    first, second = study.ask_many(2)
+    give_up(study, first, cause="cancelled", reason="never began")
+    study.tell(second, 1)
+    rows = csv.DictReader(io.StringIO(place.good("export", "old", "csv")))
+    assert [row["state"] for row in rows] == [state, "told"]
 
 
 def test_a_reward_that_came_after_its_pull_was_overtaken_is_exported_as_late(place: Place) -> None:
