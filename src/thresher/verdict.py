@@ -171,7 +171,16 @@ def origin(earlier: int, told: int, since: str | None) -> str | None:
     if not earlier:
         return None
     many = f"{earlier:,} of these {told:,} rewards are" if earlier < told else "All rewards are"
-    return f"{many} from earlier runs, since {(since or '?').replace('T', ' ').removesuffix('Z')} UTC."
+    return f"{many} from earlier runs, since {plain_time(since)}."
+
+
+def plain_time(moment: str | None) -> str:
+    """A time for people.
+
+    >>> plain_time("2026-11-17T02:41:12Z")
+    '2026-11-17 02:41:12 UTC'
+    """
+    return "an unknown time" if moment is None else f"{moment.replace('T', ' ').removesuffix('Z')} UTC"
 
 
 def _markdown_row(cells: list[str]) -> str:

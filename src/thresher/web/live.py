@@ -134,7 +134,7 @@ class Live:
             "certified": dict(zip(LABELS, tally.sure, strict=True)),
             "rate": short(rate),
             "seconds_left": short(left),
-            "origin": verdicts.origin(self.earlier, ledger.told, self.created),
+            "origin": f"Rewards since {verdicts.plain_time(self.created)}." if ledger.told else None,
             "last_reward": self._told[-1] if self._told else None,
         }
 
