@@ -23,7 +23,7 @@ ROWS = [
     {"journal", "leases", "keys"},
     {"study"},
     {"opening"},
-    {"guard", "signals"},
+    {"guard", "signals", "reading"},
     {"executors", "command", "progress"},
     {"outage", "waiting"},
     {"running"},

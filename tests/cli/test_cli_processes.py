@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from program import ENVIRONMENT, THRESHER, pids, run, runs, until
 
-from thresher.command import TAIL, Command, CommandFailed
+from thresher.command import TAIL, Command
 from thresher.errors import NoReward
+from thresher.reading import CommandFailed
 from thresher.study import Pull
 
 PULL = Pull(1, "a", 1, {}, 5)

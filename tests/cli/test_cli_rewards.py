@@ -5,8 +5,9 @@ import json
 import pytest
 from program import run
 
-from thresher.command import Command, CommandFailed, read_reward
+from thresher.command import Command
 from thresher.errors import NoReward
+from thresher.reading import CommandFailed, read_reward
 from thresher.study import Pull
 
 PULL = Pull(1, "a", 1, {}, 5)
@@ -53,17 +54,6 @@ def test_binary_output_is_read_as_far_as_it_is_text() -> None:
     assert shell(r"printf '\377\376\000\n0.5\n'") == 0.5
     with pytest.raises(NoReward):
         shell(r"printf '\377\376\000'")
-
-
-@pytest.mark.parametrize(("code", "reward"), [(0, 1.0), (1, 0.0), (125, 0.0)])
-def test_exit_code_is_1_for_0_and_0_up_to_125(code: int, reward: float) -> None:
-    assert shell(f"exit {code}", "exit-code") == reward
-
-
-@pytest.mark.parametrize("end", ["exit 126", "exit 127", "kill -KILL $$", "sh -c 'kill -KILL $$'; exit $?", "exit 255"])
-def test_exit_code_takes_what_is_no_answer_of_the_program_for_a_failure(end: str) -> None:
-    with pytest.raises(CommandFailed):
-        shell(end, "exit-code")
 
 
 def test_a_failure_says_the_signal_and_the_last_words() -> None:

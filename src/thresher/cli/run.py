@@ -15,7 +15,7 @@ from ..study import Study
 from ..verdict import Verdict
 from . import FINISHED, NOT_MET, say
 from .arms import checked_arms, read_arms
-from .checking import check_command, check_reader, check_resources, room_for
+from .checking import check_command, check_exits, check_reader, check_resources, room_for
 from .keeping import kept_study, note_command
 from .live import watching
 from .output import FORMATS, print_verdict
@@ -37,7 +37,8 @@ Examples:
   Which prompts pass 90 % of my cases? evaluate.sh runs one random case and prints 1 or 0.
     thresher run --threshold 0.9 --arms prompts.txt --budget 2000 --workers 8 -- ./evaluate.sh {arm}
 \b
-  Which tests are flaky? A pass is exit 0; the bar is a pass rate of 99 %.
+  Which tests are flaky? Exit 0 is a pass, exit 1 a failed test; the bar is a pass rate of 99 %. Any other status,
+  such as pytest's 4 for a test that does not exist, is a failure of the run and never a reward.
     thresher run --threshold 0.99 --arms tests.txt --budget 5000 --reward exit-code -- pytest -q {arm}
 \b
   Which settings beat the baseline? evaluate.py prints {"gain": …} for the same seed on both.
@@ -162,6 +163,18 @@ def arm_options(command: Callable[..., Any]) -> Callable[..., Any]:
     help="last-float, exit-code, json:KEY or regex:RE.",
 )
 @click.option(
+    "--pass",
+    "passing",
+    metavar="CODES",
+    help="With exit-code: statuses that mean reward 1, as in 0,5-7.  [default: 0]",
+)
+@click.option(
+    "--fail",
+    "failing",
+    metavar="CODES",
+    help="With exit-code: those that mean reward 0; any other is a failed run.  [default: 1]",
+)
+@click.option(
     "--require-above", type=click.Choice(["all", "any"]), help="Exit 1 unless so many arms are certified above."
 )
 @click.option(
@@ -181,11 +194,10 @@ def run(command: tuple[str, ...], **given: Any) -> int:
     elsewhere = ":" in engine  # nothing can be said from here of what is to be found there
     if elsewhere and command and "/" in command[0] and not command[0].startswith("/"):
         say(f"{command[0]} is looked for in the folders of the cluster's workers; give a path that is right there")
-    evaluate = Command(
-        check_command(command, arms, elsewhere=elsewhere), check_reader(given["reward"]), given["timeout"]
-    )
+    reward, argv = check_reader(given["reward"]), check_command(command, arms, elsewhere=elsewhere)
+    evaluate = Command(argv, reward, given["timeout"], *check_exits(reward, given["passing"], given["failing"]))
     study = kept_study(given["name"], store_at(given["storage"]), question(arms, given))
-    note_command(study, command, given["reward"])
+    note_command(study, command, " ".join([reward, *_exits_given(given)]))
     try:
         status = until_stopped(lambda: _carry_out(study, evaluate, given))
     except CannotGoOn:
@@ -204,6 +216,11 @@ def run(command: tuple[str, ...], **given: Any) -> int:
         reason = next((row.reason for row in verdict.rows if row.reason), "none was made")
         raise CannotGoOn("run", rule=f"no pull gave a reward, the last: {reason}", remedy="mend the command")
     return FINISHED if _met(verdict, given["require_above"], given["require_below"]) else NOT_MET
+
+
+def _exits_given(given: dict[str, Any]) -> list[str]:
+    options = {"--pass": given["passing"], "--fail": given["failing"]}
+    return [f"{option} {codes}" for option, codes in options.items() if codes is not None]
 
 
 def question(arms: dict[str, Params], given: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError, Future
 
-from ..errors import CannotGoOn, ThresherError, told_of
+from ..errors import CannotGoOn, EvaluationFailed, told_of
 from ..study import Pull
 
 Evaluate = Callable[[Pull], object]
@@ -69,10 +69,6 @@ class Engine(ABC):
     @abstractmethod
     def close(self, *, wait: bool) -> None:
         """End all workers: those at work too unless ``wait``, which means that none is."""
-
-
-class EvaluationFailed(ThresherError):
-    """The evaluator raised; the text says what."""
 
 
 def as_the_evaluators(error: BaseException) -> BaseException:

@@ -7,9 +7,9 @@ engine's own.
 import numbers
 import pickle
 
-from ..errors import Busy, NoReward, told_of
+from ..errors import Busy, EvaluationFailed, NoReward, told_of
 from ..study import Pull
-from .engine import Evaluate, EvaluationFailed
+from .engine import Evaluate
 
 VALUE, BUSY, NONSENSE, RAISED, INTERRUPTED = range(5)
 

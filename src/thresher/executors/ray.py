@@ -18,9 +18,9 @@ from typing import Any
 import ray
 from ray.exceptions import ActorUnavailableError, OutOfMemoryError, RayActorError, RayTaskError
 
-from ..errors import CannotGoOn, InvalidInput, told_of
+from ..errors import CannotGoOn, EvaluationFailed, InvalidInput, told_of
 from ..study import Pull
-from .engine import Engine, Evaluate, EvaluationFailed, WorkerLost, with_queue
+from .engine import Engine, Evaluate, WorkerLost, with_queue
 from .outcome import opened, outcome
 from .ray_place import Connection
 from .resources import fits, sought, told
