@@ -10,6 +10,7 @@ import signal
 import subprocess
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -80,9 +81,14 @@ class Runs:
     """The processes under way. A process is reaped and forgotten in one step, so no signal meets a reused pid."""
 
     def __init__(self) -> None:
+        self._begin_anew()
+        self._stopped = False
+        RUNS.add(self)
+
+    def _begin_anew(self) -> None:
+        """As in a forked child, where nothing is under way and no thread is left that would let go of the lock."""
         self._lock = threading.Lock()
         self._under_way: set[int] = set()  # each leads a process group, having a session of its own
-        self._stopped = False
 
     def begin(self, argv: Sequence[str], environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
         """Start a program, unless all was stopped."""
@@ -127,6 +133,17 @@ class Runs:
             self._stopped = True
             for group in self._under_way:
                 _kill(group)
+
+
+RUNS: "weakref.WeakSet[Runs]" = weakref.WeakSet()
+
+
+def _forked() -> None:
+    for runs in list(RUNS):
+        runs._begin_anew()
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 def _kill(group: int) -> None:
