@@ -63,7 +63,12 @@ class Interrupted(StoreFailed):
 
 
 class CannotGoOn(ThresherError):
-    """A run stopped early because nothing worked; nobody was retired for it."""
+    """A run stopped early because nothing worked; its ``__cause__`` is what the evaluator raised, if that was it."""
+
+    def with_cause(self, error: BaseException | None) -> "CannotGoOn":
+        """This error, as caused by another: whoever raises it need not know."""
+        self.__cause__ = error
+        return self
 
 
 class EvaluationFailed(ThresherError):

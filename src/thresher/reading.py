@@ -99,14 +99,20 @@ def _signal(number: int) -> str:
 # -- what it printed ---------------------------------------------------------------------------------------------
 
 
+def printable(line: str) -> str:
+    r"""A line that others wrote as it may be shown: without passwords, colours and control characters.
+
+    >>> print(printable("\x1b[31muser=me password=secret \a\x1b[0m"))
+    user=me password=*** \x07
+    """
+    text = masked(COLOURS.sub("", line).strip("\r\n")).rstrip()
+    return "".join(char if char.isprintable() else " " if char == "\t" else repr(char)[1:-1] for char in text)
+
+
 def _lines(data: bytes) -> list[str]:
-    """The lines that are not blank, without passwords and without control characters."""
-    lines = COLOURS.sub("", data.decode("utf-8", "replace")).splitlines()[-5 * LINES :]
-    return ["".join(map(_visible, masked(line.rstrip()[:WIDTH]))) for line in lines if line.strip()]
-
-
-def _visible(character: str) -> str:
-    return character if character.isprintable() else " " if character == "\t" else repr(character)[1:-1]
+    """The last lines that are not blank."""
+    lines = data.decode("utf-8", "replace").splitlines()[-5 * LINES :]
+    return [found for line in lines if (found := printable(line[:WIDTH])).strip()]
 
 
 def _last_lines(data: bytes) -> str:

@@ -17,7 +17,8 @@ PULL = Pull(1, "a", 1, {}, 5)
 
 def ends(script: str, *, passing: tuple[int, ...] = (0,), failing: tuple[int, ...] = (1,)) -> float:
     command = Command(("sh", "-c", script), "exit-code", 20.0, frozenset(passing), frozenset(failing))
-    return pickle.loads(pickle.dumps(command))(PULL)  # as it is sent to other processes
+    sent: Command = pickle.loads(pickle.dumps(command))  # as to another process
+    return sent(PULL)
 
 
 def test_exit_0_is_reward_1_and_exit_1_is_reward_0() -> None:

@@ -125,23 +125,26 @@ def test_every_way_to_read_a_reward_works_from_the_command_line(reward: str, scr
 
 
 def test_when_the_first_results_are_no_numbers_the_run_ends_at_once_with_the_remedy() -> None:
-    result = run("--arm=a", "--arm=b", "--budget=1000", "--", "echo", "all", "tests", "passed")
+    result = run("--arm=a", "--arm=b", "--arm=c", "--arm=d", "--budget=1000", "--", "echo", "all", "tests", "passed")
     assert result.status == 3
     assert result.out == ""
     (line,) = result.err.splitlines()
-    assert line.startswith("thresher: error: none of the first 8 results is a valid reward")
+    assert line.startswith("thresher: error: run: 3 arms failed with the same error before anything succeeded: ")
     assert "'all tests passed'" in line
     assert "--reward" in line
 
 
 def test_when_the_first_results_are_out_of_bounds_the_run_ends_at_once_with_the_remedy() -> None:
-    result = run("--arm=a", "--arm=b", "--budget=1000", "--format=json", "--", "echo", "75")
+    arms = [f"--arm={arm}" for arm in "abcdefgh"]
+    result = run(*arms, "--budget=1000", "--format=json", "--", "echo", "75")
     assert result.status == 3
-    assert json.loads(result.out)["retired"] == []
-    (line,) = result.err.splitlines()
-    assert "reward 75.0: must lie within the bounds (0, 1); declare the bounds" in line
+    assert 3 <= len(json.loads(result.out)["retired"]) <= 4
+    line = result.err.splitlines()[-1]
+    assert "3 arms returned a reward outside the bounds before anything succeeded: reward 75.0" in line
+    assert "must lie within the bounds (0, 1)" in line
+    assert "declare the bounds" in line
 
 
 def test_nan_and_infinity_are_no_rewards() -> None:
-    for word in ("nan", "-inf"):
-        assert "must be a finite number" in run("--arm=a", "--arm=b", "--budget=50", "--", "echo", word).err
+    for word, rule in (("nan", "must be a finite number"), ("-inf", "must lie within the bounds")):
+        assert rule in run("--arm=a", "--arm=b", "--budget=50", "--", "echo", word).err

@@ -6,6 +6,7 @@ from concurrent.futures import CancelledError, Future
 
 from ..errors import CannotGoOn, EvaluationFailed, told_of
 from ..study import Pull
+from ..tracebacks import same_error
 
 Evaluate = Callable[[Pull], object]
 
@@ -73,9 +74,11 @@ class Engine(ABC):
 
 def as_the_evaluators(error: BaseException) -> BaseException:
     """What an evaluator raised in this process; nobody shall take it for what an engine says."""
-    if isinstance(error, WorkerLost | CannotGoOn | CancelledError):
-        return EvaluationFailed(told_of(error))
-    return error
+    if not isinstance(error, WorkerLost | CannotGoOn | CancelledError):
+        return error
+    failed = EvaluationFailed(told_of(error), kind=same_error(error))
+    failed.__cause__ = error
+    return failed
 
 
 def with_queue(workers: int) -> int:
