@@ -224,6 +224,20 @@ def test_timeouts_of_pulls_do_not_end_the_run_at_the_start() -> None:
     assert verdict.told >= 12
 
 
+def test_a_reward_that_comes_late_is_a_success_too() -> None:
+    study = make(*ARMS, budget=20, max_failures=None)
+
+    def evaluate(pull: thresher.Pull) -> object:
+        if pull.id == 1:
+            time.sleep(0.6)
+        elif study.verdict().told == 0:
+            raise thresher.Busy(after=0.05)
+        return wrong_key(pull) if 1 < pull.id < 6 else 0.5
+
+    assert thresher.run(study, evaluate, workers=2, timeout=0.2).done
+    assert [event.pull for event in study.events() if event.late] == [1]
+
+
 def test_busy_evaluations_do_not_end_the_run_at_the_start() -> None:
     tried: set[int] = set()
 

@@ -199,6 +199,7 @@ class Runner:
                 value = self._engine.result(future)
                 with contextlib.suppress(OutsideBounds):  # telling it retires the arm
                     self._spec.reward(value)
+                self._watch.start.close()
                 self._watch.let_go(flight.pull)
                 self._tell(flight, value)
 
