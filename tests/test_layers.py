@@ -10,7 +10,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "thresher"
 # From the ground up: a part of the house may import from lower rows alone.
 ROWS = [
     {"_version", "errors", "kernel", "seeds", "events", "evidence"},
-    {"checks", "theory", "results"},
+    {"checks", "theory", "results", "tracebacks"},
     {"policies"},
     {"spec"},
     {"columns", "differences"},
@@ -23,9 +23,10 @@ ROWS = [
     {"journal", "leases", "keys"},
     {"study"},
     {"opening"},
-    {"guard", "signals"},
+    {"guard", "signals", "reading"},
     {"executors", "command", "progress"},
-    {"outage", "waiting"},
+    {"waiting", "workers", "starting"},
+    {"flights", "outage"},
     {"running"},
     {"runner"},
     {"verify"},

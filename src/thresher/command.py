@@ -1,4 +1,4 @@
-"""A program as an evaluator: run it once a pull, and read the reward from what it prints or how it exits."""
+"""A program as an evaluator: run it once per pull; `reading` finds the reward in what it prints or how it exits."""
 
 import contextlib
 import errno
@@ -10,21 +10,19 @@ import signal
 import subprocess
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from . import guard
-from .errors import NoReward, ThresherError, shown
+from .errors import shown
+from .reading import FAILING, PASSING, CommandFailed, read_reward
 from .study import Pull
 
 TAIL = 64 * 1024  # bytes of output that count, from the end
-NUMBER = re.compile(r"(?<![\w.])[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan\b|inf(?:inity)?\b)", re.IGNORECASE)
+TOO_MANY = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY)  # a start that may work later
 PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_-]*)\}")
 PULL_FIELDS = ("arm", "seed", "number", "pull")
-
-
-class CommandFailed(ThresherError):
-    """The command gave no reward; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +37,8 @@ class Command:
     argv: tuple[str, ...]  # never a shell's line
     reward: str = "last-float"  # or exit-code, json:KEY, regex:RE
     timeout: float | None = None
+    passing: frozenset[int] = PASSING  # exit codes that mean reward 1, with exit-code
+    failing: frozenset[int] = FAILING  # those that mean reward 0; any other is a failure of the pull
     _runs: "Runs" = field(default_factory=lambda: Runs(), compare=False, repr=False)
 
     def __call__(self, pull: Pull) -> float:
@@ -46,11 +46,12 @@ class Command:
         values = pull_values(pull)
         argv = [fill(part, values) for part in self.argv]
         environment = {**os.environ, **{f"THRESHER_{name.upper()}": values[name] for name in PULL_FIELDS}}
-        return read_reward(self.reward, *self._run(argv, environment))
+        code, out, err = self._run(argv, environment)
+        return read_reward(self.reward, code, out, err, passing=self.passing, failing=self.failing)
 
     def __reduce__(self) -> tuple[type["Command"], tuple[object, ...]]:
         """What is under way stays here."""
-        return Command, (self.argv, self.reward, self.timeout)
+        return Command, (self.argv, self.reward, self.timeout, self.passing, self.failing)
 
     def stop(self) -> None:
         """End every run that is under way, for good: none can begin afterwards."""
@@ -61,14 +62,17 @@ class Command:
         try:
             process = self._runs.begin(argv, environment)
         except (OSError, ValueError) as error:  # ValueError: a NUL or half a surrogate pair among the parameters
-            raise CommandFailed(f"cannot start {shown(argv[0])}: {_why(error)}") from None
+            busy = isinstance(error, OSError) and error.errno in TOO_MANY
+            text = f"cannot start {shown(argv[0])}: {_why(error)}"
+            raise CommandFailed(text, kind=f"cannot start: {_why(error)}", transient=busy) from None
         with process.stdout, process.stderr:  # type: ignore[union-attr]
             try:
                 tails = _follow(process, self.timeout, lambda: self._runs.over(process))
             except BaseException as error:
                 self._runs.kill(process)
                 if isinstance(error, TimeoutError):
-                    raise CommandFailed(f"timed out after {self.timeout:g} s and was killed") from None
+                    text = f"timed out after {self.timeout:g} s and was killed"
+                    raise CommandFailed(text, kind="timed out", transient=True) from None
                 raise
         return process.returncode, *tails
 
@@ -77,9 +81,14 @@ class Runs:
     """The processes under way. A process is reaped and forgotten in one step, so no signal meets a reused pid."""
 
     def __init__(self) -> None:
+        self._begin_anew()
+        self._stopped = False
+        RUNS.add(self)
+
+    def _begin_anew(self) -> None:
+        """As in a forked child, where nothing is under way and no thread is left that would let go of the lock."""
         self._lock = threading.Lock()
         self._under_way: set[int] = set()  # each leads a process group, having a session of its own
-        self._stopped = False
 
     def begin(self, argv: Sequence[str], environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
         """Start a program, unless all was stopped."""
@@ -124,6 +133,17 @@ class Runs:
             self._stopped = True
             for group in self._under_way:
                 _kill(group)
+
+
+RUNS: "weakref.WeakSet[Runs]" = weakref.WeakSet()
+
+
+def _forked() -> None:
+    for runs in list(RUNS):
+        runs._begin_anew()
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 def _kill(group: int) -> None:
@@ -208,90 +228,3 @@ def fill(template: str, values: Mapping[str, str]) -> str:
     """
     escapes = "{{" in template
     return PLACEHOLDER.sub(lambda found: values[found[1]] if found[1] else found[0][escapes:], template)
-
-
-# -- rewards -----------------------------------------------------------------------------------------------------
-
-
-def read_reward(reward: str, code: int, out: bytes, err: bytes) -> float:
-    """The number that a run gave.
-
-    >>> read_reward("exit-code", 1, b"", b""), read_reward("json:score", 0, b'{"score": 0.5}', b"")
-    (0.0, 0.5)
-    """
-    if code < 0:
-        raise CommandFailed(f"was ended by {_signal(-code)}{_last_words(err)}")
-    if reward == "exit-code" and code < 126:
-        return 1.0 if code == 0 else 0.0
-    if code in (126, 127):
-        raise CommandFailed(f"exited with {code}: a program was not found or cannot be run{_last_words(err)}")
-    if code > 128:  # what shells make of a death by a signal
-        raise CommandFailed(f"exited with {code}, perhaps ended by {_signal(code - 128)}{_last_words(err)}")
-    if code != 0:
-        raise CommandFailed(f"exited with {code}{_last_words(err)}")
-    kind, _, rest = reward.partition(":")
-    text = out.decode("utf-8", "replace")
-    return {"last-float": _last_float, "json": _json, "regex": _regex}[kind](text, rest)
-
-
-def _signal(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
-def _last_words(err: bytes) -> str:
-    lines = err.decode("utf-8", "replace").split("\n")
-    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    return f": {shown(last, 200)}" if last else ""
-
-
-def _none(what: str) -> NoReward:
-    return NoReward(f"{what}; print the reward on the last line, or say with --reward where it is")
-
-
-def _last_line(text: str) -> str:
-    line = next((line for line in reversed(text.splitlines()) if line.strip()), "")
-    if not line:
-        raise _none("printed nothing on standard output, where the reward is read")
-    return line.strip()
-
-
-def _last_float(text: str, _: str) -> float:
-    line = _last_line(text)
-    numbers = NUMBER.findall(line)
-    if not numbers:
-        raise _none(f"printed no number on its last line, {shown(line)}")
-    return float(numbers[-1])
-
-
-def _json(text: str, path: str) -> float:
-    value = _first_parsed([text, _last_line(text)])
-    keys = [path] if isinstance(value, Mapping) and path in value else path.split(".")
-    for key in keys:
-        if not isinstance(value, Mapping) or key not in value:
-            raise _none(f"printed JSON without {shown(path)}: {shown(value)}")
-        value = value[key]
-    if isinstance(value, int | float):
-        with contextlib.suppress(OverflowError):
-            return float(value)
-    raise _none(f"printed {shown(value)} for {shown(path)}, which is no number")
-
-
-def _first_parsed(texts: Sequence[str]) -> object:
-    for text in texts:
-        with contextlib.suppress(ValueError, RecursionError):
-            return json.loads(text)
-    raise _none(f"printed no JSON: {shown(texts[-1])}")
-
-
-def _regex(text: str, pattern: str) -> float:
-    found = list(re.finditer(pattern, text))
-    if not found:
-        raise _none(f"printed nothing that matches {shown(pattern)}")
-    value = found[-1][1] if found[-1].re.groups else found[-1][0]
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise _none(f"printed {shown(value)} where {shown(pattern)} looks for a number") from None

@@ -63,10 +63,32 @@ class Interrupted(StoreFailed):
 
 
 class CannotGoOn(ThresherError):
-    """A run stopped early because nothing worked; nobody was retired for it."""
+    """A run stopped early because nothing worked; its ``__cause__`` is what the evaluator raised, if that was it."""
+
+    def with_cause(self, error: BaseException | None) -> "CannotGoOn":
+        """Say what caused this error: whoever raises it need not know."""
+        self.__cause__ = error
+        return self
 
 
-class NoReward(ThresherError, ValueError):
+class EvaluationFailed(ThresherError):
+    """An evaluation gave no reward; the text says why.
+
+    ``kind`` is the same for two failures with the same error, and empty where the exception's type and place tell.
+    ``transient`` errors may pass by themselves, as a timeout does. ``output`` is what a command printed last, and
+    ``traceback`` what an evaluator raised in another process, as text.
+    """
+
+    def __init__(
+        self, text: str, *, kind: str = "", transient: bool = False, output: str = "", traceback: str = ""
+    ) -> None:
+        super().__init__(text)
+        self.kind, self.transient, self.output, self.traceback = kind, transient, output, traceback
+        if traceback:
+            self.add_note(f"\nThe traceback of the process where it was raised:\n\n{traceback}")
+
+
+class NoReward(EvaluationFailed, ValueError):
     """An evaluation came to its end, but what it gave is no number."""
 
 

@@ -42,7 +42,8 @@ def run(
         attempts: how often a failing evaluation is made, with the same seed; the verdict says what that means.
         seconds: hand nothing out after so many seconds.
         on_progress: called with a `Progress`, at most ten times a second.
-        give_up: seconds of an outage, in which everything fails, after which `CannotGoOn` is raised.
+        give_up: seconds of an outage, in which everything fails, after which `CannotGoOn` is raised. It is raised at
+            once when three arms fail with the same error before anything succeeds. Its ``__cause__`` is that error.
 
     Ctrl-C and SIGTERM stop the handing out and wait for what runs, and then have their usual effect; a second one
     does not wait.

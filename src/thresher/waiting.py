@@ -33,6 +33,10 @@ class Waiting:
     def __len__(self) -> int:
         return len(self._busy) + len(self._held)
 
+    def __iter__(self) -> Iterator[Flight]:
+        yield from (flight for _, _, flight in self._busy)
+        yield from self._held
+
     @property
     def next_try(self) -> float | None:
         """When the next of those that come back later is due."""

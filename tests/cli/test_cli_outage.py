@@ -9,10 +9,11 @@ ARMS = ["--arm=a", "--arm=b", "--arm=c", "--format=json"]
 
 
 def test_an_outage_that_lasts_ends_the_run_with_status_3_and_retires_nobody() -> None:
-    result = run(*ARMS, "--budget=100", "--give-up=2s", "--quiet", "--", "sh", "-c", "echo no network >&2; exit 7")
+    script = "test $THRESHER_PULL -le 6 && echo 1 && exit; echo no network >&2; exit 7"
+    result = run(*ARMS, "--budget=100", "--give-up=2s", "--quiet", "--", "sh", "-c", script)
     assert result.status == 3
     verdict = json.loads(result.out)
-    assert (verdict["retired"], verdict["undecided"], verdict["pending"]) == ([], ["a", "b", "c"], 0)
+    assert (verdict["retired"], verdict["told"], verdict["pending"]) == ([], 6, 0)
     assert [row["failures"] for row in verdict["rows"]] == [0, 0, 0]
     outage, error = result.err.splitlines()
     assert "the last 8 evaluations all failed" in outage
@@ -22,7 +23,8 @@ def test_an_outage_that_lasts_ends_the_run_with_status_3_and_retires_nobody() ->
 
 
 def test_a_run_goes_on_when_an_outage_ends(tmp_path: Path) -> None:
-    process = start(*ARMS, "--budget=40", "--workers=2", "--", "sh", "-c", f"cat {tmp_path}/up")
+    script = f"test $THRESHER_PULL -le 2 && echo 0.75 || cat {tmp_path}/up"
+    process = start(*ARMS, "--budget=40", "--workers=2", "--", "sh", "-c", script)
     assert process.stderr is not None
     assert "the last 8 evaluations all failed" in process.stderr.readline().decode()
     (tmp_path / "up").write_text("0.75\n")

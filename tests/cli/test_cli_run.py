@@ -237,6 +237,6 @@ def test_two_dashes_may_be_left_out_and_options_of_the_command_are_its_own() -> 
 def test_a_command_that_never_gives_a_reward_does_not_count_as_finished() -> None:
     result = run("--arm=only", "--budget=9", "--", "sh", "-c", "echo broken >&2; exit 5")
     assert result.status == 3
-    assert result.err.startswith("thresher: error: run: no pull gave a reward, the last: 3 failures in a row")
+    assert result.err.startswith("thresher: error: run: the only arm failed before anything succeeded: exited with 5")
     assert "broken" in result.err
     assert len(result.err.splitlines()) == 1

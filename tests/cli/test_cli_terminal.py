@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -110,11 +111,46 @@ def test_wide_letters_and_markup_keep_the_columns_in_line(tmp_path: Path) -> Non
 
 
 def test_warnings_stand_above_the_table(tmp_path: Path) -> None:
-    with watched("--arm=a", "--arm=b", "--budget=60", "--", "sh", "-c", f"cat {tmp_path}/up") as terminal:
+    script = f"test $THRESHER_PULL -le 2 && echo 1 || cat {tmp_path}/up"
+    with watched("--arm=a", "--arm=b", "--budget=60", "--", "sh", "-c", script) as terminal:
         terminal.wait_for(lambda seen: "evaluations all failed" in seen.text and "Which of 2" in seen.text)
         assert terminal.text.index("evaluations all failed") < terminal.text.index("Which of 2")
         (tmp_path / "up").write_text("1\n")
         assert terminal.finish() == 0
+
+
+EVALUATOR = """
+import pathlib, sys, time
+import thresher
+from thresher.cli.live import watching
+
+def evaluate(pull):
+    if pull.arm == "b":
+        raise KeyError("depth")
+    while pull.number > 2 and not pathlib.Path(sys.argv[1]).exists():
+        time.sleep(0.02)
+    return 0.5
+
+study = thresher.create_study("s", arms=["a", "b"], threshold=0.4, budget=12)
+with watching(study, quiet=False) as show:
+    thresher.run(study, evaluate, workers=2, on_progress=show)
+"""
+
+
+def test_tracebacks_stand_above_the_table(tmp_path: Path) -> None:
+    argv = [sys.executable, "-c", EVALUATOR, str(tmp_path / "go")]
+    terminal = Terminal(argv, columns=100, rows=30, env=ENVIRONMENT)
+    try:
+        terminal.wait_for(lambda seen: "KeyError: 'depth'" in seen.text and "Which of 2" in seen.text)
+        lines = terminal.lines
+        at = [next(i for i, line in enumerate(lines) if words in line) for words in ("Traceback", "KeyError", "Which")]
+        assert at == sorted(at), terminal.text
+        assert "the first traceback of this error:" in lines[at[0] - 1]
+        (tmp_path / "go").touch()
+        assert terminal.finish() == 0
+        assert terminal.raw.count(b"KeyError: 'depth'") == 1
+    finally:
+        terminal.close()
 
 
 def test_ctrl_c_on_the_terminal_reaches_thresher_and_not_its_commands(tmp_path: Path) -> None:

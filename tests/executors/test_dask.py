@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import traceback
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -53,6 +54,18 @@ def test_no_more_run_at_once_than_the_workers_that_were_asked_for(dask_client: A
     study = make("a", budget=12, bounds=(0, 10))
     thresher.run(study, Counted(tmp_path), executor=dask_client, workers=1, in_flight=4)
     assert max(event.reward or 0 for event in study.events()) == 1
+
+
+def test_an_evaluator_that_is_wrong_ends_the_run_with_its_traceback(dask_client: Any) -> None:
+    study = make(*"abcdefgh", budget=1000, max_failures=1)
+    with pytest.raises(thresher.CannotGoOn, match=r"3 arms failed with the same error.*KeyError: 'depth'") as caught:
+        thresher.run(study, _wrong_key, executor=dask_client)
+    assert study.verdict().retired == []
+    assert 'return {"width": 1}["depth"]' in "".join(traceback.format_exception(caught.value))
+
+
+def _wrong_key(pull: thresher.Pull) -> object:
+    return {"width": 1}["depth"]
 
 
 def test_an_executor_of_dasks_with_wishes_of_its_own_is_refused(dask_client: Any) -> None:

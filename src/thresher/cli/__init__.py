@@ -88,6 +88,8 @@ def main() -> None:
     except click.ClickException as error:
         status = _complain(error.format_message(), WRONG_USE)
     except (CannotGoOn, StoreFailed, StudyDeleted) as error:
+        if isinstance(error, CannotGoOn) and error.__cause__ is not None:
+            importlib.import_module(".causes", __package__).show_cause(error)
         status = _complain(str(error), COULD_NOT_GO_ON)
     except ThresherError as error:
         status = _complain(str(error), WRONG_USE)

@@ -9,6 +9,7 @@ from pathlib import Path
 from ..command import PLACEHOLDER, PULL_FIELDS, fill, pull_values
 from ..errors import InvalidInput, shown
 from ..executors import resources
+from ..reading import FAILING, PASSING, codes_text
 from ..spec import Params
 from ..study import Pull
 
@@ -57,6 +58,42 @@ def check_reader(reward: str) -> str:
         except re.error as error:
             raise InvalidInput("regex", rest, f"is not a regular expression ({error})") from None
     return reward
+
+
+def check_exits(reward: str, passing: str | None, failing: str | None) -> tuple[frozenset[int], frozenset[int]]:
+    """The exit codes that mean reward 1, and those that mean 0.
+
+    >>> [sorted(codes) for codes in check_exits("exit-code", "0,5-7", None)]
+    [[0, 5, 6, 7], [1]]
+    """
+    for option, text in (("--pass", passing), ("--fail", failing)):
+        if text is not None and reward != "exit-code":
+            raise InvalidInput(
+                option, text, f"means nothing with --reward {reward}", "add --reward exit-code, or leave it out"
+            )
+    passes = PASSING if passing is None else _codes("--pass", passing)
+    fails = FAILING if failing is None else _codes("--fail", failing)
+    if both := passes & fails:
+        option, other = ("--fail", "--pass") if passing is None else ("--pass", "--fail")
+        rule = f"{codes_text(both)} is in {other} {codes_text(fails if other == '--fail' else passes)} too"
+        raise InvalidInput(option, failing if passing is None else passing, rule, "let each code be in one of the two")
+    return passes, fails
+
+
+def _codes(option: str, text: str) -> frozenset[int]:
+    """Exit codes written as in 0,5-7."""
+    codes: set[int] = set()
+    for part in text.split(","):
+        found = re.fullmatch(r"\s*([0-9]{1,9})\s*(?:-\s*([0-9]{1,9})\s*)?", part)
+        if found is None:
+            raise InvalidInput(option, text, "must be exit codes and ranges of them", "write them as in 0,5-7")
+        first, last = int(found[1]), int(found[2] or found[1])
+        if last > 255:
+            raise InvalidInput(option, text, f"{last} is no exit code", "use codes from 0 to 255")
+        if last < first:
+            raise InvalidInput(option, text, f"{part.strip()} runs backwards", f"write {last}-{first}")
+        codes.update(range(first, last + 1))
+    return frozenset(codes)
 
 
 def check_resources(given: Sequence[str]) -> dict[str, float] | None:

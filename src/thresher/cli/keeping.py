@@ -3,15 +3,17 @@
 import hashlib
 import json
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from .. import spec as specs
 from ..checks import MAX_NAME
+from ..command import Command
 from ..differences import differences
 from ..errors import Conflict, StudyExists, UnknownStudy
 from ..journal import plain
 from ..opening import create_study, open_study
+from ..reading import codes_text
 from ..spec import Spec
 from ..store import Store
 from ..store.masking import masked_words
@@ -20,20 +22,23 @@ from . import say
 from .storage import is_kept, place_of
 
 
-def evaluator_of(argv: Sequence[str], given: dict[str, Any], failure: object) -> str:
+def evaluator_of(command: Command, *, attempts: int, failure: object) -> str:
     """What measures the rewards, as text without secrets: the command, and the options that change what it measures.
 
-    >>> evaluator_of(["./eval.sh", "{arm}"], {"reward": "last-float", "attempts": 1}, "worst")
+    >>> evaluator_of(Command(("./eval.sh", "{arm}")), attempts=1, failure="worst")
     "./eval.sh '{arm}'"
     """
-    parts = [shlex.join(masked_words(list(argv)))]
-    if given["reward"] != "last-float":
-        parts.append(f"--reward {given['reward']}")
-    if given["attempts"] > 1:
-        parts.append(f"--attempts {given['attempts']}")
+    options = []
+    if command.reward != "last-float":
+        options.append(f"--reward {command.reward}")
+    if command.reward == "exit-code":
+        options += [f"--pass {codes_text(command.passing)}", f"--fail {codes_text(command.failing)}"]
+    if attempts > 1:
+        options.append(f"--attempts {attempts}")
     if isinstance(failure, float):  # then how long a run may take decides what it gives
-        parts.append(f"--timeout {given['timeout']:g}s")
-    return plain(parts[0] if len(parts) == 1 else f"{parts[0]} ({' '.join(parts[1:])})")
+        options.append(f"--timeout {command.timeout}s")
+    text = shlex.join(masked_words(list(command.argv)))
+    return plain(f"{text} ({' '.join(options)})" if options else text)
 
 
 class Kept:

@@ -18,6 +18,7 @@ from ..progress import Progress
 from ..study import Study
 from ..verdict import Row, openness, row_of
 from . import say
+from .causes import clean
 from .output import certainty
 from .words import COLOURS, SIGNS, duration, number, speed
 
@@ -44,9 +45,9 @@ def watching(study: Study, *, quiet: bool) -> Iterator[Callable[[Progress], obje
 
 @contextmanager
 def _spoken(speak: Callable[[str], object]) -> Iterator[None]:
-    """Warnings of the run as lines of this program."""
-    handler, logger = logging.Handler(), logging.getLogger("thresher")
-    handler.emit = lambda record: speak(record.getMessage())  # type: ignore[method-assign,assignment]
+    """Warnings of the run as lines of this program, above the table if there is one; tracebacks too."""
+    handler, logger, format_ = logging.Handler(), logging.getLogger("thresher"), logging.Formatter().format
+    handler.emit = lambda record: speak(clean(format_(record)))  # type: ignore[method-assign,assignment]
     logger.addHandler(handler)
     logger.propagate = False
     try:

@@ -1,24 +1,21 @@
 """``thresher run``: the main job for any program."""
 
-from collections.abc import Callable
 from typing import Any
 
 import click
 
-from .. import policies
 from ..command import Command
-from ..errors import CannotGoOn, InvalidInput
+from ..errors import CannotGoOn
 from ..executors import check_name, open_engine
 from ..runner import Limits, run_on
-from ..spec import Params
 from ..study import Study
 from ..verdict import Verdict
 from . import FINISHED, NOT_MET, say
-from .arms import checked_arms, read_arms
-from .checking import check_command, check_reader, check_resources, room_for
+from .checking import check_command, check_exits, check_reader, check_resources, room_for
 from .keeping import Kept, evaluator_of
 from .live import watching
 from .output import FORMATS, print_verdict
+from .question import arm_options, arms_given, question
 from .stopping import until_stopped
 from .storage import is_kept, storage_option, store_at
 from .words import Duration
@@ -39,7 +36,8 @@ Examples:
   Which prompts pass 90 % of my cases? evaluate.sh runs one random case and prints 1 or 0.
     thresher run --threshold 0.9 --arms prompts.txt --budget 2000 --workers 8 -- ./evaluate.sh {arm}
 \b
-  Which tests are flaky? A pass is exit 0; the bar is a pass rate of 99 %.
+  Which tests are flaky? Exit 0 is a pass, exit 1 a failed test; the bar is a pass rate of 99 %. Any other status,
+  such as pytest's 4 for a test that does not exist, is a failure of the run and never a reward.
     thresher run --threshold 0.99 --arms tests.txt --budget 5000 --reward exit-code -- pytest -q {arm}
 \b
   Which settings beat the baseline? evaluate.py prints {"gain": …} for the same seed on both.
@@ -76,59 +74,6 @@ class RunCommand(click.Command):
 
 def _is_flag(option: click.Parameter) -> bool:
     return isinstance(option, click.Option) and option.is_flag
-
-
-def arm_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say what is asked."""
-    options = [
-        click.option("--threshold", type=float, required=True, metavar="B", help="The bar: which means reach it?"),
-        click.option(
-            "--arms", "file", metavar="FILE", help="Arms: a name a line, or CSV or JSON with a name; - is stdin."
-        ),
-        click.option("--arm", "names", multiple=True, metavar="NAME", help="An arm; may be given several times."),
-        click.option("--budget", type=int, metavar="N", help="Pulls, in all. Without one: until every arm is settled."),
-        click.option(
-            "--bounds",
-            type=float,
-            nargs=2,
-            default=(0.0, 1.0),
-            metavar="LO HI",
-            help="Where rewards can lie, or none.  [default: 0 1]",
-        ),
-        click.option("--no-bounds", is_flag=True, hidden=True),
-        click.option(
-            "--clip",
-            is_flag=True,
-            help="Count rewards outside the bounds as the bound. Without it such a reward retires its arm.",
-        ),
-        click.option("--policy", metavar="P", help=f"Which arm comes next: {', '.join(policies.CONSTRUCTORS)}."),
-        click.option("--confidence", type=float, metavar="C", help="How sure to be.  [default: 0.95]"),
-        click.option("--no-confidence", is_flag=True, help="Go without certificates."),
-        click.option(
-            "--tolerance",
-            type=float,
-            default=0.0,
-            show_default=True,
-            metavar="T",
-            help="An arm provably within ± this of the bar is close, and done.",
-        ),
-        click.option(
-            "--failure",
-            default="worst",
-            show_default=True,
-            metavar="REWARD",
-            help="worst, ignore, or the reward of a failure.",
-        ),
-        click.option(
-            "--max-failures", type=int, default=3, show_default=True, metavar="N", help="In a row: the arm is retired."
-        ),
-        click.option(
-            "--seed", type=int, default=0, show_default=True, metavar="S", help="Keys the seeds of the pulls."
-        ),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
 
 
 @click.command(cls=RunCommand, help=HELP, short_help="Find out which arms reach a bar, with any program.")
@@ -169,6 +114,18 @@ def arm_options(command: Callable[..., Any]) -> Callable[..., Any]:
     help="last-float, exit-code, json:KEY or regex:RE.",
 )
 @click.option(
+    "--pass",
+    "passing",
+    metavar="CODES",
+    help="With exit-code: statuses that mean reward 1, as in 0,5-7.  [default: 0]",
+)
+@click.option(
+    "--fail",
+    "failing",
+    metavar="CODES",
+    help="With exit-code: those that mean reward 0; any other is a failed run.  [default: 1]",
+)
+@click.option(
     "--require-above", type=click.Choice(["all", "any"]), help="Exit 1 unless so many arms are certified above."
 )
 @click.option(
@@ -197,11 +154,10 @@ def run(command: tuple[str, ...], **given: Any) -> int:
     elsewhere = ":" in engine  # nothing can be said from here of what is to be found there
     if elsewhere and command and "/" in command[0] and not command[0].startswith("/"):
         say(f"{command[0]} is looked for in the folders of the cluster's workers; give a path that is right there")
-    evaluate = Command(
-        check_command(command, arms, elsewhere=elsewhere), check_reader(given["reward"]), given["timeout"]
-    )
+    reward, argv = check_reader(given["reward"]), check_command(command, arms, elsewhere=elsewhere)
+    evaluate = Command(argv, reward, given["timeout"], *check_exits(reward, given["passing"], given["failing"]))
     asked = question(arms, given)
-    asked["evaluator"] = evaluator_of(command, given, asked["failure"])
+    asked["evaluator"] = evaluator_of(evaluate, attempts=given["attempts"], failure=asked["failure"])
     kept = Kept(given["name"], store_at(given["storage"]), asked, fresh=given["fresh"], accepts=given["accepts"])
     job = Job(kept, evaluate, given)
     try:
@@ -227,23 +183,6 @@ def run(command: tuple[str, ...], **given: Any) -> int:
     return FINISHED if _met(verdict, given["require_above"], given["require_below"]) else NOT_MET
 
 
-def question(arms: dict[str, Params], given: dict[str, Any]) -> dict[str, Any]:
-    """What `arm_options` ask, as arguments of `create_study`."""
-    return {
-        "arms": arms,
-        "threshold": given["threshold"],
-        "bounds": None if given["no_bounds"] else given["bounds"],
-        "budget": given["budget"],
-        "policy": given["policy"],
-        "confidence": _confidence(given["confidence"], given["no_confidence"], given["no_bounds"]),
-        "tolerance": given["tolerance"],
-        "failure": _failure(given["failure"]),
-        "seed": given["seed"],
-        "max_failures": given["max_failures"],
-        "clip": given["clip"],
-    }
-
-
 class Job:
     """One run. The engine comes before the study: a start that fails leaves no empty study behind."""
 
@@ -266,33 +205,6 @@ class Job:
             raise
         with watching(study, quiet=given["quiet"]) as show:
             run_on(engine, study, limits, show)
-
-
-def arms_given(file: str | None, names: tuple[str, ...]) -> dict[str, Params]:
-    """The arms of `arm_options`."""
-    if file and names:
-        raise InvalidInput("--arm", names[0], "the arms come from --arms FILE already", "use one of the two")
-    if file:
-        return read_arms(file)
-    if not names:
-        raise InvalidInput("arms", "", "there are none", "name them with --arms FILE or --arm NAME")
-    return checked_arms(("--arm", name, {}) for name in names)
-
-
-def _confidence(given: float | None, without: bool, no_bounds: bool) -> float | None:
-    if given is not None and (without or no_bounds):
-        option = "--no-confidence" if without else "--bounds none"
-        raise InvalidInput("--confidence", given, f"certificates are not to be had with {option}", "use one of the two")
-    if without or no_bounds:
-        return None
-    return 0.95 if given is None else given
-
-
-def _failure(text: str) -> Any:
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 def _met(verdict: Verdict, above: str | None, below: str | None) -> bool:

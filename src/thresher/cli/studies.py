@@ -15,7 +15,7 @@ from ..opening import create_study, open_study
 from ..store import Store
 from ..study import Study
 from . import FINISHED, NOT_MET, say
-from .run import arm_options, arms_given, question
+from .question import arm_options, arms_given, question
 from .storage import format_option, name_argument, place_of, storage_option, store_at, study_at
 from .words import clean, duration
 

@@ -4,8 +4,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError, Future
 
-from ..errors import CannotGoOn, ThresherError, told_of
+from ..errors import CannotGoOn, EvaluationFailed, told_of
 from ..study import Pull
+from ..tracebacks import same_error
 
 Evaluate = Callable[[Pull], object]
 
@@ -71,15 +72,13 @@ class Engine(ABC):
         """End all workers: those at work too unless ``wait``, which means that none is."""
 
 
-class EvaluationFailed(ThresherError):
-    """The evaluator raised; the text says what."""
-
-
 def as_the_evaluators(error: BaseException) -> BaseException:
     """What an evaluator raised in this process; nobody shall take it for what an engine says."""
-    if isinstance(error, WorkerLost | CannotGoOn | CancelledError):
-        return EvaluationFailed(told_of(error))
-    return error
+    if not isinstance(error, WorkerLost | CannotGoOn | CancelledError):
+        return error
+    failed = EvaluationFailed(told_of(error), kind=same_error(error))
+    failed.__cause__ = error
+    return failed
 
 
 def with_queue(workers: int) -> int:

@@ -18,9 +18,9 @@ from typing import Any
 import ray
 from ray.exceptions import ActorUnavailableError, OutOfMemoryError, RayActorError, RayTaskError
 
-from ..errors import CannotGoOn, InvalidInput, told_of
+from ..errors import CannotGoOn, EvaluationFailed, InvalidInput, told_of
 from ..study import Pull
-from .engine import Engine, Evaluate, EvaluationFailed, WorkerLost, with_queue
+from .engine import Engine, Evaluate, WorkerLost, with_queue
 from .outcome import opened, outcome
 from .ray_place import Connection
 from .resources import fits, sought, told
@@ -260,16 +260,21 @@ def _meaning(error: BaseException, pull: Pull) -> Exception:
         blameless = isinstance(error, ActorUnavailableError) or "its node" in why
         return WorkerLost(why, () if blameless else (pull,))
     if isinstance(error, RayTaskError):
-        return EvaluationFailed(told_of(error.cause or error))
+        cause = error.cause or error
+        return EvaluationFailed(told_of(cause), kind=type(cause).__qualname__, traceback=_without_colours(error))
     remedy = "the study is as it was: run again once the cluster is back"
     return CannotGoOn("executor", "ray", f"the connection to the Ray cluster was lost: {told_of(error)}", remedy)
 
 
 def _cause(error: BaseException) -> str:
     """The exception behind an error of Ray's, which tells it at the end of a page, in colours."""
-    lines = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()
+    lines = _without_colours(error).splitlines()
     found = [line.strip() for line in lines if re.match(r"\s*[\w.]*(Error|Exception)\b", line)]
     return found[-1][:300] if found else told_of(error)
+
+
+def _without_colours(error: BaseException) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", str(error))
 
 
 def _epitaph(error: BaseException) -> str:

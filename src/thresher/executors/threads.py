@@ -43,7 +43,9 @@ class Threads(Engine):
         try:
             return self.evaluate(pull)
         except BaseException as error:
-            raise as_the_evaluators(error) from None
+            if (meant := as_the_evaluators(error)) is error:
+                raise  # with its traceback and its cause as they are
+            raise meant from error
 
     def _start(self) -> None:
         thread = threading.Thread(target=self._work, name="thresher-worker", daemon=True)

@@ -1,0 +1,24 @@
+"""What is shown of an error's cause: an evaluator's traceback, or what a command printed last."""
+
+from ..errors import EvaluationFailed
+from ..reading import printable
+from ..tracebacks import traceback_text
+from . import say
+
+
+def clean(text: str) -> str:
+    """Lines that somebody else wrote, as they may be shown: no password, nothing that disturbs a terminal."""
+    return "\n".join(map(printable, text.splitlines()))
+
+
+def show_cause(error: BaseException) -> None:
+    """Print on standard error what led to an error, as far as the error itself does not say it."""
+    cause = error.__cause__
+    if cause is None:
+        return
+    if text := traceback_text(cause):
+        say(f"what the evaluator raised:\n{clean(text)}")
+    elif isinstance(cause, EvaluationFailed):
+        lines = clean(cause.output).splitlines()
+        if len(lines) > 1 or not all(line.strip() in str(error) for line in lines):
+            say("\n  ".join(["the last lines that the command printed:", *lines]))

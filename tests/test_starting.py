@@ -1,0 +1,371 @@
+"""Errors at the start are not outages: the run ends at once, says what was wrong, and retires nobody."""
+
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+from urllib.error import URLError
+
+import pytest
+from engines import causes, make
+
+import thresher
+from thresher.command import Command
+from thresher.errors import NoReward
+from thresher.reading import CommandFailed
+
+ARMS = tuple("abcdefgh")
+
+
+def wrong_key(pull: thresher.Pull) -> object:
+    return {"width": 1}["depth"]
+
+
+async def wrong_key_later(pull: thresher.Pull) -> object:
+    return wrong_key(pull)
+
+
+def wrong_signature() -> float:
+    return 0.5
+
+
+def kills_itself(pull: thresher.Pull) -> None:
+    import os
+
+    os.kill(os.getpid(), 9)
+
+
+def ended(study: thresher.Study, evaluate: Callable[..., object], **given: Any) -> thresher.CannotGoOn:
+    """How a run ended that could not go on; quickly, and with nobody retired."""
+    began = time.monotonic()
+    with pytest.raises(thresher.CannotGoOn) as caught:
+        thresher.run(study, evaluate, **given)
+    assert time.monotonic() - began < 30
+    assert study.verdict().retired == []
+    assert study.verdict().pending == 0
+    assert set(causes(study)) <= {"outage", "lost", "cancelled"}
+    return caught.value
+
+
+def test_three_arms_that_fail_with_the_same_error_end_the_run() -> None:
+    study = make(*ARMS, budget=1000, max_failures=1)
+    error = ended(study, wrong_key, workers=1)
+    assert str(error) == (
+        "run: 3 arms failed with the same error before anything succeeded: KeyError: 'depth'; "
+        "mend the evaluator and run again; no arm was retired"
+    )
+    assert causes(study) == ["outage"] * 3
+
+
+@pytest.mark.parametrize(
+    ("evaluate", "given", "words"),
+    [
+        (wrong_signature, {}, "TypeError: wrong_signature"),
+        (wrong_key_later, {}, "KeyError: 'depth'"),
+        (wrong_key, {"executor": "processes"}, "KeyError: 'depth'"),
+        (wrong_key, {"executor": lambda: ProcessPoolExecutor(2)}, "KeyError: 'depth'"),
+        (kills_itself, {"executor": "processes"}, "its process was ended by SIGKILL"),
+        (lambda pull: "fine", {}, "'fine': must be a finite number"),
+        (Command(("sh", "-c", "echo $THRESHER_ARM >&2; exit 9")), {}, "exited with 9"),
+        (Command(("sh", "-c", "kill -SEGV $$")), {"executor": "processes"}, "was ended by SIGSEGV"),
+        (Command(("./no-such-program",)), {}, "cannot start './no-such-program'"),
+        (Command(("true",)), {}, "printed nothing on standard output"),
+        (Command(("echo", "{arm}")), {}, "printed no number on its last line"),
+    ],
+)
+def test_whatever_is_wrong_with_the_evaluator_ends_the_run(evaluate: Any, given: dict[str, Any], words: str) -> None:
+    error = ended(make(*ARMS, budget=1000, max_failures=1), evaluate, workers=2, **given)
+    assert "3 arms failed with the same error before anything succeeded" in str(error)
+    assert words in str(error)
+
+
+@pytest.mark.parametrize(
+    ("arms", "who"), [("a", "the only arm failed before"), ("ab", "both arms failed with the same")]
+)
+def test_a_smaller_study_ends_when_all_of_its_arms_have_failed(arms: str, who: str) -> None:
+    study = make(*arms, budget=1000, max_failures=1)
+    assert who in str(ended(study, wrong_key, workers=1))
+    assert causes(study) == ["outage"] * len(arms)
+
+
+def test_the_only_arm_is_not_retired_while_an_earlier_pull_may_succeed() -> None:
+    third = threading.Event()
+
+    def evaluate(pull: thresher.Pull) -> object:
+        if pull.id == 1:
+            third.wait(20)
+        elif pull.id == 3:  # the second has failed
+            third.set()
+            time.sleep(0.5)
+        return wrong_key(pull)
+
+    assert "the only arm" in str(ended(make("a", budget=1000, max_failures=1), evaluate, workers=2))
+
+
+def test_errors_at_different_places_are_not_the_same_error() -> None:
+    def evaluate(pull: thresher.Pull) -> float:
+        if pull.arm == "a":
+            raise ValueError("no such arm")
+        if pull.arm == "b":
+            raise ValueError("no such arm")
+        raise KeyError("no such arm") if pull.number < 3 else thresher.Busy(after=0)
+
+    study = make("a", "b", "c", budget=6)
+    thresher.run(study, evaluate, workers=1, seconds=0.5)
+    assert study.verdict().issued == 6
+
+
+def test_three_arms_are_needed_where_there_are_rewards_from_before() -> None:
+    study = make("a", "b", budget=60)
+    study.tell(study.ask() or pytest.fail("no pull"), 0.5)
+    with pytest.raises(thresher.CannotGoOn, match=r"every evaluation failed for 1 s.*KeyError: 'depth'"):
+        thresher.run(study, wrong_key, workers=1, give_up=1.0)
+    study = make("a", "b", "c", budget=60)
+    study.tell(study.ask() or pytest.fail("no pull"), 0.5)
+    assert "3 arms failed with the same error" in str(ended(study, wrong_key, workers=1, give_up=60.0))
+
+
+def test_after_a_success_the_same_error_is_an_outage() -> None:
+    def evaluate(pull: thresher.Pull) -> object:
+        return 0.5 if pull.id == 1 else wrong_key(pull)
+
+    study = make(*ARMS, budget=1000, max_failures=1)
+    with pytest.raises(thresher.CannotGoOn, match=r"every evaluation failed for 1 s.*KeyError: 'depth'") as caught:
+        thresher.run(study, evaluate, workers=1, give_up=1.0)
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_an_earlier_pull_that_is_pending_may_still_succeed() -> None:
+    enough = threading.Event()
+
+    def evaluate(pull: thresher.Pull) -> object:
+        if pull.id == 1:
+            enough.wait(20)
+            return 0.5
+        if pull.id > 4:
+            enough.set()
+            return 0.5
+        return wrong_key(pull)
+
+    verdict = thresher.run(make(*ARMS, budget=20), evaluate, workers=2)
+    assert verdict.done
+    assert verdict.retired == []
+
+
+def test_a_later_pull_that_is_pending_is_not_waited_for() -> None:
+    release = threading.Event()
+
+    def evaluate(pull: thresher.Pull) -> object:
+        if pull.id == 4:
+            release.wait(60)
+        return wrong_key(pull)
+
+    error = ended(make(*ARMS, budget=1000), evaluate, workers=4)
+    release.set()
+    assert "3 arms failed" in str(error)
+
+
+class APIConnectionError(Exception):
+    """As libraries name theirs."""
+
+
+class RateLimitReached(Exception):
+    """As libraries name theirs."""
+
+
+def raising(error: BaseException, cause: BaseException | None = None) -> Callable[[thresher.Pull], float]:
+    def evaluate(pull: thresher.Pull) -> float:
+        raise error from cause
+
+    return evaluate
+
+
+@pytest.mark.parametrize(
+    "evaluate",
+    [
+        raising(TimeoutError()),
+        raising(ConnectionRefusedError()),
+        raising(OSError(113, "No route to host")),
+        raising(URLError("refused"), ConnectionRefusedError()),
+        raising(URLError(ConnectionRefusedError())),
+        raising(APIConnectionError()),
+        raising(RateLimitReached()),
+        raising(RuntimeError("gave up"), APIConnectionError()),
+        raising(ExceptionGroup("both", [ValueError(), TimeoutError()])),
+        raising(subprocess.TimeoutExpired("x", 1)),
+        Command(("sleep", "9"), timeout=0.01),
+    ],
+    ids=str,
+)
+def test_what_may_pass_by_itself_is_an_outage_at_the_start_too(evaluate: Any) -> None:
+    study = make(*ARMS, budget=1000, max_failures=1)
+    with pytest.raises(thresher.CannotGoOn, match=r"every evaluation failed for 0\.5 s"):
+        thresher.run(study, evaluate, workers=2, give_up=0.5)
+    assert study.verdict().retired == []
+
+
+@pytest.mark.parametrize(
+    "error", [FileNotFoundError(2, "no such file"), PermissionError(13, "no"), OSError(28, "full")]
+)
+def test_errors_with_files_are_not_the_networks(error: OSError) -> None:
+    assert "failed with the same error" in str(ended(make(*ARMS, budget=1000), raising(error), workers=2))
+
+
+def test_timeouts_of_pulls_do_not_end_the_run_at_the_start() -> None:
+    def evaluate(pull: thresher.Pull) -> float:
+        if pull.id <= 5:
+            time.sleep(0.6)
+        return 0.5
+
+    verdict = thresher.run(make(*ARMS, budget=20, max_failures=None), evaluate, workers=2, timeout=0.2)
+    assert verdict.done
+    assert verdict.told >= 12
+
+
+def test_a_reward_that_comes_late_is_a_success_too() -> None:
+    study = make(*ARMS, budget=20, max_failures=None)
+
+    def evaluate(pull: thresher.Pull) -> object:
+        if pull.id == 1:
+            time.sleep(0.6)
+        elif study.verdict().told == 0:
+            raise thresher.Busy(after=0.05)
+        return wrong_key(pull) if 1 < pull.id < 6 else 0.5
+
+    assert thresher.run(study, evaluate, workers=2, timeout=0.2).done
+    assert [event.pull for event in study.events() if event.late] == [1]
+
+
+def test_busy_evaluations_do_not_end_the_run_at_the_start() -> None:
+    tried: set[int] = set()
+
+    def evaluate(pull: thresher.Pull) -> float:
+        if pull.id in tried:
+            return 0.5
+        tried.add(pull.id)
+        raise thresher.Busy(after=0.01)
+
+    assert thresher.run(make(*ARMS, budget=20), evaluate, workers=2).told == 20
+
+
+def test_every_attempt_is_made_before_an_error_counts() -> None:
+    calls = []
+
+    def evaluate(pull: thresher.Pull) -> object:
+        calls.append(pull.id)
+        return wrong_key(pull)
+
+    ended(make(*ARMS, budget=1000), evaluate, workers=1, attempts=2)
+    assert sorted(calls) == [1, 1, 2, 2, 3, 3]
+
+
+def test_a_failure_with_a_reward_is_not_told_when_the_evaluator_is_wrong() -> None:
+    study = make(*ARMS, budget=1000, failure=0.0)
+    ended(study, wrong_key, workers=1)
+    assert study.verdict().told == 0
+
+
+def test_three_arms_with_rewards_outside_the_bounds_end_the_run() -> None:
+    study = make(*ARMS, budget=1000)
+    words = r"3 arms returned a reward outside the bounds before anything succeeded: reward 7\.0.*bounds \(0, 1\)"
+    with pytest.raises(thresher.CannotGoOn, match=words):
+        thresher.run(study, lambda pull: 7.0, workers=1)
+    assert len(study.verdict().retired) == study.verdict().issued == 3
+
+
+# -- what was raised ------------------------------------------------------------------------------------------------
+
+
+class Special(Exception):
+    """Raised once and kept."""
+
+
+def test_the_cause_is_the_very_exception_that_the_evaluator_raised() -> None:
+    raised = []
+
+    def evaluate(pull: thresher.Pull) -> float:
+        try:
+            raise LookupError("deeper")
+        except LookupError as error:
+            raised.append(Special(pull.id))
+            raise raised[-1] from error
+
+    async def later(pull: thresher.Pull) -> float:
+        return evaluate(pull)
+
+    for function in (evaluate, later):
+        cause = ended(make(*ARMS, budget=1000), function, workers=1).__cause__
+        assert cause is raised[0]
+        assert isinstance(cause.__cause__, LookupError), "its own cause is kept"
+        raised.clear()
+
+
+@pytest.mark.parametrize("place", ["processes", lambda: ProcessPoolExecutor(2)])
+def test_the_traceback_of_another_process_is_shown_with_the_chain(place: Any) -> None:
+    import traceback
+
+    error = ended(make(*ARMS, budget=1000), wrong_key, executor=place, workers=2)
+    text = "".join(traceback.format_exception(error))
+    assert type(error.__cause__).__name__ == "EvaluationFailed"
+    assert 'return {"width": 1}["depth"]' in text
+    assert "direct cause" in text
+
+
+def test_the_first_traceback_of_each_error_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    def evaluate(pull: thresher.Pull) -> object:
+        if pull.arm == "b":
+            return wrong_key(pull)
+        if pull.arm == "c":
+            raise ValueError(f"never the same: {pull.id}")
+        return 0.5
+
+    for place in ("threads", "processes"):
+        caplog.clear()
+        thresher.run(make("a", "b", "c", budget=30), evaluate, executor=place, workers=2)
+        tracebacks = [record.getMessage() for record in caplog.records if "Traceback" in record.getMessage()]
+        assert [record.levelname for record in caplog.records] == ["WARNING"] * 2
+        assert sorted("KeyError: 'depth'" in text for text in tracebacks) == [False, True]
+        assert all("thresher/executors" not in text for text in tracebacks), "only the evaluator's own frames"
+        assert any('return {"width": 1}["depth"]' in text for text in tracebacks)
+
+
+def test_at_most_twenty_tracebacks_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    source = "\n".join(f"def f{number}(): raise ValueError({number})" for number in range(40))
+    names: dict[str, Any] = {}
+    exec(compile(source, "many.py", "exec"), names)
+
+    def evaluate(pull: thresher.Pull) -> float:
+        if pull.id % 2:
+            names[f"f{pull.id // 2}"]()
+        return 0.5
+
+    thresher.run(make("a", "b", budget=78, max_failures=None), evaluate, workers=1)
+    assert sum("Traceback" in record.getMessage() for record in caplog.records) == 20
+
+
+def test_failures_of_commands_have_no_traceback_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    command = Command(("sh", "-c", "test $THRESHER_ARM = b && exit 3; test $THRESHER_ARM = c || echo 1"))
+    for place in ("threads", "processes"):
+        verdict = thresher.run(make("a", "b", "c", budget=40), command, executor=place, workers=2)
+        assert verdict.retired == ["b", "c"]
+    assert "Traceback" not in caplog.text
+
+
+def test_a_commands_failure_carries_what_it_printed_from_any_process() -> None:
+    command = Command(("sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo line $i >&2; done; exit 3"))
+    for place in ("threads", "processes"):
+        cause: Any = ended(make(*ARMS, budget=1000), command, executor=place, workers=2).__cause__
+        assert cause.output.splitlines() == [f"line {number}" for number in range(3, 13)]
+
+
+def test_what_a_command_printed_is_kept_without_passwords() -> None:
+    secret = "postgresql://me:hunter2@host/db"
+    with pytest.raises(CommandFailed) as failed:
+        Command(("sh", "-c", f"echo cannot reach {secret} >&2; exit 3"))(thresher.Pull(1, "a", 1, {}, 5))
+    with pytest.raises(NoReward) as nothing:
+        Command(("sh", "-c", f"echo cannot reach {secret}"))(thresher.Pull(1, "a", 1, {}, 5))
+    for error in (failed.value, nothing.value):
+        assert "cannot reach" in error.output
+        assert "hunter2" not in f"{error} {error.output}"
