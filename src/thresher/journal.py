@@ -82,6 +82,7 @@ class Journal:
         self.agent = f"{os.uname().nodename}:{os.getpid()}"
         self._nonce, self._calls = os.urandom(6).hex(), 0
         self._lock = threading.RLock()
+        self.told = 0  # rewards that this process wrote
 
     def events(self, after: int = 0) -> Sequence[Event]:
         """The log, or what came after that number."""
@@ -140,6 +141,7 @@ class Journal:
                     self._ledger = None
                 raise
             self._last = draft.key
+            self.told += sum(event.kind == "told" for event in draft.events)
             return Written(answer, draft.events[0].seq, draft.key)
 
     def _doubt(self, doubtful: "list[Written[Answer]]", written: "Written[Answer]") -> None:

@@ -270,7 +270,9 @@ class Study:
         with contextlib.suppress(StoreFailed):  # what can only be read can be read nevertheless
             self.sweep()
         found = self.look(lambda ledger: verdicts.read(self.name, ledger))
-        return replace(found, earlier=self._earlier, since=self._journal.created) if self._earlier else found
+        others = max(0, found.told - self._earlier - self._journal.told)
+        since = self._journal.created if self._earlier else None
+        return replace(found, earlier=self._earlier, since=since, others=others)
 
     def look(self, reader: Callable[[Ledger], Answer]) -> Answer:
         """What ``reader`` makes of the newest state; it must not change it."""

@@ -151,6 +151,45 @@ def test_a_new_command_is_accepted_once_if_it_measures_the_same(tmp_path: Path) 
     assert [event.reason for event in events if event.kind == "accepted"] == ["sh -c 'echo 1.0'"]
 
 
+def test_a_verdict_names_all_commands_that_measured_it(tmp_path: Path) -> None:
+    gate(tmp_path, "--study=s", *ONE)
+    other = gate(tmp_path, "--study=s", "--accept-new-command", "--format=json", "--", "sh", "-c", "echo 1.0")
+    said = json.loads(other.out)["guarantee"]
+    assert "2 evaluators that were accepted as the same measured the rewards" in said
+    assert "echo 1.0" in said
+
+
+def test_the_same_words_in_another_folder_are_another_command(tmp_path: Path) -> None:
+    """A store may be shared by folders, and ./ev.sh is another program in each."""
+    shared = f"--storage=sqlite:///{tmp_path}/shared.db"
+    for name, answer in (("one", 1), ("two", 0)):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "ev.sh").write_text(f"#!/bin/sh\necho {answer}\n")
+        (folder / "ev.sh").chmod(0o755)
+        found = gate(folder, shared, "--", "./ev.sh", "{arm}")
+        assert found.status == 1 - answer, found.err
+        study = gate(folder, shared, "--study=both", "--", "./ev.sh", "{arm}")
+    assert f"measured by ./ev.sh '{{arm}}' (in {tmp_path}/one)" in complaint(study)
+
+
+def test_rewards_of_other_agents_are_said_to_be_theirs(tmp_path: Path) -> None:
+    storage = f"sqlite:///{tmp_path}/s.db"
+    study = library.create_study("s", arms=["a"], threshold=0.5, budget=9, storage=storage)
+    other = library.open_study("s", storage=storage)
+    for agent in (study, other, other):
+        agent.tell(agent.ask() or 0, 1)
+    found = study.verdict()
+    assert (found.others, found.earlier, found.told) == (2, 0, 3)
+    assert "2 of these 3 rewards are from other agents." in str(found)
+
+
+def test_csv_says_what_is_from_earlier_runs_beside_the_rows(tmp_path: Path) -> None:
+    gate(tmp_path, *ONE)
+    again = gate(tmp_path, "--format=csv", *ONE)
+    assert "All rewards are from earlier runs, since 20" in again.err
+
+
 def test_a_study_that_was_created_first_takes_the_first_command(tmp_path: Path) -> None:
     thresher("create", "s", *GATE, env={"THRESHER_STORAGE": ""}, cwd=tmp_path)
     assert gate(tmp_path, "--study=s", *ONE).status == 0

@@ -40,7 +40,6 @@ def test_tell_twice_is_recorded_once_and_another_reward_is_refused(place: Place)
     assert place("tell", "s", "1", "0.5") == Result(0, "", "")
     assert "0.75: it was told 0.5 before" in complaint(place("tell", "s", "1", "0.75"))
     assert "has issued pulls 1 to 1" in complaint(place("tell", "s", "2", "0.75"))
-    assert "it was told 0.5 before" in complaint(place("tell", "s", "1", "-3"))
 
 
 def test_a_reward_outside_the_bounds_is_an_error_and_retires_its_arm(place: Place) -> None:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ..errors import CannotGoOn
 from ..verdict import LABELS, Row, Verdict
-from . import drain
+from . import drain, say
 from .words import COLOURS, SIGNS, clean, number, span
 
 FORMATS = ("table", "json", "csv", "markdown")
@@ -19,6 +19,8 @@ MOST_ROWS, MOST_REASONS = 300, 20  # of a table for people; the other formats ha
 
 def print_verdict(verdict: Verdict, style: str) -> None:
     """Print it in one of FORMATS."""
+    if style == "csv" and verdict.origin:
+        say(verdict.origin)  # rows have no place for it
     makers = {"table": lambda: _drawn(verdict), "json": verdict.json, "csv": verdict.csv, "markdown": verdict.markdown}
     text = makers[style]()
     try:
@@ -66,6 +68,7 @@ def _table(rows: list[Row]) -> Table:
         "pulls": [Text(f"{row.seen:,}") for row in rows],
         "under way": [Text(f"{row.pending or ''}") for row in rows],
         "failed": [Text(f"{row.failures or ''}") for row in rows],
+        "charged": [Text(f"{row.charged or ''}") for row in rows],
     }
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
     shown = [head for head, cells in columns.items() if head in ("arm", "mean", "pulls") or any(map(str, cells))]

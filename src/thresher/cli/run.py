@@ -157,7 +157,9 @@ def run(command: tuple[str, ...], **given: Any) -> int:
     reward, argv = check_reader(given["reward"]), check_command(command, arms, elsewhere=elsewhere)
     evaluate = Command(argv, reward, given["timeout"], *check_exits(reward, given["passing"], given["failing"]))
     asked = question(arms, given)
-    asked["evaluator"] = evaluator_of(evaluate, attempts=given["attempts"], failure=asked["failure"])
+    asked["evaluator"] = evaluator_of(
+        evaluate, attempts=given["attempts"], failure=asked["failure"], elsewhere=elsewhere
+    )
     kept = Kept(given["name"], store_at(given["storage"]), asked, fresh=given["fresh"], accepts=given["accepts"])
     job = Job(kept, evaluate, given)
     try:

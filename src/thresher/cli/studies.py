@@ -103,10 +103,10 @@ def status(name: str, storage: str | None, style: str) -> int:
     ):
         click.echo(f"{key:10} {found[key]}")
     for agent in found["agents"]:
-        seen = duration(max(0.0, time.time() - agent["last"]))
+        seen = f"last {duration(max(0.0, time.time() - agent['last']))} ago" if agent["last"] else "nothing yet"
         runs = f", runs {clean(agent['command'])}" if agent["command"] else ""
         counts = f"{agent['asked']:,} asked, {agent['told']:,} told"
-        click.echo(f"agent      {clean(agent['agent'])}: {counts}, last {seen} ago{runs}")
+        click.echo(f"agent      {clean(agent['agent'])}: {counts}, {seen}{runs}")
     for pull in found["under_way"][:MOST_PULLS]:
         age = duration(max(0.0, time.time() - pull["since"]))
         click.echo(f"under way  pull {pull['pull']} of {pull['arm']}, for {age}, by {clean(pull['agent'] or '?')}")
@@ -202,8 +202,8 @@ def _people(study: Study) -> dict[str, Any]:
             last[agent] = event.time or 0.0
         if event.kind == "asked" and event.pull is not None:
             asked[event.pull] = event
-        elif event.kind in ("told", "dropped"):
-            asked.pop(event.pull or 0, None)
+        elif event.pull is not None:
+            asked.pop(event.pull, None)
     commands = study.store.notes(study.name)
     names = study.spec.arms
     return {
