@@ -1,9 +1,10 @@
 """Nobody gets in who should not: every method and path, against every way of knocking."""
 
 import logging
+import time
 
 import pytest
-from asgi import BEARER, HOST, TOKEN, request, server
+from asgi import BEARER, HOST, READER, TOKEN, WRITE_TOKEN, request, server
 
 from thresher import create_study
 from thresher.errors import InvalidInput
@@ -37,11 +38,12 @@ KNOCKS = {  # what comes with the request, and what it must get
     "null origin": ({**BEARER, "origin": "null"}, HOST, {403}),
     "origin of another port": ({**BEARER, "origin": "http://127.0.0.1:9"}, HOST, {403}),
     "no token": ({}, HOST, {401}),
-    "wrong token": ({"authorization": f"Bearer {TOKEN}x"}, HOST, {401}),
-    "empty token": ({"authorization": "Bearer "}, HOST, {401}),
-    "another scheme": ({"authorization": f"Basic {TOKEN}"}, HOST, {401}),
+    "wrong token": ({"authorization": f"Bearer {TOKEN}x"}, HOST, {401, 429}),
+    "empty token": ({"authorization": "Bearer "}, HOST, {401, 429}),
+    "another scheme": ({"authorization": f"Basic {TOKEN}"}, HOST, {401, 429}),
     "wrong cookie": ({"cookie": "thresher=wrong"}, HOST, {401}),
     "cookie of another name": ({"cookie": f"other={TOKEN}"}, HOST, {401}),
+    "the token as a cookie": ({"cookie": f"thresher={WRITE_TOKEN}"}, HOST, {401}),
 }
 
 
@@ -61,6 +63,7 @@ def test_who_may_not_enter_is_refused_whatever_method_and_path(app: Gate, method
         assert reply.status in statuses, (method, path, reply)
         assert b"Traceback" not in reply.body
         assert TOKEN.encode() not in reply.body
+        assert WRITE_TOKEN.encode() not in reply.body
         if method != "HEAD":
             assert set(reply.data) == {"error", "value", "rule", "remedy"}
 
@@ -77,31 +80,96 @@ def test_a_path_means_the_same_however_it_is_written(app: Gate, path: str) -> No
     assert request(app, "GET", path, headers=BEARER).data == {"format": 1, "studies": ["coins"]}
 
 
-def test_the_token_in_the_address_becomes_a_cookie_and_leaves_the_address(app: Gate) -> None:
+def session(app: Gate, token: str = TOKEN) -> str:
+    """The cookie that a browser gets for a token."""
+    return request(app, "GET", f"/?token={token}").headers["set-cookie"].partition(";")[0].partition("=")[2]
+
+
+def test_the_token_in_the_address_becomes_a_session_and_leaves_the_address(app: Gate) -> None:
     reply = request(app, "GET", f"/study/coins?a=1&token={TOKEN}")
     assert (reply.status, reply.headers["location"], reply.body) == (303, "/study/coins?a=1", b"")
     cookie = reply.headers["set-cookie"]
-    assert {"HttpOnly", "SameSite=Strict"} <= set(cookie.split("; "))
+    assert TOKEN not in cookie
+    assert {"HttpOnly", "SameSite=Strict", "Max-Age=43200"} <= set(cookie.split("; "))
+    assert "Secure" not in cookie  # it would not come back without TLS
     assert request(app, "GET", "/api/studies", headers={"cookie": f"a=b; {cookie.split(';')[0]}"}).status == 200
 
 
 @pytest.mark.parametrize(
     "cookie",
     [
-        f"thresher=old; thresher={TOKEN}",
-        f"thresher={TOKEN}; thresher=old",
-        f"no cookie at all; thresher={TOKEN}",
-        f"x=\xff\xfe; ;;=; {{a:[1]}}=b; thresher={TOKEN}",
-        f'q="a;b"; thresher="{TOKEN}"',
+        "thresher=old; thresher={}",
+        "thresher={}; thresher=old",
+        "no cookie at all; thresher={}",
+        "x=\xff\xfe; ;;=; (a:[1])=b; thresher={}",
+        'q="a;b"; thresher="{}"',
     ],
 )
 def test_odd_cookies_of_others_lock_nobody_out(app: Gate, cookie: str) -> None:
-    assert request(app, "GET", "/api/studies", headers={"cookie": cookie}).status == 200
+    given = cookie.format(session(app))
+    assert request(app, "GET", "/api/studies", headers={"cookie": given}).status == 200
 
 
-@pytest.mark.parametrize("cookie", ["", ";", "=", "thresher", "thresher=", "thresher=\xe9", f"Thresher={TOKEN}"])
-def test_a_cookie_that_is_not_the_token_is_refused(app: Gate, cookie: str) -> None:
-    assert request(app, "GET", "/api/studies", headers={"cookie": cookie}).status == 401
+@pytest.mark.parametrize(
+    "cookie", ["", ";", "=", "thresher", "thresher=", "thresher=\xe9", "Thresher={}", "thresher=..."]
+)
+def test_a_cookie_that_is_no_session_is_refused(app: Gate, cookie: str) -> None:
+    given = cookie.format(session(app))
+    assert request(app, "GET", "/api/studies", headers={"cookie": given}).status == 401
+
+
+def test_a_session_cannot_be_made_or_changed_by_others(app: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = session(app)
+    role, end, rest = mine.split(".", 2)
+    forged = [mine.replace("read", "write", 1), f"{role}.{int(end) + 1}.{rest}", mine[:-1], f"{mine}0", mine + "\xe9"]
+    for cookie in [*forged, session(server())]:  # the last one is another server's
+        assert request(app, "GET", "/api/studies", headers={"cookie": f"thresher={cookie}"}).status == 401, cookie
+    now = time.time()
+    for hours, status in ((11.9, 200), (12.1, 401)):
+        monkeypatch.setattr("thresher.web.sessions.time.time", lambda hours=hours: now + 3600 * hours)
+        assert request(app, "GET", "/api/studies", headers={"cookie": f"thresher={mine}"}).status == status
+
+
+def test_who_may_read_may_not_write(app: Gate) -> None:
+    reading = [READER, {"cookie": f"thresher={session(app)}"}]
+    for headers in reading:
+        reply = request(app, "POST", "/api/studies/coins/ask", headers=headers)
+        assert (reply.status, "may only read" in reply.data["rule"]) == (403, True)
+        assert request(app, "GET", "/api/studies", headers=headers).status == 200
+    for headers in [BEARER, {"cookie": f"thresher={session(app, WRITE_TOKEN)}"}]:
+        assert request(app, "POST", "/api/studies/coins/ask", headers=headers).status == 200
+
+
+def test_two_different_tokens_in_one_address_are_refused() -> None:
+    assert request(server(), "GET", f"/?token={TOKEN}&token={WRITE_TOKEN}").status == 401
+
+
+def test_wrong_tokens_are_throttled_per_address_and_right_ones_are_not() -> None:
+    app = server()
+    wrong = {"authorization": "Bearer wrong-wrong"}
+    statuses = [request(app, "GET", "/api/studies", headers=wrong).status for _ in range(12)]
+    assert statuses == [401] * 10 + [429] * 2
+    reply = request(app, "GET", "/?token=wrong-wrong")
+    assert (reply.status, 1 <= int(reply.headers["retry-after"]) <= 60) == (429, True)
+    assert request(app, "GET", "/api/studies", headers=wrong, client="10.0.0.9").status == 401
+    assert request(app, "GET", "/api/studies", headers=READER).status == 200
+    assert request(app, "GET", "/api/studies").status == 401  # none is not a wrong one
+    assert request(app, "GET", "/healthz").status == 200
+
+
+def test_a_body_with_two_lengths_is_refused(app: Gate) -> None:
+    both = {**BEARER, "content-length": "2", "transfer-encoding": "chunked"}
+    for headers in (both, {**both, "transfer-encoding": "identity"}):
+        reply = request(app, "POST", "/api/studies/coins/ask", headers=headers, body=b"{}")
+        assert (reply.status, reply.data["error"], reply.headers["connection"]) == (400, "Content-Length", "close")
+
+
+def test_lengths_of_thousands_of_digits_break_nothing(app: Gate) -> None:
+    reply = request(app, "POST", "/api/studies", headers={**BEARER, "content-length": "9" * 5000})
+    assert reply.status == 413
+    for given in ("9" * 5000, "-1", "x", "\xb2"):
+        reply = request(app, "GET", "/api/studies/coins/stream", headers={**BEARER, "last-event-id": given})
+        assert (reply.status, reply.data["error"]) == (400, "Last-Event-ID")
 
 
 @pytest.mark.parametrize("kind", ["text/html", "application/json"])
@@ -118,12 +186,14 @@ def test_a_cookie_that_is_not_the_token_is_refused(app: Gate, cookie: str) -> No
         ("/" + "a" * 5000, 404),
         ("/api/studies/coins/events?after=%ff", 422),
         ("/api/studies/coins/events?limit=%00&%ff=%ed%a0%80", 422),
-        ("/?token=%ed%a0%80", 401),
+        ("/?token=%ed%a0%80", {401, 429}),
     ],
 )
-def test_half_characters_in_addresses_are_refused_in_words(app: Gate, path: str, status: int, kind: str) -> None:
+def test_half_characters_in_addresses_are_refused_in_words(
+    app: Gate, path: str, status: int | set[int], kind: str
+) -> None:
     reply = request(app, "GET", path, headers={**BEARER, "accept": kind})
-    assert reply.status == status
+    assert reply.status in (status if isinstance(status, set) else {status})
     assert b"Traceback" not in reply.body
     assert len(reply.body) < 3000
 
@@ -171,12 +241,13 @@ def test_the_address_it_leads_to_is_never_another_hosts(app: Gate) -> None:
         assert not where.startswith(("//", "/\\"))
 
 
-def test_a_wrong_token_in_the_address_is_refused_even_with_the_right_cookie(app: Gate) -> None:
-    assert request(app, "GET", "/?token=wrong", headers={"cookie": f"thresher={TOKEN}"}).status == 401
+def test_a_wrong_token_in_the_address_is_refused_even_with_the_right_cookie() -> None:
+    app = server()
+    assert request(app, "GET", "/?token=wrong", headers={"cookie": f"thresher={session(app)}"}).status == 401
 
 
 def test_a_token_in_the_address_lets_nobody_write(app: Gate) -> None:
-    assert request(app, "POST", f"/api/studies/coins/ask?token={TOKEN}").status == 401
+    assert request(app, "POST", f"/api/studies/coins/ask?token={WRITE_TOKEN}").status == 401
 
 
 def test_its_own_pages_may_call_it(app: Gate) -> None:
@@ -186,7 +257,7 @@ def test_its_own_pages_may_call_it(app: Gate) -> None:
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "BREW"])
 def test_without_write_nothing_can_be_changed(method: str) -> None:
-    reply = request(server(write=False), method, "/api/studies", headers=BEARER, json_body={})
+    reply = request(server(write=False), method, "/api/studies", headers=READER, json_body={})
     assert (reply.status, reply.data["remedy"]) == (403, "start it with --write")
 
 
@@ -245,7 +316,7 @@ def test_names_of_the_server() -> None:
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "0", "0x0", "::ffff:0.0.0.0"])
 def test_every_way_to_write_all_addresses_needs_a_name(host: str) -> None:
     with pytest.raises(InvalidInput, match=r"--allow-host|this machine knows"):
-        serving.serve(MemoryStore(), host=host, port=0, token=None, allowed=[], write=False, announce=lambda _: None)
+        serving.serve(MemoryStore(), serving.Options(host=host), lambda _: None)
 
 
 @pytest.mark.parametrize("token", ["", "short", "with space in it", 'quote"quote"', "line\nline-line"])
