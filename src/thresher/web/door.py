@@ -21,8 +21,10 @@ MOST = 4096  # connections, however many descriptors there are
 ROOM = 100  # descriptors that stores, logs and files need, at least
 AT_ONCE = 64  # connections accepted before others get their turn
 PAUSE = 0.5  # seconds until the next try when descriptors have run out
+SPARE = 16  # idle connections that are closed then
 LOOK = 1.0  # seconds between two looks for those that are too slow
 HANDSHAKE = 10.0  # seconds for TLS
+UNSEEN = 128 * 1024  # bytes that the system takes for a client that does not read; by default they are megabytes
 BUSY = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 OUT = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 GONE = (errno.EAGAIN, errno.EINTR, errno.ECONNABORTED, errno.EPROTO, errno.EPERM)
@@ -147,7 +149,8 @@ class Door:
         """The system is out of something: make room, and try again in a moment. The listener would report at once."""
         what = "file descriptors" if error.errno in OUT[:2] else f"resources ({error.strerror})"
         self._out.warn(f"out of {what}: new connections wait; raise ulimit -n, or lower --max-connections")
-        self._make_room()
+        for _ in range(SPARE):
+            self._make_room()
         self._loop.remove_reader(self._listener.fileno())
         self._loop.call_later(PAUSE, self._open)
 
@@ -168,19 +171,15 @@ class Door:
         caller.idle[guest] = None
         self._total += 1
         guest.entering = self._loop.create_task(self._enter(connection, guest))
+        guest.entering.add_done_callback(lambda task: _entered(task, connection, guest))
 
     async def _enter(self, connection: socket.socket, guest: Guest) -> None:
+        # asyncio would set it only if the listener had been made with IPPROTO_TCP, which create_server does not do.
+        # Without it the second write of a reply waits 40 ms for the client's delayed acknowledgement of the first
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNSEEN)
         times = {"ssl_handshake_timeout": HANDSHAKE, "ssl_shutdown_timeout": 1.0} if self._tls else {}
-        try:
-            # asyncio would set it only if the listener had been made with IPPROTO_TCP, which create_server does not do.
-            # Without it the second write of a reply waits 40 ms for the client's delayed acknowledgement of the first
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            await self._loop.connect_accepted_socket(lambda: self._make(guest), connection, ssl=self._tls, **times)
-        except (OSError, asyncio.CancelledError):  # ssl.SSLError and TimeoutError are OSErrors
-            connection.close()
-            guest.leave()
-        finally:
-            guest.entering = None
+        await self._loop.connect_accepted_socket(lambda: self._make(guest), connection, ssl=self._tls, **times)
 
     # -- the books ----------------------------------------------------------------------------------------------
 
@@ -225,6 +224,14 @@ class Door:
             if guest.connection is not None and guest.connection.is_slow(now):
                 guest.cut()
         self._loop.call_later(LOOK, self._look)
+
+
+def _entered(task: "asyncio.Task[None]", connection: socket.socket, guest: Guest) -> None:
+    """The connection is open, or came to nothing: the other side left, or its TLS handshake failed or took too long."""
+    guest.entering = None
+    if task.cancelled() or task.exception() is not None:
+        connection.close()
+        guest.leave()
 
 
 def _evict(caller: Caller) -> bool:
