@@ -76,15 +76,15 @@ def serve(store: Store, options: Options, announce: Callable[[str], None], *, re
             callback_notify=house.tidy,
             timeout_notify=TIDY,
         )
-        start = f"http{'s' if tls else ''}://{shown(options.host, address, bound, names)}/?token="
-        announce(f"{start}{token}")
-        if write_token is not None:
-            announce(f"to write: {start}{write_token}")
         if tls is None and not is_loopback(address):
             log.warning(
                 "this is reachable from other machines without encryption, and whoever sees the traffic sees the "
                 "tokens: use --tls-cert and --tls-key, a proxy with TLS, or a tunnel"
             )
+        start = f"http{'s' if tls else ''}://{shown(options.host, address, bound, names)}/?token="
+        announce(f"{start}{token}")
+        if write_token is not None:
+            announce(f"to write: {start}{write_token}")
         Server(config, bounds, tls).run(sockets=[listener])
 
 
