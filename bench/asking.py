@@ -20,6 +20,7 @@ BEARER = {"authorization": f"Bearer {TOKEN}"}
 WRITER = {"authorization": f"Bearer {WRITE_TOKEN}"}
 SECONDS, TURNS = 2.0, 5  # of a turn; the best of them counts, for others use this machine too
 BAR = 400  # asks a second
+SLOW_DISK = 0.0015  # seconds for a sync; with more, the bar is out of reach for whoever waits for the disk
 NEW = {"name": "asked", "arms": ["a", "b", "c"], "threshold": 0.5, "budget": 10_000_000}
 
 
@@ -61,24 +62,26 @@ class Agent:
         return seconds
 
 
-def rates(storage: str) -> tuple[float, float]:
-    """Asks a second in the best turn, and the median seconds of an ask in it."""
+def best_turn(storage: str, disk: Path | None = None) -> tuple[float, float]:
+    """Asks a second in the best turn, and the seconds that a sync of the disk took just before it."""
     with served(storage, "--write", "--write-token", WRITE_TOKEN) as url:
         httpx.post(f"{url}/api/studies", headers=WRITER, json=NEW, timeout=60).raise_for_status()
-        agent = Agent(url)
-        turns = [agent.turn() for _ in range(TURNS)]
-    best = max(turns, key=lambda turn: len(turn) / sum(turn))
-    return len(best) / sum(best), statistics.median(best)
+        agent, turns = Agent(url), []
+        for _ in range(TURNS):
+            sync = syncing(disk) if disk else 0.0
+            seconds = agent.turn()
+            turns.append((len(seconds) / sum(seconds), sync))
+    return max(turns)
 
 
-def syncing(folder: str) -> float:
-    """Median seconds that this disk takes for what a commit writes, two pages in a file that has its length."""
-    handle = os.open(Path(folder) / "sync", os.O_RDWR | os.O_CREAT)
+def syncing(folder: Path) -> float:
+    """Median seconds that this disk takes for what a commit writes: two pages, in a file that has its length."""
+    handle = os.open(folder / "sync", os.O_RDWR | os.O_CREAT)
     try:
-        os.write(handle, bytes(1000 * 4096))
+        os.write(handle, bytes(200 * 4096))
         os.fsync(handle)
         seconds = []
-        for at in range(400):
+        for at in range(100):
             os.pwrite(handle, os.urandom(2 * 4096), 8192 * at)
             start = time.perf_counter()
             os.fdatasync(handle)
@@ -89,14 +92,14 @@ def syncing(folder: str) -> float:
 
 
 def figures() -> Iterator[Figure]:
-    what = "one agent over HTTP, asks:"
-    yield Figure(f"{what} in memory", rates("memory")[0], "asks/s", BAR)
+    what = "one agent over HTTP:"
+    yield Figure(f"{what} in memory", best_turn("memory")[0], "asks/s", BAR)
     with tempfile.TemporaryDirectory() as folder:
-        normal = rates(f"sqlite:///{folder}/normal.db?durability=normal")[0]
+        normal, _ = best_turn(f"sqlite:///{folder}/normal.db?durability=normal")
         yield Figure(f"{what} SQLite, durability=normal", normal, "asks/s", BAR)
-        before = syncing(folder)
-        rate, ask = rates(f"sqlite:///{folder}/full.db")
-        sync = min(before, syncing(folder))
-        disk = f"this disk syncs in {1000 * sync:.2f} ms"
-        yield Figure(f"{what} SQLite, default durability ({disk})", rate, "asks/s")
-        yield Figure(f"{what} the same, without the time of one sync", 1 / (ask - sync), "asks/s", BAR)
+        rate, sync = best_turn(f"sqlite:///{folder}/full.db", Path(folder))
+        words = f"one sync takes {1000 * sync:.2g} ms"
+        if sync > SLOW_DISK:
+            yield Figure(f"{what} SQLite, default durability; this disk is too slow, {words}", rate, "asks/s")
+        else:
+            yield Figure(f"{what} SQLite, default durability; {words}", rate, "asks/s", BAR)
