@@ -272,6 +272,12 @@ def test_large_bodies_are_refused_whether_or_not_they_say_so(app: Gate) -> None:
     assert request(app, "POST", "/api/studies", headers={**BEARER, **kind}, body=small).status == 201
 
 
+def test_a_body_that_does_not_come_is_not_waited_for_long(app: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("thresher.web.gate.SLOW", 0.05)
+    reply = request(app, "POST", "/api/studies", headers=BEARER, body=[])
+    assert (reply.status, reply.headers["connection"]) == (408, "close")
+
+
 @pytest.mark.parametrize("path", ["/healthz", "/", "/api/studies", "/nothing", "/static/style.css", "/docs"])
 def test_every_reply_carries_the_headers_of_safety(app: Gate, path: str) -> None:
     headers = request(app, "GET", path, headers=BEARER).headers

@@ -40,6 +40,7 @@ class House:
         self._used: dict[str, float] = {}  # when each was last asked for
         self._writers = ThreadPoolExecutor(WRITERS, "thresher-writer")
         self._writes = 0
+        self._tidying: asyncio.Task[None] | None = None
 
     # -- reading ------------------------------------------------------------------------------------------------
 
@@ -110,6 +111,11 @@ class House:
         self._feeds.pop(name, None)
         self._studies.pop(name, None)
         self._used.pop(name, None)
+
+    async def tidy_soon(self) -> None:
+        """Tidy in the background: the server calls this, and must not wait for a store nor end with an error."""
+        if self._tidying is None or self._tidying.done():
+            self._tidying = asyncio.create_task(self.tidy())
 
     async def tidy(self) -> None:
         """Forget what was deleted, and what nobody has asked for in a long time."""

@@ -73,7 +73,7 @@ def serve(store: Store, options: Options, announce: Callable[[str], None], *, re
             ws="none",
             timeout_keep_alive=IDLE,
             timeout_graceful_shutdown=1,  # streams do not end by themselves
-            callback_notify=house.tidy,
+            callback_notify=house.tidy_soon,
             timeout_notify=TIDY,
         )
         if tls is None and not is_loopback(address):
