@@ -22,10 +22,10 @@ import thresher
 from thresher.events import Event
 from thresher.store import open_store
 
+from . import asking
+from .asking import BEARER, TOKEN, served
 from .report import Figure
 
-TOKEN = "a-token-for-the-bench"
-BEARER = {"authorization": f"Bearer {TOKEN}"}
 ARMS, PULLS = 10_000, 1_000_000
 SIZE = f"{ARMS:,} arms, {PULLS:,} pulls:"
 VISITS, TELLS = 7, 8
@@ -39,17 +39,6 @@ def evaluate(pull):
 study = thresher.open_study(sys.argv[2], storage=sys.argv[1])
 thresher.run(study, evaluate, workers=8)
 """
-
-
-@contextlib.contextmanager
-def served(storage: str) -> Iterator[str]:
-    argv = [sys.executable, "-m", "thresher.cli", "serve", "--storage", storage, "--port", "0", "--token", TOKEN]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
-        try:
-            assert process.stdout
-            yield process.stdout.readline().decode().partition("/?")[0]
-        finally:
-            process.terminate()
 
 
 def large(storage: str) -> None:
@@ -185,6 +174,7 @@ def shares(storage: str, url: str) -> tuple[float, list[float]]:
 
 
 def figures() -> Iterator[Figure]:
+    yield from asking.figures()
     with tempfile.TemporaryDirectory() as folder:
         storage = f"sqlite:///{Path(folder) / 'bench.db'}?durability=normal"
         large(storage)

@@ -3,11 +3,13 @@
 What is written was decided on the newest state: whoever appends second folds what the other wrote and decides again.
 """
 
+import contextlib
 import os
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import Generic, NamedTuple, TypeVar
 
 from . import ledger as ledgers
@@ -23,6 +25,17 @@ MOST_DOUBTS = 10  # connections lost in the same call
 # what folding can raise where something is no event: it can be anything
 NO_EVENT = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 _JOURNALS: "weakref.WeakSet[Journal]" = weakref.WeakSet()
+_ACTING: ContextVar[str | None] = ContextVar("acting", default=None)
+
+
+@contextlib.contextmanager
+def acting_as(agent: str | None) -> Iterator[None]:
+    """Events that this thread writes meanwhile carry that agent's name, not the process's; None changes nothing."""
+    before = _ACTING.set(agent)
+    try:
+        yield
+    finally:
+        _ACTING.reset(before)
 
 
 class Written(NamedTuple, Generic[Answer]):
@@ -124,7 +137,7 @@ class Journal:
                 if [event.key for event in self._store.read(self.study, written.seq - 1, 1)] == [written.key]:
                     return written
             self._calls += 1
-            draft = Draft(ledger, f"{self._nonce}-{self._calls}", self.agent)
+            draft = Draft(ledger, f"{self._nonce}-{self._calls}", _ACTING.get() or self.agent)
             try:
                 answer = plan(draft)
                 if not draft.events:
