@@ -96,6 +96,7 @@ class Trace:
 
     def end(self) -> list[str]:
         """The calls, in order."""
-        self._strace.terminate()
-        self._strace.communicate()
+        if self._strace.returncode is None:
+            self._strace.terminate()
+            self._strace.communicate()
         return self._log.read_text().splitlines()
