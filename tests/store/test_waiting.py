@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import storm
+from waiters import ASK, RUN, ends_at_once, said_by, started
 
 import thresher
 from thresher.store import patience
@@ -30,20 +31,7 @@ from thresher.store.filelock import FileLock
 with FileLock(Path(sys.argv[1])).turn():
     os.kill(os.getpid(), signal.SIGSTOP)
 """
-ASK = [sys.executable, "-m", "thresher.cli", "ask", "s", "--storage"]
-RUN = """
-import sys, time, thresher
-from pathlib import Path
-folder = Path(sys.argv[2])
-def evaluate(pull):
-    (folder / f"began-{pull.id}").touch()
-    while not (folder / "go").exists():
-        time.sleep(0.005)
-    return 1.0
-study = thresher.open_study("s", storage=sys.argv[1])
-thresher.run(study, evaluate, workers=2)
-"""
-LATEST, AT_ONCE = 5.0, 2.0  # seconds until it is said, and until a signal has its effect
+LATEST = 5.0  # seconds until it is said
 
 
 @contextlib.contextmanager
@@ -56,34 +44,6 @@ def stopped(script: str, argument: str) -> Iterator["subprocess.Popen[bytes]"]:
     finally:
         process.kill()
         process.wait()
-
-
-@contextlib.contextmanager
-def started(argv: list[str]) -> Iterator["subprocess.Popen[str]"]:
-    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=_heed)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def _heed() -> None:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def said_by(process: "subprocess.Popen[str]") -> str:
-    """The next line on standard error."""
-    assert process.stderr
-    return process.stderr.readline()
-
-
-def ends_at_once(process: "subprocess.Popen[str]", number: signal.Signals) -> str:
-    began = time.monotonic()
-    process.send_signal(number)
-    _, said = process.communicate(timeout=60)
-    assert time.monotonic() - began < AT_ONCE, said
-    return said
 
 
 @pytest.fixture

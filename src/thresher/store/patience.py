@@ -24,7 +24,7 @@ class Patience:
         """How long to wait before trying again; 0.0 when the time is over. ``what`` names what is waited for."""
         now = time.monotonic()
         left = self._began + self._seconds - now
-        if left <= 0 or now < _hurry_until:
+        if left <= 0 or in_a_hurry():
             return 0.0
         if now - self._began >= SAID_AFTER and not self._said:
             self._said = True
@@ -51,6 +51,11 @@ class Patience:
             if seconds <= 0:
                 return True
         return False
+
+
+def in_a_hurry() -> bool:
+    """Whether a wait was interrupted a moment ago."""
+    return time.monotonic() < _hurry_until
 
 
 def hurry() -> None:
