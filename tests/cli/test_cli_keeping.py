@@ -284,9 +284,9 @@ def test_a_study_deleted_under_a_run_ends_it_with_a_message(tmp_path: Path) -> N
 def test_a_store_that_is_none_is_status_3_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "thresher.db").write_text("not a database, not at all" * 10)
     assert "is not an SQLite file" in complaint(run(tmp_path, "--budget=8", *ECHO), status=3)
-    message = complaint(run(tmp_path, "--budget=8", "--storage=postgresql://me:secret@127.0.0.1:1/db", *ECHO), status=3)
+    message = complaint(run(tmp_path, "--budget=8", "--storage=postgresql://me:secret@no..host/db", *ECHO), status=3)
     assert "secret" not in message
-    assert "me:***@127.0.0.1" in message
+    assert "me:***@no..host" in message
 
 
 def test_postgres_serves_run_too(tmp_path: Path, postgres_url: str) -> None:

@@ -118,7 +118,8 @@ def test_a_wrong_password_is_said_at_once_and_not_shown(guarded: str) -> None:
         f"postgresql://me:{SECRET}@127.0.0.1:1/db?unheard_of=1",
     ],
 )
-def test_passwords_are_never_shown(url: str) -> None:
+def test_passwords_are_never_shown(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("thresher.store.postgres.PATIENCE", 0.1)
     unreachable(url)
 
 

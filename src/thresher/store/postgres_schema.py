@@ -99,16 +99,16 @@ def settings(url: str) -> dict[str, Any]:
         raise InvalidInput("storage", masked(url), rule, remedy) from None
 
 
-def is_leaving(error: psycopg.Error) -> bool:
-    """Whether the server is going down, or the session with it."""
-    return (error.sqlstate or "")[:3] in ("57P", "080")
-
-
 def prepare(connection: "psycopg.Connection[Any]", *, lock_timeout: float) -> str:
     """Make the tables if they are not there, one agent at a time, and see whether they are of this version.
 
-    Says how durable the server's commits are. Ours are made so by `FLUSH`, after the turn.
+    Says how durable the server's commits are. Ours are made so by `FLUSH`, after the turn. The settings come first: no
+    lock is waited for without a limit.
     """
+    level = connection.execute("SHOW synchronous_commit").fetchone()
+    settings = {"lock_timeout": f"{lock_timeout:g}s", "synchronous_commit": "off"}
+    settings["plan_cache_mode"] = "force_generic_plan"  # all go by a primary key: plan once, not for each value
+    connection.execute("; ".join(f"SET {name} = '{value}'" for name, value in settings.items()))
     found = connection.execute("SELECT to_regclass('thresher_schema') IS NOT NULL").fetchone()
     if found != (True,):
         with connection.transaction():
@@ -124,10 +124,6 @@ def prepare(connection: "psycopg.Connection[Any]", *, lock_timeout: float) -> st
         rule = f"has schema {version}, {'older' if older else 'newer'} than the {SCHEMA} of this thresher"
         remedy = "open it with the thresher that made it" if older else "update thresher"
         raise StoreFailed("storage", rule=rule, remedy=remedy)
-    level = connection.execute("SHOW synchronous_commit").fetchone()
-    settings = {"lock_timeout": f"{lock_timeout:g}s", "synchronous_commit": "off"}
-    settings["plan_cache_mode"] = "force_generic_plan"  # all go by a primary key: plan once, not for each value
-    connection.execute("; ".join(f"SET {name} = '{value}'" for name, value in settings.items()))
     return str(level[0]) if level else "on"
 
 

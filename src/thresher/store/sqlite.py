@@ -19,10 +19,12 @@ from ..errors import Conflict, DamagedStudy, StoreFailed
 from ..events import Event
 from .filelock import FileLock
 from .rows import COLUMNS, NAMES, asked, ended, from_row, taken, to_row
-from .sqlite_file import beside, create, examine, explained, explanation, identity, is_missing, opened
+from .sqlite_file import beside, create, examine, explained, explanation, is_missing
+from .sqlite_session import Session
 
 _STORES: "weakref.WeakSet[SqliteStore]" = weakref.WeakSet()
 _MARKS = ", ".join("?" * len(Event._fields))
+_FSYNC = (apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC)
 
 
 class SqliteStore:
@@ -33,10 +35,11 @@ class SqliteStore:
     def __init__(self, path: Path, *, durability: str = "full") -> None:
         # the file that links lead to: SQLite keeps its log beside that one, and all agents must queue at one lock
         self.path, self.durability = Path(os.path.realpath(path)), durability
-        self._name, self._log = str(self.path), str(beside(self.path, "wal"))
-        self._lock, self._turns = threading.RLock(), FileLock(beside(self.path, "lock"))
-        self._connection: apsw.Connection | None = None
-        self._file: tuple[int, int] | None = None  # which file the connection is to
+        self._turns = FileLock(beside(self.path, "lock"))
+        self._flushing, self._lock = threading.RLock(), threading.RLock()  # who needs both takes them in this order
+        self._session: Session | None = None
+        self._unflushed: tuple[int, int] | None = None  # the file to which something was written since the last flush
+        self._failed: tuple[str, str] | None = None  # why this object writes nothing any more, and what to do
         _STORES.add(self)
 
     # -- the log ------------------------------------------------------------------------------------------------
@@ -57,7 +60,7 @@ class SqliteStore:
     def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
         """Write all of the events, or raise and write none."""
         rows = [(study, *to_row(event)) for event in events]
-        with self._use() as connection, _transaction(connection):
+        with self._write() as connection:
             first = events[0].seq
             found = connection.execute("SELECT max(seq) FROM events WHERE study = ?", (study,)).get or 0
             if found != first - 1:
@@ -71,14 +74,32 @@ class SqliteStore:
                 connection.executemany("DELETE FROM leases WHERE study = ? AND pull = ?", pulls)
 
     def flush(self) -> None:
-        """Bring the write-ahead log to the disk: as good as synchronous=FULL, but not while others wait."""
-        if self.durability == "full":
-            with explained(self.path), contextlib.suppress(FileNotFoundError):  # no log: all is in the file, and synced
-                handle = os.open(self._log, os.O_RDONLY)
-                try:
-                    os.fdatasync(handle)
-                finally:
-                    os.close(handle)
+        """Bring the write-ahead log to the disk: as good as synchronous=FULL, but not while others wait.
+
+        If that fails, the system may have dropped what was written, and another try would find nothing left to write
+        and succeed: so there is none.
+        """
+        with self._flushing:  # one at a time: the system reports a failure to one of several
+            self._raise_if_failed()
+            if self._session is None and self._is_missing() and self._unflushed is None:
+                return
+            try:
+                if self._session is not None and self._session.is_settled:
+                    self._session.flush()
+                else:
+                    with self._use():
+                        self._settle()
+            except OSError as error:
+                raise self._fail(*_broken(error)) from None
+            self._unflushed = None
+
+    def _settle(self) -> None:
+        """The first flush of a connection."""
+        assert self._session is not None
+        try:
+            self._session.settle()
+        except OSError as error:
+            raise self._fail(*_broken(error)) from None
 
     def studies(self) -> list[str]:
         """The names of all studies, sorted."""
@@ -89,14 +110,14 @@ class SqliteStore:
 
     def turn(self, study: str) -> AbstractContextManager[object]:
         """One queue a file, for SQLite has one writer a file."""
-        if self._connection is None:
+        if self._session is None:
             with self._use():  # a folder that is not there is a clearer message than a lock that cannot be made
                 pass
         return self._turns.turn()
 
     def rename(self, study: str, name: str) -> None:
         """Give a study another name."""
-        with self._use() as connection, _transaction(connection):
+        with self._write() as connection:
             if connection.execute("SELECT 1 FROM events WHERE study = ? LIMIT 1", (name,)).get is not None:
                 raise taken(name)
             for table in ("events", "leases", "agents"):
@@ -107,7 +128,7 @@ class SqliteStore:
         """Forget a study."""
         if self._is_missing():
             return
-        with self._use() as connection, _transaction(connection):
+        with self._write() as connection:
             for table in ("events", "leases", "agents"):
                 connection.execute(f"DELETE FROM {table} WHERE study = ?", (study,))  # noqa: S608
         self.flush()
@@ -117,7 +138,7 @@ class SqliteStore:
     def renew(self, study: str, pulls: Iterable[int], seconds: float) -> None:
         """By the clock of the machine, which all its processes share."""
         until = time.time() + seconds
-        with self._use() as connection, _transaction(connection):
+        with self._write() as connection:
             connection.executemany(
                 "UPDATE leases SET until = ? WHERE study = ? AND pull = ?", [(until, study, pull) for pull in pulls]
             )
@@ -132,7 +153,7 @@ class SqliteStore:
 
     def note(self, study: str, agent: str, command: str) -> None:
         """Keep what an agent runs."""
-        with self._use() as connection, _transaction(connection):
+        with self._write() as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO agents VALUES (?, ?, ?, ?)", (study, agent, command, time.time())
             )
@@ -157,45 +178,78 @@ class SqliteStore:
     def close(self) -> None:
         """Close the connection."""
         self._turns.close()
-        with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
+        with self._flushing, self._lock:
+            if self._session is not None:
+                session, self._session = self._session, None
+                session.close()
+
+    def __del__(self) -> None:
+        """SQLite would close the connection by itself, without looking whether its files are still the same."""
+        with contextlib.suppress(Exception):  # Python may have begun to end
+            self.close()
 
     @contextlib.contextmanager
     def _use(self) -> Iterator[Any]:
         """The connection, for one thread at a time; what SQLite finds wrong comes out in one line."""
         with self._lock:
             try:
-                if self._connection is None:
-                    if is_missing(self.path):
-                        create(self.path, self._turns)
-                    self._connection = opened(self.path)
-                    self._file = identity(self._name)
-                elif identity(self._name) != self._file:
-                    rule = "was deleted or replaced while it was in use; what is written now would be lost"
-                    raise StoreFailed("storage", self._name, rule, "put the file back, or start again")
-                yield self._connection
+                if self._session is None:
+                    self._open()
+                else:
+                    self._session.check_now_and_then()
+                yield self._session.connection  # type: ignore[union-attr]
             except (apsw.Error, OSError) as error:
+                if getattr(error, "extendedresult", None) in _FSYNC:
+                    raise self._fail(*_broken(error)) from None
                 raise explanation(self.path, error) from None
+
+    def _open(self) -> None:
+        if is_missing(self.path) and self._unflushed is None:
+            create(self.path, self._turns)
+        self._session = Session(self.path, self._fail, syncs=self.durability == "full")
+        if self._unflushed not in (None, self._session.file):
+            raise self._fail("was deleted or replaced while it was in use; rewards may be lost", "start again")
+
+    @contextlib.contextmanager
+    def _write(self) -> Iterator[Any]:
+        """The connection, in a transaction."""
+        self._raise_if_failed()
+        with self._use() as connection, _transaction(connection):
+            yield connection
+            self._unflushed = self._session.file  # type: ignore[union-attr]
+
+    def _fail(self, rule: str, remedy: str) -> StoreFailed:
+        """Write nothing any more with this object: what it wrote may be lost, and nobody can tell what."""
+        self._failed = self._failed or (rule, remedy)
+        return StoreFailed("storage", str(self.path), rule, remedy)
+
+    def _raise_if_failed(self) -> None:
+        if self._failed is not None:
+            raise StoreFailed("storage", str(self.path), *self._failed)
 
     def _is_missing(self) -> bool:
         """Whether there is nothing to read yet: reading makes no file."""
-        if self._connection is not None:
+        if self._session is not None:
             return False
         with explained(self.path):
             return is_missing(self.path)
 
     def _before_fork(self) -> None:
+        self._flushing.acquire()
         self._lock.acquire()
         self.close()
+
+
+def _broken(error: Exception) -> tuple[str, str]:
+    words = error.strerror if isinstance(error, OSError) else error
+    return f"a write to the disk failed ({words}); what was told since may be lost", "check the disk and start again"
 
 
 @contextlib.contextmanager
 def _transaction(connection: Any) -> Iterator[None]:
     """All or nothing. IMMEDIATE: a transaction that begins by reading could not become a writing one."""
-    connection.execute("BEGIN IMMEDIATE")
     try:
+        connection.execute("BEGIN IMMEDIATE")
         yield
         connection.execute("COMMIT")
     except BaseException:
@@ -218,12 +272,13 @@ def _before_fork() -> None:
 def _after_fork_in_parent() -> None:
     for store in _FORKING:
         store._lock.release()
+        store._flushing.release()
     _FORKING.clear()
 
 
 def _after_fork_in_child() -> None:
     for store in _FORKING:
-        store._lock = threading.RLock()
+        store._flushing, store._lock = threading.RLock(), threading.RLock()
     _FORKING.clear()
 
 

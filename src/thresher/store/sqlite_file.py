@@ -1,10 +1,11 @@
 """The SQLite file itself: making it whole or not at all, telling ours from others, and what can be wrong with it."""
 
 import contextlib
+import errno
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote
 
@@ -12,10 +13,12 @@ import apsw
 
 from ..errors import StoreFailed
 from .filelock import FileLock
+from .holders import WRITER, holders, named
 from .rows import SCHEMA
 
 APPLICATION = 0x74687273  # "thrs", in the file's header
-BUSY = 60_000  # milliseconds to wait for another writer, who holds the file for one of them as a rule
+BUSY = 60.0  # seconds to wait for another writer, who holds the file for a thousandth of one as a rule
+WITHOUT_LINKS = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)  # file systems that say so
 PAGE = 4096  # bytes
 ROOM = 64 * 1024  # bytes; with less, SQLite may fail in other words than that the disk is full
 LEVELS = {
@@ -65,16 +68,33 @@ def create(path: Path, lock: FileLock) -> None:
         made = path.with_name(f"{path.name}-{os.urandom(6).hex()}")
         os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # -wal and -shm get the same mode
         try:
-            connection = apsw.Connection(str(made))
-            connection.execute(f"PRAGMA page_size = {PAGE}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
-            connection.execute(
-                f"BEGIN; {TABLES} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {SCHEMA}; COMMIT"
-            )
-            connection.close()
+            _fill(made)
             _publish(made, path)
         finally:
-            for leftover in (made, beside(made, "wal"), beside(made, "shm")):
+            for leftover in (made, *(beside(made, what) for what in ("wal", "shm", "journal"))):
                 leftover.unlink(missing_ok=True)
+
+
+def _fill(made: Path) -> None:
+    """Make the tables, and see to it that they are on the disk. SQLite keeps quiet about some of what fails."""
+    connection = apsw.Connection(str(made))
+    try:
+        connection.pragma("page_size", PAGE)
+        if connection.pragma("journal_mode", "wal") != "wal":
+            raise OSError(errno.EIO, "SQLite cannot write there")
+        connection.execute(
+            f"BEGIN; {TABLES} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {SCHEMA}; COMMIT"
+        )
+        connection.wal_checkpoint(
+            mode=apsw.SQLITE_CHECKPOINT_TRUNCATE
+        )  # closing would do it too, and not say if it fails
+    finally:
+        connection.close()
+    handle = os.open(made, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _publish(made: Path, path: Path) -> None:
@@ -83,25 +103,46 @@ def _publish(made: Path, path: Path) -> None:
         os.link(made, path)
     except FileExistsError:  # by somebody who did not get the lock in time either
         return
-    except OSError:  # a file system without links
+    except OSError as error:
+        if error.errno not in WITHOUT_LINKS:
+            raise
         made.rename(path)
-    handle = os.open(path.parent, os.O_RDONLY)
+    try:
+        sync_folder(path.parent)
+    except OSError:
+        path.unlink(missing_ok=True)  # a store whose name may vanish is none
+        raise
+
+
+def sync_folder(folder: Path) -> None:
+    """See to it that the names of the files in a folder survive a power cut."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except PermissionError:  # one may write there and not look
+        return
     try:
         os.fsync(handle)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a file system that knows no such thing
+            raise
     finally:
         os.close(handle)
 
 
-def opened(path: Path) -> apsw.Connection:
-    """A connection to a store that is whole, ours, and of this version."""
+def opened(path: Path, wait: Callable[[int], bool]) -> apsw.Connection:
+    """A connection to a store that is whole, ours, and of this version; ``wait`` is called when it is locked."""
     if not path.is_file():
         raise StoreFailed("storage", str(path), "is not a file", "name another")
     if path.stat().st_size == 0:
         rule = "is an empty file, which no store ever is: it was truncated, or made by another program"
         raise StoreFailed("storage", str(path), rule, "restore it from a copy, or name another file")
+    if _lost_its_log(path):
+        rule = f"its log {path.name}-wal is missing: it was deleted, or not copied along, and rewards may be in it"
+        remedy = f"end all agents and start again, or put it back; or delete {path.name}-shm to do without it"
+        raise StoreFailed("storage", str(path), rule, remedy)
     connection = _connected(path)
     try:
-        connection.set_busy_timeout(BUSY)
+        connection.set_busy_handler(wait)  # not a timeout, which would wait in SQLite and hear no Ctrl-C
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)  # plan a query once, not again for each value
         owner, version = (connection.pragma(name) for name in ("application_id", "user_version"))
         if owner != APPLICATION:
@@ -140,6 +181,16 @@ def _is_cut(path: Path) -> bool:
     return bool(path.stat().st_size % PAGE) and not (log.exists() and log.stat().st_size)
 
 
+def _lost_its_log(path: Path) -> bool:
+    """Whether there is an index without a log. SQLite makes the log first, and deletes it last."""
+    log, index = beside(path, "wal"), beside(path, "shm")
+    for _ in range(5):
+        if log.exists() or not index.exists():
+            return False
+        time.sleep(0.02)  # another process may just have been opening or closing it
+    return True
+
+
 def identity(path: str) -> tuple[int, int] | None:
     """Which file has that name now."""
     try:
@@ -166,9 +217,13 @@ def explanation(path: Path, error: Exception) -> StoreFailed:
             rule, remedy = _NO_ROOM
         elif isinstance(error, apsw.ReadOnlyError) and (files := _read_only(path)) and path not in files:
             rule, remedy = "cannot be written: files that belong to it are read-only", f"chmod u+w {_listed(files)}"
+        elif isinstance(error, apsw.BusyError):
+            rule = f"another process does not finish writing to it{named(holders(str(beside(path, 'shm')), WRITER))}"
+            remedy = "is it stopped? continue it, or end it"
         return StoreFailed("storage", str(path), rule, remedy)
     words = error.strerror if isinstance(error, OSError) else error
-    return StoreFailed("storage", str(path), f"cannot be used ({words})", "check the path")
+    remedy = "check the disk" if getattr(error, "errno", None) in (errno.EIO, errno.ENOSPC) else "check the path"
+    return StoreFailed("storage", str(path), f"cannot be used ({words})", remedy)
 
 
 def _read_only(path: Path) -> list[Path]:
@@ -198,7 +253,6 @@ _EXPLANATIONS = {
     apsw.CantOpenError: ("cannot be opened", "check that the file and its folder can be read and written"),
     apsw.NotADBError: ("is not an SQLite file", "name another file"),
     apsw.CorruptError: _CORRUPT,
-    apsw.BusyError: (f"another process holds it since {BUSY // 1000} s", "is one stopped? continue or end it"),
 }
 
 
