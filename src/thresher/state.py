@@ -5,6 +5,7 @@ from typing import Any
 
 from . import columns, evidence, kernel
 from .errors import UnknownPull
+from .events import Event
 from .spec import Spec
 
 
@@ -14,6 +15,7 @@ class State:
     def __init__(self, specification: Spec) -> None:
         self.spec = specification
         self.seq = 1
+        self.last = Event(1, "created")  # the event that was folded in last; no part of the state, but where it ends
         self.budget = specification.budget
         self.issued = self.told = self.pending = self.imported = 0
         self.repeatable = False  # whether some rewards come from evaluations that were made more than once

@@ -15,12 +15,13 @@ from ..checks import MAX_NAME, number, whole
 from ..checks import name as checked_name
 from ..errors import Conflict, InvalidInput, StudyExists, ThresherError
 from ..events import DROPPED, OUTSIDE, STATES, TOLD, Event
-from ..journal import NO_EVENT, plain
+from ..journal import plain
 from ..ledger import Ledger
 from ..results import CANCELLED, LOST, WITH_REWARD, Row, read_json, read_rows, read_text
 from ..seeds import pull_seed
 from ..spec import Spec
 from ..study import import_pulls
+from ..tail import NO_EVENT
 from . import FINISHED, say
 from .storage import name_argument, place_of, storage_option, store_at, study_at
 

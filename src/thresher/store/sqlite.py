@@ -15,14 +15,25 @@ from typing import Any
 
 import apsw
 
+from ..chain import Head
 from ..errors import Conflict, DamagedStudy, StoreFailed
 from ..events import Event
 from .filelock import FileLock
-from .rows import COLUMNS, NAMES, asked, ended, from_row, taken, to_row
+from .rows import COLUMNS, NAMES, OLD_COLUMNS, SCHEMA, asked, ended, from_row, taken, to_row
 from .sqlite_file import beside, create, examine, explained, explanation, identity, is_missing, opened
+from .sqlite_schema import upgrade, version_of
 
 _STORES: "weakref.WeakSet[SqliteStore]" = weakref.WeakSet()
 _MARKS = ", ".join("?" * len(Event._fields))
+_READ = f"SELECT {COLUMNS} FROM events WHERE study = ? AND seq > ? ORDER BY seq LIMIT ?"  # noqa: S608
+_HEAD = "SELECT seq, digest FROM heads WHERE study = ?"
+_NAMES = f"{NAMES.format(events='events')} UNION SELECT study FROM heads"  # noqa: S608
+_OLD = {  # the same of schema 1
+    _READ: _READ.replace(COLUMNS, OLD_COLUMNS),
+    _HEAD: "SELECT max(seq), NULL FROM events WHERE study = ?",
+    _NAMES: NAMES.format(events="events"),
+}
+_INSERT = f"INSERT INTO events (study, {COLUMNS}) VALUES (?, {_MARKS})"  # noqa: S608
 
 
 class SqliteStore:
@@ -37,32 +48,41 @@ class SqliteStore:
         self._lock, self._turns = threading.RLock(), FileLock(beside(self.path, "lock"))
         self._connection: apsw.Connection | None = None
         self._file: tuple[int, int] | None = None  # which file the connection is to
+        self._schema = 0  # of the file, as far as we know
         _STORES.add(self)
 
     # -- the log ------------------------------------------------------------------------------------------------
 
     def read(self, study: str, after: int = 0, limit: int | None = None) -> Sequence[Event]:
         """The events after that number."""
+        return [from_row(row) for row in self._rows(_READ, study, after, -1 if limit is None else limit)]
+
+    def head(self, study: str) -> Head | None:
+        """Beside the log, in a table of its own."""
+        found = self._rows(_HEAD, study)
+        return Head(*found[0]) if found and found[0][0] is not None else None
+
+    def _rows(self, query: str, study: str, *values: object) -> list[Any]:
+        """What is there of a study; if it cannot be read, the study is named."""
         if self._is_missing():
             return []
-        query = f"SELECT {COLUMNS} FROM events WHERE study = ? AND seq > ? ORDER BY seq LIMIT ?"  # noqa: S608
         with self._use() as connection:
+            query = _OLD[query] if self._is_old(connection) else query
             try:
-                rows = connection.execute(query, (study, after, -1 if limit is None else limit)).fetchall()
-            except apsw.CorruptError:
+                return connection.execute(query, (study, *values)).fetchall()  # type: ignore[no-any-return]
+            except (apsw.CorruptError, UnicodeDecodeError):
                 rule = f"cannot be read: {self.path} is damaged, at least in parts"
                 raise DamagedStudy("study", study, rule, "restore it from a copy; other studies may be well") from None
-        return [from_row(row) for row in rows]
 
     def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
         """Write all of the events, or raise and write none."""
-        rows = [(study, *to_row(event)) for event in events]
-        with self._use() as connection, _transaction(connection):
-            first = events[0].seq
-            found = connection.execute("SELECT max(seq) FROM events WHERE study = ?", (study,)).get or 0
-            if found != first - 1:
+        rows, first, last = [(study, *to_row(event)) for event in events], events[0].seq, events[-1]
+        with self._writing() as connection:
+            found = connection.execute(_HEAD, (study,)).fetchone()
+            if (found[0] if found else 0) != first - 1 or (first == 1 and _has_events(connection, study)):
                 raise Conflict("event", first, "another agent wrote it first", "read, and decide again")
-            connection.executemany(f"INSERT INTO events (study, {COLUMNS}) VALUES (?, {_MARKS})", rows)  # noqa: S608
+            connection.executemany(_INSERT, rows)
+            connection.execute("INSERT OR REPLACE INTO heads VALUES (?, ?, ?)", (study, last.seq, last.digest))
             if lease is not None and (begun := asked(events)):
                 leases = [(study, pull, time.time() + lease) for pull in begun]
                 connection.executemany("INSERT OR REPLACE INTO leases VALUES (?, ?, ?)", leases)
@@ -85,7 +105,8 @@ class SqliteStore:
         if self._is_missing():
             return []
         with self._use() as connection:
-            return sorted(name for (name,) in connection.execute(NAMES.format(events="events")))
+            query = _OLD[_NAMES] if self._is_old(connection) else _NAMES
+            return sorted(name for (name,) in connection.execute(query))
 
     def turn(self, study: str) -> AbstractContextManager[object]:
         """One queue a file, for SQLite has one writer a file."""
@@ -96,10 +117,10 @@ class SqliteStore:
 
     def rename(self, study: str, name: str) -> None:
         """Give a study another name."""
-        with self._use() as connection, _transaction(connection):
-            if connection.execute("SELECT 1 FROM events WHERE study = ? LIMIT 1", (name,)).get is not None:
+        with self._writing() as connection:
+            if connection.execute(_HEAD, (name,)).fetchone() or _has_events(connection, name):
                 raise taken(name)
-            for table in ("events", "leases", "agents"):
+            for table in ("events", "heads", "leases", "agents"):
                 connection.execute(f"UPDATE {table} SET study = ? WHERE study = ?", (name, study))  # noqa: S608
         self.flush()
 
@@ -108,7 +129,7 @@ class SqliteStore:
         if self._is_missing():
             return
         with self._use() as connection, _transaction(connection):
-            for table in ("events", "leases", "agents"):
+            for table in ("events", "leases", "agents", *(() if self._is_old(connection) else ("heads",))):
                 connection.execute(f"DELETE FROM {table} WHERE study = ?", (study,))  # noqa: S608
         self.flush()
 
@@ -171,13 +192,29 @@ class SqliteStore:
                     if is_missing(self.path):
                         create(self.path, self._turns)
                     self._connection = opened(self.path)
-                    self._file = identity(self._name)
+                    self._file, self._schema = identity(self._name), version_of(self._connection)
                 elif identity(self._name) != self._file:
                     rule = "was deleted or replaced while it was in use; what is written now would be lost"
                     raise StoreFailed("storage", self._name, rule, "put the file back, or start again")
                 yield self._connection
-            except (apsw.Error, OSError) as error:
+            except (apsw.Error, OSError, UnicodeDecodeError) as error:
                 raise explanation(self.path, error) from None
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[Any]:
+        """A transaction on a store of this version: one of version 0.1 is upgraded first."""
+        with self._use() as connection:
+            if self._is_old(connection):
+                with _transaction(connection):
+                    upgrade(connection)
+            with _transaction(connection):
+                yield connection
+
+    def _is_old(self, connection: Any) -> bool:
+        """Whether the file is still one of version 0.1; another process may upgrade it at any time."""
+        if self._schema != SCHEMA:
+            self._schema = version_of(connection)
+        return self._schema != SCHEMA
 
     def _is_missing(self) -> bool:
         """Whether there is nothing to read yet: reading makes no file."""
@@ -189,6 +226,10 @@ class SqliteStore:
     def _before_fork(self) -> None:
         self._lock.acquire()
         self.close()
+
+
+def _has_events(connection: Any, study: str) -> bool:
+    return connection.execute("SELECT 1 FROM events WHERE study = ? LIMIT 1", (study,)).get is not None
 
 
 @contextlib.contextmanager
