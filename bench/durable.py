@@ -17,6 +17,7 @@ import storm
 from postgres import Server
 
 import thresher
+from thresher.chain import chained
 from thresher.events import Event
 from thresher.store import open_store
 
@@ -126,6 +127,7 @@ def fill(store: Any, name: str, pulls: int) -> None:
         )
         seq += 2
         if len(events) >= 20_000 or pull == pulls:
+            events = chained(events, store.head(name).digest)
             store.append(name, events)
             events = []
 

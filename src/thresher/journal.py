@@ -57,11 +57,10 @@ class Draft:
     ) -> None:
         """Fold one more event in. What the grammar refuses changes nothing."""
         last, reason = self.ledger.last, None if reason is None else plain(reason)
-        event = Event(
-            last.seq + 1, kind, pull, arm, reward, reason, cause, late, budget, None, self.key, time.time(), self.agent
-        )
+        now, seq = time.time(), last.seq + 1
+        fields = (seq, kind, pull, arm, reward, reason, cause, late, budget, None, self.key, now, self.agent)
+        event = Event._make((*fields, link(last.digest, (*fields, None))))  # type: ignore[arg-type]  # it has one
         grammar.check(self.ledger, event)
-        event = Event(*event[:-1], link(last.digest, event))  # type: ignore[arg-type]  # every event of a ledger has one
         self.touched = True
         self.ledger.fold(event)
         self.events.append(event)
@@ -70,11 +69,12 @@ class Draft:
 class Call(Generic[Answer]):
     """One call on its way into the log, which may take several attempts."""
 
+    beaten: bytes | None = None  # the end of the log on which the last race was lost
+    defeats = 0  # races lost in a row with nothing new in the log
+
     def __init__(self, plan: Callable[[Draft], Answer], lease: float | None) -> None:
         self.plan, self.lease = plan, lease
         self.doubtful: list[Written[Answer]] = []  # what may be written: the connection was lost
-        self.beaten: bytes | None = None  # the end of the log on which the last race was lost
-        self.defeats = 0  # races lost in a row with nothing new in the log
 
 
 class Journal:
@@ -138,7 +138,8 @@ class Journal:
             for written in call.doubtful:
                 if [event.key for event in self._store.read(self.study, written.seq - 1, 1)] == [written.key]:
                     return written
-            self._see_who_won(call, ledger)
+            if call.beaten is not None:
+                self._see_who_won(call, ledger)
             self._calls += 1
             draft, end = Draft(ledger, f"{self._nonce}-{self._calls}", self.agent), ledger.last.digest
             self._ledger = None
@@ -180,6 +181,9 @@ class Journal:
         if ledger is None:
             return self._read()
         try:
+            head = self._store.head(self.study)
+            if head is not None and head.digest == ledger.last.digest:  # as `pages` would find out, but quicker
+                return ledger
             for page in pages(self._store, self.study, ledger.last):
                 self._ledger = None
                 for event in page:

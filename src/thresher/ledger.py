@@ -24,7 +24,8 @@ class Ledger(State):
     def apply(self, event: Event) -> None:
         """Check the event and fold it in."""
         grammar.check(self, event)
-        self.fold(event)
+        _FOLDS[event.kind](self, event)
+        self.seq, self.last = event.seq, event
 
     def fold(self, event: Event) -> None:
         """Fold in an event that the grammar allows. Interrupted, it leaves half of it: the ledger must be discarded."""

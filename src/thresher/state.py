@@ -58,6 +58,11 @@ class State:
         """The budget is issued, or no arm takes pulls any more."""
         return self.open == 0 or (self.budget is not None and self.issued >= self.budget)
 
+    @property
+    def head(self) -> str | None:
+        """The digest of the last event, which stands for the whole log; None: not chained."""
+        return None if self.last.digest is None else self.last.digest.hex()
+
     def choose(self) -> int | None:
         """The arm that the next pull must go to; None exactly when done."""
         if self.done:

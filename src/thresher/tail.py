@@ -59,7 +59,7 @@ def _follow(page: list[Event], known: Head, *, is_old: bool) -> tuple[int, str |
         if event.digest != digest:
             if not is_old or event.digest is not None:
                 return at, f"event {seq}: does not match its digest, so it is not as it was written"
-            page[at] = event._replace(digest=digest)
+            page[at] = Event._make((*event[:-1], digest))
     return len(page), None
 
 

@@ -53,6 +53,8 @@ class Verdict:
     outside: tuple[str, ...] = ()  # arms that returned a reward outside the bounds: not certified, whatever their label
     earlier: int = field(default=0, compare=False)  # rewards that were there when this process opened the study
     since: str | None = field(default=None, compare=False)  # when that study was created, as 2026-11-17T02:41:12Z
+    events: int = field(default=0, compare=False)  # of the log that this is the answer of
+    head: str | None = field(default=None, compare=False)  # the digest of its last event, and so of all of them
 
     @cached_property
     def _by_label(self) -> dict[str, list[str]]:
@@ -206,6 +208,8 @@ def read(study: str, ledger: Ledger) -> Verdict:
         rows=tuple(row_of(ledger, arm) for arm in range(len(spec.arms))),
         open=[name for arm, name in enumerate(spec.arms) if not ledger.board.shut[arm]],
         outside=tuple(spec.arms[arm] for arm in sorted(ledger.outside)),
+        events=ledger.seq,
+        head=ledger.head,
     )
 
 

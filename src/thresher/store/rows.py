@@ -18,6 +18,7 @@ NAMES = """WITH RECURSIVE names (study) AS (
     SELECT min(study) FROM {events}
     UNION ALL SELECT (SELECT min(study) FROM {events} WHERE study > names.study) FROM names WHERE study IS NOT NULL
 ) SELECT study FROM names WHERE study IS NOT NULL"""  # from one name to the next, by the primary key: never every event
+_tuple = tuple.__new__
 TURN = 2.0  # seconds to wait for a turn: its holder hangs, or was stopped
 
 
@@ -39,7 +40,7 @@ def from_row(row: Sequence[Any]) -> Event:
     >>> from_row(to_row(Event(2, "told", late=True)))
     Event(seq=2, kind='told', pull=None, arm=None, reward=None, reason=None, cause=None, late=True, ...)
     """
-    event = Event._make(row)
+    event = _tuple(Event, row)  # as Event._make does, in a third of the time
     if row[LATE] is not None:
         event = event._replace(late=bool(row[LATE]))
     if row[SPEC] is not None:

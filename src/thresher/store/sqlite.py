@@ -33,6 +33,7 @@ _OLD = {  # the same of schema 1
     _HEAD: "SELECT max(seq), NULL FROM events WHERE study = ?",
     _NAMES: NAMES.format(events="events"),
 }
+_MOVE = "UPDATE heads SET seq = ?, digest = ? WHERE study = ? AND seq = ?"
 _INSERT = f"INSERT INTO events (study, {COLUMNS}) VALUES (?, {_MARKS})"  # noqa: S608
 
 
@@ -78,11 +79,9 @@ class SqliteStore:
         """Write all of the events, or raise and write none."""
         rows, first, last = [(study, *to_row(event)) for event in events], events[0].seq, events[-1]
         with self._writing() as connection:
-            found = connection.execute(_HEAD, (study,)).fetchone()
-            if (found[0] if found else 0) != first - 1 or (first == 1 and _has_events(connection, study)):
+            if not _is_moved(connection, study, first, last):
                 raise Conflict("event", first, "another agent wrote it first", "read, and decide again")
             connection.executemany(_INSERT, rows)
-            connection.execute("INSERT OR REPLACE INTO heads VALUES (?, ?, ?)", (study, last.seq, last.digest))
             if lease is not None and (begun := asked(events)):
                 leases = [(study, pull, time.time() + lease) for pull in begun]
                 connection.executemany("INSERT OR REPLACE INTO leases VALUES (?, ?, ?)", leases)
@@ -226,6 +225,17 @@ class SqliteStore:
     def _before_fork(self) -> None:
         self._lock.acquire()
         self.close()
+
+
+def _is_moved(connection: Any, study: str, first: int, last: Event) -> bool:
+    """Move the head of a log to its new end, if it is where it must be: at the event before the first new one."""
+    if first > 1:
+        connection.execute(_MOVE, (last.seq, last.digest, study, first - 1))
+    elif _has_events(connection, study):
+        return False
+    else:
+        connection.execute("INSERT OR IGNORE INTO heads VALUES (?, ?, ?)", (study, last.seq, last.digest))
+    return bool(connection.changes())
 
 
 def _has_events(connection: Any, study: str) -> bool:
