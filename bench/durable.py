@@ -14,10 +14,10 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 import storm
+from logs import append
 from postgres import Server
 
 import thresher
-from thresher.chain import chained
 from thresher.events import Event
 from thresher.store import open_store
 
@@ -127,8 +127,7 @@ def fill(store: Any, name: str, pulls: int) -> None:
         )
         seq += 2
         if len(events) >= 20_000 or pull == pulls:
-            events = chained(events, store.head(name).digest)
-            store.append(name, events)
+            append(store, name, events)
             events = []
 
 

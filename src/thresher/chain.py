@@ -48,11 +48,7 @@ def link(before: bytes, event: tuple[Any, ...]) -> bytes:
         else:
             numbers = _TOLD(0b11111, seq, pull, arm, time, reward)
         if key is None or agent is None or reason is not None or cause is not None or spec is not None:
-            setting = None if spec is None else json.dumps(spec, sort_keys=True)
-            texts = "\0".join(
-                ["" if text is None else "=" + text for text in (kind, key, agent, reason, cause, setting)]
-            )
-            texts = texts.rstrip("\0")
+            texts = _texts(kind, key, agent, reason, cause, None if spec is None else json.dumps(spec, sort_keys=True))
         else:
             texts = "=" + kind + "\0=" + key + "\0=" + agent
         return blake2b(before + numbers + texts.encode(), digest_size=SIZE).digest()
@@ -64,6 +60,10 @@ def _numbers(*values: float | None) -> bytes:
     there = [number for number in range(len(values)) if values[number] is not None]
     form = "".join(_FORMS[number] for number in there)
     return struct.pack(f"<B{form}", sum(1 << number for number in there), *(values[number] for number in there))
+
+
+def _texts(*texts: str | None) -> str:
+    return "\0".join(["" if text is None else "=" + text for text in texts]).rstrip("\0")
 
 
 def chained(events: Iterable[Event], before: bytes = START) -> list[Event]:

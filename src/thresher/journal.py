@@ -59,7 +59,11 @@ class Draft:
         last, reason = self.ledger.last, None if reason is None else plain(reason)
         now, seq = time.time(), last.seq + 1
         fields = (seq, kind, pull, arm, reward, reason, cause, late, budget, None, self.key, now, self.agent)
-        event = Event._make((*fields, link(last.digest, (*fields, None))))  # type: ignore[arg-type]  # it has one
+        try:
+            event = Event._make((*fields, link(last.digest, (*fields, None))))  # type: ignore[arg-type]  # it has one
+        except ValueError:  # a number beyond all measure, say: the grammar has better words for it
+            grammar.check(self.ledger, Event._make((*fields, None)))
+            raise
         grammar.check(self.ledger, event)
         self.touched = True
         self.ledger.fold(event)

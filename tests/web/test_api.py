@@ -6,6 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 from asgi import BEARER, Reply, request, server
+from logs import append
 from running import BEARER as SENT
 from running import TOKEN, served
 
@@ -236,7 +237,7 @@ def test_the_question_is_on_the_page_before_the_log_is_read(
 
 def test_a_damaged_log_is_said_so_and_hurts_no_other_study(app: Gate, store: MemoryStore) -> None:
     post(app, "", {**COINS, "name": "broken"})
-    store.append("broken", [Event(2, "told", pull=7, arm=0, reward=1.0, key="x")])
+    append(store, "broken", [Event(2, "told", pull=7, arm=0, reward=1.0, key="x")])
     for path in ("/broken", "/broken/arms", "/broken/verdict", "/broken/arms/fair", "/broken/stream"):
         reply = get(app, path)
         assert (reply.status, reply.data["value"]) == (500, "broken"), path
