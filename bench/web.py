@@ -16,7 +16,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
 import httpx
+from logs import append
 
 import thresher
 from thresher.events import Event
@@ -53,7 +56,7 @@ def large(storage: str) -> None:
         batch.append(Event(seq, "asked", pull=at + 1, arm=arm, key="bench", time=when))
         batch.append(Event(seq + 1, "told", pull=at + 1, arm=arm, reward=reward, key="bench", time=when))
         if len(batch) == 50_000:
-            store.append("large", batch)
+            append(store, "large", batch)
             batch = []
 
 
@@ -88,7 +91,7 @@ def flowing(page: Page, storage: str) -> tuple[list[float], list[int]]:
         before, pull, seq = page.told(), pull + 1, seq + 2
         arm, now = (37 * turn) % ARMS, time.time()
         asked = Event(seq - 1, "asked", pull=pull, arm=arm, key="bench", time=now)
-        store.append("large", [asked, Event(seq, "told", pull=pull, arm=arm, reward=1.0, key="bench", time=now)])
+        append(store, "large", [asked, Event(seq, "told", pull=pull, arm=arm, reward=1.0, key="bench", time=now)])
         start = time.perf_counter()
         while page.told() == before:
             time.sleep(0.005)

@@ -10,7 +10,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "thresher"
 # From the ground up: a part of the house may import from lower rows alone.
 ROWS = [
     {"_version", "errors", "kernel", "seeds", "events", "evidence"},
-    {"checks", "theory", "results", "tracebacks"},
+    {"checks", "theory", "results", "tracebacks", "chain"},
     {"policies"},
     {"spec"},
     {"columns", "differences"},
@@ -20,6 +20,7 @@ ROWS = [
     {"certainty"},
     {"verdict"},
     {"store"},
+    {"tail"},
     {"journal", "leases", "keys"},
     {"study"},
     {"opening"},

@@ -54,6 +54,8 @@ class Verdict:
     earlier: int = field(default=0, compare=False)  # rewards that were there when this process opened the study
     since: str | None = field(default=None, compare=False)  # when that study was created, as 2026-11-17T02:41:12Z
     others: int = field(default=0, compare=False)  # rewards that other agents told since
+    events: int = field(default=0, compare=False)  # of the log that this is the answer of
+    head: str | None = field(default=None, compare=False)  # the digest of its last event, and so of all of them
 
     @cached_property
     def _by_label(self) -> dict[str, list[str]]:
@@ -208,6 +210,8 @@ def read(study: str, ledger: Ledger) -> Verdict:
         rows=tuple(row_of(ledger, arm) for arm in range(len(spec.arms))),
         open=[name for arm, name in enumerate(spec.arms) if not ledger.board.shut[arm]],
         outside=tuple(spec.arms[arm] for arm in sorted(ledger.outside)),
+        events=ledger.seq,
+        head=ledger.head,
     )
 
 

@@ -107,8 +107,8 @@ def test_a_gate_on_a_finished_study_says_that_nothing_was_run_and_since_when(tmp
 
 
 def test_fresh_starts_over_and_keeps_the_study_so_far(tmp_path: Path) -> None:
-    first = gate(tmp_path, "--study=s", *ONE)
-    again = gate(tmp_path, "--study=s", "--fresh", *ONE)
+    first = gate(tmp_path, "--study=s", "--workers=1", *ONE)
+    again = gate(tmp_path, "--study=s", "--workers=1", "--fresh", *ONE)
     assert "starting over; the study so far is kept as 's-20" in again.err
     assert (first.status, again.status) == (0, 0)
     assert "earlier runs" not in again.out

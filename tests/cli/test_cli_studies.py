@@ -5,6 +5,7 @@ import subprocess
 import time
 
 import pytest
+from logs import append
 from place import Place, a_place  # noqa: F401 - the fixture
 from program import ENVIRONMENT, PATIENCE, THRESHER, Result, complaint, until
 
@@ -151,8 +152,7 @@ def test_verify_is_status_1_and_names_the_event_when_something_is_wrong(place: P
     place.good("ask", "s", "-n", "3")
     assert "4 events, every decision derived again; state " in place.good("verify", "s")
     store = place.study().store
-    events = [event._replace(arm=1) if event.seq == 4 else event for event in store.read("s")]
-    store.append("t", events)
+    append(store, "t", [event._replace(arm=1) if event.seq == 4 else event for event in store.read("s")])
     store.close()
     result = place("verify", "t")
     assert result.status == 1

@@ -2,21 +2,20 @@
 
 import json
 import platform
-from collections.abc import Iterator
 from importlib import metadata
+from itertools import chain
 
 import click
 
 from .._version import __version__
 from ..errors import DamagedStudy, InvalidInput, ThresherError, shown
-from ..events import Event
 from ..opening import open_study
 from ..store import Store
+from ..tail import pages
 from ..verify import verify as verified
 from . import FINISHED, NOT_MET
 from .storage import format_option, name_argument, storage_option, store_at, study_at
-
-PAGE = 10_000
+from .words import head_text
 
 
 @click.command(short_help="Derive every decision of a study again.")
@@ -26,7 +25,9 @@ PAGE = 10_000
 def verify(name: str, storage: str | None, style: str) -> int:
     """Derive study NAME again from its log: no gap, every event valid, every arm the one that had to be asked.
 
-    Prints a digest of the state that is the same on any machine. Exit status 1 says that something is wrong.
+    Every event must also match its digest, and follow from all before it, up to the head that the store has noted.
+    Prints the head, by which two people can see that they have the same log, and a digest of the state that is the
+    same on any machine. Exit status 1 says that something is wrong.
 
     \b
     Example:
@@ -35,23 +36,17 @@ def verify(name: str, storage: str | None, style: str) -> int:
     store = store_at(storage)
     if name not in store.studies():
         study_at(name, store)  # says what is there instead
-    report = verified(_events(store, name))
+    report = verified(chain.from_iterable(pages(store, name)))
     if style == "json":
         click.echo(json.dumps({"format": 1, "study": name, "sound": report.sound, **report._asdict()}))
     elif report.sound:
         click.echo(f"{report.events:,} events, every decision derived again; state {report.digest}")
+        click.echo(head_text(report.events, report.head))
         if not report.anywhere:
             click.echo("its policy, lsa, takes a logarithm: decisions can be derived again on the same machine only")
     else:
         click.echo(f"event {report.wrong}: {report.reason}; the {report.events:,} before it are right")
     return FINISHED if report.sound else NOT_MET
-
-
-def _events(store: Store, name: str) -> Iterator[Event]:
-    after = 0
-    while page := store.read(name, after, PAGE):
-        yield from page
-        after += len(page)  # not the last number: a gap must show
 
 
 def _damage(name: str, store: Store) -> dict[str, str]:

@@ -11,7 +11,7 @@ from rich.text import Text
 from ..errors import CannotGoOn
 from ..verdict import LABELS, Row, Verdict
 from . import drain, say
-from .words import COLOURS, SIGNS, clean, number, span
+from .words import COLOURS, SIGNS, clean, head_text, number, span
 
 FORMATS = ("table", "json", "csv", "markdown")
 MOST_ROWS, MOST_REASONS = 300, 20  # of a table for people; the other formats have all
@@ -54,6 +54,7 @@ def _print_table(verdict: Verdict, console: Console) -> None:
     if verdict.origin:
         console.print(Text(verdict.origin, style="yellow"))
     console.print(Text(verdict.guarantee, style="dim"))
+    console.print(Text(head_text(verdict.events, verdict.head), style="dim"))
     for hint in verdict.hints:
         console.print(Text(f"{hint[0].upper()}{hint[1:]}.", style="yellow"))
 

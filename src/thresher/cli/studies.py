@@ -4,6 +4,7 @@ import contextlib
 import json
 import time
 from collections import Counter
+from itertools import chain
 from typing import Any
 
 import click
@@ -102,6 +103,7 @@ def status(name: str, storage: str | None, style: str) -> int:
         "done",
     ):
         click.echo(f"{key:10} {found[key]}")
+    click.echo(f"{'head':10} event {found['events']:,}, {found['head']}")
     for agent in found["agents"]:
         seen = f"last {duration(max(0.0, time.time() - agent['last']))} ago" if agent["last"] else "nothing yet"
         runs = f", runs {clean(agent['command'])}" if agent["command"] else ""
@@ -185,7 +187,15 @@ def _summary(study: Study) -> dict[str, Any]:
         counts = {key: getattr(ledger, key) for key in ("budget", "issued", "told", "pending", "done")}
         retired = [ledger.spec.arms[arm] for arm in sorted(ledger.retired)]
         question = {"threshold": ledger.spec.threshold, "policy": str(ledger.spec.policy)}
-        return {"study": study.name, "arms": len(ledger.spec.arms), **question, **counts, "retired": retired}
+        return {
+            "study": study.name,
+            "arms": len(ledger.spec.arms),
+            **question,
+            **counts,
+            "retired": retired,
+            "events": ledger.seq,
+            "head": ledger.head,
+        }
 
     return {**study.look(read), "storage": place_of(study.store)}
 
@@ -195,7 +205,7 @@ def _people(study: Study) -> dict[str, Any]:
     counts: Counter[tuple[str, str]] = Counter()
     last: dict[str, float] = {}
     asked: dict[int, Event] = {}
-    for event in study.events():
+    for event in chain.from_iterable(study.pages()):
         agent = event.agent or "?"
         if event.kind in ("asked", "told"):
             counts[agent, event.kind] += 1

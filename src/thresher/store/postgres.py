@@ -18,13 +18,14 @@ from urllib.parse import quote
 import psycopg
 from psycopg import errors as postgres
 
-from ..errors import Conflict, Interrupted, StoreFailed
+from ..chain import Head
+from ..errors import UNSAID, Conflict, DamagedStudy, Interrupted, StoreFailed
 from ..events import Event
 from . import postgres_schema as schema
 from .masking import masked
 from .patience import HURRY, Patience, in_a_hurry
 from .postgres_waiting import blockers, is_leaving, passes
-from .rows import BUSY_WITHOUT_TURN, NAMES, TURN, asked, ended, from_row, taken, to_row
+from .rows import BUSY_WITHOUT_TURN, SCHEMA, TURN, asked, ended, from_row, taken, to_row
 
 Answer = TypeVar("Answer")
 PATIENCE = 60.0  # seconds in which a server may come, or come back, and a lock on its tables be let go
@@ -58,13 +59,32 @@ class PostgresStore:
         self._level = "on"  # the server's own synchronous_commit
         self._turn: _Turn | None = None
         self._impatient_until = self._given_up_until = 0.0
+        self._schema = 0  # of the tables, as far as we know
         _STORES.add(self)
 
     # -- the log ------------------------------------------------------------------------------------------------
 
     def read(self, study: str, after: int = 0, limit: int | None = None) -> Sequence[Event]:
         """The events after that number."""
-        return [from_row(row) for row in self._ask(schema.READ, study, after, limit)]
+        return [from_row(row) for row in self._log(schema.READ, study, after, limit)]
+
+    def head(self, study: str) -> Head | None:
+        """Beside the log, in a table of its own."""
+        found = self._log(schema.HEAD, study)
+        return Head(*found[0]) if found else None
+
+    def _log(self, query: str, *values: object) -> list[Any]:
+        """What is there; if it cannot be read, the study is named."""
+
+        def work(connection: "psycopg.Connection[Any]") -> list[Any]:
+            query_now = schema.OLD[query] if self._is_old(connection) else query
+            return connection.execute(query_now, values).fetchall()
+
+        try:
+            return self._do(work)
+        except UnicodeDecodeError:
+            rule, remedy = f"cannot be read: {self.url} is damaged, at least in parts", "restore it from a copy"
+            raise DamagedStudy("study", values[0] if values else UNSAID, rule, remedy) from None
 
     def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
         """Write all of the events, or raise and write none; in one statement, so in one message."""
@@ -73,11 +93,13 @@ class PostgresStore:
         new = to_row(events[0]) if one else map(list, zip(*map(to_row, events), strict=True))
         values = dict(zip(Event._fields, new, strict=True))
         values |= {"study": study, "before": first - 1, "lease": lease, "begun": begun, "over": over}
-        query = schema.append(one=one, begins=bool(begun), ends=bool(over))
+        values |= {"end": events[-1].seq, "last": events[-1].digest}
+        query = schema.append(one=one, begins_log=first == 1, begins=bool(begun), ends=bool(over))
         taken = Conflict("event", first, "another agent wrote it first", "read, and decide again")
 
         def work(connection: "psycopg.Connection[Any]") -> None:
             self._is_flushed = False
+            self._upgrade(connection)
             try:
                 written = connection.execute(query, values).fetchone()
             except postgres.UniqueViolation:
@@ -114,7 +136,7 @@ class PostgresStore:
 
     def studies(self) -> list[str]:
         """The names of all studies, sorted."""
-        return sorted(name for (name,) in self._ask(NAMES.format(events="thresher_events")))
+        return sorted(name for (name,) in self._log(schema.NAMES))
 
     def turn(self, study: str) -> AbstractContextManager[object]:
         """One queue a study, by a lock that the server frees when the agent's connection ends."""
@@ -155,11 +177,13 @@ class PostgresStore:
         """Change all that belongs to a study. The lock waits for appends under way, and lets none begin."""
 
         def work(connection: "psycopg.Connection[Any]") -> None:
+            if name is not None:  # what is damaged can be deleted as it is
+                self._upgrade(connection)
             with connection.transaction():
                 connection.execute("LOCK TABLE thresher_events IN SHARE ROW EXCLUSIVE MODE")
-                if name is not None and connection.execute(schema.READ, (name, 0, 1)).fetchone():
+                if name is not None and name in [found for (found,) in connection.execute(schema.NAMES)]:
                     raise taken(name)
-                for table in ("events", "leases", "agents"):
+                for table in ("events", "leases", "agents", *(() if self._is_old(connection) else ("heads",))):
                     connection.execute(query.format(f"thresher_{table}"), {"study": study, "name": name})
             self._is_flushed = False
 
@@ -197,6 +221,17 @@ class PostgresStore:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
+
+    def _is_old(self, connection: "psycopg.Connection[Any]") -> bool:
+        """Whether the tables are still those of version 0.1; another agent may upgrade them at any time."""
+        if self._schema != SCHEMA:
+            self._schema = schema.version_of(connection)
+        return self._schema != SCHEMA
+
+    def _upgrade(self, connection: "psycopg.Connection[Any]") -> None:
+        """What is written is of this version, and so are then the tables."""
+        if self._is_old(connection):
+            schema.upgrade(connection)
 
     def _ask(self, query: str, *values: object) -> list[Any]:
         return self._do(lambda connection: connection.execute(query, values).fetchall())

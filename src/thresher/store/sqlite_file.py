@@ -14,9 +14,9 @@ import apsw
 from ..errors import StoreFailed
 from .filelock import FileLock
 from .holders import WRITER, holders, named
-from .rows import SCHEMA
+from .rows import check_schema, schema_text
+from .sqlite_schema import APPLICATION, NEW, version_of
 
-APPLICATION = 0x74687273  # "thrs", in the file's header
 BUSY = 60.0  # seconds to wait for another writer, who holds the file for a thousandth of one as a rule
 WITHOUT_LINKS = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)  # file systems that say so
 PAGE = 4096  # bytes
@@ -26,20 +26,6 @@ LEVELS = {
     "normal": "normal: a power cut may lose the last moments",
 }
 FIRST_SAFE = (3, 51, 3)  # before it, several writers could meet a bug that corrupts the file
-
-TABLES = """
-CREATE TABLE events (
-    study TEXT NOT NULL, seq INTEGER NOT NULL, kind TEXT NOT NULL, pull INTEGER, arm INTEGER, reward REAL, reason TEXT,
-    cause TEXT, late INTEGER, budget INTEGER, spec TEXT, key TEXT, time REAL, agent TEXT,
-    PRIMARY KEY (study, seq)
-) STRICT, WITHOUT ROWID;
-CREATE TABLE leases (
-    study TEXT NOT NULL, pull INTEGER NOT NULL, until REAL NOT NULL, PRIMARY KEY (study, pull)
-) STRICT, WITHOUT ROWID;
-CREATE TABLE agents (
-    study TEXT NOT NULL, agent TEXT NOT NULL, command TEXT NOT NULL, time REAL NOT NULL, PRIMARY KEY (study, agent)
-) STRICT, WITHOUT ROWID;
-"""
 
 
 def beside(path: Path, what: str) -> Path:
@@ -82,9 +68,7 @@ def _fill(made: Path) -> None:
         connection.pragma("page_size", PAGE)
         if connection.pragma("journal_mode", "wal") != "wal":
             raise OSError(errno.EIO, "SQLite cannot write there")
-        connection.execute(
-            f"BEGIN; {TABLES} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {SCHEMA}; COMMIT"
-        )
+        connection.execute(f"BEGIN; {NEW} COMMIT")
         connection.wal_checkpoint(
             mode=apsw.SQLITE_CHECKPOINT_TRUNCATE
         )  # closing would do it too, and not say if it fails
@@ -144,19 +128,13 @@ def opened(path: Path, wait: Callable[[int], bool]) -> apsw.Connection:
     try:
         connection.set_busy_handler(wait)  # not a timeout, which would wait in SQLite and hear no Ctrl-C
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)  # plan a query once, not again for each value
-        owner, version = (connection.pragma(name) for name in ("application_id", "user_version"))
-        if owner != APPLICATION:
+        if connection.pragma("application_id") != APPLICATION:
             raise StoreFailed("storage", str(path), "is an SQLite file of another program", "name another file")
         if _is_cut(path):
             time.sleep(0.1)  # another process may just have been at work on it
             if _is_cut(path):
                 raise StoreFailed("storage", str(path), *_CORRUPT)
-        if version != SCHEMA:
-            older = version < SCHEMA
-            rule = f"has schema {version}, {'older' if older else 'newer'} than the {SCHEMA} of this thresher"
-            raise StoreFailed(
-                "storage", str(path), rule, "open it with the thresher that made it" if older else "update thresher"
-            )
+        check_schema(version_of(connection), str(path))
         connection.execute("PRAGMA synchronous = NORMAL")  # consistent always; `flush` makes it durable
     except BaseException:
         connection.close()
@@ -221,6 +199,8 @@ def explanation(path: Path, error: Exception) -> StoreFailed:
             rule = f"another process does not finish writing to it{named(holders(str(beside(path, 'shm')), WRITER))}"
             remedy = "is it stopped? continue it, or end it"
         return StoreFailed("storage", str(path), rule, remedy)
+    if isinstance(error, UnicodeDecodeError):  # a text of the file is none any more
+        return StoreFailed("storage", str(path), *_CORRUPT)
     words = error.strerror if isinstance(error, OSError) else error
     remedy = "check the disk" if getattr(error, "errno", None) in (errno.EIO, errno.ENOSPC) else "check the path"
     return StoreFailed("storage", str(path), f"cannot be used ({words})", remedy)
@@ -262,7 +242,7 @@ def examine(path: Path, connection: apsw.Connection, durability: str) -> dict[st
     found = {
         "store": f"SQLite {apsw.sqlite_lib_version()} (apsw {apsw.apsw_version()})",
         "file": f"{path} ({path.stat().st_size:,} bytes, mode {mode:o})",
-        "schema": str(connection.pragma("user_version")),
+        "schema": schema_text(version_of(connection)),
         "journal": str(connection.pragma("journal_mode")),
         "durability": LEVELS[durability],
     }

@@ -13,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from ..events import LATE
 from ..opening import create_study
 from ..study import Study
+from ..tail import section
 from . import models
 from .arm import arm_json
 from .house import House
@@ -84,7 +85,7 @@ def _reading(api: APIRouter, house: House) -> None:
     ) -> Any:
         """The log after an event, oldest first."""
         live = house.live(segment(study))
-        found = live.store.read(live.name, after, limit)
+        found = section(live.store, live.name, after, limit)
         last = found[-1].seq if found else after
         return Json({"format": 1, "events": [event_json(each, live.arms) for each in found], "next": last})
 
