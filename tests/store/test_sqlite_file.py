@@ -175,13 +175,13 @@ def test_a_file_that_is_replaced_under_an_agent_is_missed(tmp_path: Path) -> Non
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of three megabytes, where we may mount one."""
+    """A disk of six megabytes, where we may mount one."""
     folder = tmp_path / "disk"
     folder.mkdir()
     if (
         os.geteuid()
         or subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)], capture_output=True
+            ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(folder)], capture_output=True
         ).returncode
     ):
         pytest.skip("only root can mount a disk")
