@@ -9,7 +9,10 @@ SOURCE = Path(__file__).parent.parent / "src" / "thresher"
 
 # From the ground up: a part of the house may import from lower rows alone.
 ROWS = [
-    {"_version", "errors", "kernel", "seeds", "events", "evidence"},
+    {"secretnames", "escapes", "files"},
+    {"maskrules"},
+    {"masking"},
+    {"_version", "errors", "logs", "kernel", "seeds", "events", "evidence"},
     {"checks", "theory", "results", "tracebacks"},
     {"policies"},
     {"spec"},
@@ -34,7 +37,7 @@ ROWS = [
     {"cli"},
 ]
 HEIGHT = {name: height for height, row in enumerate(ROWS) for name in row}
-LAB_MAY_USE = {"lab", "kernel", "evidence", "policies", "checks", "results", "errors", "theory", "_version"}
+LAB_MAY_USE = {"lab", "kernel", "evidence", "policies", "checks", "results", "errors", "files", "theory", "_version"}
 HEAVY = {"numpy", "numba", "matplotlib", "psycopg", "fastapi", "uvicorn", "plotly", "dask", "distributed", "ray"}
 
 

@@ -14,6 +14,7 @@ from . import ledger as ledgers
 from .errors import Conflict, DamagedStudy, Interrupted, StoreFailed, StudyDeleted, ThresherError, UnknownStudy
 from .events import Event, moment
 from .ledger import Ledger
+from .masking import masked
 from .store import Store
 
 Answer = TypeVar("Answer")
@@ -54,7 +55,7 @@ class Draft:
     ) -> None:
         """Fold one more event in."""
         seq = self.ledger.seq + 1
-        reason = None if reason is None else plain(reason)
+        reason = None if reason is None else plain(masked(reason))
         event = Event(
             seq, kind, pull, arm, reward, reason, cause, late, budget, None, self.key, time.time(), self.agent
         )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .errors import InvalidInput, shown
+from .escapes import text_of
 from .events import STATES
 
 CANCELLED = "cancelled"  # a pull that the certificate leaves out
@@ -121,7 +122,7 @@ def _from_csv(text: str, file: str) -> tuple[bool, Iterator[Cells]]:
                 rule = f"has {len(found)} cells, and the first line has {len(columns)} columns"
                 raise InvalidInput(place, ",".join(found), rule, "put cells that hold commas in double quotes")
             stripped = dict(zip(columns, (cell.strip() for cell in found), strict=True))
-            yield place, {**stripped, "arm": found[columns.index("arm")]}  # a name may begin or end with a blank
+            yield place, {**stripped, "arm": text_of(found[columns.index("arm")])}  # a name may begin with a blank
 
     return "state" in columns, cells()
 

@@ -10,11 +10,13 @@ import click
 from .._version import __version__
 from ..errors import DamagedStudy, InvalidInput, ThresherError, shown
 from ..events import Event
+from ..masking import masked
 from ..opening import open_study
 from ..store import Store
 from ..verify import verify as verified
-from . import FINISHED, NOT_MET
+from . import FINISHED, NOT_MET, put
 from .storage import format_option, name_argument, storage_option, store_at, study_at
+from .words import clean
 
 PAGE = 10_000
 
@@ -37,13 +39,13 @@ def verify(name: str, storage: str | None, style: str) -> int:
         study_at(name, store)  # says what is there instead
     report = verified(_events(store, name))
     if style == "json":
-        click.echo(json.dumps({"format": 1, "study": name, "sound": report.sound, **report._asdict()}))
+        put(json.dumps({"format": 1, "study": name, "sound": report.sound, **report._asdict()}))
     elif report.sound:
-        click.echo(f"{report.events:,} events, every decision derived again; state {report.digest}")
+        put(f"{report.events:,} events, every decision derived again; state {report.digest}")
         if not report.anywhere:
-            click.echo("its policy, lsa, takes a logarithm: decisions can be derived again on the same machine only")
+            put("its policy, lsa, takes a logarithm: decisions can be derived again on the same machine only")
     else:
-        click.echo(f"event {report.wrong}: {report.reason}; the {report.events:,} before it are right")
+        put(f"event {report.wrong}: {clean(report.reason or '')}; the {report.events:,} before it are right")
     return FINISHED if report.sound else NOT_MET
 
 
@@ -87,10 +89,11 @@ def doctor(storage: str | None, style: str) -> int:
             found.update(_damage(name, store))
     except ThresherError as error:
         found["! store"] = str(error)
+    found = {key: masked(value) for key, value in found.items()}
     wrong = {key: value for key, value in found.items() if key.startswith("!")}
     if style == "json":
-        click.echo(json.dumps({"format": 1, "sound": not wrong, "found": found}, indent=2, ensure_ascii=False))
+        put(json.dumps({"format": 1, "sound": not wrong, "found": found}, indent=2, ensure_ascii=False))
     else:
         for key, value in found.items():
-            click.echo(f"{key:12} {value}")
+            put(f"{key:12} {clean(value)}")
     return NOT_MET if wrong else FINISHED

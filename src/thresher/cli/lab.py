@@ -12,7 +12,7 @@ import click
 
 from thresher.errors import InvalidInput, shown
 
-from . import say
+from . import put, say
 from .lab_tables import print_plan, print_result
 from .stopping import until_stopped
 
@@ -110,11 +110,11 @@ def simulate(recorded: str | None, style: str, threads: int | None, seed: int, r
 
     result = whole(work)
     if style == "json":
-        click.echo(json.dumps(result.to_json(), indent=1))
+        put(json.dumps(result.to_json(), indent=1))
     elif style == "csv":
         from thresher.lab.output import csv_text
 
-        click.echo(csv_text(result.rows()), nl=False)
+        put(csv_text(result.rows()), end="")
     else:
         print_result(result)
 
@@ -138,7 +138,7 @@ def paper(what: str, out: str, repetitions: int, seed: int) -> None:
     from thresher.lab import report
 
     for name in whole(lambda: report.write(what, out, repetitions=repetitions, seed=seed)):
-        click.echo(f"{out.rstrip('/')}/{name}")
+        put(f"{out.rstrip('/')}/{name}")
 
 
 @click.command()
@@ -224,11 +224,11 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
 
     found = whole(work)
     if style == "json":
-        click.echo(json.dumps({"format": 1, "workers": found.workers, "needs": found.rows()}, indent=1))
+        put(json.dumps({"format": 1, "workers": found.workers, "needs": found.rows()}, indent=1))
     elif style == "csv":
         from thresher.lab.output import csv_text
 
-        click.echo(csv_text(found.rows()), nl=False)
+        put(csv_text(found.rows()), end="")
     else:
         print_plan(found)
 

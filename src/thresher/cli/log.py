@@ -8,7 +8,7 @@ import click
 from ..checks import MAX_WHOLE
 from ..events import Event
 from ..study import Study
-from . import FINISHED
+from . import FINISHED, put
 from .storage import format_option, name_argument, storage_option, study_at
 from .words import clean
 
@@ -44,7 +44,7 @@ def log(name: str, follow: bool, after: int, storage: str | None, style: str) ->
         while events := study.store.read(name, after, PAGE):
             _see_whether_it_is_there(study)  # and not another one of its name
             for event in events:
-                click.echo(json.dumps(event._asdict()) if style == "json" else line(event, names))
+                put(json.dumps(event._asdict()) if style == "json" else line(event, names))
             after = events[-1].seq
         if not follow:
             return FINISHED

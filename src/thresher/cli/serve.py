@@ -7,7 +7,7 @@ from types import ModuleType
 import click
 
 from ..errors import CannotGoOn, InvalidInput
-from . import FINISHED
+from . import FINISHED, put
 from .storage import name_argument, storage_option, store_at, study_at
 
 EXTRA = "pip install 'thresher[web]'"
@@ -51,7 +51,7 @@ def serve(storage: str | None, host: str, port: int, write: bool, token: str | N
         token=token,
         allowed=allowed,
         write=write,
-        announce=click.echo,
+        announce=put,
     )
     return FINISHED
 

@@ -14,6 +14,7 @@ from .. import ledger as ledgers
 from ..checks import MAX_NAME, number, whole
 from ..checks import name as checked_name
 from ..errors import Conflict, InvalidInput, StudyExists, ThresherError
+from ..escapes import cell
 from ..events import DROPPED, OUTSIDE, STATES, TOLD, Event
 from ..journal import NO_EVENT, plain
 from ..ledger import Ledger
@@ -21,7 +22,7 @@ from ..results import CANCELLED, LOST, WITH_REWARD, Row, read_json, read_rows, r
 from ..seeds import pull_seed
 from ..spec import Spec
 from ..study import import_pulls
-from . import FINISHED, say
+from . import FINISHED, put, say
 from .storage import name_argument, place_of, storage_option, store_at, study_at
 
 
@@ -42,13 +43,13 @@ def export(name: str, style: str, storage: str | None) -> int:
     """  # noqa: D301 - click wants the character itself
     study = study_at(name, storage)
     if style == "json":
-        click.echo(f'{{"format": 1, "study": {json.dumps(name)}, "events": [')
+        put(f'{{"format": 1, "study": {json.dumps(name)}, "events": [')
         events = study.events()
         for event in events:
-            click.echo(json.dumps(event._asdict()) + ("," if event.seq < len(events) else ""))
-        click.echo("]}")
+            put(json.dumps(event._asdict()) + ("," if event.seq < len(events) else ""))
+        put("]}")
     else:
-        click.echo(study.look(_pulls), nl=False)
+        put(study.look(_pulls), end="")
     return FINISHED
 
 
@@ -58,7 +59,7 @@ def _pulls(ledger: Ledger) -> str:
     table.writerow(("pull", "arm", "number", "seed", "state", "reward"))
     for pull, row in enumerate(rows_of(ledger), start=1):
         seed = pull_seed(pull, ledger.spec.seed)
-        table.writerow((pull, row.arm, ledger.pull_number[pull - 1], seed, row.state, row.reward))
+        table.writerow((pull, cell(row.arm), ledger.pull_number[pull - 1], seed, row.state, row.reward))
     return text.getvalue()
 
 

@@ -14,8 +14,8 @@ from ray.exceptions import RayError
 
 from .. import signals
 from ..errors import CannotGoOn, told_of
+from ..logs import log
 
-log = logging.getLogger("thresher")
 PATIENCE = 20.0  # seconds for an answer
 
 

@@ -19,8 +19,8 @@ from psycopg import errors as postgres
 
 from ..errors import Conflict, Interrupted, StoreFailed
 from ..events import Event
+from ..masking import masked
 from . import postgres_schema as schema
-from .masking import masked
 from .rows import BUSY_WITHOUT_TURN, NAMES, TURN, asked, ended, from_row, taken, to_row
 
 Answer = TypeVar("Answer")

@@ -10,7 +10,7 @@ from psycopg import conninfo
 
 from ..errors import InvalidInput, StoreFailed
 from ..events import Event
-from .masking import masked
+from ..masking import masked
 from .rows import COLUMNS, SCHEMA
 
 KEY = 0x74687273  # the first half of our advisory locks: other programs use other numbers
