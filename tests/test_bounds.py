@@ -2,6 +2,7 @@
 
 import math
 import random
+import threading
 from typing import Any
 
 import pytest
@@ -118,13 +119,51 @@ def test_telling_it_again_says_the_same_and_is_recorded_once() -> None:
         study.tell(pull, 0.5)
 
 
-def test_a_pull_that_was_told_has_its_reward() -> None:
+def test_a_pull_that_was_told_keeps_its_reward_but_its_bounds_are_wrong_all_the_same() -> None:
     study = make()
     pull = pull_of(study, "a")
     study.tell(pull, 0.5)
-    with pytest.raises(thresher.AlreadyTold):
-        study.tell(pull, 1.5)
-    assert study.verdict().outside == ()
+    out_of_bounds(study, pull)
+    before = study.events()
+    out_of_bounds(study, pull)
+    assert study.events() == before
+    assert (study.verdict().outside, study.verdict()["a"].mean) == (("a",), 0.5)
+    study.tell(pull, 0.5)
+    assert verify(study.events()).sound
+
+
+def test_a_first_attempt_that_comes_back_late_and_outside_is_not_swallowed() -> None:
+    """The second attempt is told before the first one, which timed out, returns."""
+    release = threading.Event()
+
+    def evaluate(pull: thresher.Pull) -> float:
+        if pull.id == 1 and not release.is_set():
+            while not tried.wait(30):
+                pass
+            return 7.0
+        if pull.id == 1:
+            tried.set()
+        return 0.5
+
+    tried = threading.Event()
+    study = make(budget=40)
+
+    def watch(progress: thresher.Progress) -> None:
+        release.set()
+
+    thresher.run(study, evaluate, workers=2, attempts=2, timeout=0.2, on_progress=watch)
+    assert study.verdict().outside == (study.events()[1].arm is not None and "ab"[study.events()[1].arm or 0],)
+
+
+def test_an_arm_outside_the_bounds_shows_no_progress_and_is_not_counted() -> None:
+    study = make()
+    seen: list[thresher.Progress] = []
+    late = pull_of(study, "a")
+    settle(study, "a")
+    out_of_bounds(study, late)
+    assert study.verdict()["a"].progress is None
+    thresher.run(study, lambda pull: 1, on_progress=seen.append)
+    assert seen[-1].settled == 1  # b
 
 
 def test_a_restored_study_knows_it_too() -> None:

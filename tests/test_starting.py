@@ -197,7 +197,6 @@ def raising(error: BaseException, cause: BaseException | None = None) -> Callabl
         raising(subprocess.TimeoutExpired("x", 1)),
         Command(("sleep", "9"), timeout=0.01),
     ],
-    ids=str,
 )
 def test_what_may_pass_by_itself_is_an_outage_at_the_start_too(evaluate: Any) -> None:
     study = make(*ARMS, budget=1000, max_failures=1)

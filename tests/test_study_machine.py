@@ -66,6 +66,8 @@ class StudyMachine(RuleBasedStateMachine):
         return {row.name: row.label for row, label in zip(self.study.verdict().rows, kept, strict=True) if label}
 
     def done(self) -> bool:
+        if self.imported and not self.weighed and self.study.spec.confidence is not None:
+            return False  # the first ask weighs what was imported
         return self.issued >= self.budget or len(self.retired | set(self.settled())) == 4
 
     @rule(target=pulls, n=st.integers(0, 6))

@@ -103,3 +103,26 @@ def cancelled_at_the_right_moment(seed: int) -> bool:
 def test_cancelling_at_the_right_moment_does_not_help() -> None:
     """At a risk of .05, more than 39 of 300 would come by chance once in a million."""
     assert sum(cancelled_at_the_right_moment(seed) for seed in range(300)) <= 39
+
+
+def seeds_of(policy: str, held: int) -> dict[tuple[str, int], int]:
+    """The seeds of a study in which results are held back, and so steer what is chosen next."""
+    study = make(arms=["a", "b", "c"], policy=policy, budget=200, confidence=1 - 1e-9, seed=4)
+    found: dict[tuple[str, int], int] = {}
+    waiting: list[thresher.Pull] = []
+    while pull := study.ask():
+        found[pull.arm, pull.number] = pull.seed
+        waiting.append(pull)
+        if len(waiting) > held:
+            study.tell(waiting[0], waiting.pop(0).seed < 0.45 * 2**32)
+    assert len(set(found.values())) == len(found)
+    return found
+
+
+def test_nobody_can_steer_good_seeds_to_an_arm() -> None:
+    """An arm's n-th pull has the same seed whatever was chosen, told and held back before it."""
+    first, second = seeds_of("balanced", held=0), seeds_of("uniform", held=9)
+    shared = first.keys() & second.keys()
+    assert first.keys() != second.keys()
+    assert len(shared) > 50
+    assert all(first[key] == second[key] for key in shared)

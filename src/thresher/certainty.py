@@ -32,7 +32,9 @@ def interval(ledger: Ledger, arm: int, mean: float | None) -> tuple[float, float
     found = ledger.intervals.get(arm)
     if found is None:
         found = ledger.intervals[arm] = Interval(1.0 / ledger.stakes.level)
-    low, high = (bottom + end * (top - bottom) for end in found.follow(ledger.docket, arm, ledger.first_pull[arm]))
+    imports = (ledger.imported, ledger.shuffle)
+    ends = found.follow(ledger.docket, arm, ledger.first_pull[arm], imports)
+    low, high = (bottom + end * (top - bottom) for end in ends)
     if label == "above":
         return max(low, spec.threshold), max(high, spec.threshold)
     if label == "below":
@@ -47,7 +49,7 @@ def interval(ledger: Ledger, arm: int, mean: float | None) -> tuple[float, float
 
 def progress(ledger: Ledger, arm: int) -> float | None:
     """The evidence as a share of the way to certainty: the logarithm of the capital against that of the level."""
-    if not ledger.certifies:
+    if not ledger.certifies or arm in ledger.outside:
         return None
     if ledger.docket.settled[arm] != OPEN:
         return 1.0
@@ -74,10 +76,12 @@ def guarantee(ledger: Ledger) -> str:
     low, high = spec.bounds or (0.0, 1.0)
     within = f"counted as the nearest number within ({low:g}, {high:g})" if spec.clip else f"within ({low:g}, {high:g})"
     assumed = f"an arm's rewards are independent, identically distributed and {within}"
+    if isinstance(spec.failure, float):
+        assumed += f", a failed evaluation counting as {spec.failure:g}"
     if spec.failure == "ignore":
         assumed += ", and pulls are lost whatever their reward"
     caveats = _caveats(ledger)
-    settled = ledger.settled - sum(ledger.docket.settled[arm] != OPEN for arm in ledger.outside)
+    settled = ledger.certified
     if settled == 0:
         rest = f"provided that {assumed}, one is wrong in at most {1 - spec.confidence:.2g} of studies"
         return f"Nothing is certified yet: labels are the side of the mean. Once they are certified, {rest}.{caveats}"
@@ -143,8 +147,10 @@ def _is_close(ledger: Ledger, arm: int, tolerance: float) -> bool:
     while pull not in (0, docket.first[arm]):
         outcome, reward = docket.outcome[pull], docket.reward[pull]
         seen = (reward, reward) if outcome == evidence.TOLD else (0.0, 1.0)
-        if outcome in (evidence.TOLD, evidence.CHARGED) and evidence.commit(capital, stakes, *seen) != OPEN:
-            return True
+        if outcome in (evidence.TOLD, evidence.CHARGED):
+            label = evidence.commit(capital, stakes, *seen)
+            if label != OPEN and pull > ledger.imported:  # imported ones are looked at once, after the last
+                return True
         pull = docket.following[pull]
     return False
 
@@ -172,6 +178,7 @@ def _is_stuck(ledger: Ledger, arm: int) -> bool:
     mean = (ledger.board.total[arm] + ledger.board.residue[arm]) / seen
     low = (1.0 - share) * ledger.spec.scale(mean)
     high = share + low
-    if tolerance > 0.0 and low > bar - tolerance and high < bar + tolerance:
+    near = low > bar - tolerance or bar - tolerance <= 0.0
+    if tolerance > 0.0 and near and (high < bar + tolerance or bar + tolerance >= 1.0):
         return False  # it can still be close
     return low <= bar <= high

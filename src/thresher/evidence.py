@@ -27,6 +27,8 @@ BETS = 16
 ALL_IN = 2.4  # rule 2: the stake of bet 0, which an arm that never fails wins
 STAKE = 13.6 / (7.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * 1.7)))))))
 NEVER = 1e308  # a level that nothing reaches
+STEP = float(1 << 64)  # a power of 2: multiplying by it rounds nothing
+MOST = 1e300  # no imported product counts for more
 SMALLEST = 1e-300  # a product below this is as good as nothing, and 0 is the same on every machine
 
 PENDING, TOLD, CHARGED, LEFT_OUT, CANCELLED = 0, 1, 2, 3, 4  # what the certificate knows of a pull
@@ -200,10 +202,31 @@ def advance(docket: Docket, arm: int, capital: MutableSequence[float], stakes: S
 
 
 def weigh_imported(docket: Docket, arm: int, capital: MutableSequence[float], stakes: Stakes) -> None:
-    """Commit all that was imported for the arm, then look at its capitals once."""
+    """Commit all that was imported for the arm, then look at its capitals once.
+
+    Nothing stops a product on the way, so its powers of STEP are counted apart: without that it would leave the range
+    of numbers, and what is left of it would depend on the order of the rewards.
+    """
     blind = Stakes(stakes.threshold, stakes.tolerance, NEVER, stakes.rule, stakes.upward, stakes.downward)
+    steps = [0] * len(capital)
     while docket.first[arm] != 0:
         advance(docket, arm, capital, blind)
+        for at in range(len(capital)):
+            if capital[at] > STEP:
+                capital[at] /= STEP
+                steps[at] += 1
+            elif 0.0 < capital[at] < 1.0 / STEP:
+                capital[at] *= STEP
+                steps[at] -= 1
+    for at in range(len(capital)):
+        while steps[at] > 0 and capital[at] < MOST:
+            capital[at] = min(capital[at] * STEP, MOST)
+            steps[at] -= 1
+        while steps[at] < 0 and capital[at] > 0.0:
+            capital[at] /= STEP
+            steps[at] += 1
+        if capital[at] < SMALLEST:
+            capital[at] = 0.0
     docket.settled[arm] = look(capital, stakes)
 
 

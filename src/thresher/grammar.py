@@ -62,9 +62,8 @@ def _retired(study: State, event: Event) -> None:
 
 
 def _check_outside(study: State, event: Event, arm: int) -> None:
-    """Only a reward that lies outside the bounds, of a pull that has none, retires an arm for it."""
-    if study.state_of(event.pull) not in (PENDING, DROPPED):
-        raise AlreadyTold("pull", event.pull, "has a reward already")
+    """Only a reward that lies outside the bounds retires an arm for it; the pull may have been told another before."""
+    study.state_of(event.pull)
     if study.pull_arm[event.pull - 1] != arm:  # type: ignore[operator]  # state_of has seen to it
         raise InvalidInput("arm", study.spec.arms[arm], f"pull {event.pull} is of another arm")
     reward = checks.number("reward", event.reward)

@@ -6,8 +6,11 @@ committed, in their order; a charged pull is 0 for the lower end and 1 for the u
 """
 
 import math
+import random
 
 from .evidence import CHARGED, TOLD, Docket
+
+Imports = tuple[int, str]  # how many pulls were imported, and the key to their order
 
 
 class Side:
@@ -52,15 +55,29 @@ class Interval:
         self.low, self.high = Side(risk, +1), Side(risk, -1)
         self.fed = 0  # the last pull that is in
 
-    def follow(self, docket: Docket, arm: int, first: int) -> tuple[float, float]:
+    def follow(self, docket: Docket, arm: int, first: int, imports: Imports) -> tuple[float, float]:
         """The scaled interval after feeding in what was committed since; ``first`` is the arm's very first pull."""
-        end = docket.first[arm]  # not committed yet
-        pull = docket.following[self.fed] if self.fed else first
-        while pull not in (0, end):
+        for pull in in_order(docket, arm, docket.following[self.fed] if self.fed else first, imports):
             outcome, reward = docket.outcome[pull], docket.reward[pull]
             if outcome in (TOLD, CHARGED):
                 self.low.feed(reward if outcome == TOLD else 0.0)
                 self.high.feed(reward if outcome == TOLD else 1.0)
-            self.fed = pull
-            pull = docket.following[pull]
+            self.fed = max(self.fed, pull)
         return self.low.end, self.high.end
+
+
+def in_order(docket: Docket, arm: int, pull: int, imports: Imports) -> list[int]:
+    """The arm's committed pulls from this one on, in an order that nobody could choose by their rewards.
+
+    That is the order of their issue. Imported ones, which have no order that can be trusted, come first, shuffled by a
+    key that was drawn after the import.
+    """
+    imported, key = imports
+    known: list[int] = []
+    rest: list[int] = []
+    while pull not in (0, docket.first[arm]):
+        (known if pull <= imported else rest).append(pull)
+        pull = docket.following[pull]
+    if key:  # logs of version 0.1 have none
+        random.Random(key).shuffle(known)  # noqa: S311 - not for secrets
+    return known + rest

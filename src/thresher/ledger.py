@@ -126,11 +126,13 @@ class Ledger(State):
     def _proved_wrong(self, arm: int, event: Event) -> None:
         """A pull of the arm gave a reward outside the bounds: whatever was certified of it is certain no more."""
         pull: int = event.pull  # type: ignore[assignment]  # checked
-        if self.pull_state[pull - 1] == PENDING:
+        state = self.pull_state[pull - 1]
+        if state == PENDING:
             self.pending -= 1
             kernel.release(self.board, arm)
-        self.pull_state[pull - 1] = OUTSIDE
-        self.pull_reward[pull - 1] = event.reward  # type: ignore[assignment]
+        if state in (PENDING, DROPPED):  # else it keeps the reward that it was told
+            self.pull_state[pull - 1] = OUTSIDE
+            self.pull_reward[pull - 1] = event.reward  # type: ignore[assignment]
         self.outside.add(arm)
         self._blame(arm, event)
         if self.certifies:
@@ -138,7 +140,7 @@ class Ledger(State):
             self._weigh(arm)
 
     def _weighed(self, event: Event) -> None:
-        self.unweighed, self.weighed = False, True
+        self.unweighed, self.weighed, self.shuffle = False, True, event.reason or ""
         for arm in range(len(self.spec.arms)):
             if self.docket.first[arm]:
                 evidence.weigh_imported(self.docket, arm, self._capital(arm), self.stakes)

@@ -45,4 +45,4 @@ class Meter:
         waits = [] if self._end is None else [max(0.0, self._end - now)]
         if ledger.budget is not None and rate > 0:
             waits.append((ledger.budget - ledger.issued + ledger.pending) / rate)
-        return Progress(ledger.issued, ledger.told, ledger.pending, ledger.settled, rate, min(waits, default=None))
+        return Progress(ledger.issued, ledger.told, ledger.pending, ledger.certified, rate, min(waits, default=None))

@@ -12,9 +12,9 @@ from .errors import InvalidInput, shown
 from .escapes import text_of
 from .events import STATES
 
-CANCELLED = "cancelled"  # a pull that the certificate leaves out
+CANCELLED = "cancelled"  # a pull that the certificate of its own study leaves out, as long as no later one is told
 WITH_REWARD = ("told", "late", "outside")
-LOST = ("pending", "dropped", "late")  # pulls that are charged to the certificate
+LOST = ("pending", "dropped", "late", CANCELLED)  # pulls that are charged to the certificate of whoever imports them
 SHAPES = "give CSV with columns arm and reward, a JSON list of such objects, or what thresher export wrote"
 WORDS = {"true": True, "pass": True, "false": False, "fail": False}
 Cells = tuple[str, dict[str, Any]]  # where a row stands, and its cells by column

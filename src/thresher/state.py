@@ -3,7 +3,7 @@
 from array import array
 from typing import Any
 
-from . import columns, evidence, kernel
+from . import columns, evidence, kernel, seeds
 from .errors import UnknownPull
 from .spec import Spec
 
@@ -19,6 +19,7 @@ class State:
         self.repeatable = False  # whether some rewards come from evaluations that were made more than once
         self.unweighed = False  # whether imported results wait to be looked at, all at once
         self.weighed = False  # whether they were
+        self.shuffle = ""  # the key to an order of theirs that nobody could foresee, for intervals
         self.evaluators = [] if specification.evaluator is None else [specification.evaluator]
         arms = len(specification.arms)
         self.formula: kernel.Formula = getattr(kernel, specification.policy.function)
@@ -53,8 +54,16 @@ class State:
 
     @property
     def done(self) -> bool:
-        """The budget is issued, or no arm takes pulls any more."""
+        """The budget is issued, or no arm takes pulls any more; imported results are weighed by an ask before that."""
+        if self.unweighed:
+            return False
         return self.open == 0 or (self.budget is not None and self.issued >= self.budget)
+
+    def seed_of(self, pull: int) -> int:
+        """The seed of a pull that was issued."""
+        arm, number = self.pull_arm[pull - 1], self.pull_number[pull - 1]
+        index = pull if self.spec.rule == 1 else seeds.place(arm, number, len(self.spec.arms))
+        return seeds.pull_seed(index, self.spec.seed)
 
     def choose(self) -> int | None:
         """The arm that the next pull must go to; None exactly when done."""
@@ -66,6 +75,11 @@ class State:
     def is_certified(self, arm: int) -> bool:
         """Whether the arm's label can be relied on."""
         return self.certifies and self.docket.settled[arm] != evidence.OPEN and arm not in self.outside
+
+    @property
+    def certified(self) -> int:
+        """How many labels can be relied on."""
+        return self.settled - sum(self.docket.settled[arm] != evidence.OPEN for arm in self.outside if self.certifies)
 
     def state_of(self, pull: object) -> int:
         """PENDING, TOLD, DROPPED, LATE or OUTSIDE."""

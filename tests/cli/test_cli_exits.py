@@ -100,4 +100,7 @@ def test_another_choice_of_codes_is_noted_as_another_command(tmp_path: Path) -> 
     args = ["--arm=a", "--study=s", f"--storage=sqlite:///{tmp_path}/s.db", "--reward=exit-code"]
     run(*args, "--budget=2", "--pass=0,5", "--", "true")
     result = run(*args, "--budget=4", "--", "true")
-    assert "another command was run for this study before: true (--reward exit-code --pass 0,5)" in result.err
+    assert (
+        "measured by true (--reward exit-code --pass 0,5 --fail 1), not by true (--reward exit-code --pass 0 --fail 1)"
+        in result.err
+    )

@@ -70,7 +70,7 @@ ODD = {
         "line 2 of FILE: reward 7.0: must lie within the bounds (0, 1)",
     ),
     "late and outside": ("arm,state,reward\na,late,-1\n", "(--clip)"),
-    "cancelled alone": ("arm,state,reward\na,cancelled,\n", "has no row with a pull"),
+    "a header alone": ("arm,state,reward\n", "has no row"),
     "drops count": ("arm,state,reward\n" + "a,dropped,\n" * 41, "has 41 pulls, and the study has 40 left"),
     "a state that is a number": ('[{"arm": "a", "state": 3, "reward": 1}]', "row 1 of FILE: state 3: must be one of"),
     "null": ('[{"arm": "a", "reward": null}]', "row 1 of FILE: column 'reward': is not there"),
@@ -139,12 +139,12 @@ def test_names_that_begin_or_end_with_a_blank_are_read_back(place: Place) -> Non
 def test_an_import_says_what_it_charges_and_when_it_is_weighed(place: Place) -> None:
     rows = "arm,state,reward\na,told,1\na,,0.5\na,,\nb,dropped,\nb,pending,\nb,late,0.25\nb,cancelled,\n"
     said = place("import", "-", "--study", "s", stdin=rows)
-    words = "imported 2 rewards and 4 pulls to be charged, 1 of them with a late reward; they are weighed all together"
-    assert said.err.startswith(f"thresher: {words} at the first ask; skipped 1 cancelled pull")
+    words = "imported 2 rewards and 5 pulls to be charged, 1 of them with a late reward; they are weighed all together"
+    assert said.err == f"thresher: {words} at the first ask\n"
     study = place.study()
     study.ask()
     docket = study.look(lambda ledger: ledger.docket)
-    assert (list(docket.committed), list(docket.charged)) == ([2, 0], [1, 3])
+    assert (list(docket.committed), list(docket.charged)) == ([2, 0], [1, 4])
     assert study.verdict()["b"].mean == 0.25  # late rewards count in the statistics
     uncertified = library.create_study("plain", arms=["a"], threshold=0.5, budget=9, confidence=None, storage=place.url)
     said = place(

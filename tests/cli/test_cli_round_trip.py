@@ -11,7 +11,7 @@ import thresher as library
 from thresher import evidence
 from thresher.cli import cli
 from thresher.errors import InvalidInput
-from thresher.events import DROPPED, LATE, OUTSIDE
+from thresher.events import DROPPED, OUTSIDE
 from thresher.ledger import Ledger
 from thresher.study import give_up
 
@@ -52,14 +52,13 @@ def tell(
 def owed(ledger: Ledger, arm: int) -> tuple[int, int]:
     """How many pulls of the arm have a reward that counts, and how many are charged, or will be if nothing comes."""
     told = charged = 0
-    followed = False
     for pull in range(ledger.issued, 0, -1):
         if ledger.pull_arm[pull - 1] != arm:
             continue
         state, outcome = ledger.pull_state[pull - 1], ledger.docket.outcome[pull]
         if outcome == evidence.TOLD or state == OUTSIDE:  # they are imported where they are no nonsense
-            told, followed = told + 1, True
-        elif outcome != evidence.CANCELLED or followed or state == LATE:
+            told += 1
+        else:  # a cancelled one too: later pulls will be told where it is imported
             charged += 1
     return told, 0 if ledger.spec.failure == "ignore" else charged
 

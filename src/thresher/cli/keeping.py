@@ -95,9 +95,11 @@ class Kept:
         return grown
 
     def _check_evaluator(self, study: Study) -> None:
-        known, measured = study.look(lambda ledger: (list(ledger.evaluators), ledger.issued - ledger.imported))
+        known, measured = study.look(
+            lambda ledger: (list(ledger.evaluators), ledger.told - ledger.imported + ledger.pending)
+        )
         mine = self.spec.evaluator
-        if mine is None or mine in known or self.accepts or not (known or measured):
+        if mine is None or mine in known or self.accepts or measured <= 0:  # nothing was measured, or only imported
             return
         rule = f"its rewards were measured by {known[-1] if known else 'something that is not recorded'}, not by {mine}"
         remedy = "name another --study, start over with --fresh, or say --accept-new-command if it measures the same"

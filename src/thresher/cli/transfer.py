@@ -18,8 +18,7 @@ from ..escapes import cell
 from ..events import DROPPED, OUTSIDE, STATES, TOLD, Event
 from ..journal import NO_EVENT, plain
 from ..ledger import Ledger
-from ..results import CANCELLED, LOST, WITH_REWARD, Row, read_json, read_rows, read_text
-from ..seeds import pull_seed
+from ..results import CANCELLED, LOST, SHAPES, WITH_REWARD, Row, read_json, read_rows, read_text
 from ..spec import Spec
 from ..study import import_pulls
 from . import FINISHED, put, say
@@ -58,7 +57,7 @@ def _pulls(ledger: Ledger) -> str:
     table = csv.writer(text, lineterminator="\n")
     table.writerow(("pull", "arm", "number", "seed", "state", "reward"))
     for pull, row in enumerate(rows_of(ledger), start=1):
-        seed = pull_seed(pull, ledger.spec.seed)
+        seed = ledger.seed_of(pull)
         table.writerow((pull, cell(row.arm), ledger.pull_number[pull - 1], seed, row.state, row.reward))
     return text.getvalue()
 
@@ -105,8 +104,8 @@ def import_(file: str, name: str | None, storage: str | None) -> int:
     study that has not handed out a pull yet, all or none, and count towards its budget. They are certified by their
     number and mean, not by their order: the certificate looks at them once, at the first ask.
 
-    A pull whose state is dropped or pending has no reward, and one that is late has one too late: the certificate
-    charges both at their worst, or by the study's --failure. Cancelled pulls are skipped.
+    A pull whose state is dropped, pending or cancelled has no reward, and one that is late has one too late: the
+    certificate charges them at their worst, or by the study's --failure.
 
     \b
     Examples:
@@ -124,7 +123,7 @@ def import_(file: str, name: str | None, storage: str | None) -> int:
     study = study_at(name, storage)
     pulls = list(_checked(rows, study.spec))
     if not pulls:
-        raise InvalidInput("file", file, "has no row with a pull", "cancelled pulls are skipped: give others")
+        raise InvalidInput("file", file, "has no row", SHAPES)
     budget, left = study.look(lambda ledger: (ledger.budget, (ledger.budget or 0) - ledger.issued))
     if budget is not None and len(pulls) > left:
         rule = f"has {len(pulls):,} pulls, and the study has {left:,} left of its budget of {budget:,}"
@@ -143,21 +142,20 @@ def rows_in(file: str) -> Iterator[Row]:
 
 
 def _checked(rows: Iterable[Row], spec: Spec) -> Iterator[tuple[str, object, bool]]:
-    """What `import_pulls` takes, but for cancelled pulls; an error names the row."""
+    """What `import_pulls` takes; an error names the row."""
     for place, name, state, reward in rows:
         try:
             arm = name.strip() if isinstance(name, str) and name not in spec.index else name
             spec.arm(arm)
-            if state != CANCELLED:
-                yield arm, None if reward is None else spec.reward(reward), state == "late"
+            yield arm, None if reward is None else spec.reward(reward), state == "late"
         except ThresherError as error:
             raise InvalidInput(f"{place}: {error}") from None
 
 
 def _imported(states: Counter[str], ledger: Ledger) -> str:
     """What was imported, in a sentence."""
-    charged, late, skipped = sum(states[state] for state in LOST), states["late"], states[CANCELLED]
-    said = f"imported {_many(sum(states.values()) - charged - skipped, 'reward')}"
+    charged, late = sum(states[state] for state in LOST), states["late"]
+    said = f"imported {_many(sum(states.values()) - charged, 'reward')}"
     if charged:
         what = "charged" if ledger.certifies and ledger.spec.failure != "ignore" else "left out"
         said += f" and {_many(charged, 'pull')} to be {what}" + (
@@ -165,7 +163,7 @@ def _imported(states: Counter[str], ledger: Ledger) -> str:
         )
     if ledger.unweighed:
         said += "; they are weighed all together at the first ask"
-    return said + (f"; skipped {_many(skipped, 'cancelled pull')}" if skipped else "")
+    return said
 
 
 def _many(count: int, what: str) -> str:

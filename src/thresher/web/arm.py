@@ -8,7 +8,7 @@ from .. import evidence
 from ..errors import InvalidInput
 from ..events import DROPPED, LATE, PENDING, STATES
 from ..evidence import BETS, Stakes
-from ..intervals import Side
+from ..intervals import Side, in_order
 from ..ledger import Ledger
 from ..verdict import row_of
 from .live import Live
@@ -60,9 +60,7 @@ def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Sta
     commits: list[Commit] = []
     if ledger.certifies:
         docket = ledger.docket
-        for pull in pulls:
-            if pull == docket.first[arm]:
-                break
+        for pull in in_order(docket, arm, ledger.first_pull[arm], (ledger.imported, ledger.shuffle)):
             outcome, reward = docket.outcome[pull], docket.reward[pull]
             if outcome == evidence.TOLD:
                 commits.append(Commit(ledger.pull_number[pull - 1], reward, reward))

@@ -127,7 +127,7 @@ class Live:
             "issued": ledger.issued,
             "told": ledger.told,
             "pending": ledger.pending,
-            "settled": ledger.settled,
+            "settled": ledger.certified,
             "open": ledger.open,
             "done": ledger.done,
             "labels": dict(zip(LABELS, tally.counts, strict=True)),
