@@ -9,11 +9,11 @@ SOURCE = Path(__file__).parent.parent / "src" / "thresher"
 
 # From the ground up: a part of the house may import from lower rows alone.
 ROWS = [
-    {"secretnames", "escapes", "files"},
+    {"secretnames", "escapes", "parsing"},
     {"maskrules"},
     {"masking"},
     {"_version", "errors", "logs", "kernel", "seeds", "events", "evidence"},
-    {"checks", "theory", "results", "tracebacks"},
+    {"checks", "files", "theory", "results", "tracebacks"},
     {"policies"},
     {"spec"},
     {"columns", "differences"},

@@ -1,6 +1,9 @@
 """Other people's text where it could be taken for commands: on a terminal, in a spreadsheet, in Markdown."""
 
+import csv
+import io
 import re
+from collections.abc import Iterable
 
 SPACES = frozenset("\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000")
 KEPT = SPACES | frozenset("\n\t")
@@ -39,6 +42,17 @@ def text_of(cell: str) -> str:
     ('=1+1', "'=1+1", '-0.5', "it's")
     """
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+
+
+def csv_line(cells: Iterable[object]) -> str:
+    r"""A line of CSV; a carriage return within a cell does not end it.
+
+    >>> csv_line(["a\rb", 0.5, None])
+    '"a\rb",0.5,\n'
+    """
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\r\n").writerow(cells)  # quotes cells with either of these
+    return f"{line.getvalue()[:-2]}\n"
 
 
 def markdown(text: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from .errors import EvaluationFailed, NoReward, shown
 from .escapes import visible
 from .masking import masked
+from .parsing import read_json
 
 PASSING, FAILING = frozenset({0}), frozenset({1})  # exit codes, unless --pass and --fail say otherwise
 LINES, WIDTH = 10, 500  # how much of the output a failure keeps, for people
@@ -161,8 +162,12 @@ def _json(text: str, path: str) -> float:
 
 def _first_parsed(texts: Sequence[str]) -> object:
     for text in texts:
-        with contextlib.suppress(ValueError, RecursionError):
-            return json.loads(text)
+        try:
+            return read_json(text)
+        except json.JSONDecodeError:
+            continue
+        except ValueError as error:
+            raise _none(f"printed JSON that cannot be read ({error})") from None
     raise _none("printed no JSON:", texts[-1])
 
 

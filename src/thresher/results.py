@@ -2,12 +2,12 @@
 
 import csv
 import io
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from . import parsing
 from .errors import InvalidInput, shown
 from .escapes import text_of
 from .events import STATES
@@ -41,9 +41,9 @@ def read_text(file: str) -> str:
 def read_json(text: str, file: str) -> Any:
     """The list or object that a text holds; None: it is no JSON, so it should be CSV."""
     try:
-        return json.loads(text) if text.lstrip()[:1] in ("[", "{") else None
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput("file", file, f"is not JSON ({error})", SHAPES) from None
+        return parsing.read_json(text) if text.lstrip()[:1] in ("[", "{") else None
+    except ValueError as error:
+        raise InvalidInput("file", file, f"cannot be read as JSON ({error})", SHAPES) from None
 
 
 def read_rows(data: object, text: str, file: str) -> Iterator[Row]:

@@ -1,14 +1,12 @@
 """What a ledger says: a label for every arm, and how sure it is."""
 
-import csv
-import io
 import json
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
 from . import certainty, kernel
-from .escapes import cell, markdown
+from .escapes import cell, csv_line, markdown
 from .ledger import Ledger
 
 LABELS = ("above", "below", "close", "undecided", "retired")
@@ -107,12 +105,9 @@ class Verdict:
 
     def csv(self) -> str:
         """The rows as CSV text, with a line of names first. Spreadsheets take no name or reason for a formula."""
-        text = io.StringIO()
         names = [field.name for field in fields(Row)]
-        table = csv.DictWriter(text, names, lineterminator="\n")
-        table.writeheader()
-        table.writerows({**asdict(row), "name": cell(row.name), "reason": cell(row.reason or "")} for row in self.rows)
-        return text.getvalue()
+        rows = ({**asdict(row), "name": cell(row.name), "reason": cell(row.reason or "")} for row in self.rows)
+        return "".join([csv_line(names), *(csv_line(row.values()) for row in rows)])
 
     def markdown(self) -> str:
         """The answer as a Markdown table, in which names are text and nothing else."""

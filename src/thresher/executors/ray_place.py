@@ -114,7 +114,7 @@ def _start_here(settings: dict[str, Any], over: threading.Event) -> None:
 
 def _check_address(address: str) -> None:
     """Ray itself tries for minutes where nobody answers."""
-    found = re.fullmatch(r"(?:ray://)?\[?([^/\]]+)\]?:(\d+)", address)
+    found = re.fullmatch(r"(?:ray://)?\[?([^/\]]+)\]?:([0-9]{1,5})", address)
     if found is None:
         return
     try:

@@ -92,10 +92,13 @@ def settings(url: str) -> dict[str, Any]:
         found = conninfo.conninfo_to_dict(url)
         for port in str(found.get("port") or "").split(","):  # libpq would show it, and it may be a password
             int(port or 0)
+        for host in f"{found.get('host') or ''},{urlsplit(url).path}".split(","):
+            if "@" in host[1:]:  # libpq would show it: for libpq a password ends at its first @; @/run is a socket
+                raise ValueError("a part of a password")
         return {**PATIENT, **found}
     except (psycopg.Error, ValueError):
         rule = "is not a URL that PostgreSQL understands"
-        remedy = "write postgresql://user:password@host:5432/database, with %-codes for special characters"
+        remedy = "write postgresql://user:password@host:5432/database, with %40 for an @ in the password, %2F for a /"
         raise InvalidInput("storage", masked(url), rule, remedy) from None
 
 
