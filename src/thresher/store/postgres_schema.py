@@ -98,7 +98,7 @@ def settings(url: str) -> dict[str, Any]:
         return {**PATIENT, **found}
     except (psycopg.Error, ValueError):
         rule = "is not a URL that PostgreSQL understands"
-        remedy = "write postgresql://user:password@host:5432/database, with %40 for an @ in the password, %2F for a /"
+        remedy = "write postgresql://user@host:5432/database; in a password, write %40 for @ and %2F for /"
         raise InvalidInput("storage", masked(url), rule, remedy) from None
 
 
