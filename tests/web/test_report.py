@@ -2,6 +2,7 @@
 
 import re
 import resource
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -143,6 +144,35 @@ def test_a_report_that_cannot_be_finished_leaves_the_earlier_one(tmp_path: Path,
     assert "cannot be written (File too large)" in limited.stderr
     assert (tmp_path / "r.html").read_bytes() == before
     assert not [file.name for file in tmp_path.iterdir() if "partial" in file.name]
+
+
+SLOW = """
+import sys, time
+from pathlib import Path
+from thresher import cli
+write_text = Path.write_text
+def slow(self, text, **options):
+    write_text(self, text[:1000])
+    print("writing", flush=True)
+    time.sleep(60)
+Path.write_text = slow
+cli.main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_report_that_is_stopped_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
+    storage = f"sqlite:///{tmp_path}/s.db"
+    thresher.create_study("coins", arms=["a"], threshold=0.5, budget=4, storage=storage).store.close()
+    argv = [sys.executable, "-c", SLOW, "report", "coins", "--storage", storage, "--out", str(tmp_path / "r.html")]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "writing\n"
+        process.send_signal(number)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert said == "thresher: stopped before it was done; nothing was written\n"
+    assert not [file.name for file in tmp_path.iterdir() if not file.name.startswith("s.db")]
 
 
 @pytest.mark.parametrize(

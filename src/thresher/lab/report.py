@@ -40,12 +40,12 @@ def write(what: str, out: str | Path, *, repetitions: int = 100, seed: int = 0, 
     checks.whole("repetitions", repetitions, 1, 1_000_000, "the paper has 100")
     checks.seed(seed)
     plots.check_ready()
-    for name, head in HEADS.items():
-        if what == "all" or name.startswith((what, "claims")):
-            check(Path(out, name), _kind(head), force=force)
     found: list[Claim] = []
     more: list[str] = []
     with whole_folder(out) as folder:
+        for name, head in HEADS.items():
+            if what == "all" or name.startswith((what, "claims")):
+                check(Path(out, name), _kind(head), force=force)
         compile_together(_loops(what))
         if what in ("figure1", "all"):
             with progress_bar("figure 1", paper.figure1_pulls(repetitions)) as progress:
