@@ -14,6 +14,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 import storm
+from logs import append
 from postgres import Server
 
 import thresher
@@ -126,7 +127,7 @@ def fill(store: Any, name: str, pulls: int) -> None:
         )
         seq += 2
         if len(events) >= 20_000 or pull == pulls:
-            store.append(name, events)
+            append(store, name, events)
             events = []
 
 

@@ -16,16 +16,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
 import httpx
+from logs import append
 
 import thresher
 from thresher.events import Event
 from thresher.store import open_store
 
+from . import asking
+from .asking import BEARER, TOKEN, served
 from .report import Figure
 
-TOKEN = "a-token-for-the-bench"
-BEARER = {"authorization": f"Bearer {TOKEN}"}
 ARMS, PULLS = 10_000, 1_000_000
 SIZE = f"{ARMS:,} arms, {PULLS:,} pulls:"
 VISITS, TELLS = 7, 8
@@ -41,17 +44,6 @@ thresher.run(study, evaluate, workers=8)
 """
 
 
-@contextlib.contextmanager
-def served(storage: str) -> Iterator[str]:
-    argv = [sys.executable, "-m", "thresher.cli", "serve", "--storage", storage, "--port", "0", "--token", TOKEN]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
-        try:
-            assert process.stdout
-            yield process.stdout.readline().decode().partition("/?")[0]
-        finally:
-            process.terminate()
-
-
 def large(storage: str) -> None:
     """A study of a million rewards, written as a log: coins so fair that none is settled."""
     store, rng, batch, now = open_store(storage), random.Random(1), [], time.time() - PULLS / 500
@@ -64,7 +56,7 @@ def large(storage: str) -> None:
         batch.append(Event(seq, "asked", pull=at + 1, arm=arm, key="bench", time=when))
         batch.append(Event(seq + 1, "told", pull=at + 1, arm=arm, reward=reward, key="bench", time=when))
         if len(batch) == 50_000:
-            store.append("large", batch)
+            append(store, "large", batch)
             batch = []
 
 
@@ -99,7 +91,7 @@ def flowing(page: Page, storage: str) -> tuple[list[float], list[int]]:
         before, pull, seq = page.told(), pull + 1, seq + 2
         arm, now = (37 * turn) % ARMS, time.time()
         asked = Event(seq - 1, "asked", pull=pull, arm=arm, key="bench", time=now)
-        store.append("large", [asked, Event(seq, "told", pull=pull, arm=arm, reward=1.0, key="bench", time=now)])
+        append(store, "large", [asked, Event(seq, "told", pull=pull, arm=arm, reward=1.0, key="bench", time=now)])
         start = time.perf_counter()
         while page.told() == before:
             time.sleep(0.005)
@@ -185,6 +177,7 @@ def shares(storage: str, url: str) -> tuple[float, list[float]]:
 
 
 def figures() -> Iterator[Figure]:
+    yield from asking.figures()
     with tempfile.TemporaryDirectory() as folder:
         storage = f"sqlite:///{Path(folder) / 'bench.db'}?durability=normal"
         large(storage)

@@ -2,8 +2,9 @@
 //
 //   THRESHER_URL=http://127.0.0.1:8765 THRESHER_TOKEN=… node examples/agent.mjs STUDY [WORKERS]
 //
-// Replace `evaluate` by your own; it returns a number, or throws.
+// THRESHER_TOKEN is the token that writes. Replace `evaluate` by your own; it returns a number, or throws.
 import { randomUUID } from "node:crypto";
+import { hostname } from "node:os";
 
 const { THRESHER_URL, THRESHER_TOKEN } = process.env;
 const [study, workers = "4"] = process.argv.slice(2);
@@ -19,7 +20,12 @@ async function call(path, body, key = randomUUID(), attempts = 5) {
   try {
     const reply = await fetch(`${api}/${path}`, {
       method: "POST",
-      headers: { Authorization: `Bearer ${THRESHER_TOKEN}`, "Content-Type": "application/json", "Idempotency-Key": key },
+      headers: {
+        Authorization: `Bearer ${THRESHER_TOKEN}`,
+        "Content-Type": "application/json",
+        "Idempotency-Key": key,
+        "Thresher-Agent": `${hostname()}-${process.pid}`,
+      },
       body: JSON.stringify(body),
     });
     const data = await reply.json();

@@ -4,7 +4,7 @@
 #   THRESHER_URL=http://127.0.0.1:8765 THRESHER_TOKEN=… sh examples/agent.sh STUDY COMMAND…
 #
 # COMMAND is run with the arm's name as its last argument and THRESHER_SEED set; its last line is the reward.
-# STUDY is written as in an address: a space is %20, a slash %2F.
+# THRESHER_TOKEN is the token that writes. STUDY is written as in an address: a space is %20, a slash %2F.
 set -eu
 study=$1
 shift
@@ -16,7 +16,7 @@ turn=0
 call() { # PATH BODY KEY
   curl --silent --show-error --fail-with-body --retry 5 --retry-all-errors --retry-delay 1 \
     --header "Authorization: Bearer $THRESHER_TOKEN" --header 'Content-Type: application/json' \
-    --header "Idempotency-Key: $3" --data "$2" "$api/$1"
+    --header "Idempotency-Key: $3" --header "Thresher-Agent: $name" --data "$2" "$api/$1"
 }
 
 # A field of a flat piece of JSON. Names with quotes or backslashes in them want a real parser, such as jq.

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+from logs import append
+
 import thresher
 from thresher import spec as specs
 from thresher.events import Event
@@ -13,5 +15,5 @@ def study_of_rule(rule: int, **given: Any) -> thresher.Study:
     """A study in memory whose log says that it follows that rule."""
     store = MemoryStore()
     spec = replace(specs.specify(**given), rule=rule)
-    store.append("s", [Event(1, "created", spec=spec.to_json(), key="made")])
+    append(store, "s", [Event(1, "created", spec=spec.to_json(), key="made")])
     return thresher.open_study("s", storage=store)

@@ -54,7 +54,7 @@ def test_three_arms_that_fail_with_the_same_error_end_the_run() -> None:
     error = ended(study, wrong_key, workers=1)
     assert str(error) == (
         "run: 3 arms failed with the same error before anything succeeded: KeyError: 'depth'; "
-        "mend the evaluator and run again; no arm was retired"
+        "correct the evaluator, or take out 'a', 'b', 'c' if only they are wrong, and run again; no arm was retired"
     )
     assert causes(study) == ["outage"] * 3
 

@@ -104,6 +104,13 @@ def _caveats(ledger: Ledger) -> str:
         rest = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
         who = f"{', '.join(names[:MOST_NAMED])}{rest}"
         found.append(f"Not certified, because a reward lay outside the bounds: {who}.")
+    if len(ledger.evaluators) > 1:
+        commands = "; ".join(shown(text, 200) for text in ledger.evaluators[:MOST_NAMED])
+        found.append(
+            f"{len(ledger.evaluators)} evaluators that were accepted as the same measured the rewards: {commands}."
+        )
+    if ledger.imported:
+        found.append(f"{ledger.imported:,} pulls were imported, and are as old as where they come from.")
     if ledger.unweighed:
         found.append("Imported results are weighed all together when the first pull is asked for.")
     return "".join(f" {sentence}" for sentence in found)

@@ -30,6 +30,16 @@ class Event(NamedTuple):
     key: str | None = None
     time: float | None = None  # seconds since 1970
     agent: str | None = None
+    digest: bytes | None = None  # of this event and of all before it, see `chain`; None: not chained (version 0.1)
+
+
+def to_json(event: Event) -> dict[str, Any]:
+    """An event as JSON-ready data.
+
+    >>> to_json(Event(2, "asked", 1, 0, digest=bytes(16)))["digest"]
+    '00000000000000000000000000000000'
+    """
+    return {**event._asdict(), "digest": None if event.digest is None else event.digest.hex()}
 
 
 def moment(seconds: float | None) -> str | None:

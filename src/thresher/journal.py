@@ -3,27 +3,42 @@
 What is written was decided on the newest state: whoever appends second folds what the other wrote and decides again.
 """
 
+import contextlib
 import os
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from itertools import chain
 from typing import Generic, NamedTuple, TypeVar
 
+from . import grammar
 from . import ledger as ledgers
+from .chain import link
 from .errors import Conflict, DamagedStudy, Interrupted, StoreFailed, StudyDeleted, ThresherError, UnknownStudy
 from .events import Event, moment
 from .ledger import Ledger
 from .masking import masked
 from .store import Store
+from .tail import NO_EVENT, damaged, event_at, pages
 
 Answer = TypeVar("Answer")
-PAGE = 10_000  # events that are read at once: a long log need not fit into memory
 LONGEST_REASON = 10_000  # characters
 MOST_DOUBTS = 10  # connections lost in the same call
-# what folding can raise where something is no event: it can be anything
-NO_EVENT = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+MOST_DEFEATS = 10  # races lost in a row against nobody: nothing new is in the log
 _JOURNALS: "weakref.WeakSet[Journal]" = weakref.WeakSet()
+_ACTING: ContextVar[str | None] = ContextVar("acting", default=None)
+
+
+@contextlib.contextmanager
+def acting_as(agent: str | None) -> Iterator[None]:
+    """Events that this thread writes meanwhile carry that agent's name, not the process's; None changes nothing."""
+    before = _ACTING.set(agent)
+    try:
+        yield
+    finally:
+        _ACTING.reset(before)
 
 
 class Written(NamedTuple, Generic[Answer]):
@@ -40,6 +55,7 @@ class Draft:
     def __init__(self, ledger: Ledger, key: str, agent: str) -> None:
         self.ledger, self.key, self.agent = ledger, key, agent
         self.events: list[Event] = []
+        self.touched = False  # whether the ledger is ahead of the log, perhaps by half an event
 
     def write(
         self,
@@ -53,14 +69,30 @@ class Draft:
         late: bool | None = None,
         budget: int | None = None,
     ) -> None:
-        """Fold one more event in."""
-        seq = self.ledger.seq + 1
-        reason = None if reason is None else plain(masked(reason))
-        event = Event(
-            seq, kind, pull, arm, reward, reason, cause, late, budget, None, self.key, time.time(), self.agent
-        )
-        self.ledger.apply(event)
+        """Fold one more event in. What the grammar refuses changes nothing."""
+        last, reason = self.ledger.last, None if reason is None else plain(masked(reason))
+        now, seq = time.time(), last.seq + 1
+        fields = (seq, kind, pull, arm, reward, reason, cause, late, budget, None, self.key, now, self.agent)
+        try:
+            event = Event._make((*fields, link(last.digest, (*fields, None))))  # type: ignore[arg-type]  # it has one
+        except ValueError:  # a number beyond all measure, say: the grammar has better words for it
+            grammar.check(self.ledger, Event._make((*fields, None)))
+            raise
+        grammar.check(self.ledger, event)
+        self.touched = True
+        self.ledger.fold(event)
         self.events.append(event)
+
+
+class Call(Generic[Answer]):
+    """One call on its way into the log, which may take several attempts."""
+
+    beaten: bytes | None = None  # the end of the log on which the last race was lost
+    defeats = 0  # races lost in a row with nothing new in the log
+
+    def __init__(self, plan: Callable[[Draft], Answer], lease: float | None) -> None:
+        self.plan, self.lease = plan, lease
+        self.doubtful: list[Written[Answer]] = []  # what may be written: the connection was lost
 
 
 class Journal:
@@ -70,23 +102,27 @@ class Journal:
         self.study, self.lease = study, lease
         self._store = store
         self._birth: str | None = None  # the key of event 1: tells this study from a later one of its name
-        self._last: str | None = None  # the key of the last event that was folded
         self.created: str | None = None  # when the study was, as 2026-11-17T02:41:12Z
-        self._ledger: Ledger | None = None
-        self._at = 1  # the event that was last looked at
+        self._ledger: Ledger | None = None  # None also while it is being changed: half a change is never kept
         self._begin()
         self._newest()
         _JOURNALS.add(self)
 
     def _begin(self) -> None:
         """What must differ between processes; a forked child begins anew."""
-        self.agent = f"{os.uname().nodename}:{os.getpid()}"
+        self.agent = plain(f"{os.uname().nodename}:{os.getpid()}")
         self._nonce, self._calls = os.urandom(6).hex(), 0
         self._lock = threading.RLock()
+        self.told = 0  # rewards that this process wrote
 
-    def events(self, after: int = 0) -> Sequence[Event]:
-        """The log, or what came after that number."""
-        return self._store.read(self.study, after)
+    def pages(self, after: int = 0) -> Iterator[Sequence[Event]]:
+        """The log, or what came after that number, a page at a time."""
+        last = event_at(self._store, self.study, after)
+        if last is None and after:  # it is not there yet
+            last = self.look(lambda ledger: ledger.last)
+        for page in pages(self._store, self.study, last):
+            if page[-1].seq > after:
+                yield page if page[0].seq > after else [event for event in page if event.seq > after]
 
     def look(self, reader: Callable[[Ledger], Answer]) -> Answer:
         """What ``reader`` makes of the newest state; it must not change it."""
@@ -100,10 +136,10 @@ class Journal:
 
         Should the connection be lost between writing and hearing so, the events' key tells whether they were written.
         """
-        doubtful: list[Written[Answer]] = []
+        call = Call(plan, lease or self.lease)
         with self._lock:
             while True:
-                written = self._attempt(plan, doubtful, lease or self.lease)
+                written = self._attempt(call)
                 if written is None:
                     continue
                 try:
@@ -112,111 +148,102 @@ class Journal:
                     self._store.flush()
                     return written.answer
                 except Interrupted:
-                    self._doubt(doubtful, written)
+                    self._doubt(call, written)
 
-    def _attempt(
-        self, plan: Callable[[Draft], Answer], doubtful: "list[Written[Answer]]", lease: float | None
-    ) -> "Written[Answer] | None":
+    def _attempt(self, call: Call[Answer]) -> "Written[Answer] | None":
         """Decide on the newest state and append; None if somebody else appended first, or nobody knows."""
         with self._store.turn(self.study):
             ledger = self._newest()
-            for written in doubtful:
+            for written in call.doubtful:
                 if [event.key for event in self._store.read(self.study, written.seq - 1, 1)] == [written.key]:
                     return written
+            if call.beaten is not None:
+                self._see_who_won(call, ledger)
             self._calls += 1
-            draft = Draft(ledger, f"{self._nonce}-{self._calls}", self.agent)
+            agent = _ACTING.get() or self.agent
+            draft, end = Draft(ledger, f"{self._nonce}-{self._calls}", agent), ledger.last.digest
+            self._ledger = None
             try:
-                answer = plan(draft)
-                if not draft.events:
-                    return Written(answer, 0, None)
-                self._store.append(self.study, draft.events, lease=lease)
+                answer = call.plan(draft)
+                if draft.events:
+                    self._store.append(self.study, draft.events, lease=call.lease)
             except Conflict:
-                self._ledger = None
+                call.beaten = end
                 return None
             except Interrupted:
-                self._doubt(doubtful, Written(answer, draft.events[0].seq, draft.key))
+                self._doubt(call, Written(answer, draft.events[0].seq, draft.key))
                 return None
             except BaseException:
-                if draft.events:  # folded, but perhaps not written: what the log says counts
-                    self._ledger = None
+                if not draft.touched:  # else it is folded in, perhaps by half, and perhaps not written: the log counts
+                    self._ledger = ledger
                 raise
-            self._last = draft.key
-            return Written(answer, draft.events[0].seq, draft.key)
+            self._ledger = ledger
+            self.told += sum(event.kind == "told" for event in draft.events)
+            return Written(answer, draft.events[0].seq, draft.key) if draft.events else Written(answer, 0, None)
 
-    def _doubt(self, doubtful: "list[Written[Answer]]", written: "Written[Answer]") -> None:
+    def _see_who_won(self, call: Call[Answer], ledger: Ledger) -> None:
+        """Whoever won a race has written something. If nothing is there, deciding again would go on for ever."""
+        call.defeats = call.defeats + 1 if call.beaten == ledger.last.digest else 0
+        if call.defeats >= MOST_DEFEATS:
+            what = f"event {ledger.seq + 1}: the store says that it is written already, but it cannot be read"
+            raise damaged(self.study, what)
+
+    def _doubt(self, call: Call[Answer], written: "Written[Answer]") -> None:
         """The connection was lost: it may be written, or not."""
         self._ledger = None
-        doubtful.append(written)
-        if len(doubtful) >= MOST_DOUBTS:
+        call.doubtful.append(written)
+        if len(call.doubtful) >= MOST_DOUBTS:
             rule = f"the connection was lost {MOST_DOUBTS} times in one call"
             raise StoreFailed("storage", rule=rule, remedy="mend the server, then ask again") from None
 
     def _newest(self) -> Ledger:
-        """What `_read` gives; a log that cannot be folded is damaged, and named."""
-        try:
+        """The ledger, with everything folded in that any agent has written."""
+        ledger = self._ledger
+        if ledger is None:
             return self._read()
-        except (StoreFailed, UnknownStudy):
-            raise
+        try:
+            head = self._store.head(self.study)
+            if head is not None and head.digest == ledger.last.digest:  # as `pages` would find out, but quicker
+                return ledger
+            for page in pages(self._store, self.study, ledger.last):
+                self._ledger = None
+                for event in page:
+                    ledger.apply(event)
+                self._ledger = ledger
+            return ledger
         except (ThresherError, *NO_EVENT) as error:
-            self._ledger = None
-            raise damaged(self.study, f"event {self._at}: {error}") from None
+            if isinstance(error, StoreFailed) and not isinstance(error, DamagedStudy):
+                raise
+        # It is another study now, or its server has lost in a crash what nobody had been told was safe, or it is
+        # damaged: the whole log tells.
+        return self._read()
 
     def _read(self) -> Ledger:
-        """The ledger, with everything folded in that any agent has written."""
-        if self._ledger is None:
-            self._at, events = 1, self._pages()
+        """The ledger that the whole log makes; a log that cannot be folded is damaged, and named."""
+        self._ledger = ledger = None
+        try:
+            events = chain.from_iterable(pages(self._store, self.study))
             first = next(events, None)
-            if self._birth is not None and (first is None or first.key != self._birth):
-                raise self._replaced()
-            if first is None:
+            if first is None or (self._birth is not None and first.key != self._birth):
                 raise UnknownStudy("study", self.study, "is not in this store", "create it with create_study")
-            self._birth = self._last = first.key
-            self.created = moment(first.time)
-            self._ledger = ledgers.fold(self._noted(first, events))
-            return self._ledger
-        # The last event once more: if it is another one now, the study is another one, or its server has lost in a
-        # crash what nobody had been told was safe.
-        news = iter(self._store.read(self.study, self._ledger.seq - 1))
-        known = next(news, None)
-        if known is None or known.key != self._last:
-            self._ledger = None
-            return self._read()
-        for event in news:
-            self._at = event.seq
-            self._ledger.apply(event)
-            self._last = event.key
-        return self._ledger
-
-    def _pages(self) -> Iterator[Event]:
-        after = 0
-        while page := self._store.read(self.study, after, PAGE):
-            yield from page
-            after = page[-1].seq
-
-    def _noted(self, first: Event, rest: Iterator[Event]) -> Iterator[Event]:
-        """The events on their way to the fold; the last one's key is kept."""
-        yield first
-        event = first
-        for event in rest:
-            self._at = event.seq
-            yield event
-        self._last = event.key
-
-    def _replaced(self) -> StudyDeleted:
-        self._ledger = None
-        rule = "was deleted while this agent worked on it"
-        return StudyDeleted("study", self.study, rule, "nothing more can be told to it")
+            ledger = ledgers.begun(first)
+            ledger.fold_all(events)
+        except UnknownStudy:
+            if self._birth is None:
+                raise
+            rule = "was deleted while this agent worked on it"
+            raise StudyDeleted("study", self.study, rule, "nothing more can be told to it") from None
+        except StoreFailed:
+            raise
+        except (ThresherError, *NO_EVENT) as error:
+            raise damaged(self.study, f"event {ledger.seq + 1 if ledger else 1}: {error}") from None
+        self._birth, self.created, self._ledger = first.key, moment(first.time), ledger
+        return ledger
 
     def _forked(self) -> None:
         if not self._lock.acquire(blocking=False):  # a thread that is not here any more was at work
             self._ledger = None
         self._begin()
-
-
-def damaged(study: str, what: str) -> DamagedStudy:
-    """The log of a study is broken; says where."""
-    remedy = "restore it from a copy, or forget it with thresher delete; other studies are well"
-    return DamagedStudy("study", study, f"is damaged, {what}", remedy)
 
 
 def plain(text: str) -> str:

@@ -1,9 +1,11 @@
 """Calls that were made before: the pulls that a caller's own key stands for, so that asking again gives the same."""
 
+from .errors import DamagedStudy
+from .events import Event
 from .store import Store
+from .tail import pages
 
 MARK = "again:"  # keys that callers chose; the others were made up by a journal
-PAGE = 10_000  # events that are read at once
 
 
 def marked(key: str) -> str:
@@ -23,16 +25,24 @@ class Keys:
     def __init__(self, study: str, store: Store) -> None:
         self._study, self._store = study, store
         self._pulls: dict[str, list[int]] = {}
-        self._read = 0  # the last event that is in
+        self._last: Event | None = None  # the last event that is in
 
     def pulls(self, key: str, upto: int) -> list[int]:
         """The pulls that were asked for with this key, as of event ``upto``."""
-        while self._read < upto:
-            events = self._store.read(self._study, self._read, PAGE)
-            if not events:
-                break
-            for event in events:
+        if self._last is not None and self._last.seq < upto:
+            try:
+                self._read(self._last)
+            except DamagedStudy:  # or it lost its end in a crash: the whole log tells
+                self._last = None
+        if self._last is None:
+            self._pulls.clear()
+            self._read(None)
+        return list(self._pulls.get(key, ()))
+
+    def _read(self, last: Event | None) -> None:
+        for page in pages(self._store, self._study, last):
+            self._last = None  # half a page is never kept
+            for event in page:
                 if event.kind == "asked" and event.pull and event.key and event.key.startswith(MARK):
                     self._pulls.setdefault(event.key, []).append(event.pull)
-            self._read = events[-1].seq
-        return list(self._pulls.get(key, ()))
+            self._last = page[-1]

@@ -25,7 +25,20 @@ class Ledger(State):
         """Check the event and fold it in."""
         grammar.check(self, event)
         _FOLDS[event.kind](self, event)
-        self.seq = event.seq
+        self.seq, self.last = event.seq, event
+
+    def fold(self, event: Event) -> None:
+        """Fold in an event that the grammar allows. Interrupted, it leaves half of it: the ledger must be discarded."""
+        _FOLDS[event.kind](self, event)
+        self.seq, self.last = event.seq, event
+
+    def fold_all(self, events: Iterable[Event]) -> None:
+        """Check and fold many events, and score once, when all are in: scores follow from the columns."""
+        self.folding = True
+        for event in events:
+            self.apply(event)
+        self.folding = False
+        self._rescore_all()
 
     def _asked(self, event: Event) -> None:
         arm: int = event.arm  # type: ignore[assignment]  # checked
@@ -196,25 +209,23 @@ class Ledger(State):
 
     def state(self) -> dict[str, Any]:
         """All of the state, for comparing two ledgers to the bit."""
-        return {name: value for name, value in vars(self).items() if name not in ("formula", "intervals")}
+        return {name: value for name, value in vars(self).items() if name not in ("formula", "intervals", "last")}
 
 
 def begun(first: Event | None) -> Ledger:
     """The ledger after the first event of a log, which must be `created`."""
     if first is None or first.kind != "created" or first.seq != 1 or first.spec is None:
         raise InvalidInput("log", first and first.kind, "must begin with event 1, created", "this is no log of a study")
-    return Ledger(spec.from_json(first.spec))
+    ledger = Ledger(spec.from_json(first.spec))
+    ledger.last = first
+    return ledger
 
 
 def fold(events: Iterable[Event]) -> Ledger:
     """The ledger that a whole log makes; its first event must be `created`."""
     stream = iter(events)
     ledger = begun(next(stream, None))
-    ledger.folding = True  # the scores follow from the columns: it is enough to have them when all is folded in
-    for event in stream:
-        ledger.apply(event)
-    ledger.folding = False
-    ledger._rescore_all()
+    ledger.fold_all(stream)
     return ledger
 
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 from . import checks
 from . import spec as specs
+from .chain import chained
 from .differences import differences
 from .errors import Conflict, Interrupted, InvalidInput, StudyExists, shown
 from .events import Event
@@ -89,7 +90,8 @@ def create_study(
 
 def _created(name: str, store: Store, spec: Spec) -> bool:
     """Whether it was us who created the study. The event's key tells, should the answer be lost."""
-    event = Event(1, "created", spec=spec.to_json(), key=os.urandom(8).hex(), time=time.time())
+    created = Event(1, "created", spec=spec.to_json(), key=os.urandom(8).hex(), time=time.time())
+    (event,) = chained([created])
     with store.turn(name):
         try:
             store.append(name, [event])

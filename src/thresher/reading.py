@@ -13,7 +13,8 @@ from .parsing import read_json
 
 PASSING, FAILING = frozenset({0}), frozenset({1})  # exit codes, unless --pass and --fail say otherwise
 LINES, WIDTH = 10, 500  # how much of the output a failure keeps, for people
-NUMBER = re.compile(r"(?<![\w.])[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan\b|inf(?:inity)?\b)", re.IGNORECASE)
+NUMBER = re.compile(r"[-+]?((0|[1-9]\d*)(\.\d*)?|\.\d+)(e[-+]?\d+)?|[-+]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
+BETWEEN = re.compile(r"[\s=()\[\]{}<>\"'`;|]+")  # words
 COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -126,9 +127,9 @@ def _last_words(err: bytes) -> str:
     return f": {shown(lines[-1].strip(), 200)}" if lines else ""
 
 
-def _none(what: str, found: object = None) -> NoReward:
+def _none(what: str, *found: object) -> NoReward:
     """Failures that differ only in what was found are the same error."""
-    seen = "" if found is None else f" {shown(found)}"
+    seen = "".join(f" {shown(each)}" for each in found)
     return NoReward(f"{what}{seen}; print the reward on the last line, or say with --reward where it is", kind=what)
 
 
@@ -140,11 +141,19 @@ def _last_line(text: str) -> str:
 
 
 def _last_float(text: str, _: str) -> float:
-    line = _last_line(text)
-    numbers = NUMBER.findall(line)
-    if not numbers:
+    """The last number on the last line. What merely looks like one is no number: 0,5 and 1/2 and 2026-01-05 are not.
+
+    >>> _last_float("loss 0.25, accuracy=0.75.", "")
+    0.75
+    """
+    line = _last_line(COLOURS.sub("", text))
+    words = [word.rstrip(".,:!?%") for word in BETWEEN.split(line)]
+    like = [word for word in words if NUMBER.fullmatch(word) or any(map(str.isdigit, word))]
+    if not like:
         raise _none("printed no number on its last line,", line)
-    return float(numbers[-1])
+    if not NUMBER.fullmatch(like[-1]):
+        raise _none("printed as the last number of its last line something that is not a plain number,", like[-1])
+    return float(like[-1])
 
 
 def _json(text: str, path: str) -> float:
@@ -157,7 +166,7 @@ def _json(text: str, path: str) -> float:
     if isinstance(value, int | float):
         with contextlib.suppress(OverflowError):
             return float(value)
-    raise _none(f"printed no number for {shown(path)}, but", value)
+    raise _none(f"printed no number for {shown(path)}, but {type(value).__name__}", value)
 
 
 def _first_parsed(texts: Sequence[str]) -> object:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .errors import CannotGoOn
+from .errors import CannotGoOn, shown
 from .events import Cause
 from .study import Pull, Study
 
@@ -79,7 +79,9 @@ class Start:
         for same in self._failed.values():
             if self._is_enough(same, needed):
                 rule = f"{who} {how} before anything succeeded: {same.first.reason}"
-                remedy = f"mend the evaluator and run again{'' if self.blamed else '; no arm was retired'}"
+                names = ", ".join(map(shown, sorted(same.pulls)[:needed]))
+                which = "" if needed < ARMS else f", or take out {names} if only they are wrong,"
+                remedy = f"correct the evaluator{which} and run again{'' if self.blamed else '; no arm was retired'}"
                 return CannotGoOn("run", rule=rule, remedy=remedy).with_cause(same.first.error)
         if self._outside is not None and self._is_enough(self._outside, needed):
             what = f"{who} returned a reward outside the bounds before anything succeeded"

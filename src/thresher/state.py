@@ -5,6 +5,7 @@ from typing import Any
 
 from . import columns, evidence, kernel, seeds
 from .errors import UnknownPull
+from .events import Event
 from .spec import Spec
 
 
@@ -14,6 +15,7 @@ class State:
     def __init__(self, specification: Spec) -> None:
         self.spec = specification
         self.seq = 1
+        self.last = Event(1, "created")  # the event that was folded in last; no part of the state, but where it ends
         self.budget = specification.budget
         self.issued = self.told = self.pending = self.imported = 0
         self.repeatable = False  # whether some rewards come from evaluations that were made more than once
@@ -64,6 +66,11 @@ class State:
         arm, number = self.pull_arm[pull - 1], self.pull_number[pull - 1]
         index = pull if self.spec.rule == 1 else seeds.place(arm, number, len(self.spec.arms))
         return seeds.pull_seed(index, self.spec.seed)
+
+    @property
+    def head(self) -> str | None:
+        """The digest of the last event, which stands for the whole log; None: not chained."""
+        return None if self.last.digest is None else self.last.digest.hex()
 
     def choose(self) -> int | None:
         """The arm that the next pull must go to; None exactly when done."""

@@ -4,7 +4,7 @@ import contextlib
 import importlib
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
@@ -270,7 +270,9 @@ class Study:
         with contextlib.suppress(StoreFailed):  # what can only be read can be read nevertheless
             self.sweep()
         found = self.look(lambda ledger: verdicts.read(self.name, ledger))
-        return replace(found, earlier=self._earlier, since=self._journal.created) if self._earlier else found
+        others = max(0, found.told - self._earlier - self._journal.told)
+        since = self._journal.created if self._earlier else None
+        return replace(found, earlier=self._earlier, since=since, others=others)
 
     def look(self, reader: Callable[[Ledger], Answer]) -> Answer:
         """What ``reader`` makes of the newest state; it must not change it."""
@@ -298,7 +300,11 @@ class Study:
 
     def events(self, after: int = 0) -> Sequence[Event]:
         """The log, or what came after that number."""
-        return self._journal.events(after)
+        return [event for page in self.pages(after) for event in page]
+
+    def pages(self, after: int = 0) -> Iterator[Sequence[Event]]:
+        """The same as `events`, a page at a time: a long log need not fit into memory."""
+        return self._journal.pages(after)
 
     def pending(self) -> list[Pull]:
         """The pulls that are under way."""

@@ -52,6 +52,9 @@ class Verdict:
     outside: tuple[str, ...] = ()  # arms that returned a reward outside the bounds: not certified, whatever their label
     earlier: int = field(default=0, compare=False)  # rewards that were there when this process opened the study
     since: str | None = field(default=None, compare=False)  # when that study was created, as 2026-11-17T02:41:12Z
+    others: int = field(default=0, compare=False)  # rewards that other agents told since
+    events: int = field(default=0, compare=False)  # of the log that this is the answer of
+    head: str | None = field(default=None, compare=False)  # the digest of its last event, and so of all of them
 
     @cached_property
     def _by_label(self) -> dict[str, list[str]]:
@@ -147,7 +150,7 @@ class Verdict:
     @property
     def origin(self) -> str | None:
         """How many of the rewards were there before this process came, in a sentence; None: all are new."""
-        return origin(self.earlier, self.told, self.since)
+        return origin(self.earlier, self.told, self.since, self.others)
 
     @property
     def remarks(self) -> list[str]:
@@ -158,16 +161,17 @@ class Verdict:
         return "\n".join([f"{self.question} {self.answer}", *self.remarks])
 
 
-def origin(earlier: int, told: int, since: str | None) -> str | None:
-    """Which rewards are from before, in a sentence; None: all are new.
+def origin(earlier: int, told: int, since: str | None, others: int = 0) -> str | None:
+    """Which rewards are from before, and which are other agents', in a sentence each; None: all are new and ours.
 
     >>> origin(50, 70, "2026-11-17T02:41:12Z")
     '50 of these 70 rewards are from earlier runs, since 2026-11-17 02:41:12 UTC.'
     """
+    theirs = f"{others:,} of these {told:,} rewards are from other agents." if others else ""
     if not earlier:
-        return None
+        return theirs or None
     many = f"{earlier:,} of these {told:,} rewards are" if earlier < told else "All rewards are"
-    return f"{many} from earlier runs, since {plain_time(since)}."
+    return f"{many} from earlier runs, since {plain_time(since)}. {theirs}".rstrip()
 
 
 def plain_time(moment: str | None) -> str:
@@ -202,6 +206,8 @@ def read(study: str, ledger: Ledger) -> Verdict:
         rows=tuple(row_of(ledger, arm) for arm in range(len(spec.arms))),
         open=[name for arm, name in enumerate(spec.arms) if not ledger.board.shut[arm]],
         outside=tuple(spec.arms[arm] for arm in sorted(ledger.outside)),
+        events=ledger.seq,
+        head=ledger.head,
     )
 
 

@@ -1,6 +1,8 @@
 """A study derived again from its log: every event must be valid, and every decision the one that had to be made.
 
-Drops are not judged, for they follow a clock, nor are rewards, which come from outside.
+Whether the events are those that were written is for whoever reads them to find out (`tail`); a damage that is met
+while they are read is reported like a wrong event. Drops are not judged, for they follow a clock, nor are rewards,
+which come from outside.
 """
 
 import hashlib
@@ -12,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from . import ledger as ledgers
-from .errors import ThresherError
+from .errors import DamagedStudy, StoreFailed, ThresherError
 from .events import Event
 from .ledger import Ledger
 
@@ -26,6 +28,7 @@ class Report(NamedTuple):
     wrong: int | None  # the number of the first that is not
     reason: str | None  # what is wrong with it
     digest: str | None  # of the state; None where the log is wrong
+    head: str | None  # the digest of the last event that is right, which stands for it and all before it
     anywhere: bool  # whether the decisions can be derived again on every machine, or on this one alone
 
     @property
@@ -46,21 +49,33 @@ def verify(events: Iterable[Event]) -> Report:
     >>> report.wrong, report.reason
     (3, "asked for arm 'a', where the rule says 'b'")
     """
-    stream, seq, ledger = iter(events), 1, None
+    stream, ledger = iter(events), None
     try:
-        ledger = ledgers.fold([event for event in [next(stream, None)] if event is not None])
+        ledger = ledgers.begun(next(stream, None))
         for event in stream:
-            seq = ledger.seq + 1
             wrong = event.kind != "created" and _wrongly_decided(ledger, event)
             if wrong:
-                return Report(ledger.seq, seq, wrong, None, _anywhere(ledger))
+                return _report(ledger, wrong)
             ledger.apply(event)
         if ledger.due is not None:
             rule = f"missing: the retirement of arm {ledger.spec.arms[ledger.due]!r}, which failed too often in a row"
-            return Report(ledger.seq, ledger.seq + 1, rule, None, _anywhere(ledger))
+            return _report(ledger, rule)
     except (ThresherError, LookupError, TypeError, ValueError) as error:  # what is no event can be anything
-        return Report(seq - 1, seq, str(error), None, ledger is None or _anywhere(ledger))
-    return Report(ledger.seq, None, None, digest(ledger), _anywhere(ledger))
+        if isinstance(error, StoreFailed) and not isinstance(error, DamagedStudy):
+            raise
+        return _report(ledger, error.rule if isinstance(error, DamagedStudy) else str(error))
+    return _report(ledger, None)
+
+
+def _report(ledger: Ledger | None, wrong: str | None) -> Report:
+    """What is wrong with the event that comes after those in the ledger, if anything is."""
+    if ledger is None:
+        return Report(0, 1, wrong, None, None, True)
+    anywhere = ledger.spec.policy.formula != "lsa"
+    if wrong is None:
+        return Report(ledger.seq, None, None, digest(ledger), ledger.head, anywhere)
+    seq = ledger.seq + 1
+    return Report(ledger.seq, seq, wrong.removeprefix(f"is damaged, event {seq}: "), None, ledger.head, anywhere)
 
 
 def _wrongly_decided(ledger: Ledger, event: Event) -> str | None:
@@ -81,10 +96,6 @@ def _wrongly_decided(ledger: Ledger, event: Event) -> str | None:
         if event.arm != arm:
             return f"says arm {event.arm}, but pull {event.pull} is of arm {arm}"
     return None
-
-
-def _anywhere(ledger: Ledger) -> bool:
-    return ledger.spec.policy.formula != "lsa"
 
 
 def digest(ledger: Ledger) -> str:

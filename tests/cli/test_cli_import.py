@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from logs import append
 from place import Place, a_place  # noqa: F401 - the fixture
 from program import complaint
 
@@ -199,7 +200,7 @@ def test_csv_says_what_the_certificate_made_of_each_pull(place: Place) -> None:
 @pytest.mark.parametrize(("failure", "state"), [("worst", "cancelled"), ("ignore", "dropped")])
 def test_a_study_of_version_0_1_exports_what_its_certificate_leaves_out(place: Place, failure: Any, state: str) -> None:
     spec = replace(specify(arms=["a"], threshold=0.5, budget=9, failure=failure), rule=1)
-    place.study().store.append("old", [library.Event(1, "created", spec=spec.to_json(), key="old")])
+    append(place.study().store, "old", [library.Event(1, "created", spec=spec.to_json(), key="old")])
     study = place.study("old")
     first, second = study.ask_many(2)
     give_up(study, first, cause="cancelled", reason="never began")

@@ -27,7 +27,8 @@ def test_a_command_that_always_exits_the_same_way_ends_the_run_at_once() -> None
         "  usage: check NAME",
         "  error: no such option",
         "thresher: error: run: 3 arms failed with the same error before anything succeeded: exited with 2: "
-        "'error: no such option'; mend the evaluator and run again; no arm was retired",
+        "'error: no such option'; correct the evaluator, or take out 'a', 'b', 'c' if only they are wrong, "
+        "and run again; no arm was retired",
     ]
 
 

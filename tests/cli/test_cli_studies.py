@@ -5,6 +5,7 @@ import subprocess
 import time
 
 import pytest
+from logs import append
 from place import Place, a_place  # noqa: F401 - the fixture
 from program import ENVIRONMENT, PATIENCE, THRESHER, Result, complaint, until
 
@@ -40,7 +41,6 @@ def test_tell_twice_is_recorded_once_and_another_reward_is_refused(place: Place)
     assert place("tell", "s", "1", "0.5") == Result(0, "", "")
     assert "0.75: it was told 0.5 before" in complaint(place("tell", "s", "1", "0.75"))
     assert "has issued pulls 1 to 1" in complaint(place("tell", "s", "2", "0.75"))
-    assert "it was told 0.5 before" in complaint(place("tell", "s", "1", "-3"))
 
 
 def test_a_reward_outside_the_bounds_is_an_error_and_retires_its_arm(place: Place) -> None:
@@ -152,8 +152,7 @@ def test_verify_is_status_1_and_names_the_event_when_something_is_wrong(place: P
     place.good("ask", "s", "-n", "3")
     assert "4 events, every decision derived again; state " in place.good("verify", "s")
     store = place.study().store
-    events = [event._replace(arm=1) if event.seq == 4 else event for event in store.read("s")]
-    store.append("t", events)
+    append(store, "t", [event._replace(arm=1) if event.seq == 4 else event for event in store.read("s")])
     store.close()
     result = place("verify", "t")
     assert result.status == 1

@@ -8,6 +8,7 @@ from typing import Any
 
 import apsw
 import pytest
+from logs import append
 
 import thresher
 from thresher import spec as specs
@@ -37,7 +38,7 @@ IMPOSSIBLE = {
 @pytest.mark.parametrize("what", IMPOSSIBLE)
 def test_a_damaged_study_is_named_and_the_others_go_on(store: Store, what: str) -> None:
     well = make(store, "well")
-    store.append("s", IMPOSSIBLE[what])
+    append(store, "s", IMPOSSIBLE[what])
     with pytest.raises(thresher.DamagedStudy, match="study 's': is damaged, event ") as caught:
         thresher.open_study("s", storage=store)
     assert "\n" not in str(caught.value)
@@ -52,7 +53,7 @@ def test_a_damaged_study_is_named_and_the_others_go_on(store: Store, what: str) 
 def test_an_event_that_is_broken_while_an_agent_works_is_named(store: Store) -> None:
     study = make(store)
     pull = study.ask() or pytest.fail("no pull")
-    store.append("s", [Event(3, "asked", 2, 99)])
+    append(store, "s", [Event(3, "asked", 2, 99)])
     for call in (study.ask, lambda: study.tell(pull, 1), study.verdict, study.ask):
         with pytest.raises(thresher.DamagedStudy, match="event 3: arm 99"):
             call()
@@ -119,7 +120,7 @@ def test_a_study_whose_beginning_is_lost_is_not_begun_anew(url: str) -> None:
     with pytest.raises(thresher.DamagedStudy):
         thresher.open_study("s", storage=store)
     with pytest.raises(Conflict):
-        store.append("s", [Event(1, "created", spec=SPEC)])
+        append(store, "s", [Event(1, "created", spec=SPEC)])
     store.close()
 
 

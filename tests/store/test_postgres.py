@@ -62,7 +62,7 @@ def test_a_turn_that_is_never_given_back_holds_nobody_up(postgres_url: str) -> N
         each.store.close()
 
 
-@pytest.mark.parametrize(("version", "words"), [(0, "older than"), (7, "newer than the 1 of this thresher; update")])
+@pytest.mark.parametrize(("version", "words"), [(0, "older than"), (7, "newer than the 2 of this thresher; update")])
 def test_another_schema_is_named(postgres_url: str, version: int, words: str) -> None:
     make(postgres_url).store.close()
     with psycopg.connect(postgres_url, autocommit=True) as connection:
@@ -118,7 +118,8 @@ def test_a_wrong_password_is_said_at_once_and_not_shown(guarded: str) -> None:
         f"postgresql://me:{SECRET}@127.0.0.1:1/db?unheard_of=1",
     ],
 )
-def test_passwords_are_never_shown(url: str) -> None:
+def test_passwords_are_never_shown(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("thresher.store.postgres.PATIENCE", 0.1)
     unreachable(url)
 
 
@@ -153,6 +154,7 @@ def test_an_append_that_meets_a_deletion_writes_nothing(postgres_url: str) -> No
     with psycopg.connect(postgres_url) as deleting, ThreadPoolExecutor(1) as pool:
         deleting.execute("LOCK TABLE thresher_events IN SHARE ROW EXCLUSIVE MODE")
         deleting.execute("DELETE FROM thresher_events WHERE study = 's'")
+        deleting.execute("DELETE FROM thresher_heads WHERE study = 's'")
         late = pool.submit(store.append, "s", [Event(seen + 1, "asked", 1, 0)])
         for _ in range(100):  # however it goes, it must write nothing; as a rule it waits for the lock by now
             if deleting.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone():

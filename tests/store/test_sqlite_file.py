@@ -113,7 +113,7 @@ def test_an_sqlite_file_of_another_program_is_not_touched(tmp_path: Path) -> Non
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize(("version", "words"), [(0, "older than"), (2, "newer than"), (99, "update thresher")])
+@pytest.mark.parametrize(("version", "words"), [(0, "older than"), (3, "newer than"), (99, "update thresher")])
 def test_another_schema_is_named(tmp_path: Path, version: int, words: str) -> None:
     path = filled(tmp_path / "thresher.db", 2)
     connection = apsw.Connection(str(path))

@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 from thresher.store import MemoryStore, Store
 from thresher.web.app import create_app
 from thresher.web.gate import Gate
+from thresher.web.house import House
 
-TOKEN = "a-token-for-tests"
+TOKEN, WRITE_TOKEN = "a-token-for-tests", "a-token-that-writes"
 HOST = "127.0.0.1:8765"
 HOSTS = {HOST, "localhost:8765"}
-BEARER = {"authorization": f"Bearer {TOKEN}"}
+BEARER = {"authorization": f"Bearer {WRITE_TOKEN}"}
+READER = {"authorization": f"Bearer {TOKEN}"}
 
 
 class Reply(NamedTuple):
@@ -24,8 +26,9 @@ class Reply(NamedTuple):
         return json.loads(self.body)
 
 
-def server(store: Store | None = None, *, write: bool = True) -> Gate:
-    return create_app(store or MemoryStore(), token=TOKEN, hosts=HOSTS, write=write)
+def server(store: Store | None = None, *, write: bool = True, reader: Store | None = None) -> Gate:
+    house = House(store or MemoryStore(), reader)
+    return create_app(house, token=TOKEN, write_token=WRITE_TOKEN if write else None, hosts=HOSTS)
 
 
 def request(
@@ -37,6 +40,7 @@ def request(
     host: str | None = HOST,
     body: bytes | list[bytes] = b"",
     json_body: object = None,
+    client: str = "127.0.0.1",
 ) -> Reply:
     """One request; ``target`` is sent as it is."""
     given = dict(headers or {})
@@ -63,7 +67,7 @@ def request(
         "query_string": query.encode(),
         "root_path": "",
         "headers": pairs,
-        "client": ("127.0.0.1", 5000),
+        "client": (client, 5000),
         "server": ("127.0.0.1", 8765),
     }
     sent: list[Any] = []

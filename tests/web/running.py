@@ -7,27 +7,32 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-TOKEN = "a-token-for-tests"
+TOKEN, WRITE_TOKEN = "a-token-for-tests", "a-token-that-writes"
 BEARER = {"authorization": f"Bearer {TOKEN}"}
+WRITER = {"authorization": f"Bearer {WRITE_TOKEN}"}
 
 
 class Served(NamedTuple):
     url: str
     entry: str  # with the token
+    pid: int
 
 
 @contextlib.contextmanager
-def served(storage: str, *options: str, log: Path | None = None) -> Iterator[Served]:
-    """A server on a free port; it has said where before the block begins."""
+def served(storage: str, *options: str, log: Path | None = None, files: int | None = None) -> Iterator[Served]:
+    """A server on a free port; it has said where before the block begins. It may open so many files."""
     argv = [sys.executable, "-m", "thresher.cli", "serve", "--storage", storage, "--port", "0", "--token", TOKEN]
+    argv += ["--write-token", WRITE_TOKEN] if "--write" in options else []
+    if files is not None:
+        argv = ["sh", "-c", f'ulimit -n {files} && exec "$@"', "sh", *argv]
     with contextlib.ExitStack() as stack:
         errors = stack.enter_context(log.open("wb")) if log else subprocess.DEVNULL
         process = stack.enter_context(subprocess.Popen([*argv, *options], stdout=subprocess.PIPE, stderr=errors))
         try:
             assert process.stdout
             entry = process.stdout.readline().decode().strip()
-            assert entry.startswith("http://127.0.0.1:"), entry
-            yield Served(entry.partition("/?")[0], entry)
+            assert entry.startswith(("http://127.0.0.1:", "https://127.0.0.1:")), entry
+            yield Served(entry.partition("/?")[0], entry, process.pid)
         finally:
             process.terminate()
             process.wait(30)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from running import TOKEN, Served, served
+from running import WRITE_TOKEN, Served, served
 
 import thresher
 
@@ -28,7 +28,7 @@ def server(storage: str) -> Iterator[Served]:
 
 
 def run(server: Served, *argv: str, status: int = 0) -> str:
-    env = {**os.environ, "THRESHER_URL": server.url, "THRESHER_TOKEN": TOKEN}
+    env = {**os.environ, "THRESHER_URL": server.url, "THRESHER_TOKEN": WRITE_TOKEN}
     done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60)
     assert done.returncode == status, done.stderr + done.stdout
     return done.stderr

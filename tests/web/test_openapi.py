@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
-from running import BEARER, Served, served
+from running import WRITER as BEARER
+from running import Served, served
 
 schemathesis = pytest.importorskip("schemathesis", reason="the dev extra brings it")
 httpx = pytest.importorskip("httpx")

@@ -195,16 +195,17 @@ def test_an_open_page_outlives_its_server(chromium: Any, storage: str) -> None:
     until(page, f"{STATE} === 'lost' && document.getElementById('pulse').textContent.startsWith('lost since ')")
     until(page, f"{NOTICE}.includes('tries again by itself')")
     pulled(storage)
-    with served(storage, "--port", first.url.rpartition(":")[2]):
+    with served(storage, "--port", first.url.rpartition(":")[2]) as second:
+        page.context.new_page().goto(second.entry)  # a session ends with its server
         until(page, f"{STATE} === 'live' && document.getElementById('notice').hidden && {TOLD} === '1'")
 
 
-def test_a_page_says_that_the_token_changed_and_goes_on_once_the_new_one_is_known(chromium: Any, storage: str) -> None:
+def test_a_page_says_that_its_session_is_over_and_goes_on_once_there_is_another(chromium: Any, storage: str) -> None:
     with served(storage) as first:
         page = entered(chromium, first, "/study/coins/arm/fair").page
         until(page, f"{STATE} === 'live'")
     with served(storage, "--port", first.url.rpartition(":")[2], "--token", "another-token-for-tests") as second:
-        until(page, f"{NOTICE}.includes('with another token')")
+        until(page, f"{NOTICE}.includes('Your session is over')")
         pulled(storage)
         page.context.new_page().goto(second.entry)  # as the user does, in another tab
         until(page, f"{STATE} === 'live' && document.getElementById('f-seen').textContent === '1'")

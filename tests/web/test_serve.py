@@ -2,9 +2,11 @@
 
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import httpx
@@ -42,6 +44,14 @@ def test_it_prints_its_address_with_a_token_that_lets_in() -> None:
         (["--token", "short"], "8 to 200"),
         (["--allow-host", "http://x/"], "NAME or NAME:PORT"),
         (["--host", "203.0.113.7"], "give --host an address of this machine"),
+        (["--write-token", "long-enough"], "add --write"),
+        (["--write", "--write-token", "short"], "--write-token"),
+        (["--write", "--token", "the-same-one", "--write-token", "the-same-one"], "must differ"),
+        (["--tls-cert", __file__], "cannot be used"),
+        (["--tls-cert", "nowhere.pem"], "No such file"),
+        (["--tls-key", __file__], "--tls-cert"),
+        (["--max-connections", "1000000000"], "ulimit -n"),
+        (["--max-per-address", "0"], "--max-per-address"),
     ],
 )
 def test_wrong_use_is_one_line(options: list[str], words: str) -> None:
@@ -49,6 +59,64 @@ def test_wrong_use_is_one_line(options: list[str], words: str) -> None:
     assert (done.returncode, done.stdout) in ((2, ""), (3, ""))
     assert words in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_with_write_it_prints_a_token_to_read_and_one_to_write() -> None:
+    argv = [*SERVE, "--port", "0", "--write"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout
+            reading, writing = (process.stdout.readline().strip() for _ in range(2))
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=30)
+    url, _, token = reading.partition("/?token=")
+    assert writing.startswith(f"to write: {url}/?token=")
+    assert token not in writing
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[str, str]:
+    """A certificate for 127.0.0.1 that signs itself."""
+    cert, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
+    names = ["-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1"]
+    kind = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
+    done = subprocess.run(["openssl", "req", *kind, *names, "-keyout", key, "-out", cert], capture_output=True)
+    if done.returncode:
+        pytest.skip("there is no openssl here")
+    return cert, key
+
+
+def test_tls_encrypts_and_makes_the_cookie_secure(certificate: tuple[str, str], tmp_path: Path) -> None:
+    cert, key = certificate
+    log = tmp_path / "log"
+    context = ssl.create_default_context(cafile=cert)
+    with (
+        served("memory", "--write", "--tls-cert", cert, "--tls-key", key, log=log) as server,
+        httpx.Client(verify=context, timeout=30) as client,
+    ):
+        assert server.entry.startswith("https://")
+        reply = client.get(server.entry)
+        assert (reply.status_code, "Secure" in reply.headers["set-cookie"].split("; ")) == (303, True)
+        assert client.get(f"{server.url}/api/studies").json()["studies"] == []
+        address = ("127.0.0.1", int(server.url.rpartition(":")[2]))
+        with socket.create_connection(address, timeout=30) as silent, socket.create_connection(address) as plain:
+            plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            start = time.monotonic()
+            assert silent.recv(1) == b""  # no handshake, no connection
+            assert 8 < time.monotonic() - start < 25
+        assert client.get(f"{server.url}/healthz").status_code == 200
+    assert log.read_text() == ""
+
+
+def test_other_machines_without_encryption_are_a_warning(certificate: tuple[str, str], tmp_path: Path) -> None:
+    cert, key = certificate
+    for options, lines in (([], 1), (["--tls-cert", cert, "--tls-key", key], 0)):
+        log = tmp_path / "log"
+        host = ["--host", "0.0.0.0", "--allow-host", "127.0.0.1"]
+        with served("memory", *host, *options, log=log):
+            pass
+        assert log.read_text().count("without encryption") == log.read_text().count("\n") == lines
 
 
 def test_a_taken_port_is_said_so() -> None:

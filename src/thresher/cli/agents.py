@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
+from itertools import chain
 
 import click
 
@@ -175,6 +176,6 @@ def drop(
 
 def _older(study: Study, seconds: float) -> Iterator[int]:
     under_way, limit = {pull.id for pull in study.pending()}, time.time() - seconds
-    for event in study.events():
+    for event in chain.from_iterable(study.pages()):
         if event.kind == "asked" and event.pull in under_way and (event.time or 0.0) < limit:
             yield event.pull

@@ -2,23 +2,21 @@
 
 import json
 import platform
-from collections.abc import Iterator
 from importlib import metadata
+from itertools import chain
 
 import click
 
 from .._version import __version__
 from ..errors import DamagedStudy, InvalidInput, ThresherError, shown
-from ..events import Event
 from ..masking import masked
 from ..opening import open_study
 from ..store import Store
+from ..tail import pages
 from ..verify import verify as verified
 from . import FINISHED, NOT_MET, put
 from .storage import format_option, name_argument, storage_option, store_at, study_at
-from .words import clean
-
-PAGE = 10_000
+from .words import clean, head_text
 
 
 @click.command(short_help="Derive every decision of a study again.")
@@ -28,7 +26,9 @@ PAGE = 10_000
 def verify(name: str, storage: str | None, style: str) -> int:
     """Derive study NAME again from its log: no gap, every event valid, every arm the one that had to be asked.
 
-    Prints a digest of the state that is the same on any machine. Exit status 1 says that something is wrong.
+    Every event must also match its digest, and follow from all before it, up to the head that the store has noted.
+    Prints the head, by which two people can see that they have the same log, and a digest of the state that is the
+    same on any machine. Exit status 1 says that something is wrong.
 
     \b
     Example:
@@ -37,23 +37,17 @@ def verify(name: str, storage: str | None, style: str) -> int:
     store = store_at(storage)
     if name not in store.studies():
         study_at(name, store)  # says what is there instead
-    report = verified(_events(store, name))
+    report = verified(chain.from_iterable(pages(store, name)))
     if style == "json":
         put(json.dumps({"format": 1, "study": name, "sound": report.sound, **report._asdict()}))
     elif report.sound:
         put(f"{report.events:,} events, every decision derived again; state {report.digest}")
+        put(head_text(report.events, report.head))
         if not report.anywhere:
             put("its policy, lsa, takes a logarithm: decisions can be derived again on the same machine only")
     else:
         put(f"event {report.wrong}: {clean(report.reason or '')}; the {report.events:,} before it are right")
     return FINISHED if report.sound else NOT_MET
-
-
-def _events(store: Store, name: str) -> Iterator[Event]:
-    after = 0
-    while page := store.read(name, after, PAGE):
-        yield from page
-        after += len(page)  # not the last number: a gap must show
 
 
 def _damage(name: str, store: Store) -> dict[str, str]:

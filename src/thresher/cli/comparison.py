@@ -1,5 +1,7 @@
 """What simpler plans would have cost, from the rewards and the times that were measured."""
 
+from itertools import chain
+
 from ..study import Study
 from .words import duration
 
@@ -8,11 +10,11 @@ def comparison(study: Study, took: float) -> str:
     """What equal allocation costs for the same certainty, from the rewards and the times that were just measured."""
     begun: dict[int, float] = {}
     seconds = [0.0] * len(study.spec.arms)
-    for event in study.events():
+    for event in chain.from_iterable(study.pages()):
         if event.kind == "asked":
             begun[event.pull or 0] = event.time or 0.0
         elif event.kind == "told":
-            seconds[event.arm or 0] += (event.time or 0.0) - begun[event.pull or 0]
+            seconds[event.arm or 0] += (event.time or 0.0) - begun.pop(event.pull or 0)
     rows, needed = study.verdict().rows, study.look(lambda ledger: list(ledger.docket.committed))
     most, arms, spent = max(needed), len(rows), sum(seconds)
     each = [taken / row.seen for taken, row in zip(seconds, rows, strict=True)]

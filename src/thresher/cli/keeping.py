@@ -1,9 +1,11 @@
 """The study of ``thresher run``: made once, and resumed by the same command."""
 
+import contextlib
 import hashlib
 import json
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from .. import spec as specs
@@ -22,7 +24,14 @@ from . import say
 from .storage import is_kept, place_of
 
 
-def evaluator_of(command: Command, *, attempts: int, failure: object) -> str:
+def _is_here(word: str) -> bool:
+    """Whether a word of a command names a file of this folder: in another folder the same words mean another file."""
+    with contextlib.suppress(OSError, ValueError):
+        return bool(word) and not Path(word).is_absolute() and Path(word).is_file()
+    return False
+
+
+def evaluator_of(command: Command, *, attempts: int, failure: object, elsewhere: bool = False) -> str:
     """What measures the rewards, as text without secrets: the command, and the options that change what it measures.
 
     >>> evaluator_of(Command(("./eval.sh", "{arm}")), attempts=1, failure="worst")
@@ -37,6 +46,8 @@ def evaluator_of(command: Command, *, attempts: int, failure: object) -> str:
         options.append(f"--attempts {attempts}")
     if isinstance(failure, float):  # then how long a run may take decides what it gives
         options.append(f"--timeout {command.timeout}s")
+    if not elsewhere and any(_is_here(word) for word in command.argv):
+        options.append(f"in {Path.cwd()}")
     text = shlex.join(masked_words(list(command.argv)))
     return plain(f"{text} ({' '.join(options)})" if options else text)
 
@@ -80,7 +91,8 @@ class Kept:
             pending = study.look(lambda ledger: ledger.pending)
             if pending:
                 rule = f"has {pending:,} pulls pending: another agent may be at work on it"
-                raise StudyExists("study", self.name, rule, "stop it or wait, or name another --study")
+                remedy = "stop it, wait a minute if it was killed, or name another --study"
+                raise StudyExists("study", self.name, rule, remedy)
             return False
         first, budget = study.look(lambda ledger: (ledger.spec, ledger.budget))
         unlike = differences(first, self.spec)

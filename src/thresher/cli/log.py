@@ -6,14 +6,14 @@ import time
 import click
 
 from ..checks import MAX_WHOLE
-from ..events import Event
-from ..study import Study
+from ..errors import DamagedStudy, UnknownStudy
+from ..events import Event, to_json
+from ..tail import event_at, pages
 from . import FINISHED, put
 from .storage import format_option, name_argument, storage_option, study_at
 from .words import clean
 
 POLL = 0.25  # seconds between two looks of --follow
-PAGE = 10_000
 LAST = 253_402_300_799  # the end of the year 9999: later times cannot be written
 
 
@@ -39,21 +39,21 @@ def log(name: str, follow: bool, after: int, storage: str | None, style: str) ->
       thresher log prompts --after 1000 --format json
     """  # noqa: D301 - click wants the character itself
     study = study_at(name, storage)
-    names = study.spec.arms
+    names, last = study.spec.arms, event_at(study.store, name, after)
+    last = study.look(lambda ledger: ledger.last) if last is None and after else last  # it is not there yet
     while True:
-        while events := study.store.read(name, after, PAGE):
-            _see_whether_it_is_there(study)  # and not another one of its name
-            for event in events:
-                put(json.dumps(event._asdict()) if style == "json" else line(event, names))
-            after = events[-1].seq
+        try:
+            for page in pages(study.store, name, last):
+                for event in page:
+                    if event.seq > after:
+                        put(json.dumps(to_json(event)) if style == "json" else line(event, names))
+                last = page[-1]
+        except (DamagedStudy, UnknownStudy):  # the study says what happened, unless its server lost its end in a crash
+            last = study.look(lambda ledger: ledger.last)
         if not follow:
             return FINISHED
         time.sleep(POLL)
-        _see_whether_it_is_there(study)
-
-
-def _see_whether_it_is_there(study: Study) -> None:
-    study.look(lambda ledger: None)
+        study.look(lambda ledger: None)  # that it is there, and not another one of its name
 
 
 def line(event: Event, names: tuple[str, ...]) -> str:

@@ -9,8 +9,8 @@ from rich.text import Text
 
 from ..errors import CannotGoOn
 from ..verdict import LABELS, Row, Verdict
-from . import drain, put
-from .words import COLOURS, SIGNS, clean, number, span
+from . import drain, put, say
+from .words import COLOURS, SIGNS, clean, head_text, number, span
 
 FORMATS = ("table", "json", "csv", "markdown")
 MOST_ROWS, MOST_REASONS = 300, 20  # of a table for people; the other formats have all
@@ -18,6 +18,8 @@ MOST_ROWS, MOST_REASONS = 300, 20  # of a table for people; the other formats ha
 
 def print_verdict(verdict: Verdict, style: str) -> None:
     """Print it in one of FORMATS."""
+    if style == "csv" and verdict.origin:
+        say(verdict.origin)  # rows have no place for it
     makers = {"table": lambda: _drawn(verdict), "json": verdict.json, "csv": verdict.csv, "markdown": verdict.markdown}
     text = makers[style]()
     try:
@@ -51,6 +53,7 @@ def _print_table(verdict: Verdict, console: Console) -> None:
     if verdict.origin:
         console.print(Text(verdict.origin, style="yellow"))
     console.print(Text(verdict.guarantee, style="dim"))
+    console.print(Text(head_text(verdict.events, verdict.head), style="dim"))
     for hint in verdict.hints:
         console.print(Text(f"{hint[0].upper()}{hint[1:]}.", style="yellow"))
 
@@ -65,6 +68,7 @@ def _table(rows: list[Row]) -> Table:
         "pulls": [Text(f"{row.seen:,}") for row in rows],
         "under way": [Text(f"{row.pending or ''}") for row in rows],
         "failed": [Text(f"{row.failures or ''}") for row in rows],
+        "charged": [Text(f"{row.charged or ''}") for row in rows],
     }
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
     shown = [head for head, cells in columns.items() if head in ("arm", "mean", "pulls") or any(map(str, cells))]

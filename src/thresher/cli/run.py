@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from ..command import Command
-from ..errors import CannotGoOn
+from ..errors import CannotGoOn, StoreFailed
 from ..executors import check_name, open_engine
 from ..runner import Limits, run_on
 from ..study import Study
@@ -157,7 +157,9 @@ def run(command: tuple[str, ...], **given: Any) -> int:
     reward, argv = check_reader(given["reward"]), check_command(command, arms, elsewhere=elsewhere)
     evaluate = Command(argv, reward, given["timeout"], *check_exits(reward, given["passing"], given["failing"]))
     asked = question(arms, given)
-    asked["evaluator"] = evaluator_of(evaluate, attempts=given["attempts"], failure=asked["failure"])
+    asked["evaluator"] = evaluator_of(
+        evaluate, attempts=given["attempts"], failure=asked["failure"], elsewhere=elsewhere
+    )
     kept = Kept(given["name"], store_at(given["storage"]), asked, fresh=given["fresh"], accepts=given["accepts"])
     job = Job(kept, evaluate, given)
     try:
@@ -171,7 +173,13 @@ def run(command: tuple[str, ...], **given: Any) -> int:
     if job.study is None:  # stopped while the engine started
         say("stopped before anything was run")
         return status
-    verdict = job.study.verdict()
+    try:
+        verdict = job.study.verdict()
+    except StoreFailed as error:
+        if status == FINISHED:
+            raise
+        say(f"stopped; the verdict so far cannot be read: {error}")
+        return status
     print_verdict(verdict, given["style"])
     if status != FINISHED:
         rest = "the same command resumes it" if is_kept(job.study) else "nothing is kept: a new run starts over"

@@ -3,11 +3,14 @@
 import importlib
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import click
+from click.core import ParameterSource
 
-from ..errors import CannotGoOn
+from ..errors import CannotGoOn, InvalidInput
 from ..files import Kind, check, replacing
+from ..store import MemoryStore
 from . import FINISHED, put, say
 from .stopping import until_stopped
 from .storage import name_argument, storage_option, store_at, study_at
@@ -30,31 +33,44 @@ def web(module: str) -> ModuleType:
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0: any free one.")
 @click.option("--write", is_flag=True, help="Let agents create studies, ask and tell. Without it: read-only.")
-@click.option("--token", envvar="THRESHER_TOKEN", help="Who has it may enter.  [default: a new one at every start]")
+@click.option("--token", envvar="THRESHER_TOKEN", help="The token that reads.  [default: a new one at every start]")
+@click.option(
+    "--write-token",
+    envvar="THRESHER_WRITE_TOKEN",
+    help="The token that writes and reads, with --write.  [default: a new one at every start]",
+)
 @click.option("--allow-host", "allowed", multiple=True, metavar="NAME", help="A name under which users reach it.")
-def serve(storage: str | None, host: str, port: int, write: bool, token: str | None, allowed: tuple[str, ...]) -> int:
+@click.option("--tls-cert", metavar="FILE", help="Speak HTTPS, with this certificate (PEM).")
+@click.option("--tls-key", metavar="FILE", help="The certificate's key (PEM), if it is not in the same file.")
+@click.option(
+    "--max-connections",
+    "connections",
+    type=click.IntRange(1),
+    help="Connections at once.  [default: as ulimit -n allows, at most 4096]",
+)
+@click.option(
+    "--max-per-address", "each", type=click.IntRange(1), help="Of them, from one address.  [default: half of them]"
+)
+@click.pass_context
+def serve(context: click.Context, /, storage: str | None, **given: Any) -> int:
     """Serve a live page of the studies of a store, and an HTTP interface for agents in any language.
 
-    The first line of output is the address, with the token that lets a browser in. Ctrl-C ends it; the studies and
-    whoever works on them do not mind.
+    The first line of output is the address, with the token that lets a browser in to look. With --write, the second
+    line has the token that writes. Ctrl-C ends it; the studies and whoever works on them do not mind.
 
     \b
     Examples:
       thresher serve
       thresher serve --storage sqlite:///prompts.db --write --port 9000
-      thresher serve --host 0.0.0.0 --allow-host lab-box.example
+      THRESHER_WRITE_TOKEN=a-long-secret thresher serve --write
+      thresher serve --host 0.0.0.0 --allow-host lab-box.example --tls-cert box.pem --tls-key box.key
     """  # noqa: D301 - click wants the character itself
+    if not given["write"] and context.get_parameter_source("write_token") is ParameterSource.COMMANDLINE:
+        raise InvalidInput("write token", rule="is of no use on a server that is read-only", remedy="add --write")
     serving, store = web("serving"), store_at(storage)
     store.studies()  # a store that cannot be read is said so now, not to the first who looks
-    serving.serve(
-        store,
-        host=host,
-        port=port,
-        token=token,
-        allowed=allowed,
-        write=write,
-        announce=put,
-    )
+    reader = None if isinstance(store, MemoryStore) else store_at(storage)
+    serving.serve(store, serving.Options(**given), put, reader=reader)
     return FINISHED
 
 

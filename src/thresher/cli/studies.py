@@ -4,6 +4,7 @@ import contextlib
 import json
 import time
 from collections import Counter
+from itertools import chain
 from typing import Any
 
 import click
@@ -103,11 +104,12 @@ def status(name: str, storage: str | None, style: str) -> int:
         "done",
     ):
         put(f"{key:10} {found[key]}")
+    put(f"{'head':10} event {found['events']:,}, {found['head']}")
     for agent in found["agents"]:
-        seen = duration(max(0.0, time.time() - agent["last"]))
+        seen = f"last {duration(max(0.0, time.time() - agent['last']))} ago" if agent["last"] else "nothing yet"
         runs = f", runs {clean(agent['command'])}" if agent["command"] else ""
         counts = f"{agent['asked']:,} asked, {agent['told']:,} told"
-        put(f"agent      {clean(agent['agent'])}: {counts}, last {seen} ago{runs}")
+        put(f"agent      {clean(agent['agent'])}: {counts}, {seen}{runs}")
     for pull in found["under_way"][:MOST_PULLS]:
         age = duration(max(0.0, time.time() - pull["since"]))
         put(f"under way  pull {pull['pull']} of {pull['arm']}, for {age}, by {clean(pull['agent'] or '?')}")
@@ -186,7 +188,15 @@ def _summary(study: Study) -> dict[str, Any]:
         counts = {key: getattr(ledger, key) for key in ("budget", "issued", "told", "pending", "done")}
         retired = [ledger.spec.arms[arm] for arm in sorted(ledger.retired)]
         question = {"threshold": ledger.spec.threshold, "policy": str(ledger.spec.policy)}
-        return {"study": study.name, "arms": len(ledger.spec.arms), **question, **counts, "retired": retired}
+        return {
+            "study": study.name,
+            "arms": len(ledger.spec.arms),
+            **question,
+            **counts,
+            "retired": retired,
+            "events": ledger.seq,
+            "head": ledger.head,
+        }
 
     return {**study.look(read), "storage": place_of(study.store)}
 
@@ -196,15 +206,15 @@ def _people(study: Study) -> dict[str, Any]:
     counts: Counter[tuple[str, str]] = Counter()
     last: dict[str, float] = {}
     asked: dict[int, Event] = {}
-    for event in study.events():
+    for event in chain.from_iterable(study.pages()):
         agent = event.agent or "?"
         if event.kind in ("asked", "told"):
             counts[agent, event.kind] += 1
             last[agent] = event.time or 0.0
         if event.kind == "asked" and event.pull is not None:
             asked[event.pull] = event
-        elif event.kind in ("told", "dropped"):
-            asked.pop(event.pull or 0, None)
+        elif event.pull is not None:
+            asked.pop(event.pull, None)
     commands = study.store.notes(study.name)
     names = study.spec.arms
     return {

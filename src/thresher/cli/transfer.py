@@ -5,24 +5,29 @@ import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 import click
 
 from .. import evidence
 from .. import ledger as ledgers
+from ..chain import chained
 from ..checks import MAX_NAME, number, whole
 from ..checks import name as checked_name
 from ..errors import Conflict, InvalidInput, StudyExists, ThresherError
 from ..escapes import cell
-from ..events import DROPPED, OUTSIDE, STATES, TOLD, Event
-from ..journal import NO_EVENT, plain
+from ..events import DROPPED, OUTSIDE, STATES, TOLD, Event, to_json
+from ..journal import plain
 from ..ledger import Ledger
 from ..results import CANCELLED, LOST, SHAPES, WITH_REWARD, Row, read_json, read_rows, read_text
-from ..spec import Spec
+from ..spec import Spec, finite
 from ..study import import_pulls
+from ..tail import NO_EVENT
 from . import FINISHED, put, say
 from .storage import name_argument, place_of, storage_option, store_at, study_at
+
+LINES = 1000  # of CSV that are written at once
 
 
 @click.command(short_help="Write a study out, as CSV or JSON.")
@@ -42,24 +47,28 @@ def export(name: str, style: str, storage: str | None) -> int:
     """  # noqa: D301 - click wants the character itself
     study = study_at(name, storage)
     if style == "json":
-        put(f'{{"format": 1, "study": {json.dumps(name)}, "events": [')
-        events = study.events()
-        for event in events:
-            put(json.dumps(event._asdict()) + ("," if event.seq < len(events) else ""))
-        put("]}")
+        put(f'{{"format": 1, "study": {json.dumps(name)}, "events": [', end="")
+        for event in chain.from_iterable(study.pages()):
+            put(("," if event.seq > 1 else "") + f"\n{json.dumps(to_json(event))}", end="")
+        put("\n]}")
     else:
-        put(study.look(_pulls), end="")
+        study.look(_print_pulls)
     return FINISHED
 
 
-def _pulls(ledger: Ledger) -> str:
+def _print_pulls(ledger: Ledger) -> None:
+    """Some lines at a time: all of them together would take more memory than the study itself."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(("pull", "arm", "number", "seed", "state", "reward"))
     for pull, row in enumerate(rows_of(ledger), start=1):
         seed = ledger.seed_of(pull)
         table.writerow((pull, cell(row.arm), ledger.pull_number[pull - 1], seed, row.state, row.reward))
-    return text.getvalue()
+        if not pull % LINES:
+            put(text.getvalue(), end="")
+            text.seek(0)
+            text.truncate()
+    put(text.getvalue(), end="")
 
 
 def rows_of(ledger: Ledger) -> Iterator[Row]:
@@ -192,16 +201,29 @@ def _folded(data: dict[str, Any], file: str) -> tuple[list[Event], Ledger]:
             place = f"event {count}"
             events.append(_event(item))
         place = "its events"
-        return events, ledgers.fold(events)
+        ledger = ledgers.fold(events)
+        return _chained(events), ledger
     except (ThresherError, *NO_EVENT) as error:
         raise InvalidInput(
             "file", file, f"is not the log of a study, {place}: {error}", "export it once more"
         ) from None
 
 
+def _chained(events: list[Event]) -> list[Event]:
+    """The events with their digests: those that they have must be right, and version 0.1 wrote none."""
+    found = chained(events)
+    for event, right in zip(events, found, strict=True):
+        if event.digest != right.digest and (event.digest is not None or events[0].digest is not None):
+            rule = "does not match its digest, so it is not as it was exported"
+            raise InvalidInput("event", event.seq, rule, "leave out all digests if it was changed on purpose")
+    return found
+
+
 def _event(item: dict[str, Any]) -> Event:
     """An event whose fields every store can keep. Whether it may follow those before it is the ledger's to say."""
     event = Event(**item)
+    if event.digest is not None:
+        event = event._replace(digest=bytes.fromhex(event.digest))  # type: ignore[arg-type]  # text, in a file
     for field in ("reason", "cause", "key", "agent"):
         value = getattr(event, field)
         if value is not None and (not isinstance(value, str) or plain(value) != value):
@@ -218,4 +240,9 @@ def _event(item: dict[str, Any]) -> Event:
         raise InvalidInput("key", event.key, f"must not be longer than {MAX_NAME} characters")
     if event.late not in (None, False, True):
         raise InvalidInput("late", event.late, "must be true, false or null")
-    return event
+    reward, when, late = event.reward, event.time, event.late
+    return event._replace(  # as every store gives them back: 1 is 1.0, and negative zero is zero
+        reward=None if reward is None else finite(float(reward)),
+        time=None if when is None else finite(float(when)),
+        late=None if late is None else bool(late),
+    )

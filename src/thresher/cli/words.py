@@ -55,6 +55,15 @@ def clean(text: str) -> str:
     return visible(" ".join(masked(text).split()))
 
 
+def head_text(events: int, head: str | None) -> str:
+    """Where a log ends, by which two people can see that they have the same.
+
+    >>> head_text(6001, "3f2a")
+    'Head of the log: event 6,001, 3f2a'
+    """
+    return f"Head of the log: event {events:,}{f', {head}' if head else ''}"
+
+
 def number(value: float | None) -> str:
     """A mean, to four digits."""
     return "–" if value is None else f"{value:.4g}"

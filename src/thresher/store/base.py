@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from ..chain import Head
 from ..events import Event
 
 
@@ -19,10 +20,22 @@ class Store(Protocol):
         """Whether pulls have leases: a store that outlives its agents must notice when they are gone."""
 
     def read(self, study: str, after: int = 0, limit: int | None = None) -> Sequence[Event]:
-        """The events of a study with ``seq > after``, in order, at most so many; none if there is no such study."""
+        """The events of a study with ``seq > after``, in order, at most so many; none if there is no such study.
+
+        They are what is there. Whether they are what was written is for `tail.pages` to find out.
+        """
+
+    def head(self, study: str) -> Head | None:
+        """The number and the digest of the last event that was written, as noted beside the log; None: no such study.
+
+        Without a digest in a store of version 0.1, which notes nothing: the last event that is there.
+        """
 
     def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
         """Write all of the events, or raise and write none; `Interrupted` alone leaves open which. Then `flush`.
+
+        The events carry their digests (see `chain`), and the last of them becomes the head. A store of version 0.1 is
+        upgraded first: it is read as it is, but written only in the form of this version.
 
         Pulls that the events ask for get a lease of so many seconds, for those that they end it is over.
         """

@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from .holders import holders, named
+from .patience import Patience, hurry
 from .rows import BUSY_WITHOUT_TURN, TURN
 
 MOMENT = 0.002  # seconds in which a lock is tried for before one queues: a few turns
@@ -81,11 +83,14 @@ class FileLock:
         if waiter is None:
             os.close(handle)
             return False
-        if not waiter.wait(handle, patience):
+        if not waiter.wait(handle, patience, self._holder):
             self._stuck, self._impatient_until = waiter, time.monotonic() + BUSY_WITHOUT_TURN
             return False
         self._idle.append(waiter)
         return True
+
+    def _holder(self) -> str:
+        return f"another process to let go of {self._path}{named(holders(self._path))}"
 
     def _waiter(self, patience: float) -> "_Waiter | None":
         """Somebody to wait; None where it would be in vain: one that was given up still waits, or did so lately."""
@@ -133,16 +138,20 @@ class _Waiter:
         """Whether one that was given up still waits."""
         return self._thread.is_alive()
 
-    def wait(self, handle: int, patience: float) -> bool:
+    def wait(self, handle: int, patience: float, what: Callable[[], str] = str) -> bool:
         """Whether the lock was had in time; if not, or if interrupted, the thread frees it when it comes, and ends."""
+        waiting = Patience(patience)
         self._inbox.put(handle)
         try:
-            self._had.get(timeout=patience)
-        except queue.Empty:
+            while slice_ := waiting.next_slice(what):  # in slices, to hear signals
+                with contextlib.suppress(queue.Empty):
+                    self._had.get(timeout=slice_)
+                    return True
             if self._abandon():
                 return False
             self._had.get()  # it came in the last moment
         except BaseException:
+            hurry()
             if not self._abandon():
                 _let_go(handle)
                 self.end()

@@ -4,7 +4,8 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
-from ..errors import Conflict
+from ..chain import Head
+from ..errors import Conflict, InvalidInput
 from ..events import Event
 from .rows import taken
 
@@ -13,7 +14,8 @@ class MemoryStore:
     """Logs in this process's memory; may be handed to several studies as ``storage=``.
 
     >>> store = MemoryStore()
-    >>> store.append("s", [Event(1, "created")])
+    >>> from thresher.chain import chained
+    >>> store.append("s", chained([Event(1, "created")]))
     >>> store.read("s"), store.read("s", after=1), store.studies()
     ([Event(seq=1, kind='created', ...)], [], ['s'])
     """
@@ -29,12 +31,19 @@ class MemoryStore:
         """The events after that number."""
         return self._logs.get(study, [])[after : None if limit is None else after + limit]
 
+    def head(self, study: str) -> Head | None:
+        """The end of the list: nothing can be lost here."""
+        log = self._logs.get(study)
+        return Head(log[-1].seq, log[-1].digest) if log else None
+
     def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
         """Write all of the events, or raise and write none."""
         with self._lock:
             log = self._logs.get(study, [])
             if events[0].seq != len(log) + 1:
                 raise Conflict("event", events[0].seq, "another agent wrote it first", "read, and decide again")
+            if events[0].digest is None:
+                raise InvalidInput("event", events[0].seq, "has no digest", "chain.chained gives it one")
             log.extend(events)
             self._logs[study] = log
 

@@ -11,20 +11,25 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote
 
 import psycopg
 from psycopg import errors as postgres
 
-from ..errors import Conflict, Interrupted, StoreFailed
+from ..chain import Head
+from ..errors import UNSAID, Conflict, DamagedStudy, Interrupted, StoreFailed
 from ..events import Event
 from ..masking import masked
 from . import postgres_schema as schema
-from .rows import BUSY_WITHOUT_TURN, NAMES, TURN, asked, ended, from_row, taken, to_row
+from .patience import HURRY, Patience, in_a_hurry
+from .postgres_waiting import blockers, is_leaving, passes
+from .rows import BUSY_WITHOUT_TURN, SCHEMA, TURN, asked, ended, from_row, taken, to_row
 
 Answer = TypeVar("Answer")
-PATIENCE = 60.0  # seconds in which a server that was there before may come back
+PATIENCE = 60.0  # seconds in which a server may come, or come back, and a lock on its tables be let go
+LONG = 1.0  # seconds after which an interrupted statement was one that waited
 _STORES: "weakref.WeakSet[PostgresStore]" = weakref.WeakSet()
 _PARENTS: list[object] = []  # connections of the process that forked us: closing them here would end its sessions
 
@@ -47,19 +52,39 @@ class PostgresStore:
         self.url = masked(url)
         self._lock = threading.RLock()
         self._connection: psycopg.Connection[Any] | None = None
-        self._known = False  # whether the server ever answered: one that never did is not waited for
+        self._known = False  # whether the server ever let us in: then no refusal is taken for its last word
+        self._held = ""  # who held a lock when we last connected
         self._unflushed: psycopg.Connection[Any] | None = None  # the session that wrote what is to be flushed
         self._is_flushed = False  # whether the last append was brought to the disk with the end of its turn
         self._level = "on"  # the server's own synchronous_commit
         self._turn: _Turn | None = None
-        self._impatient_until = 0.0
+        self._impatient_until = self._given_up_until = 0.0
+        self._schema = 0  # of the tables, as far as we know
         _STORES.add(self)
 
     # -- the log ------------------------------------------------------------------------------------------------
 
     def read(self, study: str, after: int = 0, limit: int | None = None) -> Sequence[Event]:
         """The events after that number."""
-        return [from_row(row) for row in self._ask(schema.READ, study, after, limit)]
+        return [from_row(row) for row in self._log(schema.READ, study, after, limit)]
+
+    def head(self, study: str) -> Head | None:
+        """Beside the log, in a table of its own."""
+        found = self._log(schema.HEAD, study)
+        return Head(*found[0]) if found else None
+
+    def _log(self, query: str, *values: object) -> list[Any]:
+        """What is there; if it cannot be read, the study is named."""
+
+        def work(connection: "psycopg.Connection[Any]") -> list[Any]:
+            query_now = schema.OLD[query] if self._is_old(connection) else query
+            return connection.execute(query_now, values).fetchall()
+
+        try:
+            return self._do(work)
+        except UnicodeDecodeError:
+            rule, remedy = f"cannot be read: {self.url} is damaged, at least in parts", "restore it from a copy"
+            raise DamagedStudy("study", values[0] if values else UNSAID, rule, remedy) from None
 
     def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
         """Write all of the events, or raise and write none; in one statement, so in one message."""
@@ -68,14 +93,16 @@ class PostgresStore:
         new = to_row(events[0]) if one else map(list, zip(*map(to_row, events), strict=True))
         values = dict(zip(Event._fields, new, strict=True))
         values |= {"study": study, "before": first - 1, "lease": lease, "begun": begun, "over": over}
-        query = schema.append(one=one, begins=bool(begun), ends=bool(over))
+        values |= {"end": events[-1].seq, "last": events[-1].digest}
+        query = schema.append(one=one, begins_log=first == 1, begins=bool(begun), ends=bool(over))
         taken = Conflict("event", first, "another agent wrote it first", "read, and decide again")
 
         def work(connection: "psycopg.Connection[Any]") -> None:
             self._is_flushed = False
+            self._upgrade(connection)
             try:
                 written = connection.execute(query, values).fetchone()
-            except (postgres.UniqueViolation, postgres.LockNotAvailable):
+            except postgres.UniqueViolation:
                 raise taken from None
             if written != (len(events),):
                 raise taken
@@ -109,7 +136,7 @@ class PostgresStore:
 
     def studies(self) -> list[str]:
         """The names of all studies, sorted."""
-        return sorted(name for (name,) in self._ask(NAMES.format(events="thresher_events")))
+        return sorted(name for (name,) in self._log(schema.NAMES))
 
     def turn(self, study: str) -> AbstractContextManager[object]:
         """One queue a study, by a lock that the server frees when the agent's connection ends."""
@@ -118,7 +145,8 @@ class PostgresStore:
     @contextlib.contextmanager
     def _in_turn(self, turn: "_Turn") -> Iterator[None]:
         def take(connection: "psycopg.Connection[Any]") -> None:
-            query = schema.TURN if time.monotonic() >= self._impatient_until else schema.TRY_TURN
+            hopeless = time.monotonic() < self._impatient_until or in_a_hurry()
+            query = schema.TRY_TURN if hopeless else schema.TURN
             try:
                 held = connection.execute(query, (turn.study,)).fetchone() != (False,)
             except postgres.LockNotAvailable:  # its holder hangs, or was stopped
@@ -149,12 +177,13 @@ class PostgresStore:
         """Change all that belongs to a study. The lock waits for appends under way, and lets none begin."""
 
         def work(connection: "psycopg.Connection[Any]") -> None:
+            if name is not None:  # what is damaged can be deleted as it is
+                self._upgrade(connection)
             with connection.transaction():
-                connection.execute("SET LOCAL lock_timeout = '60s'")
                 connection.execute("LOCK TABLE thresher_events IN SHARE ROW EXCLUSIVE MODE")
-                if name is not None and connection.execute(schema.READ, (name, 0, 1)).fetchone():
+                if name is not None and name in [found for (found,) in connection.execute(schema.NAMES)]:
                     raise taken(name)
-                for table in ("events", "leases", "agents"):
+                for table in ("events", "leases", "agents", *(() if self._is_old(connection) else ("heads",))):
                     connection.execute(query.format(f"thresher_{table}"), {"study": study, "name": name})
             self._is_flushed = False
 
@@ -193,47 +222,98 @@ class PostgresStore:
                 self._connection.close()
                 self._connection = None
 
+    def _is_old(self, connection: "psycopg.Connection[Any]") -> bool:
+        """Whether the tables are still those of version 0.1; another agent may upgrade them at any time."""
+        if self._schema != SCHEMA:
+            self._schema = schema.version_of(connection)
+        return self._schema != SCHEMA
+
+    def _upgrade(self, connection: "psycopg.Connection[Any]") -> None:
+        """What is written is of this version, and so are then the tables."""
+        if self._is_old(connection):
+            schema.upgrade(connection)
+
     def _ask(self, query: str, *values: object) -> list[Any]:
         return self._do(lambda connection: connection.execute(query, values).fetchall())
 
     def _do(self, work: "Callable[[psycopg.Connection[Any]], Answer]", *, writes: bool = False) -> Answer:
-        """Work on the connection. If it is lost, connect and work again; but ``writes`` may have got through."""
-        with self._lock:
-            end = time.monotonic() + PATIENCE
-            while True:
-                connection = self._connection or self._connect(end)
-                try:
-                    return work(connection)
-                except psycopg.Error as error:
-                    if not (connection.closed or schema.is_leaving(error)):
-                        raise StoreFailed(
-                            "storage", self.url, self._said(error), "thresher doctor may know more"
-                        ) from None
-                    self._connection = None
-                    connection.close()
-                    if writes:
-                        raise Interrupted("storage", self.url, "the connection was lost while writing") from None
+        """Work on the connection. If it is lost, connect and work again; but ``writes`` may have got through.
 
-    def _connect(self, end: float) -> "psycopg.Connection[Any]":
-        pause = 0.05
+        A lock that somebody holds is waited for like a server that is away: nothing is written before it is let go.
+        """
+        with self._lock:
+            patience = Patience(PATIENCE)
+            while True:
+                with self._until_interrupted():
+                    connection = self._connection or self._connect(patience)
+                    try:
+                        return work(connection)
+                    except postgres.LockNotAvailable:
+                        held = blockers(connection)
+                        if not patience.pause(0.05, partial(self._lock_held, held)):
+                            raise self._locked(held) from None
+                    except psycopg.Error as error:
+                        if not (connection.closed or is_leaving(error)):
+                            raise StoreFailed(
+                                "storage", self.url, self._said(error), "thresher doctor may know more"
+                            ) from None
+                        self._connection = None
+                        connection.close()
+                        if writes:
+                            raise Interrupted("storage", self.url, "the connection was lost while writing") from None
+
+    @contextlib.contextmanager
+    def _until_interrupted(self) -> Iterator[None]:
+        """After Ctrl-C or SIGTERM in a wait, whoever tidies up does not wait for the same again."""
+        began = time.monotonic()
+        if began < self._given_up_until:
+            raise StoreFailed("storage", self.url, "was being waited for when this process was interrupted")
+        try:
+            yield
+        except Exception:
+            raise
+        except BaseException:
+            if time.monotonic() - began >= LONG:
+                self._given_up_until = time.monotonic() + HURRY
+            session = self._connection
+            if session and session.pgconn.transaction_status == psycopg.pq.TransactionStatus.ACTIVE:
+                self._connection = None  # nobody will ever fetch its answer
+                session.close()
+            raise
+
+    def _connect(self, patience: Patience) -> "psycopg.Connection[Any]":
+        pause, began = 0.05, time.monotonic()
         while True:
             try:
-                connection = psycopg.connect(**self._settings, autocommit=True)
-                try:
-                    self._level = schema.prepare(connection, lock_timeout=TURN)
-                except BaseException:
-                    connection.close()
-                    raise
-                self._connection, self._known = connection, True
-                return connection
+                return self._connected()
+            except postgres.LockNotAvailable:
+                if not patience.pause(pause, lambda: self._lock_held(self._held)):
+                    raise self._locked(self._held) from None
             except (psycopg.Error, OSError, ValueError) as error:  # a host name may be no name at all
-                if not self._known or time.monotonic() + pause >= end:
-                    waited = f", for {PATIENCE:g} s" if self._known else ""
+                words, waits = self._said(error), self._known or passes(error)
+                if not (waits and patience.pause(pause, partial("{}: {}".format, self.url, words))):
+                    waited = f", for {time.monotonic() - began:.0f} s" if waits else ""
                     what = "reached" if isinstance(error, psycopg.OperationalError | OSError) else "used"
-                    rule, remedy = f"cannot be {what}{waited}: {self._said(error)}", "check the URL and the server"
+                    rule, remedy = f"cannot be {what}{waited}: {words}", "check the URL and the server"
                     raise StoreFailed("storage", self.url, rule, remedy) from None
-                time.sleep(pause)
-                pause = min(1.0, 2 * pause)
+            pause = min(1.0, 2 * pause)
+
+    def _connected(self) -> "psycopg.Connection[Any]":
+        connection = psycopg.connect(**self._settings, autocommit=True)
+        try:
+            self._level = schema.prepare(connection, lock_timeout=TURN)
+        except BaseException as error:
+            self._held = blockers(connection) if isinstance(error, postgres.LockNotAvailable) else ""
+            connection.close()
+            raise
+        self._connection, self._known = connection, True
+        return connection
+
+    def _lock_held(self, held: str) -> str:
+        return f"another session to let go of a lock on the tables at {self.url}{held}"
+
+    def _locked(self, held: str) -> StoreFailed:
+        return StoreFailed("storage", self.url, f"another session holds a lock on its tables{held}", "end it")
 
     def _said(self, error: Exception) -> str:
         """The server's words, on one line and without the password."""

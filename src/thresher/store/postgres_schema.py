@@ -1,6 +1,7 @@
 """The tables in PostgreSQL, what is asked of them, and its URLs, whose passwords nobody is shown."""
 
 import functools
+import itertools
 import time
 from typing import Any
 from urllib.parse import urlsplit
@@ -8,19 +9,25 @@ from urllib.parse import urlsplit
 import psycopg
 from psycopg import conninfo
 
-from ..errors import InvalidInput, StoreFailed
+from ..chain import Head
+from ..errors import InvalidInput
 from ..events import Event
 from ..masking import masked
-from .rows import COLUMNS, SCHEMA
+from . import rows
+from .rows import COLUMNS, OLD_COLUMNS, SCHEMA
 
 KEY = 0x74687273  # the first half of our advisory locks: other programs use other numbers
-TABLES = """
+HEADS = """CREATE TABLE IF NOT EXISTS thresher_heads (
+    study text COLLATE "C" NOT NULL PRIMARY KEY, seq bigint NOT NULL, digest bytea NOT NULL
+);"""
+TABLES = f"""
 CREATE TABLE IF NOT EXISTS thresher_events (
     study text COLLATE "C" NOT NULL, seq bigint NOT NULL, kind text NOT NULL, pull bigint, arm bigint,
     reward double precision, reason text, cause text, late bigint, budget bigint, spec text, key text,
-    time double precision, agent text,
+    time double precision, agent text, digest bytea NOT NULL,
     PRIMARY KEY (study, seq)
 );
+{HEADS}
 CREATE TABLE IF NOT EXISTS thresher_leases (
     study text COLLATE "C" NOT NULL, pull bigint NOT NULL, until timestamptz NOT NULL, PRIMARY KEY (study, pull)
 );
@@ -32,25 +39,37 @@ CREATE TABLE IF NOT EXISTS thresher_schema (version bigint NOT NULL);
 """
 _TYPES = dict.fromkeys(("kind", "reason", "cause", "spec", "key", "agent"), "text")
 _TYPES |= dict.fromkeys(("reward", "time"), "double precision")
+_TYPES["digest"] = "bytea"
 _CASTS = {name: _TYPES.get(name, "bigint") for name in Event._fields}
 _ONE = f"(VALUES ({', '.join(f'%({name})s::{cast}' for name, cast in _CASTS.items())}))"
 _MANY = f"unnest({', '.join(f'%({name})s::{cast}[]' for name, cast in _CASTS.items())})"  # a list a column
 
 READ = f"SELECT {COLUMNS} FROM thresher_events WHERE study = %s AND seq > %s ORDER BY seq LIMIT %s"  # noqa: S608
+HEAD = "SELECT seq, digest FROM thresher_heads WHERE study = %s"
+NAMES = f"{rows.NAMES.format(events='thresher_events')} UNION SELECT study FROM thresher_heads"  # noqa: S608
+OLD = {  # the same of schema 1
+    READ: READ.replace(COLUMNS, OLD_COLUMNS),
+    HEAD: "SELECT max(seq), NULL FROM thresher_events WHERE study = %s HAVING count(*) > 0",
+    NAMES: rows.NAMES.format(events="thresher_events"),
+}
 
 
 @functools.cache
-def append(*, one: bool, begins: bool, ends: bool) -> str:
+def append(*, one: bool, begins_log: bool, begins: bool, ends: bool) -> str:
     """One event or many, with leases that begin or end: what is not needed is not asked for.
 
-    The event before must be there, or the study was deleted, or has a gap; event 1 has none before it. A study that is
-    being deleted is locked as a whole (`PostgresStore.delete`), so nothing can come between looking and writing.
+    The head must be the event before: so nobody else has written, and the study was not deleted. Its row is locked by
+    whoever changes it, so writers queue at it. Event 1 has none before it, and makes the head.
+
+    A study that is being deleted is locked as a whole (`PostgresStore.delete`): nothing comes between.
     """
-    rows = _ONE if one else _MANY
-    parts = f"""written AS (INSERT INTO thresher_events (study, {COLUMNS}) SELECT %(study)s, new.* FROM {rows}
-    AS new ({COLUMNS}) WHERE
-    CASE %(before)s WHEN 0 THEN NOT EXISTS (SELECT 1 FROM thresher_events WHERE study = %(study)s)
-    ELSE EXISTS (SELECT 1 FROM thresher_events WHERE study = %(study)s AND seq = %(before)s) END RETURNING 1)"""  # noqa: S608
+    new = _ONE if one else _MANY
+    moved = "UPDATE thresher_heads SET seq = %(end)s, digest = %(last)s WHERE study = %(study)s AND seq = %(before)s"
+    made = """INSERT INTO thresher_heads SELECT %(study)s, %(end)s, %(last)s::bytea WHERE NOT EXISTS
+    (SELECT 1 FROM thresher_events WHERE study = %(study)s) ON CONFLICT DO NOTHING"""
+    parts = f"""head AS ({made if begins_log else moved} RETURNING 1), written AS (INSERT INTO thresher_events
+    (study, {COLUMNS}) SELECT %(study)s, new.* FROM {new} AS new ({COLUMNS}) WHERE EXISTS (SELECT 1 FROM head)
+    RETURNING 1)"""  # noqa: S608
     if begins:
         parts += """, begun AS (INSERT INTO thresher_leases
         SELECT %(study)s, pull, clock_timestamp() + make_interval(secs => %(lease)s)
@@ -61,6 +80,10 @@ def append(*, one: bool, begins: bool, ends: bool) -> str:
     return f"WITH {parts} SELECT count(*) FROM written"  # noqa: S608 - of our own column names
 
 
+BATCH = 10_000  # events that are upgraded at once
+SEAL = """UPDATE thresher_events AS old SET digest = new.digest
+FROM unnest(%s::text[], %s::bigint[], %s::bytea[]) AS new (study, seq, digest)
+WHERE old.study = new.study AND old.seq = new.seq"""
 TURN = f"SELECT pg_advisory_lock({KEY}, hashtext(%s))"
 TRY_TURN = f"SELECT pg_try_advisory_lock({KEY}, hashtext(%s))"
 END_TURN = f"SELECT pg_advisory_unlock({KEY}, hashtext(%s))"
@@ -102,16 +125,16 @@ def settings(url: str) -> dict[str, Any]:
         raise InvalidInput("storage", masked(url), rule, remedy) from None
 
 
-def is_leaving(error: psycopg.Error) -> bool:
-    """Whether the server is going down, or the session with it."""
-    return (error.sqlstate or "")[:3] in ("57P", "080")
-
-
 def prepare(connection: "psycopg.Connection[Any]", *, lock_timeout: float) -> str:
     """Make the tables if they are not there, one agent at a time, and see whether they are of this version.
 
-    Says how durable the server's commits are. Ours are made so by `FLUSH`, after the turn.
+    Says how durable the server's commits are. Ours are made so by `FLUSH`, after the turn. The settings come first: no
+    lock is waited for without a limit.
     """
+    level = connection.execute("SHOW synchronous_commit").fetchone()
+    settings = {"lock_timeout": f"{lock_timeout:g}s", "synchronous_commit": "off"}
+    settings["plan_cache_mode"] = "force_generic_plan"  # all go by a primary key: plan once, not for each value
+    connection.execute("; ".join(f"SET {name} = '{value}'" for name, value in settings.items()))
     found = connection.execute("SELECT to_regclass('thresher_schema') IS NOT NULL").fetchone()
     if found != (True,):
         with connection.transaction():
@@ -120,18 +143,40 @@ def prepare(connection: "psycopg.Connection[Any]", *, lock_timeout: float) -> st
             connection.execute(
                 "INSERT INTO thresher_schema SELECT %s WHERE NOT EXISTS (TABLE thresher_schema)", (SCHEMA,)
             )
-    row = connection.execute("SELECT version FROM thresher_schema").fetchone()
-    version = row[0] if row else 0
-    if version != SCHEMA:
-        older = version < SCHEMA
-        rule = f"has schema {version}, {'older' if older else 'newer'} than the {SCHEMA} of this thresher"
-        remedy = "open it with the thresher that made it" if older else "update thresher"
-        raise StoreFailed("storage", rule=rule, remedy=remedy)
-    level = connection.execute("SHOW synchronous_commit").fetchone()
-    settings = {"lock_timeout": f"{lock_timeout:g}s", "synchronous_commit": "off"}
-    settings["plan_cache_mode"] = "force_generic_plan"  # all go by a primary key: plan once, not for each value
-    connection.execute("; ".join(f"SET {name} = '{value}'" for name, value in settings.items()))
+    rows.check_schema(version_of(connection))
     return str(level[0]) if level else "on"
+
+
+def version_of(connection: "psycopg.Connection[Any]") -> int:
+    """The schema that the tables have now."""
+    row = connection.execute("SELECT version FROM thresher_schema").fetchone()
+    return int(row[0]) if row else 0
+
+
+def upgrade(connection: "psycopg.Connection[Any]") -> None:
+    """Give tables of version 0.1 digests and heads: wholly or not at all, and by one agent.
+
+    An agent of version 0.1 that is connected cannot write any more: it knows of no digest, and an event without one is
+    refused. It can go on reading.
+    """
+    heads: dict[str, Head] = {}
+    with connection.transaction():
+        connection.execute("SET LOCAL lock_timeout = '60s'")
+        connection.execute("LOCK TABLE thresher_events IN ACCESS EXCLUSIVE MODE")
+        if version_of(connection) == SCHEMA:  # another agent was quicker
+            return
+        connection.execute(f"ALTER TABLE thresher_events ADD COLUMN digest bytea; {HEADS}")
+        with connection.cursor("old_events") as cursor:  # on the server: all of it need not fit into memory
+            cursor.itersize = BATCH
+            cursor.execute(f"SELECT study, {COLUMNS.removesuffix(', digest')} FROM thresher_events ORDER BY study, seq")  # noqa: S608
+            sealed = rows.sealed(cursor, heads)
+            while batch := list(itertools.islice(sealed, BATCH)):
+                connection.execute(SEAL, [[row[at] for row in batch] for at in (0, 1, -1)])
+        connection.cursor().executemany(
+            "INSERT INTO thresher_heads VALUES (%s, %s, %s)", [(study, *head) for study, head in heads.items()]
+        )
+        connection.execute("ALTER TABLE thresher_events ALTER COLUMN digest SET NOT NULL")
+        connection.execute("UPDATE thresher_schema SET version = %s", (SCHEMA,))
 
 
 def examine(connection: "psycopg.Connection[Any]") -> dict[str, str]:
@@ -146,7 +191,7 @@ def examine(connection: "psycopg.Connection[Any]") -> dict[str, str]:
     version, commit, fsync, pages, size, clock, tables = row
     found = {
         "server": f"PostgreSQL {version} (psycopg {psycopg.__version__})",
-        "schema": str(tables),
+        "schema": rows.schema_text(tables),
         "events": str(size),
         "durability": f"synchronous_commit {commit}, fsync {fsync}, full_page_writes {pages}",
         "clock": f"the server's is {clock - time.time():+.1f} s from this machine's; leases follow the server's",

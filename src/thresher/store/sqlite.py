@@ -15,14 +15,28 @@ from typing import Any
 
 import apsw
 
+from ..chain import Head
 from ..errors import Conflict, DamagedStudy, StoreFailed
 from ..events import Event
 from .filelock import FileLock
-from .rows import COLUMNS, NAMES, asked, ended, from_row, taken, to_row
-from .sqlite_file import beside, create, examine, explained, explanation, identity, is_missing, opened
+from .rows import COLUMNS, NAMES, OLD_COLUMNS, SCHEMA, asked, ended, from_row, taken, to_row
+from .sqlite_file import beside, create, examine, explained, explanation, is_missing
+from .sqlite_schema import upgrade, version_of
+from .sqlite_session import Session
 
 _STORES: "weakref.WeakSet[SqliteStore]" = weakref.WeakSet()
 _MARKS = ", ".join("?" * len(Event._fields))
+_FSYNC = (apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC)
+_READ = f"SELECT {COLUMNS} FROM events WHERE study = ? AND seq > ? ORDER BY seq LIMIT ?"  # noqa: S608
+_HEAD = "SELECT seq, digest FROM heads WHERE study = ?"
+_NAMES = f"{NAMES.format(events='events')} UNION SELECT study FROM heads"  # noqa: S608
+_OLD = {  # the same of schema 1
+    _READ: _READ.replace(COLUMNS, OLD_COLUMNS),
+    _HEAD: "SELECT max(seq), NULL FROM events WHERE study = ?",
+    _NAMES: NAMES.format(events="events"),
+}
+_MOVE = "UPDATE heads SET seq = ?, digest = ? WHERE study = ? AND seq = ?"
+_INSERT = f"INSERT INTO events (study, {COLUMNS}) VALUES (?, {_MARKS})"  # noqa: S608
 
 
 class SqliteStore:
@@ -33,36 +47,44 @@ class SqliteStore:
     def __init__(self, path: Path, *, durability: str = "full") -> None:
         # the file that links lead to: SQLite keeps its log beside that one, and all agents must queue at one lock
         self.path, self.durability = Path(os.path.realpath(path)), durability
-        self._name, self._log = str(self.path), str(beside(self.path, "wal"))
-        self._lock, self._turns = threading.RLock(), FileLock(beside(self.path, "lock"))
-        self._connection: apsw.Connection | None = None
-        self._file: tuple[int, int] | None = None  # which file the connection is to
+        self._turns = FileLock(beside(self.path, "lock"))
+        self._flushing, self._lock = threading.RLock(), threading.RLock()  # who needs both takes them in this order
+        self._session: Session | None = None
+        self._unflushed: tuple[int, int] | None = None  # the file to which something was written since the last flush
+        self._failed: tuple[str, str] | None = None  # why this object writes nothing any more, and what to do
+        self._schema = 0  # of the file, as far as we know
         _STORES.add(self)
 
     # -- the log ------------------------------------------------------------------------------------------------
 
     def read(self, study: str, after: int = 0, limit: int | None = None) -> Sequence[Event]:
         """The events after that number."""
+        return [from_row(row) for row in self._rows(_READ, study, after, -1 if limit is None else limit)]
+
+    def head(self, study: str) -> Head | None:
+        """Beside the log, in a table of its own."""
+        found = self._rows(_HEAD, study)
+        return Head(*found[0]) if found and found[0][0] is not None else None
+
+    def _rows(self, query: str, study: str, *values: object) -> list[Any]:
+        """What is there of a study; if it cannot be read, the study is named."""
         if self._is_missing():
             return []
-        query = f"SELECT {COLUMNS} FROM events WHERE study = ? AND seq > ? ORDER BY seq LIMIT ?"  # noqa: S608
         with self._use() as connection:
+            query = _OLD[query] if self._is_old(connection) else query
             try:
-                rows = connection.execute(query, (study, after, -1 if limit is None else limit)).fetchall()
-            except apsw.CorruptError:
+                return connection.execute(query, (study, *values)).fetchall()  # type: ignore[no-any-return]
+            except (apsw.CorruptError, UnicodeDecodeError):
                 rule = f"cannot be read: {self.path} is damaged, at least in parts"
                 raise DamagedStudy("study", study, rule, "restore it from a copy; other studies may be well") from None
-        return [from_row(row) for row in rows]
 
     def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
         """Write all of the events, or raise and write none."""
-        rows = [(study, *to_row(event)) for event in events]
-        with self._use() as connection, _transaction(connection):
-            first = events[0].seq
-            found = connection.execute("SELECT max(seq) FROM events WHERE study = ?", (study,)).get or 0
-            if found != first - 1:
+        rows, first, last = [(study, *to_row(event)) for event in events], events[0].seq, events[-1]
+        with self._write() as connection:
+            if not _is_moved(connection, study, first, last):
                 raise Conflict("event", first, "another agent wrote it first", "read, and decide again")
-            connection.executemany(f"INSERT INTO events (study, {COLUMNS}) VALUES (?, {_MARKS})", rows)  # noqa: S608
+            connection.executemany(_INSERT, rows)
             if lease is not None and (begun := asked(events)):
                 leases = [(study, pull, time.time() + lease) for pull in begun]
                 connection.executemany("INSERT OR REPLACE INTO leases VALUES (?, ?, ?)", leases)
@@ -71,35 +93,54 @@ class SqliteStore:
                 connection.executemany("DELETE FROM leases WHERE study = ? AND pull = ?", pulls)
 
     def flush(self) -> None:
-        """Bring the write-ahead log to the disk: as good as synchronous=FULL, but not while others wait."""
-        if self.durability == "full":
-            with explained(self.path), contextlib.suppress(FileNotFoundError):  # no log: all is in the file, and synced
-                handle = os.open(self._log, os.O_RDONLY)
-                try:
-                    os.fdatasync(handle)
-                finally:
-                    os.close(handle)
+        """Bring the write-ahead log to the disk: as good as synchronous=FULL, but not while others wait.
+
+        If that fails, the system may have dropped what was written, and another try would find nothing left to write
+        and succeed: so there is none.
+        """
+        with self._flushing:  # one at a time: the system reports a failure to one of several
+            self._raise_if_failed()
+            if self._session is None and self._is_missing() and self._unflushed is None:
+                return
+            try:
+                if self._session is not None and self._session.is_settled:
+                    self._session.flush()
+                else:
+                    with self._use():
+                        self._settle()
+            except OSError as error:
+                raise self._fail(*_broken(error)) from None
+            self._unflushed = None
+
+    def _settle(self) -> None:
+        """The first flush of a connection."""
+        assert self._session is not None
+        try:
+            self._session.settle()
+        except OSError as error:
+            raise self._fail(*_broken(error)) from None
 
     def studies(self) -> list[str]:
         """The names of all studies, sorted."""
         if self._is_missing():
             return []
         with self._use() as connection:
-            return sorted(name for (name,) in connection.execute(NAMES.format(events="events")))
+            query = _OLD[_NAMES] if self._is_old(connection) else _NAMES
+            return sorted(name for (name,) in connection.execute(query))
 
     def turn(self, study: str) -> AbstractContextManager[object]:
         """One queue a file, for SQLite has one writer a file."""
-        if self._connection is None:
+        if self._session is None:
             with self._use():  # a folder that is not there is a clearer message than a lock that cannot be made
                 pass
         return self._turns.turn()
 
     def rename(self, study: str, name: str) -> None:
         """Give a study another name."""
-        with self._use() as connection, _transaction(connection):
-            if connection.execute("SELECT 1 FROM events WHERE study = ? LIMIT 1", (name,)).get is not None:
+        with self._write() as connection:
+            if connection.execute(_HEAD, (name,)).fetchone() or _has_events(connection, name):
                 raise taken(name)
-            for table in ("events", "leases", "agents"):
+            for table in ("events", "heads", "leases", "agents"):
                 connection.execute(f"UPDATE {table} SET study = ? WHERE study = ?", (name, study))  # noqa: S608
         self.flush()
 
@@ -107,8 +148,8 @@ class SqliteStore:
         """Forget a study."""
         if self._is_missing():
             return
-        with self._use() as connection, _transaction(connection):
-            for table in ("events", "leases", "agents"):
+        with self._write(upgrades=False) as connection:
+            for table in ("events", "leases", "agents", *(() if self._is_old(connection) else ("heads",))):
                 connection.execute(f"DELETE FROM {table} WHERE study = ?", (study,))  # noqa: S608
         self.flush()
 
@@ -117,7 +158,7 @@ class SqliteStore:
     def renew(self, study: str, pulls: Iterable[int], seconds: float) -> None:
         """By the clock of the machine, which all its processes share."""
         until = time.time() + seconds
-        with self._use() as connection, _transaction(connection):
+        with self._write() as connection:
             connection.executemany(
                 "UPDATE leases SET until = ? WHERE study = ? AND pull = ?", [(until, study, pull) for pull in pulls]
             )
@@ -132,7 +173,7 @@ class SqliteStore:
 
     def note(self, study: str, agent: str, command: str) -> None:
         """Keep what an agent runs."""
-        with self._use() as connection, _transaction(connection):
+        with self._write() as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO agents VALUES (?, ?, ?, ?)", (study, agent, command, time.time())
             )
@@ -157,45 +198,104 @@ class SqliteStore:
     def close(self) -> None:
         """Close the connection."""
         self._turns.close()
-        with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
+        with self._flushing, self._lock:
+            if self._session is not None:
+                session, self._session = self._session, None
+                session.close()
+
+    def __del__(self) -> None:
+        """SQLite would close the connection by itself, without looking whether its files are still the same."""
+        with contextlib.suppress(Exception):  # Python may have begun to end
+            self.close()
 
     @contextlib.contextmanager
     def _use(self) -> Iterator[Any]:
         """The connection, for one thread at a time; what SQLite finds wrong comes out in one line."""
         with self._lock:
             try:
-                if self._connection is None:
-                    if is_missing(self.path):
-                        create(self.path, self._turns)
-                    self._connection = opened(self.path)
-                    self._file = identity(self._name)
-                elif identity(self._name) != self._file:
-                    rule = "was deleted or replaced while it was in use; what is written now would be lost"
-                    raise StoreFailed("storage", self._name, rule, "put the file back, or start again")
-                yield self._connection
-            except (apsw.Error, OSError) as error:
+                if self._session is None:
+                    self._open()
+                else:
+                    self._session.check_now_and_then()
+                yield self._session.connection  # type: ignore[union-attr]
+            except (apsw.Error, OSError, UnicodeDecodeError) as error:
+                if getattr(error, "extendedresult", None) in _FSYNC:
+                    raise self._fail(*_broken(error)) from None
                 raise explanation(self.path, error) from None
+
+    def _open(self) -> None:
+        if is_missing(self.path) and self._unflushed is None:
+            create(self.path, self._turns)
+        self._session = Session(self.path, self._fail, syncs=self.durability == "full")
+        self._schema = version_of(self._session.connection)
+        if self._unflushed not in (None, self._session.file):
+            raise self._fail("was deleted or replaced while it was in use; rewards may be lost", "start again")
+
+    @contextlib.contextmanager
+    def _write(self, *, upgrades: bool = True) -> Iterator[Any]:
+        """The connection, in a transaction. A store of version 0.1 is upgraded first, but to delete from it."""
+        self._raise_if_failed()
+        with self._use() as connection:
+            if upgrades and self._is_old(connection):
+                with _transaction(connection):
+                    upgrade(connection)
+            with _transaction(connection):
+                yield connection
+                self._unflushed = self._session.file  # type: ignore[union-attr]
+
+    def _is_old(self, connection: Any) -> bool:
+        """Whether the file is still one of version 0.1; another process may upgrade it at any time."""
+        if self._schema != SCHEMA:
+            self._schema = version_of(connection)
+        return self._schema != SCHEMA
+
+    def _fail(self, rule: str, remedy: str) -> StoreFailed:
+        """Write nothing any more with this object: what it wrote may be lost, and nobody can tell what."""
+        self._failed = self._failed or (rule, remedy)
+        return StoreFailed("storage", str(self.path), rule, remedy)
+
+    def _raise_if_failed(self) -> None:
+        if self._failed is not None:
+            raise StoreFailed("storage", str(self.path), *self._failed)
 
     def _is_missing(self) -> bool:
         """Whether there is nothing to read yet: reading makes no file."""
-        if self._connection is not None:
+        if self._session is not None:
             return False
         with explained(self.path):
             return is_missing(self.path)
 
     def _before_fork(self) -> None:
+        self._flushing.acquire()
         self._lock.acquire()
         self.close()
+
+
+def _broken(error: Exception) -> tuple[str, str]:
+    words = error.strerror if isinstance(error, OSError) else error
+    return f"a write to the disk failed ({words}); what was told since may be lost", "check the disk and start again"
+
+
+def _is_moved(connection: Any, study: str, first: int, last: Event) -> bool:
+    """Move the head of a log to its new end, if it is where it must be: at the event before the first new one."""
+    if first > 1:
+        connection.execute(_MOVE, (last.seq, last.digest, study, first - 1))
+    elif _has_events(connection, study):
+        return False
+    else:
+        connection.execute("INSERT OR IGNORE INTO heads VALUES (?, ?, ?)", (study, last.seq, last.digest))
+    return bool(connection.changes())
+
+
+def _has_events(connection: Any, study: str) -> bool:
+    return connection.execute("SELECT 1 FROM events WHERE study = ? LIMIT 1", (study,)).get is not None
 
 
 @contextlib.contextmanager
 def _transaction(connection: Any) -> Iterator[None]:
     """All or nothing. IMMEDIATE: a transaction that begins by reading could not become a writing one."""
-    connection.execute("BEGIN IMMEDIATE")
     try:
+        connection.execute("BEGIN IMMEDIATE")
         yield
         connection.execute("COMMIT")
     except BaseException:
@@ -218,12 +318,13 @@ def _before_fork() -> None:
 def _after_fork_in_parent() -> None:
     for store in _FORKING:
         store._lock.release()
+        store._flushing.release()
     _FORKING.clear()
 
 
 def _after_fork_in_child() -> None:
     for store in _FORKING:
-        store._lock = threading.RLock()
+        store._flushing, store._lock = threading.RLock(), threading.RLock()
     _FORKING.clear()
 
 

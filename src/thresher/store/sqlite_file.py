@@ -1,11 +1,12 @@
 """The SQLite file itself: making it whole or not at all, telling ours from others, and what can be wrong with it."""
 
 import contextlib
+import errno
 import os
 import re
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote
 
@@ -13,10 +14,12 @@ import apsw
 
 from ..errors import StoreFailed
 from .filelock import FileLock
-from .rows import SCHEMA
+from .holders import WRITER, holders, named
+from .rows import check_schema, schema_text
+from .sqlite_schema import APPLICATION, NEW, version_of
 
-APPLICATION = 0x74687273  # "thrs", in the file's header
-BUSY = 60_000  # milliseconds to wait for another writer, who holds the file for one of them as a rule
+BUSY = 60.0  # seconds to wait for another writer, who holds the file for a thousandth of one as a rule
+WITHOUT_LINKS = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)  # file systems that say so
 PAGE = 4096  # bytes
 ROOM = 64 * 1024  # bytes; with less, SQLite may fail in other words than that the disk is full
 STALE = 600.0  # seconds after which a store is not being made any more, whoever has the number of its process now
@@ -25,20 +28,6 @@ LEVELS = {
     "normal": "normal: a power cut may lose the last moments",
 }
 FIRST_SAFE = (3, 51, 3)  # before it, several writers could meet a bug that corrupts the file
-
-TABLES = """
-CREATE TABLE events (
-    study TEXT NOT NULL, seq INTEGER NOT NULL, kind TEXT NOT NULL, pull INTEGER, arm INTEGER, reward REAL, reason TEXT,
-    cause TEXT, late INTEGER, budget INTEGER, spec TEXT, key TEXT, time REAL, agent TEXT,
-    PRIMARY KEY (study, seq)
-) STRICT, WITHOUT ROWID;
-CREATE TABLE leases (
-    study TEXT NOT NULL, pull INTEGER NOT NULL, until REAL NOT NULL, PRIMARY KEY (study, pull)
-) STRICT, WITHOUT ROWID;
-CREATE TABLE agents (
-    study TEXT NOT NULL, agent TEXT NOT NULL, command TEXT NOT NULL, time REAL NOT NULL, PRIMARY KEY (study, agent)
-) STRICT, WITHOUT ROWID;
-"""
 
 
 def beside(path: Path, what: str) -> Path:
@@ -69,15 +58,10 @@ def create(path: Path, lock: FileLock) -> None:
         made = path.with_name(f"{path.name}-new-{os.getpid()}-{os.urandom(6).hex()}")
         os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # -wal and -shm get the same mode
         try:
-            connection = apsw.Connection(str(made))
-            connection.execute(f"PRAGMA page_size = {PAGE}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
-            connection.execute(
-                f"BEGIN; {TABLES} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {SCHEMA}; COMMIT"
-            )
-            connection.close()
+            _fill(made)
             _publish(made, path)
         finally:
-            for leftover in (made, beside(made, "wal"), beside(made, "shm")):
+            for leftover in (made, *(beside(made, what) for what in ("wal", "shm", "journal"))):
                 leftover.unlink(missing_ok=True)
 
 
@@ -105,45 +89,80 @@ def _is_over(process: int) -> bool:
     return False
 
 
-def _publish(made: Path, path: Path) -> None:
-    """Give the file its name, never in place of another's, and see to it that the name survives a power cut."""
+def _fill(made: Path) -> None:
+    """Make the tables, and see to it that they are on the disk. SQLite keeps quiet about some of what fails."""
+    connection = apsw.Connection(str(made))
     try:
-        os.link(made, path)
-    except FileExistsError:  # by somebody who did not get the lock in time either
-        return
-    except OSError:  # a file system without links
-        made.rename(path)
-    handle = os.open(path.parent, os.O_RDONLY)
+        connection.pragma("page_size", PAGE)
+        if connection.pragma("journal_mode", "wal") != "wal":
+            raise OSError(errno.EIO, "SQLite cannot write there")
+        connection.execute(f"BEGIN; {NEW} COMMIT")
+        connection.wal_checkpoint(
+            mode=apsw.SQLITE_CHECKPOINT_TRUNCATE
+        )  # closing would do it too, and not say if it fails
+    finally:
+        connection.close()
+    handle = os.open(made, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
 
 
-def opened(path: Path) -> apsw.Connection:
-    """A connection to a store that is whole, ours, and of this version."""
+def _publish(made: Path, path: Path) -> None:
+    """Give the file its name, never in place of another's, and see to it that the name survives a power cut."""
+    try:
+        os.link(made, path)
+    except FileExistsError:  # by somebody who did not get the lock in time either
+        return
+    except OSError as error:
+        if error.errno not in WITHOUT_LINKS:
+            raise
+        made.rename(path)
+    try:
+        sync_folder(path.parent)
+    except OSError:
+        path.unlink(missing_ok=True)  # a store whose name may vanish is none
+        raise
+
+
+def sync_folder(folder: Path) -> None:
+    """See to it that the names of the files in a folder survive a power cut."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except PermissionError:  # one may write there and not look
+        return
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a file system that knows no such thing
+            raise
+    finally:
+        os.close(handle)
+
+
+def opened(path: Path, wait: Callable[[int], bool]) -> apsw.Connection:
+    """A connection to a store that is whole, ours, and of this version; ``wait`` is called when it is locked."""
     if not path.is_file():
         raise StoreFailed("storage", str(path), "is not a file", "name another")
     if path.stat().st_size == 0:
         rule = "is an empty file, which no store ever is: it was truncated, or made by another program"
         raise StoreFailed("storage", str(path), rule, "restore it from a copy, or name another file")
+    if _lost_its_log(path):
+        rule = f"its log {path.name}-wal is missing: it was deleted, or not copied along, and rewards may be in it"
+        remedy = f"end all agents and start again, or put it back; or delete {path.name}-shm to do without it"
+        raise StoreFailed("storage", str(path), rule, remedy)
     connection = _connected(path)
     try:
-        connection.set_busy_timeout(BUSY)
+        connection.set_busy_handler(wait)  # not a timeout, which would wait in SQLite and hear no Ctrl-C
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)  # plan a query once, not again for each value
-        owner, version = (connection.pragma(name) for name in ("application_id", "user_version"))
-        if owner != APPLICATION:
+        if connection.pragma("application_id") != APPLICATION:
             raise StoreFailed("storage", str(path), "is an SQLite file of another program", "name another file")
         if _is_cut(path):
             time.sleep(0.1)  # another process may just have been at work on it
             if _is_cut(path):
                 raise StoreFailed("storage", str(path), *_CORRUPT)
-        if version != SCHEMA:
-            older = version < SCHEMA
-            rule = f"has schema {version}, {'older' if older else 'newer'} than the {SCHEMA} of this thresher"
-            raise StoreFailed(
-                "storage", str(path), rule, "open it with the thresher that made it" if older else "update thresher"
-            )
+        check_schema(version_of(connection), str(path))
         connection.execute("PRAGMA synchronous = NORMAL")  # consistent always; `flush` makes it durable
     except BaseException:
         connection.close()
@@ -166,6 +185,16 @@ def _is_cut(path: Path) -> bool:
     """
     log = beside(path, "wal")
     return bool(path.stat().st_size % PAGE) and not (log.exists() and log.stat().st_size)
+
+
+def _lost_its_log(path: Path) -> bool:
+    """Whether there is an index without a log. SQLite makes the log first, and deletes it last."""
+    log, index = beside(path, "wal"), beside(path, "shm")
+    for _ in range(5):
+        if log.exists() or not index.exists():
+            return False
+        time.sleep(0.02)  # another process may just have been opening or closing it
+    return True
 
 
 def identity(path: str) -> tuple[int, int] | None:
@@ -194,9 +223,15 @@ def explanation(path: Path, error: Exception) -> StoreFailed:
             rule, remedy = _NO_ROOM
         elif isinstance(error, apsw.ReadOnlyError) and (files := _read_only(path)) and path not in files:
             rule, remedy = "cannot be written: files that belong to it are read-only", f"chmod u+w {_listed(files)}"
+        elif isinstance(error, apsw.BusyError):
+            rule = f"another process does not finish writing to it{named(holders(str(beside(path, 'shm')), WRITER))}"
+            remedy = "is it stopped? continue it, or end it"
         return StoreFailed("storage", str(path), rule, remedy)
+    if isinstance(error, UnicodeDecodeError):  # a text of the file is none any more
+        return StoreFailed("storage", str(path), *_CORRUPT)
     words = error.strerror if isinstance(error, OSError) else error
-    return StoreFailed("storage", str(path), f"cannot be used ({words})", "check the path")
+    remedy = "check the disk" if getattr(error, "errno", None) in (errno.EIO, errno.ENOSPC) else "check the path"
+    return StoreFailed("storage", str(path), f"cannot be used ({words})", remedy)
 
 
 def _read_only(path: Path) -> list[Path]:
@@ -226,7 +261,6 @@ _EXPLANATIONS = {
     apsw.CantOpenError: ("cannot be opened", "check that the file and its folder can be read and written"),
     apsw.NotADBError: ("is not an SQLite file", "name another file"),
     apsw.CorruptError: _CORRUPT,
-    apsw.BusyError: (f"another process holds it since {BUSY // 1000} s", "is one stopped? continue or end it"),
 }
 
 
@@ -236,7 +270,7 @@ def examine(path: Path, connection: apsw.Connection, durability: str) -> dict[st
     found = {
         "store": f"SQLite {apsw.sqlite_lib_version()} (apsw {apsw.apsw_version()})",
         "file": f"{path} ({path.stat().st_size:,} bytes, mode {mode:o})",
-        "schema": str(connection.pragma("user_version")),
+        "schema": schema_text(version_of(connection)),
         "journal": str(connection.pragma("journal_mode")),
         "durability": LEVELS[durability],
     }

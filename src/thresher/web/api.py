@@ -1,29 +1,56 @@
-"""The HTTP interface: what the library does, under the same rules. Handlers run on threads; a study is safe there."""
+"""The HTTP interface: what the library does, under the same rules.
+
+Handlers that read run on threads of their own; what writes goes through `House.write`. A study is safe on all of them.
+"""
 
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Header, Path, Query, Response
+from fastapi import APIRouter, Body, Depends, Header, Path, Query, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from ..events import LATE
 from ..opening import create_study
 from ..study import Study
+from ..tail import section
 from . import models
 from .arm import arm_json
-from .feed import House
+from .house import House
 from .paths import segment
+from .refusals import Refusal
 from .replies import Json
 from .shapes import event_json, pull_json
 
 MOST_EVENTS = 10_000  # in one reply
+LONGEST_NAME = 100  # characters of an agent's name
 Name = Annotated[str, Path(description="The study's name; slashes in it as %2F.", min_length=1)]
 
 
 def _problems(*codes: int) -> dict[int | str, dict[str, Any]]:
-    common = (400, 401, 403, 404, 413, 415, 421, 422, 500, 503)
+    common = (400, 401, 403, 404, 408, 413, 415, 421, 422, 429, 500, 503)
     return {code: {"model": models.Problem} for code in (*common, *codes)}
+
+
+def agent_name(
+    thresher_agent: Annotated[
+        str | None, Header(description="The agent's name: the log has it as http:NAME.", max_length=4 * LONGEST_NAME)
+    ] = None,
+) -> str | None:
+    """The name under which the log records who wrote; None: the server's own."""
+    if thresher_agent is None:
+        return None
+    try:
+        name = thresher_agent.encode("latin-1").decode()
+    except UnicodeError:
+        raise Refusal(422, "Thresher-Agent", None, "must be UTF-8", "send another name") from None
+    if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable():
+        rule = f"must be printable, with 1 to {LONGEST_NAME} characters"
+        raise Refusal(422, "Thresher-Agent", name, rule, "send another name")
+    return f"http:{name}"
+
+
+Agent = Annotated[str | None, Depends(agent_name)]
 
 
 def router(house: House) -> APIRouter:
@@ -38,7 +65,7 @@ def _reading(api: APIRouter, house: House) -> None:
     @api.get("/studies", response_model=models.Studies)
     def studies() -> Any:
         """The names of all studies."""
-        return Json({"format": 1, "studies": house.store.studies()})
+        return Json({"format": 1, "studies": house.reader.studies()})
 
     @api.get("/studies/{study}", response_model=models.Summary)
     def study(study: Name) -> Any:
@@ -58,7 +85,7 @@ def _reading(api: APIRouter, house: House) -> None:
     ) -> Any:
         """The log after an event, oldest first."""
         live = house.live(segment(study))
-        found = live.store.read(live.name, after, limit)
+        found = section(live.store, live.name, after, limit)
         last = found[-1].seq if found else after
         return Json({"format": 1, "events": [event_json(each, live.arms) for each in found], "next": last})
 
@@ -83,62 +110,85 @@ def _reading(api: APIRouter, house: House) -> None:
         last_event_id: Annotated[str | None, Header()] = None,
     ) -> Any:
         """What changes from now on, as server-sent events; ``after`` is the number that the table had."""
+        known = _event_id(last_event_id, after)
         await run_in_threadpool(house.live, segment(study))  # what is wrong is said before the stream begins
         feed = await run_in_threadpool(house.feed, segment(study))
-        known = int(last_event_id) if last_event_id and last_event_id.isdecimal() else after
         return StreamingResponse(feed.view(known), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+
+
+def _event_id(given: str | None, after: int) -> int:
+    """The event up to which a stream that was cut off is known."""
+    if not given:
+        return after
+    if not (given.isascii() and given.isdecimal() and len(given) <= 15):
+        remedy = "send the id of the last message, or none"
+        raise Refusal(400, "Last-Event-ID", given, "must be the number of an event", remedy)
+    return int(given)
 
 
 def _writing(api: APIRouter, house: House) -> None:
     @api.post("/studies", response_model=models.Summary, status_code=201, responses=_problems(409))
-    def create(new: models.NewStudy) -> Any:
+    async def create(new: models.NewStudy) -> Any:
         """Create a study."""
         given = new.model_dump()
         name = given.pop("name")
-        create_study(name, storage=house.store, **given)
-        return Json(house.live(name).head(), 201)
+        await house.write(lambda: create_study(name, storage=house.store, **given))
+        return Json(await run_in_threadpool(lambda: house.live(name).head()), 201)
 
     @api.post("/studies/{study}/ask", response_model=models.Asked)
-    def ask(
+    async def ask(
         study: Name,
+        agent: Agent,
         wanted: Annotated[models.Ask | None, Body()] = None,
         idempotency_key: Annotated[str | None, Header(min_length=1, max_length=200)] = None,
     ) -> Any:
         """Hand out pulls. The same Idempotency-Key again gives the same pulls again."""
-        wanted = wanted or models.Ask()
-        found = house.study(segment(study))
-        pulls = found.ask_for(wanted.n, lease=float(wanted.lease), key=idempotency_key)
-        return Json({"pulls": [pull_json(pull) for pull in pulls], "done": found.done})
+        n, lease = (wanted or models.Ask()).n, float((wanted or models.Ask()).lease)
+
+        def act() -> Any:
+            found = house.study(segment(study))
+            pulls = found.ask_for(n, lease=lease, key=idempotency_key)
+            return {"pulls": [pull_json(pull) for pull in pulls], "done": found.done}
+
+        return Json(await house.write(act, agent))
 
     @api.post("/studies/{study}/tell", response_model=models.Told, responses=_problems(409))
-    def tell(study: Name, told: models.Tell) -> Any:
+    async def tell(study: Name, told: models.Tell, agent: Agent) -> Any:
         """Tell a pull's reward. The same again is accepted, another is an error.
 
         A reward outside the bounds is an error, too, and it retires the pull's arm: nothing is certified about it.
         """
-        found = house.study(segment(study))
-        found.tell(told.pull, told.reward)
-        late = found.look(lambda ledger: ledger.state_of(told.pull) == LATE)
+
+        def act() -> bool:
+            found = house.study(segment(study))
+            found.tell(told.pull, told.reward)
+            return found.look(lambda ledger: ledger.state_of(told.pull) == LATE)
+
+        late = await house.write(act, agent)
         return Json({"pull": told.pull, "reward": float(told.reward), "late": late})
 
     @api.post("/studies/{study}/renew", response_model=models.Pulls)
-    def renew(study: Name, these: models.Renew) -> Any:
+    async def renew(study: Name, these: models.Renew, agent: Agent) -> Any:
         """Say that the work on pulls goes on."""
-        house.study(segment(study)).renew(these.pulls, float(these.lease))
+        await house.write(lambda: house.study(segment(study)).renew(these.pulls, float(these.lease)), agent)
         return Json({"pulls": these.pulls})
 
     @api.post("/studies/{study}/drop", response_model=models.Pulls, responses=_problems(409))
-    def drop(study: Name, these: models.Drop) -> Any:
+    async def drop(study: Name, these: models.Drop, agent: Agent) -> Any:
         """Give pulls up. A reward that still comes is late: it counts in the statistics, not in the certificate."""
-        found = house.study(segment(study))
-        _each(found, lambda pull: found.drop(pull, cause=these.cause, reason=these.reason), these.pulls)
+
+        def act() -> None:
+            found = house.study(segment(study))
+            _each(found, lambda pull: found.drop(pull, cause=these.cause, reason=these.reason), these.pulls)
+
+        await house.write(act, agent)
         return Json({"pulls": these.pulls})
 
     @api.post("/studies/{study}/extend", response_model=models.Summary)
-    def extend(study: Name, to: models.Extend) -> Any:
+    async def extend(study: Name, to: models.Extend, agent: Agent) -> Any:
         """Give the study a larger budget: the new total."""
-        house.study(segment(study)).extend(budget=to.budget)
-        return Json(house.live(segment(study)).head())
+        await house.write(lambda: house.study(segment(study)).extend(budget=to.budget), agent)
+        return Json(await run_in_threadpool(lambda: house.live(segment(study)).head()))
 
 
 def _each(study: Study, act: Callable[[int], None], pulls: list[int]) -> None:
@@ -146,8 +196,3 @@ def _each(study: Study, act: Callable[[int], None], pulls: list[int]) -> None:
     study.look(lambda ledger: [ledger.state_of(pull) for pull in pulls])
     for pull in pulls:
         act(pull)
-
-
-def healthz() -> Response:
-    """Alive; says nothing else, because anybody may ask."""
-    return Json({"ok": True})

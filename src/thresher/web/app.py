@@ -11,10 +11,9 @@ from starlette.exceptions import HTTPException
 
 from .._version import __version__
 from ..errors import StoreFailed, ThresherError, UnknownStudy
-from ..store import Store
 from . import api, pages
-from .feed import House
 from .gate import SURPRISE, Gate
+from .house import House
 from .paths import segment
 from .refusals import Refusal, page_or_json, refusal_of
 from .replies import Json
@@ -25,10 +24,15 @@ REMEDIES = {404: "/docs lists the addresses of the interface", 405: "/docs lists
 
 
 def create_app(
-    store: Store, *, token: str, hosts: Iterable[str], write: bool = False, cookie: str = "thresher"
+    house: House,
+    *,
+    token: str,
+    hosts: Iterable[str],
+    write_token: str | None = None,
+    cookie: str = "thresher",
+    secure: bool = False,
 ) -> Gate:
-    """A server for the studies of a store, as an ASGI application."""
-    house = House(store)
+    """A server for the studies of a store, as an ASGI application. Without ``write_token`` nobody can write."""
     inner = FastAPI(
         title="thresher",
         version=__version__,
@@ -37,10 +41,9 @@ def create_app(
         redoc_url=None,
     )
     inner.include_router(api.router(house))
-    inner.include_router(pages.router(house, write=write))
-    inner.add_api_route("/healthz", api.healthz, include_in_schema=False)
+    inner.include_router(pages.router(house, write=write_token is not None))
     _handle(inner, house)
-    return Gate(inner, token=token, hosts=hosts, write=write, cookie=cookie)
+    return Gate(inner, token=token, hosts=hosts, write_token=write_token, cookie=cookie, secure=secure)
 
 
 def _handle(app: FastAPI, house: House) -> None:
@@ -77,9 +80,9 @@ def _handle(app: FastAPI, house: House) -> None:
 
 def _answer(request: Request, refusal: Refusal) -> Response:
     if request.url.path.startswith("/api/"):
-        return Json(refusal.to_json(), refusal.status)
+        return Json(refusal.to_json(), refusal.status, refusal.headers)
     kind, body = page_or_json(refusal, request.scope)
-    return Response(body, refusal.status, media_type=kind.decode())
+    return Response(body, refusal.status, refusal.headers, media_type=kind.decode())
 
 
 def _misshapen(found: Any) -> Refusal:

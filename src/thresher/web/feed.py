@@ -2,19 +2,15 @@
 
 import asyncio
 import logging
-import threading
 import time
 from collections.abc import AsyncGenerator, Callable
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from starlette.concurrency import run_in_threadpool
 
 from ..errors import ThresherError, UnknownStudy
-from ..store import Store
-from ..study import Study
 from .live import Live, encoded
 
-Found = TypeVar("Found")
 log = logging.getLogger("thresher")
 TICK = 0.15  # seconds between two looks at the store while nothing is new
 PAUSE = 0.5  # seconds from one message to the next, at least: more than that nobody reads
@@ -54,6 +50,11 @@ class Feed:
         self._quiet = self._said = time.monotonic()  # since when nothing is new, and nothing was said
         self._slowed = 0  # how often the rate was told since
         self._trouble = ""  # what keeps it from looking
+
+    @property
+    def watched(self) -> bool:
+        """Whether anybody looks on."""
+        return bool(self._viewers)
 
     async def view(self, after: int) -> AsyncGenerator[bytes]:
         """What changed after event ``after``, for as long as it is wanted."""
@@ -140,58 +141,3 @@ class Feed:
                 while not queue.empty():
                     queue.get_nowait()
                 queue.put_nowait(None)
-
-
-class House:
-    """All that the server watches, and the studies that it writes to; each is read when somebody first asks for it."""
-
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self._lock = threading.Lock()
-        self._opening: dict[tuple[type, str], threading.Lock] = {}
-        self._feeds: dict[str, Feed] = {}
-        self._studies: dict[str, Study] = {}
-
-    def known(self, name: str) -> Live | None:
-        """The study as it is watched, if it was read before."""
-        feed = self._feeds.get(name)
-        return None if feed is None else feed.live
-
-    def live(self, name: str) -> Live:
-        """The study as it is now; reading it for the first time takes as long as it is."""
-        try:
-            found = self.feed(name).live
-            found.look()
-        except UnknownStudy:  # perhaps it was begun anew under its old name
-            self.forget(name)
-            found = self.feed(name).live
-        return found
-
-    def feed(self, name: str) -> Feed:
-        """The study's viewers."""
-        return self._opened(Feed, self._feeds, name, lambda: Feed(Live(name, self.store), lambda: self.forget(name)))
-
-    def study(self, name: str) -> Study:
-        """The study, to ask and to tell. It has a ledger of its own, which whoever only looks does without."""
-        return self._opened(Study, self._studies, name, lambda: Study(name, self.store))
-
-    def _opened(self, kind: type, shelf: dict[str, Found], name: str, make: Callable[[], Found]) -> Found:
-        """What is on the shelf, made by one thread alone if it is not there yet."""
-        found = shelf.get(name)
-        if found is not None:
-            return found
-        with self._lock:
-            opening = self._opening.setdefault((kind, name), threading.Lock())
-        with opening:
-            try:
-                if name not in shelf:
-                    shelf[name] = make()
-                return shelf[name]
-            finally:
-                with self._lock:  # names that nobody has must not pile up
-                    self._opening.pop((kind, name), None)
-
-    def forget(self, name: str) -> None:
-        """The study was deleted."""
-        self._feeds.pop(name, None)
-        self._studies.pop(name, None)

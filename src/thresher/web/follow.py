@@ -1,16 +1,15 @@
 """Following a log: events are folded one by one as they come, so that what happened between two looks is not lost."""
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from .. import ledger as ledgers
-from ..errors import CannotGoOn, InvalidInput, UnknownStudy
+from ..errors import CannotGoOn, DamagedStudy, InvalidInput, ThresherError, UnknownStudy
 from ..events import Event, moment
 from ..ledger import Ledger
 from ..store import Store
+from ..tail import NO_EVENT, pages, section
 from .history import History, Point, Tally
-
-PAGE = 10_000  # events that are read at once
 
 
 class Follower:
@@ -18,21 +17,25 @@ class Follower:
 
     def __init__(self, name: str, store: Store) -> None:
         self.name, self.store = name, store
-        first = next(iter(store.read(name, 0, 1)), None)
-        if first is None:
-            raise UnknownStudy("study", name, "is not in this store", "list those that are: thresher studies")
         try:
+            first = next(iter(section(store, name, 0, 1)), None)
+            if first is None:
+                raise UnknownStudy("study", name, "is not in this store", "list those that are: thresher studies")
             self.ledger: Ledger = ledgers.begun(first)
         except InvalidInput as error:
             raise self._damaged(1, error) from None
+        except DamagedStudy as error:
+            raise self._damaged(None, error) from None
         self.ledger.folding = True
         self.tally = Tally(len(self.ledger.spec.arms))
         self.history = History()
         self.changed = array("q", [1]) * len(self.ledger.spec.arms)  # the last event of each arm
         self.created = moment(first.time)
-        self._last = first.key
-        for _ in self.pages():
-            pass
+        try:
+            for page in pages(store, name, first):
+                self._fold(page)
+        except DamagedStudy as error:
+            raise self._damaged(None, error) from None
 
     @property
     def seq(self) -> int:
@@ -44,27 +47,24 @@ class Follower:
         """The history, up to now."""
         return [*self.history.points, self.tally.point(self.ledger.issued)]
 
-    def pages(self) -> Iterator[list[Event]]:
+    def pages(self) -> Iterator[Sequence[Event]]:
         """What is new in the log, a page at a time, each of them folded in."""
-        while True:
-            # the last event once more: if it is another one now, this is another study, or its end was lost in a crash
-            found = self.store.read(self.name, self.seq - 1, PAGE)
-            if not found or found[0].key != self._last:
-                raise UnknownStudy("study", self.name, "was deleted or begun anew", "reload the page")
-            news = list(found[1:])
-            for event in news:
-                self._fold(event)
-            if news:
-                yield news
-            if len(news) < PAGE - 1:
-                return
-
-    def _fold(self, event: Event) -> None:
         try:
-            self.ledger.apply(event)
-        except (InvalidInput, LookupError, ValueError) as error:
-            raise self._damaged(event.seq, error) from None
-        self._last = event.key
+            for page in pages(self.store, self.name, self.ledger.last):
+                self._fold(page)
+                yield page
+        except (DamagedStudy, UnknownStudy):  # another study, an end that was lost in a crash, or damage: begin anew
+            raise UnknownStudy("study", self.name, "was deleted or begun anew", "reload the page") from None
+
+    def _fold(self, page: Sequence[Event]) -> None:
+        for event in page:
+            try:
+                self.ledger.apply(event)
+            except (ThresherError, *NO_EVENT) as error:
+                raise self._damaged(event.seq, error) from None
+            self._note(event)
+
+    def _note(self, event: Event) -> None:
         if event.kind == "weighed":  # it looks at every arm
             for each in range(len(self.changed)):
                 self.changed[each] = event.seq
@@ -79,7 +79,8 @@ class Follower:
         else:
             self.tally.update(self.ledger, arm)
 
-    def _damaged(self, seq: int, error: Exception) -> CannotGoOn:
-        why = error.rule if isinstance(error, InvalidInput) else str(error)
+    def _damaged(self, seq: int | None, error: Exception) -> CannotGoOn:
+        why = error.rule if isinstance(error, ThresherError) else str(error)
+        what = why if seq is None else f"its log is damaged at event {seq}: {why}"
         remedy = "ask thresher verify and thresher doctor, and restore the log from a copy"
-        return CannotGoOn("study", self.name, f"its log is damaged at event {seq}: {why}", remedy)
+        return CannotGoOn("study", self.name, what, remedy)

@@ -1,18 +1,20 @@
 """The gate: what every request must pass before it is routed, whatever its method and path.
 
-In this order: the path is normalised, the Host header checked, the Origin header where there is one, the token, whether
-this server may write, the size of the body. Only then does the application see the request. What it answers gets the
-headers of safety; what it throws becomes one sentence without a traceback.
+In this order: the path is normalised, the framing of the body checked, the Host header, the Origin header where there
+is one, the token or the session, whether it may write, the size of the body. Only then does the application see the
+request. What it answers gets the headers of safety; what it throws becomes one sentence without a traceback.
 """
 
-import hmac
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
+from .callers import Throttle
 from .paths import normalised
 from .refusals import Refusal, page_or_json
+from .sessions import LIFE, Entry, Role
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -22,6 +24,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 log = logging.getLogger("thresher")
 MOST_BYTES = 1_000_000  # of a body
+SLOW = 60.0  # seconds in which a body must be there
+HEALTHY = b'{"ok":true}'
 READING = ("GET", "HEAD", "OPTIONS")
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
@@ -41,9 +45,19 @@ SURPRISE = Refusal(500, "server", None, "something went wrong here", "its log sa
 class Gate:
     """The application behind its checks."""
 
-    def __init__(self, app: App, *, token: str, hosts: Iterable[str], write: bool, cookie: str = "thresher") -> None:
-        self.app, self.write, self.cookie = app, write, cookie
-        self._token = token.encode()
+    def __init__(
+        self,
+        app: App,
+        *,
+        token: str,
+        hosts: Iterable[str],
+        write_token: str | None = None,
+        cookie: str = "thresher",
+        secure: bool = False,
+    ) -> None:
+        self.app, self.cookie = app, cookie
+        self._entry, self._throttle = Entry(token, write_token), Throttle()
+        self._writes, self._secure = write_token is not None, secure
         self._hosts = {host.lower() for host in hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -58,13 +72,15 @@ class Gate:
         try:
             passed = normalised(scope)
             headers = [(name.lower(), value) for name, value in scope["headers"]]
+            _check_framing(headers)
             self._check_host(headers)
             self._check_origin(headers)
-            if passed["path"] != "/healthz":
-                if await self._entered(passed, answer):
-                    return
-                self._check_token(headers)
-            self._check_writing(scope["method"])
+            if passed["path"] == "/healthz" and scope["method"] in READING:  # neither a store nor a thread is needed
+                await answer.whole(200, [(b"content-type", b"application/json")], HEALTHY)
+                return
+            if await self._entered(passed, answer):
+                return
+            self._check_writing(scope["method"], self._role(headers, passed))
             await self.app(passed, await _bounded(headers, receive), answer)
         except Refusal as refusal:
             await answer.refuse(refusal, scope)
@@ -88,37 +104,56 @@ class Gate:
                 raise Refusal(403, "Origin", origin, "is not this server's", "use pages that this server gave")
 
     async def _entered(self, scope: Scope, answer: "_Answer") -> bool:
-        """Whether the token was in the address: then it moves into a cookie, and the address goes on without it."""
+        """Whether the token was in the address: then a session begins, and the address goes on without it."""
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         given = [value for name, value in query if name == "token"]
         if not given or scope["method"] not in ("GET", "HEAD"):
             return False
-        if not all(self._is_token(value.encode("utf-8", "replace")) for value in given):
-            raise _unknown()
+        roles = [self._entry.role(value) for value in given]
+        role = roles[0]
+        if role is None or any(other != role for other in roles):
+            raise self._wrong(scope)
         rest = urlencode([(name, value) for name, value in query if name != "token"])
         where = scope["raw_path"] + (b"?" + rest.encode() if rest else b"")
-        cookie = f"{self.cookie}={self._token.decode()}; HttpOnly; SameSite=Strict; Path=/"
+        cookie = f"{self.cookie}={self._entry.session(role)}; HttpOnly; SameSite=Strict; Path=/; Max-Age={LIFE}"
+        cookie += "; Secure" if self._secure else ""
         await answer.whole(
             303, [(b"location", where), (b"set-cookie", cookie.encode()), (b"cache-control", b"no-store")], b""
         )
         return True
 
-    def _check_token(self, headers: list[tuple[bytes, bytes]]) -> None:
+    def _role(self, headers: list[tuple[bytes, bytes]], scope: Scope) -> Role:
+        """What this caller may do."""
         bearers = _all(headers, b"authorization")
         if bearers:
             kind, _, value = bearers[0].partition(" ")
-            known = len(bearers) == 1 and kind.lower() == "bearer" and self._is_token(value.strip().encode("latin-1"))
-        else:
-            known = any(self._is_token(value.encode("latin-1")) for value in _cookies(headers, self.cookie))
-        if not known:
-            raise _unknown()
+            role = self._entry.role(value.strip()) if len(bearers) == 1 and kind.lower() == "bearer" else None
+            if role is None:
+                raise self._wrong(scope)
+            return role
+        roles = [self._entry.role_in(value) for value in _cookies(headers, self.cookie)]
+        if "write" in roles:
+            return "write"
+        if "read" in roles:
+            return "read"
+        raise _unknown()  # not counted: a page whose session is over asks again and again, and sessions are not guessed
 
-    def _is_token(self, given: bytes) -> bool:
-        return hmac.compare_digest(given, self._token)
+    def _wrong(self, scope: Scope) -> Refusal:
+        """A wrong token; whoever sends many is told to wait. The right one is let in nevertheless."""
+        address = (scope.get("client") or ("?", 0))[0]
+        seconds = self._throttle.wait(str(address))
+        if not seconds:
+            return _unknown()
+        rule = "too many wrong ones came from this address"
+        return Refusal(429, "token", None, rule, "wait, then send the right one", retry=seconds)
 
-    def _check_writing(self, method: str) -> None:
-        if method not in READING and not self.write:
+    def _check_writing(self, method: str, role: Role) -> None:
+        if method in READING or role == "write":
+            return
+        if not self._writes:
             raise Refusal(403, "method", method, "this server is read-only", "start it with --write")
+        remedy = "send the write token, which thresher serve --write printed"
+        raise Refusal(403, "method", method, "this token or session may only read", remedy)
 
 
 class _Answer:
@@ -147,9 +182,8 @@ class _Answer:
             return
         kind, body = page_or_json(refusal, scope)
         headers = [(b"content-type", kind)]
-        if refusal.status == 401:
-            headers.append((b"www-authenticate", b'Bearer realm="thresher"'))
-        if refusal.status == 413:  # what is left of the body is not read
+        headers += [(name.lower().encode(), value.encode()) for name, value in refusal.headers.items()]
+        if refusal.status in (400, 408, 413):  # what is left of the body is not read, or cannot be told from a request
             headers.append((b"connection", b"close"))
         await self.whole(refusal.status, headers, body)
 
@@ -159,8 +193,23 @@ async def _bounded(headers: list[tuple[bytes, bytes]], receive: Receive) -> Rece
     stated = _all(headers, b"content-length")
     if not stated and not _all(headers, b"transfer-encoding"):
         return receive
-    if any(not length.isdecimal() or int(length) > MOST_BYTES for length in stated):
+    if any(not length.isdecimal() or len(length) > 10 or int(length) > MOST_BYTES for length in stated):
         raise _too_large()
+    try:
+        async with asyncio.timeout(SLOW):
+            body = await _whole(receive)
+    except TimeoutError:
+        rule = f"must be there within {SLOW:g} s"
+        raise Refusal(408, "body", None, rule, "send it again, and faster") from None
+    left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def again() -> Message:
+        return left.pop() if left else await receive()
+
+    return again
+
+
+async def _whole(receive: Receive) -> bytes:
     parts, size, more = [], 0, True
     while more:
         message = await receive()
@@ -171,12 +220,14 @@ async def _bounded(headers: list[tuple[bytes, bytes]], receive: Receive) -> Rece
         more = message.get("more_body", False)
         if size > MOST_BYTES:
             raise _too_large()
-    left: list[Message] = [{"type": "http.request", "body": b"".join(parts), "more_body": False}]
+    return b"".join(parts)
 
-    async def again() -> Message:
-        return left.pop() if left else await receive()
 
-    return again
+def _check_framing(headers: list[tuple[bytes, bytes]]) -> None:
+    """Two statements of a body's length are how a request is smuggled past a proxy that believes the other one."""
+    if _all(headers, b"content-length") and _all(headers, b"transfer-encoding"):
+        rule = "must not come with Transfer-Encoding"
+        raise Refusal(400, "Content-Length", None, rule, "send one of the two")
 
 
 def _all(headers: list[tuple[bytes, bytes]], wanted: bytes) -> list[str]:

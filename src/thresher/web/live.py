@@ -16,6 +16,7 @@ from .. import certainty
 from .. import verdict as verdicts
 from ..ledger import Ledger
 from ..store import Store
+from ..tail import section
 from ..verdict import LABELS, Verdict, row_of
 from .follow import Follower
 from .history import Point
@@ -23,6 +24,7 @@ from .shapes import COLUMNS, columns_of, line_json, short, troubles
 from .words import question
 
 LAST = 30  # events that a page shows
+SHORT = 12  # hexadecimal digits of the log's head that a page shows
 WINDOW = 60.0  # seconds that the rate looks back
 Answer = TypeVar("Answer")
 
@@ -45,7 +47,7 @@ class Live:
         self._basis = self._vows()
         self.earlier, self.created = self._follower.ledger.told, self._follower.created
         self._table: tuple[int, bytes] = (0, b"")
-        self._note(store.read(name, max(1, self.seq - 2000), 2000))
+        self._note(section(store, name, max(1, self.seq - 2000), 2000))
         self._news.clear()
         self._renew()
 
@@ -135,6 +137,7 @@ class Live:
             "rate": short(rate),
             "seconds_left": short(left),
             "origin": f"Rewards since {verdicts.plain_time(self.created)}." if ledger.told else None,
+            "head": ledger.head and ledger.head[:SHORT],
             "last_reward": self._told[-1] if self._told else None,
         }
 

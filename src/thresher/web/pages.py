@@ -16,8 +16,8 @@ from ..errors import InvalidInput
 from ..spec import from_json
 from ..store import Store
 from .arm import number_of
-from .feed import House
 from .figures import plotly_script
+from .house import House
 from .paths import segment
 from .refusals import Refusal
 from .words import answered, question
@@ -62,7 +62,7 @@ def router(house: House, *, write: bool) -> APIRouter:
     @pages.get("/study/{study}")
     def study(study: Name) -> Response:
         name = segment(study)
-        asked = None if house.known(name) else _asked(house.store, name)
+        asked = None if house.known(name) else _asked(house.reader, name)
         if asked is None:  # it was read before, or something is wrong with it
             head = house.live(name).head()
             asked, answer, origin = head["question"], answered(head), head["origin"] or ""

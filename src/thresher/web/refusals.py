@@ -8,6 +8,7 @@ from typing import Any
 from ..errors import (
     AlreadyTold,
     Conflict,
+    DamagedStudy,
     InvalidInput,
     StoreFailed,
     StudyExists,
@@ -43,9 +44,18 @@ h1 {{ font-size: 1.25rem; line-height: 1.35 }} p {{ color: var(--soft) }} a {{ c
 class Refusal(Exception):
     """A request that goes no further."""
 
-    def __init__(self, status: int, what: str, value: object, rule: str, remedy: str) -> None:
+    def __init__(
+        self, status: int, what: str, value: object, rule: str, remedy: str, *, retry: int | None = None
+    ) -> None:
         super().__init__(f"{what}: {rule}")
+        self.retry = retry  # seconds after which it may be tried again
         self.status, self.what, self.value, self.rule, self.remedy = status, what, value, rule, remedy
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What the reply's head says beside its status."""
+        found = {"Retry-After": str(self.retry)} if self.retry is not None else {}
+        return found | ({"WWW-Authenticate": 'Bearer realm="thresher"'} if self.status == 401 else {})
 
     def to_json(self) -> dict[str, Any]:
         """The four fields."""
@@ -56,8 +66,11 @@ class Refusal(Exception):
 def refusal_of(error: ThresherError) -> Refusal:
     """An error of the library, as a client is told it."""
     status = next((status for kind, status in STATUS.items() if isinstance(error, kind)), 500)
+    if isinstance(error, DamagedStudy):
+        rule = "is damaged; the server's log says more" if "/" in error.rule else error.rule
+        return Refusal(500, error.what, error.value, rule, "ask thresher verify and thresher doctor")
     if isinstance(error, StoreFailed):  # it names files and servers, which are none of the client's business
-        return Refusal(503, "store", None, "cannot do its work now", "try again; the server's log says more")
+        return Refusal(503, "store", None, "cannot do its work now", "try again; the server's log says more", retry=5)
     return Refusal(status, error.what, error.value, error.rule, error.remedy)
 
 

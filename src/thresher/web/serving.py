@@ -1,4 +1,4 @@
-"""Starting the server: its socket, its names, its token."""
+"""Starting the server: its socket, its names, its tokens."""
 
 import errno
 import ipaddress
@@ -7,61 +7,153 @@ import os
 import re
 import secrets
 import socket
+import ssl
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import uvicorn
 
 from ..errors import InvalidInput
 from ..store import Store
 from .app import create_app
+from .door import Door, Limits, limits
+from .house import House
+from .wire import IDLE, Wire
 
+log = logging.getLogger("thresher")
 TOKEN = re.compile(r"[A-Za-z0-9._~-]{8,200}")
+TIDY = 60  # seconds between two looks for studies to forget
 
 
-def serve(
-    store: Store,
-    *,
-    host: str,
-    port: int,
-    token: str | None,
-    allowed: Iterable[str],
-    write: bool,
-    announce: Callable[[str], None],
-) -> None:
-    """Serve until a signal comes. ``announce`` gets the address with the token, once the server listens."""
-    secret = checked_token(token)
-    names = [checked_name(name) for name in allowed]
-    family, address = resolved(host)
+class Options(NamedTuple):
+    """What ``thresher serve`` was started with."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    token: str | None = None
+    write: bool = False
+    write_token: str | None = None
+    allowed: tuple[str, ...] = ()
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    connections: int | None = None
+    each: int | None = None
+
+
+def serve(store: Store, options: Options, announce: Callable[[str], None], *, reader: Store | None = None) -> None:
+    """Serve until a signal comes. ``announce`` gets the address with the token, once the server listens.
+
+    With ``write`` it then gets the address with the token that writes. ``reader`` is the same store, opened a second
+    time, so that no reader waits for a writer.
+    """
+    token, write_token = tokens(options)
+    names = [checked_name(name) for name in options.allowed]
+    family, address = resolved(options.host)
     if is_any(address) and not names:
         remedy = "name the server as its users will: --allow-host NAME"
-        raise InvalidInput("host", host, "listens under every name, so the allowed ones must be said", remedy)
-    with _listening(family, host, address, port) as listener:
+        raise InvalidInput("host", options.host, "listens under every name, so the allowed ones must be said", remedy)
+    tls, bounds = tls_of(options), limits(options.connections, options.each)
+    with _listening(family, options.host, address, options.port) as listener:
         bound = listener.getsockname()[1]
-        hosts = host_headers(host, bound, names) | host_headers(address, bound, names)
-        app = create_app(store, token=secret, hosts=hosts, write=write, cookie=f"thresher-{bound}")
+        hosts = host_headers(options.host, bound, names) | host_headers(address, bound, names)
+        cookie, house = f"thresher-{bound}", House(store, reader)
+        app = create_app(
+            house, token=token, write_token=write_token, hosts=hosts, cookie=cookie, secure=tls is not None
+        )
         logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # it would say that it ended streams when it stops
         config = uvicorn.Config(
             app,
+            loop="asyncio",
+            http="h11",
             access_log=False,  # addresses may hold the token
             log_config=None,
             lifespan="off",
             server_header=False,
             proxy_headers=False,
             ws="none",
+            timeout_keep_alive=IDLE,
             timeout_graceful_shutdown=1,  # streams do not end by themselves
+            callback_notify=house.tidy_soon,
+            timeout_notify=TIDY,
         )
-        announce(f"http://{shown(host, address, bound, names)}/?token={secret}")
-        uvicorn.Server(config).run(sockets=[listener])
+        if tls is None and not is_loopback(address):
+            log.warning(
+                "this is reachable from other machines without encryption, and whoever sees the traffic sees the "
+                "tokens: use --tls-cert and --tls-key, a proxy with TLS, or a tunnel"
+            )
+        start = f"http{'s' if tls else ''}://{shown(options.host, address, bound, names)}/?token="
+        announce(f"{start}{token}")
+        if write_token is not None:
+            announce(f"to write: {start}{write_token}")
+        Server(config, bounds, tls).run(sockets=[listener])
 
 
-def checked_token(token: str | None) -> str:
+class Server(uvicorn.Server):
+    """uvicorn's server behind our door."""
+
+    def __init__(self, config: uvicorn.Config, bounds: Limits, tls: ssl.SSLContext | None) -> None:
+        super().__init__(config)
+        self._bounds, self._tls = bounds, tls
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to accept connections."""
+        self.servers = [
+            Door(
+                listener,
+                lambda guest: Wire(self.config, self.server_state, guest),
+                limits=self._bounds,
+                tls=self._tls,
+            )  # type: ignore[misc]
+            for listener in sockets or []
+        ]
+        self.started = True
+
+
+def tokens(options: Options) -> tuple[str, str | None]:
+    """The token that reads and, with ``write``, the one that writes; random ones if none were chosen."""
+    token = checked_token(options.token)
+    if not options.write:
+        return token, None
+    write_token = checked_token(options.write_token, "--write-token")
+    if write_token == token:
+        remedy = "choose another, or leave --write-token out for a random one"
+        raise InvalidInput("write token", rule="must differ from the token that reads", remedy=remedy)
+    return token, write_token
+
+
+def checked_token(token: str | None, option: str = "--token") -> str:
     """The token; a random one if none was chosen."""
     if token is None:
         return secrets.token_urlsafe(24)
     if not TOKEN.fullmatch(token):  # the value is not shown: it may be nearly right
         rule = "must have 8 to 200 characters of letters, digits and . _ ~ -"
-        raise InvalidInput("token", rule=rule, remedy="leave --token out for a random one")
+        raise InvalidInput("token", rule=rule, remedy=f"leave {option} out for a random one")
     return token
+
+
+def tls_of(options: Options) -> ssl.SSLContext | None:
+    """What TLS needs, if it was asked for."""
+    if options.tls_cert is None:
+        if options.tls_key is not None:
+            raise InvalidInput(
+                "tls key", options.tls_key, "is of no use alone", "name the certificate: --tls-cert FILE"
+            )
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)  # TLS 1.2 at least
+    try:
+        context.load_cert_chain(options.tls_cert, options.tls_key, password=_no_password)
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        files = " and ".join(file for file in (options.tls_cert, options.tls_key) if file)
+        remedy = "give --tls-cert a certificate and --tls-key its key, both as PEM files"
+        raise InvalidInput("tls certificate", files, f"cannot be used ({why})", remedy) from None
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def _no_password() -> str:
+    """OpenSSL would ask at the terminal."""
+    raise ValueError("the key has a password")
 
 
 def checked_name(name: str) -> str:
@@ -108,6 +200,18 @@ def is_any(address: str) -> bool:
         return False
     mapped = getattr(found, "ipv4_mapped", None)
     return found.is_unspecified or bool(mapped and mapped.is_unspecified)
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine reaches it.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0"), is_loopback("10.0.0.5")
+    (True, True, False, False)
+    """
+    try:
+        return ipaddress.ip_address(address.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
 
 
 def shown(host: str, address: str, port: int, names: list[str]) -> str:

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from ..events import Event
+from ..events import Event, to_json
 from ..ledger import Ledger
 from ..study import Pull
 from ..verdict import Row
@@ -40,7 +40,7 @@ def columns_of(row: Row, *, outside: bool) -> tuple[Any, ...]:
 
 def event_json(event: Event, arms: tuple[str, ...]) -> dict[str, Any]:
     """An event as the library writes it, with the arm's name in place of its number."""
-    data = event._asdict()
+    data = to_json(event)
     data["arm"] = None if event.arm is None else arms[event.arm]
     del data["key"]  # it belongs to the caller who chose it
     return data
@@ -49,7 +49,7 @@ def event_json(event: Event, arms: tuple[str, ...]) -> dict[str, Any]:
 def line_json(event: Event, arms: tuple[str, ...]) -> dict[str, Any]:
     """An event as a page shows it: what it has, and of its reason the beginning."""
     data = {name: value for name, value in event_json(event, arms).items() if value is not None}
-    for name in ("spec", "agent", "pull"):
+    for name in ("spec", "agent", "pull", "digest"):
         data.pop(name, None)
     if "reason" in data:
         data["reason"] = data["reason"][:LONGEST]

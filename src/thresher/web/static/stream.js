@@ -64,7 +64,7 @@ export function follow(address, { load, seq, ...handlers }) {
     failures += 1;
     if (error.status === 404 && loaded) return ended();
     show("lost", error.status === 401 ? "locked out" : `lost since ${clock(since)}`);
-    if (error.status === 401) notice("The server was started anew, with another token. Open the address that it printed then; this page goes on by itself.");
+    if (error.status === 401) notice("Your session is over: it lasts 12 hours, and ends when the server is started anew. Open the address that the server printed; this page goes on by itself.");
     else if (error.status) notice(error.message, ["All studies", "/"]);
     else if (failures > 1) notice(`No connection to the server since ${clock(since)}. This page tries again by itself.`);
     const wait = error.status === 401 ? 2000 : Math.min(20000, 250 * 2 ** failures);

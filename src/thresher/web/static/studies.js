@@ -44,7 +44,7 @@ async function again() {
     if (!document.hidden) await look();
   } catch (error) {
     if (!("status" in error)) throw error;
-    set("lead", error.status === 401 ? "The server was started anew, with another token: open the address that it printed then." : `${error.message} This page tries again by itself.`);
+    set("lead", error.status === 401 ? "Your session is over: it lasts 12 hours, and ends when the server is started anew. Open the address that the server printed." : `${error.message} This page tries again by itself.`);
   }
   setTimeout(again, AGAIN);
 }

@@ -36,6 +36,7 @@ function showHead(news) {
   set("f-left", head.done && !head.pending ? "done" : duration(head.seconds_left));
   at("budget-bar").value = head.budget ? head.issued / head.budget : head.settled / head.arms;
   set("guarantee", head.guarantee);
+  set("head", head.head ? `Head of the log: event ${grouped(head.seq)}, ${head.head}` : "");
   showTroubles(head.troubles);
 }
 

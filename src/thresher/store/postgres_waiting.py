@@ -1,0 +1,74 @@
+"""What passes by itself in PostgreSQL and is waited for, and what never will."""
+
+import re
+from typing import Any
+
+import psycopg
+from psycopg import errors as postgres
+
+# The words of a failure to connect are all there is: libpq gives no code for it. A server that speaks another language
+# is taken for one that refuses for good, unless it was reached before.
+NEVER = (
+    "authentication failed",
+    "no password supplied",
+    "no pg_hba.conf entry",
+    "not permitted to log in",
+    "does not exist",
+)
+PASSING = (
+    "Is the server running",  # nobody listens there, or not yet
+    "refused",
+    "timeout expired",
+    "timed out",
+    "unreachable",
+    "No route to host",
+    "Temporary failure in name resolution",
+    "starting up",
+    "shutting down",
+    "recovery",
+    "not yet accepting connections",
+    "too many clients",
+    "too many connections",
+    "connection slots are reserved",
+    "closed the connection unexpectedly",
+    "reset by peer",
+)
+_NAMES = re.compile(r'"[^"]*"')  # of databases, users and hosts: they may hold any word
+
+# Those that hold a lock on one of our tables that others cannot share.
+BLOCKERS = """SELECT DISTINCT pid, application_name FROM pg_locks JOIN pg_stat_activity USING (pid)
+WHERE granted AND pid <> pg_backend_pid() AND mode NOT IN ('AccessShareLock', 'RowShareLock', 'RowExclusiveLock')
+AND relation IN (to_regclass('thresher_schema'), to_regclass('thresher_events'), to_regclass('thresher_leases'),
+to_regclass('thresher_agents')) ORDER BY pid"""
+
+
+def is_leaving(error: psycopg.Error) -> bool:
+    """Whether the server is going down, or the session with it."""
+    return (error.sqlstate or "")[:3] in ("57P", "080")
+
+
+def passes(error: Exception) -> bool:
+    """Whether a connection that failed so may succeed a moment later, although nobody changes anything.
+
+    >>> refused = 'connection to server at "127.0.0.1", port 1 failed: Connection refused'
+    >>> passes(psycopg.OperationalError(refused))
+    True
+    >>> passes(psycopg.OperationalError('FATAL:  database "recovery" does not exist'))
+    False
+    """
+    if isinstance(error, postgres.LockNotAvailable):
+        return True
+    if not isinstance(error, psycopg.OperationalError):
+        return False
+    words = _NAMES.sub("", str(error))
+    return is_leaving(error) or (any(w in words for w in PASSING) and not any(w in words for w in NEVER))
+
+
+def blockers(connection: "psycopg.Connection[Any]") -> str:
+    """The sessions that hold up all others, in words; nothing if none are found."""
+    try:
+        rows = connection.execute(BLOCKERS).fetchall()
+    except psycopg.Error:
+        return ""
+    found = [f"server process {pid}{f', {name}' if name else ''}" for pid, name in rows]
+    return f" ({'; '.join(found)})" if found else ""

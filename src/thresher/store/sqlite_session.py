@@ -1,0 +1,150 @@
+"""One connection to an SQLite store, and the files that it has open: each must stay the one that has its name.
+
+A write-ahead log that is deleted under a connection can still be written and brought to the disk, and nobody else ever
+reads it. SQLite itself deletes it only with the last connection, so while one is open it must be there.
+"""
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import apsw
+
+from ..errors import StoreFailed
+from .holders import WRITER, holders, named
+from .patience import Patience
+from .rows import BUSY_WITHOUT_TURN, TURN
+from .sqlite_file import BUSY, beside, identity, opened, sync_folder
+
+PAUSES = (0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.025, 0.05, 0.1)  # seconds between two tries
+CHECKED = 0.1  # seconds between two looks at the files where nothing is acknowledged
+Fail = Callable[[str, str], StoreFailed]  # makes the error from a rule and a remedy; the store is used no more
+
+
+class Session:
+    """A connection that notices when a file of it is deleted or replaced, and knows what of its log is on the disk."""
+
+    def __init__(self, path: Path, fail: Fail, *, syncs: bool) -> None:
+        self._path, self._fail, self._syncs = path, fail, syncs
+        self._log, self._index = str(beside(path, "wal")), str(beside(path, "shm"))
+        self._patience: Patience | None = None  # with whoever holds the file now
+        self._limited: Patience | None = None
+        self._handle: int | None = None  # of the log; None: this connection has none
+        self._next_check = self._next_try = 0.0
+        self.is_settled = False  # whether all that was in the log before this connection is on the disk for certain
+        self.connection = opened(path, self._wait)
+        try:
+            self._note_files()
+        except BaseException:
+            self.connection.close()
+            raise
+
+    def _note_files(self) -> None:
+        """Which files the connection has. The log's handle is kept: Linux reports a lost write once to every handle."""
+        self.file = identity(str(self._path))
+        self._files: tuple[tuple[str, object], ...] = ((str(self._path), self.file),)
+        read_only = self.connection.readonly("main") and identity(self._log) is None
+        if read_only or self.connection.pragma("journal_mode") != "wal":  # then SQLite waits for the disk itself
+            self.connection.execute("PRAGMA synchronous = FULL")
+            return
+        self._handle = os.open(self._log, os.O_RDONLY | os.O_CLOEXEC)
+        found = os.fstat(self._handle)
+        self._files += ((self._log, (found.st_dev, found.st_ino)), (self._index, identity(self._index)))
+
+    # -- files --------------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Raise if a file was deleted or replaced: what is written now would be lost."""
+        for name, file in self._files:
+            if identity(name) != file:
+                raise self._missed(name)
+
+    def check_now_and_then(self) -> None:
+        """The same, at most ten times a second: nothing is acknowledged without `check`, and looking takes time."""
+        now = time.monotonic()
+        if now >= self._next_check:
+            self.check()
+            self._next_check = now + CHECKED
+
+    def _missed(self, name: str) -> StoreFailed:
+        if name == str(self._path):
+            self._leave_alone()
+            rule = "was deleted or replaced while it was in use; what is written now would be lost"
+            return StoreFailed("storage", name, rule, "put the file back, or start again")
+        gone = identity(self._log) is None and identity(self._index) == self._files[-1][1]
+        if not gone:  # others may have a log of their own by now, or had one
+            self._leave_alone()
+        what = f"its {'log' if name == self._log else 'index'} {Path(name).name} was deleted or replaced while in use"
+        saved = "when the last process ends, SQLite saves what was acknowledged" if gone else "rewards may be lost"
+        return self._fail(f"{what}, and nothing more is acknowledged", f"end all agents and start again: {saved}")
+
+    def _leave_alone(self) -> None:
+        """Closing must not copy our log into a file that has gone on with another."""
+        self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+
+    def close(self) -> None:
+        """Close the connection; the last one to do so empties the log."""
+        with contextlib.suppress(StoreFailed, OSError):
+            self.check()
+        self.connection.close()
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+    # -- the disk -----------------------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """The first flush: copy what is in the log into the file, and begin the log anew.
+
+        Frames that others wrote may look clean to the system and yet never have reached the disk: if their fsync
+        failed, and they died, nobody is told again. Copying writes all of it anew.
+        """
+        if self._handle is None:  # another process may have switched to a log since
+            self._note_files()
+        if self._handle is not None and self._syncs:
+            if time.monotonic() >= self._next_try:
+                sync_folder(self._path.parent)
+                self._copy()
+            if not self.is_settled:  # a reader hangs, or was stopped: try again later
+                self._next_try = time.monotonic() + BUSY_WITHOUT_TURN
+                os.fdatasync(self._handle)
+        elif self._handle is not None:
+            self.is_settled = True
+        self.check()
+
+    def _copy(self) -> None:
+        with self._within(TURN) as patience:
+            while not self.is_settled:
+                row = self.connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()[0]
+                self.is_settled = row[0] == 0  # nobody was in the way
+                if not (self.is_settled or patience.pause(PAUSES[3], self._holder)):
+                    return
+
+    def flush(self) -> None:
+        """Bring the log to the disk, and see that it still is the one of its name."""
+        if self._handle is not None and self._syncs:
+            os.fdatasync(self._handle)
+        self.check()
+
+    # -- other processes ----------------------------------------------------------------------------------------
+
+    def _wait(self, tries: int) -> bool:
+        """SQLite calls this when another process holds a lock: whether to try again. Ctrl-C ends it at once."""
+        if self._limited is not None:
+            self._patience = self._limited
+        elif self._patience is None or tries == 0:
+            self._patience = Patience(BUSY)
+        return self._patience.pause(PAUSES[min(tries, len(PAUSES) - 1)], self._holder)
+
+    @contextlib.contextmanager
+    def _within(self, seconds: float) -> Iterator[Patience]:
+        self._limited = Patience(seconds)
+        try:
+            yield self._limited
+        finally:
+            self._limited = None
+
+    def _holder(self) -> str:
+        return f"another process to finish writing to {self._path}{named(holders(self._index, WRITER))}"

@@ -1,0 +1,143 @@
+"""What the server knows of studies: those that it watches, those that it writes to, and who may write now.
+
+Readers and writers have a store each, and so a connection each: whoever waits for a lock to write holds up no reader.
+"""
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from starlette.concurrency import run_in_threadpool
+
+from ..errors import StoreFailed, UnknownStudy
+from ..journal import acting_as
+from ..store import Store
+from ..study import Study
+from .feed import Feed
+from .live import Live
+from .refusals import Refusal
+
+Found = TypeVar("Found")
+WRITERS = 16  # threads that write at once; readers have others
+WRITES = 300  # writes under way and waiting; whoever comes then is told to come back
+PATIENCE = 20.0  # seconds that a write waits for a thread
+LONG = 3600.0  # seconds after which a study that nobody asked for is forgotten
+
+
+class House:
+    """Studies, each read when somebody first asks for it, and forgotten when nobody has for an hour."""
+
+    def __init__(self, store: Store, reader: Store | None = None) -> None:
+        self.store, self.reader = store, reader or store
+        self._lock = threading.Lock()
+        self._opening: dict[tuple[type, str], threading.Lock] = {}
+        self._feeds: dict[str, Feed] = {}
+        self._studies: dict[str, Study] = {}
+        self._used: dict[str, float] = {}  # when each was last asked for
+        self._writers = ThreadPoolExecutor(WRITERS, "thresher-writer")
+        self._writes = 0
+        self._tidying: asyncio.Task[None] | None = None
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    def known(self, name: str) -> Live | None:
+        """The study as it is watched, if it was read before."""
+        feed = self._feeds.get(name)
+        return None if feed is None else feed.live
+
+    def live(self, name: str) -> Live:
+        """The study as it is now; reading it for the first time takes as long as it is."""
+        try:
+            found = self.feed(name).live
+            found.look()
+        except UnknownStudy:  # perhaps it was begun anew under its old name
+            self.forget(name)
+            found = self.feed(name).live
+        return found
+
+    def feed(self, name: str) -> Feed:
+        """The study's viewers."""
+        return self._opened(Feed, self._feeds, name, lambda: Feed(Live(name, self.reader), lambda: self.forget(name)))
+
+    # -- writing ------------------------------------------------------------------------------------------------
+
+    async def write(self, act: Callable[[], Found], agent: str | None = None) -> Found:
+        """What ``act`` returns, which may write, on a thread for writers; too many of them are refused.
+
+        Events that it writes carry the agent's name.
+        """
+        if self._writes >= WRITES:
+            raise _busy(f"{WRITES} writes wait already")
+        self._writes += 1
+        try:
+            work = self._writers.submit(_named, act, agent)
+            result = asyncio.wrap_future(work)
+            await asyncio.wait([result], timeout=PATIENCE)
+            if work.cancel():  # it has not begun
+                raise _busy(f"others wait to write for more than {PATIENCE:g} s")
+            return await result
+        finally:
+            self._writes -= 1
+
+    def study(self, name: str) -> Study:
+        """The study, to ask and to tell. It has a ledger of its own, which whoever only looks does without."""
+        return self._opened(Study, self._studies, name, lambda: Study(name, self.store))
+
+    # -- opening and forgetting ---------------------------------------------------------------------------------
+
+    def _opened(self, kind: type, shelf: dict[str, Found], name: str, make: Callable[[], Found]) -> Found:
+        """What is on the shelf, made by one thread alone if it is not there yet."""
+        found = shelf.get(name)
+        if found is None:
+            with self._lock:
+                opening = self._opening.setdefault((kind, name), threading.Lock())
+            with opening:
+                try:
+                    found = shelf.get(name)
+                    if found is None:
+                        found = shelf[name] = make()
+                finally:
+                    with self._lock:  # names that nobody has must not pile up
+                        self._opening.pop((kind, name), None)
+        self._used[name] = time.monotonic()
+        return found
+
+    def forget(self, name: str) -> None:
+        """The study was deleted, or nobody asks for it."""
+        self._feeds.pop(name, None)
+        self._studies.pop(name, None)
+        self._used.pop(name, None)
+
+    async def tidy_soon(self) -> None:
+        """Tidy in the background: the server calls this, and must not wait for a store nor end with an error."""
+        if self._tidying is None or self._tidying.done():
+            self._tidying = asyncio.create_task(self.tidy())
+
+    async def tidy(self) -> None:
+        """Forget what was deleted, and what nobody has asked for in a long time."""
+        with contextlib.suppress(StoreFailed):
+            await run_in_threadpool(self._tidy)
+
+    def _tidy(self) -> None:
+        held = {*self._feeds, *self._studies, *self._used}
+        there = set(self.reader.studies()) if held else set()
+        old = time.monotonic() - LONG
+        for name in held:
+            feed = self._feeds.get(name)
+            if feed is not None and feed.watched:  # its watch tells the viewers
+                continue
+            if name not in there or self._used.get(name, 0.0) < old:
+                self.forget(name)
+
+
+def _named(act: Callable[[], Found], agent: str | None) -> Found:
+    with acting_as(agent):
+        return act()
+
+
+def _busy(why: str) -> Refusal:
+    return Refusal(503, "server", None, f"cannot write now: {why}", "try again in a moment", retry=5)

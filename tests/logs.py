@@ -1,0 +1,15 @@
+"""Raw events for stores, without a study that writes them."""
+
+from collections.abc import Iterable
+
+from thresher.chain import START, chained
+from thresher.events import Event
+from thresher.store import Store
+
+
+def append(store: Store, study: str, events: Iterable[Event], *, lease: float | None = None) -> list[Event]:
+    """Append events, chained to what is there; gives them as they were written."""
+    head = store.head(study)
+    written = chained(events, START if head is None or head.digest is None else head.digest)
+    store.append(study, written, lease=lease)
+    return written

@@ -1,0 +1,181 @@
+"""Files of an SQLite store that are deleted, moved or replaced while agents use them."""
+
+import multiprocessing
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+import pytest
+import storm
+from faults import Agent
+
+import thresher
+from thresher.errors import StoreFailed
+from thresher.store import open_store
+from thresher.store.sqlite import SqliteStore
+
+WAYS: dict[str, Callable[[Path], object]] = {
+    "deleted": lambda file: file.unlink(),
+    "moved": lambda file: file.rename(file.with_name("elsewhere")),
+    "replaced": lambda file: shutil.copy(file, file.with_name("new")) and file.with_name("new").rename(file),
+}
+
+
+def make(path: Path, options: str = "") -> thresher.Study:
+    url = f"sqlite:///{path}{options}"
+    return thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=100_000, storage=url)
+
+
+@pytest.mark.parametrize("options", ["", "?durability=normal"])
+@pytest.mark.parametrize("how", WAYS)
+@pytest.mark.parametrize("what", ["wal", "shm"])
+def test_nothing_is_acknowledged_after_a_file_is_lost(tmp_path: Path, what: str, how: str, options: str) -> None:
+    study = make(tmp_path / "thresher.db", options)
+    first, second = study.ask_many(2)
+    study.tell(first, 1)
+    WAYS[how](tmp_path / f"thresher.db-{what}")
+    for _ in range(2):
+        with pytest.raises(StoreFailed, match=f"thresher.db-{what} was deleted or replaced while in use") as caught:
+            study.tell(second, 1)
+        assert "\n" not in str(caught.value)
+    study.store.close()
+    with pytest.raises(StoreFailed):
+        study.tell(second, 1)
+
+
+def test_a_file_that_is_lost_between_writing_and_flushing_is_missed(tmp_path: Path) -> None:
+    study = make(tmp_path / "thresher.db")
+    store, pull = study.store, study.ask() or pytest.fail("no pull")
+    assert isinstance(store, SqliteStore)
+    append = store.append
+
+    def lose(*args: object, **options: object) -> None:
+        append(*args, **options)  # type: ignore[arg-type]
+        (tmp_path / "thresher.db-wal").unlink()
+
+    store.append = lose  # type: ignore[method-assign]
+    with pytest.raises(StoreFailed, match=r"thresher\.db-wal was deleted"):
+        study.tell(pull, 1)
+    store.close()
+
+
+def test_a_reader_says_that_the_log_is_lost(tmp_path: Path) -> None:
+    study, reader = make(tmp_path / "thresher.db"), open_store(f"sqlite:///{tmp_path}/thresher.db")
+    study.ask()
+    assert len(reader.read("s")) == 2
+    (tmp_path / "thresher.db-wal").unlink()
+
+    def is_missed() -> bool:
+        try:
+            reader.read("s")
+        except StoreFailed as error:
+            return "thresher.db-wal was deleted" in str(error)
+        return False
+
+    storm.until(is_missed, 10)
+    for store in (reader, study.store):
+        store.close()
+
+
+def test_a_log_deleted_under_agents_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    """Nobody opens a store without its log, and the last of those that have it saves what is in it."""
+    url = f"sqlite:///{tmp_path}/thresher.db"
+    with Agent(url) as one, Agent(url) as other:
+        for agent in (one, other):
+            for _ in range(20):
+                pull = agent.do("ask")
+                assert agent.do(f"tell {pull} 1") == "None"
+        (tmp_path / "thresher.db-wal").unlink()
+        with pytest.raises(StoreFailed, match=r"its log thresher\.db-wal is missing") as caught:
+            open_store(url).studies()
+        assert "\n" not in str(caught.value)
+        assert "thresher.db-wal was deleted" in one.do("ask")
+        assert "thresher.db-wal was deleted" in other.do("tell 1 1"), "a repeated call is not acknowledged either"
+        one.end()
+        other.end()
+    again = thresher.open_study("s", storage=url)
+    assert again.look(lambda ledger: ledger.told) == 40
+    again.store.close()
+
+
+def test_a_log_that_is_left_without_its_agents_is_not_passed_over(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/thresher.db"
+    with Agent(url) as agent:
+        agent.do("ask")
+    kept = (tmp_path / "thresher.db-wal").rename(tmp_path / "kept")
+    with pytest.raises(StoreFailed, match=r"or delete thresher\.db-shm to do without it"):
+        thresher.open_study("s", storage=url)
+    kept.rename(tmp_path / "thresher.db-wal")
+    study = thresher.open_study("s", storage=url)
+    assert study.verdict().issued == 1
+    study.store.close()
+
+
+def test_an_agent_with_a_lost_log_does_not_write_it_over_what_others_did_since(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/thresher.db"
+    with Agent(url) as old:
+        old.do("ask")
+        for what in ("wal", "shm"):
+            (tmp_path / f"thresher.db-{what}").unlink()
+        study = thresher.create_study("new", arms=["a"], threshold=0.5, budget=100, storage=url)
+        for pull in study.ask_many(50):
+            study.tell(pull, 1)
+        study.store.close()
+        old.end()
+    study = thresher.open_study("new", storage=url)
+    assert study.look(lambda ledger: ledger.told) == 50
+    assert study.store.describe()["check"] == "sound"
+    study.store.close()
+
+
+@pytest.mark.parametrize("options", ["", "?durability=normal"])
+def test_others_that_come_go_and_checkpoint_are_no_loss(tmp_path: Path, options: str) -> None:
+    study = make(tmp_path / "thresher.db", options)
+    for _ in range(5):
+        pull = study.ask() or pytest.fail("no pull")
+        other = open_store(f"sqlite:///{tmp_path}/thresher.db")
+        assert other.studies() == ["s"]
+        connection = apsw.Connection(str(tmp_path / "thresher.db"))
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        study.tell(pull, 1)
+        connection.close()
+        other.close()
+    assert study.look(lambda ledger: ledger.told) == 5
+    study.store.close()
+
+
+def test_a_fork_between_writing_and_flushing_loses_nothing(tmp_path: Path) -> None:
+    study = make(tmp_path / "thresher.db")
+    store = study.store
+    append = store.append
+
+    def fork(*args: object, **options: object) -> None:
+        append(*args, **options)  # type: ignore[arg-type]
+        child = multiprocessing.get_context("fork").Process(target=os._exit, args=(0,))
+        child.start()
+        child.join()
+        assert not (tmp_path / "thresher.db-wal").exists(), "the connection was closed"
+
+    store.append = fork  # type: ignore[method-assign]
+    assert study.ask()
+    store.close()
+    assert len(open_store(f"sqlite:///{tmp_path}/thresher.db").read("s")) == 2
+
+
+def test_a_store_that_is_deleted_while_a_process_forks_is_missed(tmp_path: Path) -> None:
+    study = make(tmp_path / "thresher.db")
+    store = study.store
+    append = store.append
+
+    def fork(*args: object, **options: object) -> None:
+        append(*args, **options)  # type: ignore[arg-type]
+        store.close()
+        (tmp_path / "thresher.db").unlink()
+
+    store.append = fork  # type: ignore[method-assign]
+    with pytest.raises(StoreFailed, match=r"thresher\.db"):
+        study.ask()
+    assert not (tmp_path / "thresher.db").exists()
+    store.close()

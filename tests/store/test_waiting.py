@@ -1,0 +1,144 @@
+"""Waiting for processes that are stopped in the middle of a write: it is said, and Ctrl-C ends it at once."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import storm
+from waiters import ASK, RUN, ends_at_once, said_by, started
+
+import thresher
+from thresher.store import patience
+from thresher.store.holders import holders, named
+
+HOLD = """
+import os, signal, sys
+from thresher.store import open_store
+store = open_store(sys.argv[1])
+with store.turn("s"), store._write():
+    os.kill(os.getpid(), signal.SIGSTOP)
+"""
+HOLD_LOCK = """
+import os, signal, sys
+from pathlib import Path
+from thresher.store.filelock import FileLock
+with FileLock(Path(sys.argv[1])).turn():
+    os.kill(os.getpid(), signal.SIGSTOP)
+"""
+LATEST = 5.0  # seconds until it is said
+
+
+@contextlib.contextmanager
+def stopped(script: str, argument: str) -> Iterator["subprocess.Popen[bytes]"]:
+    """A process that has stopped itself where its script says."""
+    process = subprocess.Popen([sys.executable, "-c", script, argument])
+    try:
+        assert os.WIFSTOPPED(os.waitpid(process.pid, os.WUNTRACED)[1])
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    url = f"sqlite:///{tmp_path}/thresher.db"
+    thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=100, storage=url).store.close()
+    return url
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
+def test_waiting_for_a_stopped_writer_is_said_and_ends_with_a_signal(
+    url: str, tmp_path: Path, number: signal.Signals, status: int
+) -> None:
+    with stopped(HOLD, url) as holder, started([*ASK, url]) as waiting:
+        line = said_by(waiting)
+        assert f"{tmp_path}/thresher.db (process {holder.pid}, which is stopped), for up to" in line
+        assert ends_at_once(waiting, number).strip() == "", "it is said once"
+        assert waiting.returncode == status
+
+
+def test_waiting_is_said_within_five_seconds(url: str) -> None:
+    """Of the waiting, not of starting Python."""
+    script = f"import time, thresher, sys; s = thresher.open_study('s', storage={url!r}); print(flush=True); s.ask()"
+    with stopped(HOLD, url), started([sys.executable, "-c", script]) as waiting:
+        assert waiting.stdout
+        waiting.stdout.readline()
+        began = time.monotonic()
+        assert "waiting for" in said_by(waiting)
+        assert time.monotonic() - began < LATEST
+
+
+def test_a_writer_that_is_continued_is_waited_for(url: str) -> None:
+    with stopped(HOLD, url) as holder, started([*ASK, url]) as waiting:
+        assert "waiting for" in said_by(waiting)
+        holder.send_signal(signal.SIGCONT)
+        out, said = waiting.communicate(timeout=60)
+        assert (waiting.returncode, said) == (0, "")
+        assert out.startswith("1")
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 1), (signal.SIGTERM, -signal.SIGTERM)])
+def test_a_run_whose_store_is_held_up_ends_with_a_signal(
+    url: str, tmp_path: Path, number: signal.Signals, status: int
+) -> None:
+    """`run` keeps signals from interrupting a write; a wait for another process is none."""
+    with started([sys.executable, "-c", RUN, url, str(tmp_path)]) as run:
+        storm.until(lambda: len(list(tmp_path.glob("began-*"))) == 2, 60)
+        with stopped(HOLD, url) as holder:
+            (tmp_path / "go").touch()
+            line = said_by(run)
+            assert f"process {holder.pid}, which is stopped" in line
+            said = ends_at_once(run, number)
+            assert run.returncode in (status, -number), said
+            assert said.count("waiting for") == 0
+
+
+def test_a_command_that_runs_ends_with_ctrl_c_although_its_store_is_held_up(url: str, tmp_path: Path) -> None:
+    arms = tmp_path / "arms.txt"
+    arms.write_text("a\nb\n")
+    argv = [sys.executable, "-m", "thresher.cli", "run", "--threshold=0.5", "--budget=9", f"--storage={url}"]
+    with stopped(HOLD, url), started([*argv, f"--arms={arms}", "--", "echo", "1"]) as run:
+        assert "waiting for" in said_by(run)
+        ends_at_once(run, signal.SIGINT)
+        assert run.returncode == 130
+
+
+def test_waiting_for_the_queue_of_a_new_store_is_said_and_ends_with_ctrl_c(tmp_path: Path) -> None:
+    lock, url = tmp_path / "thresher.db-lock", f"sqlite:///{tmp_path}/thresher.db"
+    script = f"import thresher; thresher.create_study('s', arms=['a'], threshold=0.5, budget=9, storage={url!r})"
+    with stopped(HOLD_LOCK, str(lock)) as holder, started([sys.executable, "-c", script]) as waiting:
+        assert f"{lock} (process {holder.pid}, which is stopped)" in said_by(waiting)
+        assert "KeyboardInterrupt" in ends_at_once(waiting, signal.SIGINT)
+    assert not (tmp_path / "thresher.db").exists()
+
+
+def test_a_wait_that_nobody_ends_gives_up(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("thresher.store.sqlite_session.BUSY", 0.2)
+    with stopped(HOLD, url) as holder:
+        study = thresher.open_study("s", storage=url)
+        with pytest.raises(thresher.errors.StoreFailed, match=f"process {holder.pid}, which is stopped.*continue it"):
+            study.ask()
+        study.store.close()
+
+
+def test_holders_are_named_where_the_system_tells(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    with stopped(HOLD_LOCK, str(lock)) as holder:
+        assert holders(str(lock)) == [holder.pid]
+        assert named([holder.pid]) == f" (process {holder.pid}, which is stopped)"
+    assert holders(str(lock)) == []
+    assert holders(str(tmp_path / "nowhere")) == []
+
+
+def test_nothing_is_waited_for_right_after_an_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "_hurry_until", 0.0)
+    assert patience.Patience(60).pause(0.001, str)
+    patience.hurry()
+    assert not patience.Patience(60).pause(0.001, str)

@@ -1,0 +1,52 @@
+"""Processes that wait for a store: what they say, and how quickly a signal ends them."""
+
+import contextlib
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+ASK = [sys.executable, "-m", "thresher.cli", "ask", "s", "--storage"]
+AT_ONCE = 2.0  # seconds until a signal has its effect
+RUN = """
+import sys, time, thresher
+from pathlib import Path
+folder = Path(sys.argv[2])
+def evaluate(pull):
+    (folder / f"began-{pull.id}").touch()
+    while not (folder / "go").exists():
+        time.sleep(0.005)
+    return 1.0
+study = thresher.open_study("s", storage=sys.argv[1])
+thresher.run(study, evaluate, workers=2)
+"""
+
+
+@contextlib.contextmanager
+def started(argv: list[str]) -> Iterator["subprocess.Popen[str]"]:
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=_heed)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _heed() -> None:
+    """As on a terminal: in the background Ctrl-C may be ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def said_by(process: "subprocess.Popen[str]") -> str:
+    """The next line on standard error."""
+    assert process.stderr
+    return process.stderr.readline()
+
+
+def ends_at_once(process: "subprocess.Popen[str]", number: signal.Signals, seconds: float = AT_ONCE) -> str:
+    began = time.monotonic()
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert time.monotonic() - began < seconds, said
+    return said
