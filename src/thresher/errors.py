@@ -1,6 +1,9 @@
 """What can go wrong, each in one line that names the value seen, the rule broken and the remedy."""
 
+from .masking import masked
+
 UNSAID = object()
+LONGEST = 1_000_000  # characters of an exception that are looked at
 
 
 class ThresherError(Exception):
@@ -108,22 +111,34 @@ class Busy(Exception):
 
 
 def shown(value: object, limit: int = 120) -> str:
-    r"""A value as an error shows it: on one line, and not longer than a line.
+    r"""A value as an error shows it: without secrets, on one line, and not longer than a line.
 
-    >>> print(shown("a\nb"), shown(0.5))
-    'a\nb' 0.5
+    >>> print(shown("a\nb"), shown(0.5), shown("password=x y"), shown(10**5000))
+    'a\nb' 0.5 'password=*** y' an int that is too long to be shown
     """
-    text = repr(value).replace("\n", "\\n")
+    try:
+        text = repr(masked(value)) if isinstance(value, str) else masked(repr(value))
+    except Exception:  # a whole number of thousands of digits, or somebody else's broken __repr__
+        name = type(value).__name__
+        return f"{'an' if name[0] in 'aeiou' else 'a'} {name} that is too long to be shown"
+    text = text.replace("\n", "\\n")
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def told_of(error: BaseException) -> str:
-    r"""An exception in one line.
+    r"""An exception in one line, without secrets.
 
     >>> told_of(ValueError("no\nroute")), told_of(KeyError())
     ('ValueError: no route', 'KeyError')
     """
-    text = " ".join(str(error).split())[:300]
+    text = " ".join(masked(_words(error)).split())[:300]
     if isinstance(error, ThresherError):
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _words(error: BaseException) -> str:
+    try:
+        return str(error)[:LONGEST]
+    except Exception:  # somebody else's broken __str__
+        return ""

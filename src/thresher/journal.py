@@ -19,6 +19,7 @@ from .chain import link
 from .errors import Conflict, DamagedStudy, Interrupted, StoreFailed, StudyDeleted, ThresherError, UnknownStudy
 from .events import Event, moment
 from .ledger import Ledger
+from .masking import masked
 from .store import Store
 from .tail import NO_EVENT, damaged, event_at, pages
 
@@ -69,7 +70,7 @@ class Draft:
         budget: int | None = None,
     ) -> None:
         """Fold one more event in. What the grammar refuses changes nothing."""
-        last, reason = self.ledger.last, None if reason is None else plain(reason)
+        last, reason = self.ledger.last, None if reason is None else plain(masked(reason))
         now, seq = time.time(), last.seq + 1
         fields = (seq, kind, pull, arm, reward, reason, cause, late, budget, None, self.key, now, self.agent)
         try:

@@ -63,9 +63,9 @@ class Keeper:
         try:
             self.store.renew(self.study, pulls, self.seconds)
         except Exception as error:  # the next beat may do better
-            import logging  # here: a command that asks or tells hardly ever needs it
+            from .logs import log  # here: a command that asks or tells hardly ever needs it
 
-            logging.getLogger("thresher").warning(f"the leases of {len(pulls)} pulls could not be renewed: {error}")
+            log.warning(f"the leases of {len(pulls)} pulls could not be renewed: {error}")
         return True
 
 

@@ -1,16 +1,15 @@
 """Telling an outage from arms that fail: when everything fails, the world is to blame and no arm is retired for it."""
 
 import contextlib
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from .errors import AlreadyTold, CannotGoOn
 from .events import Cause
+from .logs import log
 from .starting import Failure, Start
 from .study import Pull, Study, give_up
 
-log = logging.getLogger("thresher")
 WINDOW = 8  # failures in a row, at least, that make an outage
 LONGEST_PAUSE = 60.0
 

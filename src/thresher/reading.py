@@ -7,7 +7,9 @@ import signal
 from collections.abc import Iterable, Mapping, Sequence
 
 from .errors import EvaluationFailed, NoReward, shown
-from .store.masking import masked
+from .escapes import visible
+from .masking import masked
+from .parsing import read_json
 
 PASSING, FAILING = frozenset({0}), frozenset({1})  # exit codes, unless --pass and --fail say otherwise
 LINES, WIDTH = 10, 500  # how much of the output a failure keeps, for people
@@ -100,20 +102,20 @@ def _signal(number: int) -> str:
 # -- what it printed ---------------------------------------------------------------------------------------------
 
 
-def printable(line: str) -> str:
-    r"""A line that others wrote as it may be shown: without passwords, colours and control characters.
+def printable(text: str) -> str:
+    r"""Lines that others wrote as they may be shown: without secrets, colours and control characters.
 
     >>> print(printable("\x1b[31muser=me password=secret \a\x1b[0m"))
     user=me password=*** \x07
     """
-    text = masked(COLOURS.sub("", line).strip("\r\n")).rstrip()
-    return "".join(char if char.isprintable() else " " if char == "\t" else repr(char)[1:-1] for char in text)
+    lines = masked(COLOURS.sub("", text)).replace("\t", " ").splitlines()  # masked as a whole: a key has many lines
+    return "\n".join(visible(line).rstrip() for line in lines)
 
 
 def _lines(data: bytes) -> list[str]:
     """The last lines that are not blank."""
-    lines = data.decode("utf-8", "replace").splitlines()[-5 * LINES :]
-    return [found for line in lines if (found := printable(line[:WIDTH])).strip()]
+    lines = printable(data.decode("utf-8", "replace")).splitlines()[-5 * LINES :]
+    return [line[:WIDTH] for line in lines if line.strip()]
 
 
 def _last_lines(data: bytes) -> str:
@@ -127,7 +129,7 @@ def _last_words(err: bytes) -> str:
 
 def _none(what: str, *found: object) -> NoReward:
     """Failures that differ only in what was found are the same error."""
-    seen = "".join(f" {masked(shown(each))}" for each in found)
+    seen = "".join(f" {shown(each)}" for each in found)
     return NoReward(f"{what}{seen}; print the reward on the last line, or say with --reward where it is", kind=what)
 
 
@@ -169,8 +171,12 @@ def _json(text: str, path: str) -> float:
 
 def _first_parsed(texts: Sequence[str]) -> object:
     for text in texts:
-        with contextlib.suppress(ValueError, RecursionError):
-            return json.loads(text)
+        try:
+            return read_json(text)
+        except json.JSONDecodeError:
+            continue
+        except ValueError as error:
+            raise _none(f"printed JSON that cannot be read ({error})") from None
     raise _none("printed no JSON:", texts[-1])
 
 

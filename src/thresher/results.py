@@ -2,13 +2,14 @@
 
 import csv
 import io
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from . import parsing
 from .errors import InvalidInput, shown
+from .escapes import text_of
 from .events import STATES
 
 CANCELLED = "cancelled"  # a pull that the certificate of its own study leaves out, as long as no later one is told
@@ -40,9 +41,9 @@ def read_text(file: str) -> str:
 def read_json(text: str, file: str) -> Any:
     """The list or object that a text holds; None: it is no JSON, so it should be CSV."""
     try:
-        return json.loads(text) if text.lstrip()[:1] in ("[", "{") else None
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput("file", file, f"is not JSON ({error})", SHAPES) from None
+        return parsing.read_json(text) if text.lstrip()[:1] in ("[", "{") else None
+    except ValueError as error:
+        raise InvalidInput("file", file, f"cannot be read as JSON ({error})", SHAPES) from None
 
 
 def read_rows(data: object, text: str, file: str) -> Iterator[Row]:
@@ -121,7 +122,7 @@ def _from_csv(text: str, file: str) -> tuple[bool, Iterator[Cells]]:
                 rule = f"has {len(found)} cells, and the first line has {len(columns)} columns"
                 raise InvalidInput(place, ",".join(found), rule, "put cells that hold commas in double quotes")
             stripped = dict(zip(columns, (cell.strip() for cell in found), strict=True))
-            yield place, {**stripped, "arm": found[columns.index("arm")]}  # a name may begin or end with a blank
+            yield place, {**stripped, "arm": text_of(found[columns.index("arm")])}  # a name may begin with a blank
 
     return "state" in columns, cells()
 

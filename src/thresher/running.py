@@ -2,7 +2,6 @@
 
 import concurrent.futures as futures
 import contextlib
-import logging
 import queue
 import signal
 import time
@@ -13,6 +12,7 @@ from . import signals
 from .errors import AlreadyTold, Busy, CannotGoOn, InvalidInput, OutsideBounds, told_of
 from .executors import Engine, WorkerLost
 from .flights import Flights
+from .logs import log
 from .outage import WINDOW, Watch
 from .progress import TICK, Meter, Progress
 from .starting import Failure
@@ -21,7 +21,6 @@ from .tracebacks import TracebackLog, is_transient, same_error
 from .waiting import Flight
 from .workers import Desertion, Suspects
 
-log = logging.getLogger("thresher")
 LONGEST_WAIT = 3600.0
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from . import checks, policies
 from .errors import InvalidInput, OutsideBounds, shown
 from .evidence import RULE
+from .masking import masked
 from .policies import Policy
 
 MAX_BUDGET = 10**15  # pulls; stores count with 64 bits
@@ -148,7 +149,7 @@ def specify(
         seed=seed,
         max_failures=max_failures,
         clip=clip,
-        evaluator=evaluator,
+        evaluator=None if evaluator is None else masked(check_evaluator(evaluator))[:MAX_EVALUATOR],
     )
 
 

@@ -1,7 +1,6 @@
 """What an exception tells: whether two are the same error, whether it may pass by itself, and its traceback."""
 
 import errno
-import logging
 import socket
 import traceback
 from collections.abc import Iterator
@@ -9,8 +8,9 @@ from pathlib import Path
 from types import TracebackType
 
 from .errors import EvaluationFailed, shown
+from .logs import log
+from .masking import masked
 
-log = logging.getLogger("thresher")
 MOST = 20  # different errors of a run whose tracebacks are logged
 FRAMES, LONGEST = 40, 8000  # of a traceback: frames and characters, the last ones
 NETWORK = {
@@ -65,13 +65,13 @@ def _passes(error: BaseException) -> bool:
 
 
 def traceback_text(error: BaseException) -> str:
-    """The traceback of what an evaluator raised, without the frames of whoever called it; none for a command."""
+    """The traceback of what an evaluator raised, without secrets and the frames of its callers; none for a command."""
     if isinstance(error, EvaluationFailed) and (error.traceback or error.__cause__ is None):
-        return error.traceback
+        return masked(error.traceback)
     frames = error.__traceback__
     while frames is not None and frames.tb_next is not None and _is_ours(frames):
         frames = frames.tb_next
-    text = "".join(traceback.format_exception(type(error), error, frames, limit=-FRAMES)).rstrip()
+    text = masked("".join(traceback.format_exception(type(error), error, frames, limit=-FRAMES)).rstrip())
     return text if len(text) <= LONGEST else f"…{text[-LONGEST:]}"
 
 

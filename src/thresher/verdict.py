@@ -1,13 +1,12 @@
 """What a ledger says: a label for every arm, and how sure it is."""
 
-import csv
-import io
 import json
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
 from . import certainty, kernel
+from .escapes import cell, csv_line, markdown
 from .ledger import Ledger
 
 LABELS = ("above", "below", "close", "undecided", "retired")
@@ -108,16 +107,13 @@ class Verdict:
         return json.dumps(self.to_json(), indent=2, ensure_ascii=False)
 
     def csv(self) -> str:
-        """The rows as CSV text, with a line of names first."""
-        text = io.StringIO()
+        """The rows as CSV text, with a line of names first. Spreadsheets take no name or reason for a formula."""
         names = [field.name for field in fields(Row)]
-        table = csv.DictWriter(text, names, lineterminator="\n")
-        table.writeheader()
-        table.writerows(asdict(row) for row in self.rows)
-        return text.getvalue()
+        rows = ({**asdict(row), "name": cell(row.name), "reason": cell(row.reason or "")} for row in self.rows)
+        return "".join([csv_line(names), *(csv_line(row.values()) for row in rows)])
 
     def markdown(self) -> str:
-        """The answer as a Markdown table."""
+        """The answer as a Markdown table, in which names are text and nothing else."""
         head = ["arm", "label", "certified", "mean", "low", "high", "pulls", "failures"]
         lines = [
             f"**{self.question}** {self.answer}",
@@ -126,11 +122,11 @@ class Verdict:
             "|---|---|---|---:|---:|---:|---:|---:|",
         ]
         for row in self.rows:
-            name = row.name.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
             numbers = ["" if value is None else f"{value:.4g}" for value in (row.mean, row.low, row.high)]
             certain = "yes" if row.certified else "no"
-            lines.append(_markdown_row([name, row.label, certain, *numbers, str(row.seen), str(row.failures)]))
-        return "\n".join([*lines, "", *self.remarks]) + "\n"
+            counts = [str(row.seen), str(row.failures)]
+            lines.append(_markdown_row([markdown(row.name), row.label, certain, *numbers, *counts]))
+        return "\n".join([*lines, "", *map(markdown, self.remarks)]) + "\n"
 
     @property
     def question(self) -> str:

@@ -1,13 +1,12 @@
 """Workers that are lost: whose pull killed one, and for how long there is none."""
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .errors import CannotGoOn
+from .logs import log
 from .study import Pull
 
-log = logging.getLogger("thresher")
 DESERTED = 10.0  # seconds without a worker after which it is said
 
 

@@ -42,7 +42,7 @@ def test_markdown_is_a_table_that_survives_strange_names() -> None:
     out = run("--arm", "a|b", "--arm", "<i>", "--budget=4", "--format=markdown", "--", "echo", "1").out
     assert "| arm | label | certified | mean | low | high | pulls | failures |" in out
     assert "| a\\|b | above | no | 1 | 0 | 1 | 2 | 0 |" in out
-    assert "&lt;i>" in out
+    assert "&lt;i&gt;" in out
 
 
 def test_the_table_ends_with_the_question_and_its_answer() -> None:

@@ -151,6 +151,28 @@ def test_an_output_folder_that_cannot_be_written_is_refused_before_the_work(tmp_
     assert file.read_text() == "here first"
 
 
+@pytest.mark.parametrize("name", ["figure1.csv", "figure1.png", "claims.md"])
+def test_a_paper_overwrites_no_file_of_others(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("thresher.lab.report.compile_together", lambda loops: 1 // 0)  # before the work
+    (tmp_path / name).write_text("my own")
+    with pytest.raises(ThresherError, match=f"{name}': is there already, and is not a file that thresher paper wrote"):
+        run("paper", "figure1", "--out", str(tmp_path), "--repetitions", "1")
+    assert (tmp_path / name).read_text() == "my own"
+    with pytest.raises(ZeroDivisionError):
+        run("paper", "figure1", "--out", str(tmp_path), "--repetitions", "1", "--force")
+
+
+def test_a_plan_overwrites_a_picture_and_nothing_else(tmp_path: Path) -> None:
+    words = ["plan", "--threshold", "0.5", "--arms", "2", "--means", "0.1,0.9", "--picture", str(tmp_path / "p.png")]
+    (tmp_path / "p.png").write_text("my own")
+    with pytest.raises(ThresherError, match="is there already, and is not a picture"):
+        run(*words)
+    for more in (["--force"], []):
+        run(*words, *more)
+        assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+    assert [file.name for file in tmp_path.iterdir()] == ["p.png"]
+
+
 def test_a_paper_that_fails_on_the_way_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from thresher.lab import plots
 
@@ -160,13 +182,13 @@ def test_a_paper_that_fails_on_the_way_leaves_nothing_behind(tmp_path: Path, mon
     monkeypatch.setattr(plots, "table1", broken)
     kept = tmp_path / "kept"
     kept.mkdir()
-    (kept / "table1.csv").write_text("old")
+    (kept / "table1.csv").write_text("section,old")
     for out in (tmp_path / "new" / "below", kept):
         with pytest.raises(RuntimeError, match="no ink"):
             run("paper", "table1", "--out", str(out), "--repetitions", "2")
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
     assert [path.name for path in kept.iterdir()] == ["table1.csv"]
-    assert (kept / "table1.csv").read_text() == "old"
+    assert (kept / "table1.csv").read_text() == "section,old"
 
 
 def test_paper_writes_data_pictures_and_claims(tmp_path: Path) -> None:
@@ -189,6 +211,12 @@ def test_paper_writes_data_pictures_and_claims(tmp_path: Path) -> None:
     assert {row["delta"] for row in second} == {"0", "0.5", "1"}
     text = (out / "claims.md").read_text()
     assert text.count("Verdict: **") == 6
+
+
+def test_a_paper_may_be_written_again(tmp_path: Path) -> None:
+    for _ in range(2):
+        run("paper", "guarantee", "--out", str(tmp_path), "--repetitions", "1")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["guarantee.csv", "guarantee.pdf", "guarantee.png"]
 
 
 def test_a_paper_of_one_repetition_decides_nothing(tmp_path: Path) -> None:

@@ -5,9 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from thresher.lab import engine, output
+from thresher.lab import engine
 
 PROGRAM = """
 from thresher.lab import Setup, simulate
@@ -39,18 +37,6 @@ def test_where_nothing_can_be_kept_it_compiles_quietly(tmp_path: Path) -> None:
 
 def test_every_formula_of_the_kernel_is_known() -> None:
     assert sorted(engine.FORMULAS) == ["apt", "cheapest", "evt", "evt_pf", "evt_supplement", "lsa", "uniform"]
-
-
-def test_a_whole_file_replaces_the_old_one_or_leaves_it(tmp_path: Path) -> None:
-    target = tmp_path / "a.txt"
-    target.write_text("old")
-    with pytest.raises(ZeroDivisionError), output.whole_file(target) as partial:
-        partial.write_text(f"half {1 // 0}")
-    assert target.read_text() == "old"
-    with output.whole_file(target) as partial:
-        partial.write_text("new")
-    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
-    assert target.read_text() == "new"
 
 
 LOOPS = (

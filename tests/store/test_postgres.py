@@ -13,8 +13,8 @@ import pytest
 import thresher
 from thresher.errors import Conflict, StoreFailed
 from thresher.events import Event
+from thresher.masking import masked
 from thresher.store import open_store
-from thresher.store.masking import masked
 from thresher.store.postgres import PostgresStore
 
 SECRET = "s3cr3t-Pa55"

@@ -292,3 +292,31 @@ def test_a_file_of_sqlites_own_that_is_read_only_is_named(tmp_path: Path) -> Non
     done = without_power_over_modes(READ_ONLY, f"sqlite:///{path}")
     assert f"files that belong to it are read-only; chmod u+w {path}-shm" in done.stderr
     study.store.close()
+
+
+DIE = """
+import os, sys, thresher
+from thresher.store import sqlite_file
+sqlite_file._publish = lambda made, path: os.kill(os.getpid(), 9)
+thresher.create_study("s", arms=["a"], threshold=0.5, storage=sys.argv[1])
+"""
+
+
+def test_what_an_interrupted_creation_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/thresher.db"
+    subprocess.run([sys.executable, "-c", DIE, url], timeout=60)
+    left = {file.name for file in tmp_path.iterdir()}
+    assert any(name.startswith("thresher.db-new-") for name in left)
+    others = [f"thresher.db-new-{os.getpid()}-0123456789ab", "thresher.db-202611171230", "other.db-new-1-0123456789ab"]
+    for name in others:  # one of a process that lives, a copy of the user's, one of another store
+        (tmp_path / name).write_text("mine")
+    make(tmp_path / "thresher.db").store.close()
+    assert {file.name for file in tmp_path.iterdir()} == {"thresher.db", "thresher.db-lock", *others}
+
+
+def test_what_is_old_is_removed_whoever_has_the_number_of_its_process_now(tmp_path: Path) -> None:
+    left = tmp_path / f"thresher.db-new-{os.getpid()}-0123456789ab-wal"
+    left.write_text("")
+    os.utime(left, (1e9, 1e9))
+    make(tmp_path / "thresher.db").store.close()
+    assert not left.exists()

@@ -1,9 +1,11 @@
 """Figures from the library, a report in one file, and what is said where the extra is missing."""
 
 import re
+import resource
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +106,73 @@ def test_the_command_writes_a_report_or_says_why_not(tmp_path: Path) -> None:
     assert wrong.returncode == 2
     assert "cannot be written" in wrong.stderr
     assert len(wrong.stderr.splitlines()) == 1
+
+
+@pytest.fixture(name="write")
+def a_writer(tmp_path: Path) -> Callable[..., "subprocess.CompletedProcess[str]"]:
+    """Calls ``thresher report`` for a study in a store of its own."""
+    storage = f"sqlite:///{tmp_path}/s.db"
+    thresher.create_study("coins", arms=["a"], threshold=0.5, budget=4, storage=storage).store.close()
+    argv = [sys.executable, "-m", "thresher.cli", "report", "coins", "--storage", storage, "--out"]
+    return lambda *args, **options: subprocess.run([*argv, *map(str, args)], capture_output=True, text=True, **options)
+
+
+def test_a_report_replaces_an_earlier_report_and_nothing_else(tmp_path: Path, write: Any) -> None:
+    assert [write(tmp_path / "r.html").returncode for _ in range(2)] == [0, 0]
+    (tmp_path / "letter.html").write_text("<!doctype html>Dear Ann")
+    for name in ("s.db", "letter.html"):
+        before = (tmp_path / name).read_bytes()
+        refused = write(tmp_path / name)
+        assert refused.returncode == 2
+        assert "is not a report that thresher wrote; name another file, or overwrite it with --force" in refused.stderr
+        assert len(refused.stderr.splitlines()) == 1
+        assert (tmp_path / name).read_bytes() == before
+    assert write(tmp_path / "letter.html", "--force").returncode == 0
+    assert "Which of 1 arms" in (tmp_path / "letter.html").read_text()
+    assert not [file.name for file in tmp_path.iterdir() if "partial" in file.name]
+
+
+def test_a_report_can_go_to_a_pipe(write: Any) -> None:
+    assert "Which of 1 arms" in write("/dev/stdout").stdout
+
+
+def test_a_report_that_cannot_be_finished_leaves_the_earlier_one(tmp_path: Path, write: Any) -> None:
+    write(tmp_path / "r.html")
+    before = (tmp_path / "r.html").read_bytes()
+    limited = write(tmp_path / "r.html", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (10**6, 10**6)))
+    assert limited.returncode == 2
+    assert "cannot be written (File too large)" in limited.stderr
+    assert (tmp_path / "r.html").read_bytes() == before
+    assert not [file.name for file in tmp_path.iterdir() if "partial" in file.name]
+
+
+SLOW = """
+import sys, time
+from pathlib import Path
+from thresher import cli
+write_text = Path.write_text
+def slow(self, text, **options):
+    write_text(self, text[:1000])
+    print("writing", flush=True)
+    time.sleep(60)
+Path.write_text = slow
+cli.main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_report_that_is_stopped_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
+    storage = f"sqlite:///{tmp_path}/s.db"
+    thresher.create_study("coins", arms=["a"], threshold=0.5, budget=4, storage=storage).store.close()
+    argv = [sys.executable, "-c", SLOW, "report", "coins", "--storage", storage, "--out", str(tmp_path / "r.html")]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "writing\n"
+        process.send_signal(number)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert said == "thresher: stopped before it was done; nothing was written\n"
+    assert not [file.name for file in tmp_path.iterdir() if not file.name.startswith("s.db")]
 
 
 @pytest.mark.parametrize(

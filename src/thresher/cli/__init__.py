@@ -12,6 +12,8 @@ import click
 
 from .._version import __version__
 from ..errors import CannotGoOn, StoreFailed, StudyDeleted, ThresherError, shown
+from ..escapes import visible
+from ..masking import masked
 
 COMMANDS = {  # command: the module that has it
     "run": "run",
@@ -97,7 +99,7 @@ def main() -> None:
         status = 130
     except Exception as error:
         if os.environ.get("THRESHER_TRACEBACK"):
-            raise
+            say(importlib.import_module("..tracebacks", __package__).traceback_text(error))
         printed = _is_written()  # else that was it, and is said
         status = _complain(_unexpected(error), COULD_NOT_GO_ON) if printed else COULD_NOT_GO_ON
     status = status if isinstance(status, int) else FINISHED
@@ -105,9 +107,18 @@ def main() -> None:
 
 
 def say(text: str) -> None:
-    """A line on standard error. Should nobody read it, the work goes on nevertheless."""
+    """A line on standard error, without secrets. Should nobody read it, the work goes on nevertheless."""
     with contextlib.suppress(OSError):
-        click.echo(f"thresher: {text}", err=True)
+        click.echo(f"thresher: {visible(masked(text))}", err=True, color=True)
+
+
+def put(text: str, *, end: str = "\n", styled: bool = False) -> None:
+    """Text on standard output: as it is into files and pipes, on a terminal with control characters shown as codes.
+
+    ``styled`` text has codes for the terminal of its own; what others wrote is made harmless before it gets there.
+    """
+    plain = styled or sys.stdout is None or not sys.stdout.isatty()
+    click.echo(f"{text if plain else visible(text)}{end}", nl=False, color=True)  # else click would remove codes
 
 
 def drain(stream: TextIO) -> None:
@@ -121,7 +132,7 @@ def print_lines(lines: Iterable[str]) -> None:
         raise CannotGoOn("standard output", rule="is closed")
     try:
         for line in lines:
-            click.echo(line)
+            put(line)
         sys.stdout.flush()
     except OSError as error:
         drain(sys.stdout)
@@ -134,7 +145,7 @@ def _unexpected(error: Exception) -> str:
         where = shown(error.filename) if error.filename else "standard output"  # stores speak of their own files
         return f"{where}: cannot be {'used' if error.filename else 'written'} ({error.strerror})"
     remedy = "please report it, with what THRESHER_TRACEBACK=1 shows"
-    return f"unexpected {type(error).__name__}: {str(error)[:300]}; {remedy}"
+    return f"unexpected {type(error).__name__}: {masked(str(error))[:300]}; {remedy}"
 
 
 def _is_written() -> bool:
@@ -150,10 +161,6 @@ def _is_written() -> bool:
 
 
 def _complain(message: str, status: int) -> int:
-    line = " ".join(message.split())
-    if "://" in line:  # a URL in the wrong place is taken for a name, and names are shown
-        from ..store.masking import masked
-
-        line = masked(line)
+    line = " ".join(masked(message).split())
     say(f"error: {line if len(line) <= LONGEST else f'{line[:LONGEST]}…'}")
     return status

@@ -3,7 +3,6 @@
 import csv
 import errno
 import io
-import json
 import re
 import sys
 from collections import Counter
@@ -14,6 +13,7 @@ from typing import Any
 from .. import checks
 from ..command import PULL_FIELDS
 from ..errors import InvalidInput, shown
+from ..parsing import read_json
 from ..spec import Params
 
 
@@ -99,9 +99,11 @@ def _from_csv(text: str, where: str) -> Rows:
 
 def _from_json(text: str, where: str) -> Rows:
     try:
-        data = json.loads(text, object_pairs_hook=lambda pairs: _unique(pairs, where))
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise InvalidInput("arms file", where, f"is not JSON ({error})", SHAPES) from None
+        data = read_json(text, object_pairs_hook=lambda pairs: _unique(pairs, where))
+    except InvalidInput:
+        raise
+    except ValueError as error:
+        raise InvalidInput("arms file", where, f"cannot be read as JSON ({error})", SHAPES) from None
     if isinstance(data, Mapping):
         data = [{**params, "name": name} if isinstance(params, Mapping) else params for name, params in data.items()]
     if not isinstance(data, list):

@@ -6,19 +6,14 @@ from ..tracebacks import traceback_text
 from . import say
 
 
-def clean(text: str) -> str:
-    """Lines that somebody else wrote, as they may be shown: no password, nothing that disturbs a terminal."""
-    return "\n".join(map(printable, text.splitlines()))
-
-
 def show_cause(error: BaseException) -> None:
     """Print on standard error what led to an error, as far as the error itself does not say it."""
     cause = error.__cause__
     if cause is None:
         return
     if text := traceback_text(cause):
-        say(f"what the evaluator raised:\n{clean(text)}")
+        say(f"what the evaluator raised:\n{printable(text)}")
     elif isinstance(cause, EvaluationFailed):
-        lines = clean(cause.output).splitlines()
+        lines = printable(cause.output).splitlines()
         if len(lines) > 1 or not all(line.strip() in str(error) for line in lines):
             say("\n  ".join(["the last lines that the command printed:", *lines]))

@@ -9,13 +9,14 @@ import click
 
 from .._version import __version__
 from ..errors import DamagedStudy, InvalidInput, ThresherError, shown
+from ..masking import masked
 from ..opening import open_study
 from ..store import Store
 from ..tail import pages
 from ..verify import verify as verified
-from . import FINISHED, NOT_MET
+from . import FINISHED, NOT_MET, put
 from .storage import format_option, name_argument, storage_option, store_at, study_at
-from .words import head_text
+from .words import clean, head_text
 
 
 @click.command(short_help="Derive every decision of a study again.")
@@ -38,14 +39,14 @@ def verify(name: str, storage: str | None, style: str) -> int:
         study_at(name, store)  # says what is there instead
     report = verified(chain.from_iterable(pages(store, name)))
     if style == "json":
-        click.echo(json.dumps({"format": 1, "study": name, "sound": report.sound, **report._asdict()}))
+        put(json.dumps({"format": 1, "study": name, "sound": report.sound, **report._asdict()}))
     elif report.sound:
-        click.echo(f"{report.events:,} events, every decision derived again; state {report.digest}")
-        click.echo(head_text(report.events, report.head))
+        put(f"{report.events:,} events, every decision derived again; state {report.digest}")
+        put(head_text(report.events, report.head))
         if not report.anywhere:
-            click.echo("its policy, lsa, takes a logarithm: decisions can be derived again on the same machine only")
+            put("its policy, lsa, takes a logarithm: decisions can be derived again on the same machine only")
     else:
-        click.echo(f"event {report.wrong}: {report.reason}; the {report.events:,} before it are right")
+        put(f"event {report.wrong}: {clean(report.reason or '')}; the {report.events:,} before it are right")
     return FINISHED if report.sound else NOT_MET
 
 
@@ -82,10 +83,11 @@ def doctor(storage: str | None, style: str) -> int:
             found.update(_damage(name, store))
     except ThresherError as error:
         found["! store"] = str(error)
+    found = {key: masked(value) for key, value in found.items()}
     wrong = {key: value for key, value in found.items() if key.startswith("!")}
     if style == "json":
-        click.echo(json.dumps({"format": 1, "sound": not wrong, "found": found}, indent=2, ensure_ascii=False))
+        put(json.dumps({"format": 1, "sound": not wrong, "found": found}, indent=2, ensure_ascii=False))
     else:
         for key, value in found.items():
-            click.echo(f"{key:12} {value}")
+            put(f"{key:12} {clean(value)}")
     return NOT_MET if wrong else FINISHED

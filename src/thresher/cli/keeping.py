@@ -14,11 +14,11 @@ from ..command import Command
 from ..differences import differences
 from ..errors import Conflict, StudyExists, UnknownStudy
 from ..journal import plain
+from ..masking import masked_words
 from ..opening import create_study, open_study
 from ..reading import codes_text
 from ..spec import Spec
 from ..store import Store
-from ..store.masking import masked_words
 from ..study import Study, accept
 from . import say
 from .storage import is_kept, place_of

@@ -12,7 +12,7 @@ import click
 
 from thresher.errors import InvalidInput, shown
 
-from . import say
+from . import put, say
 from .lab_tables import print_plan, print_result
 from .stopping import until_stopped
 
@@ -110,11 +110,11 @@ def simulate(recorded: str | None, style: str, threads: int | None, seed: int, r
 
     result = whole(work)
     if style == "json":
-        click.echo(json.dumps(result.to_json(), indent=1))
+        put(json.dumps(result.to_json(), indent=1))
     elif style == "csv":
         from thresher.lab.output import csv_text
 
-        click.echo(csv_text(result.rows()), nl=False)
+        put(csv_text(result.rows()), end="")
     else:
         print_result(result)
 
@@ -122,9 +122,10 @@ def simulate(recorded: str | None, style: str, threads: int | None, seed: int, r
 @click.command()
 @click.argument("what", metavar="figure1|figure2|table1|certificates|guarantee|all")
 @click.option("--out", required=True, type=click.Path(), help="The folder to write to; made if it is not there.")
+@click.option("--force", is_flag=True, help="Overwrite files there that thresher paper did not write.")
 @click.option("--repetitions", type=int, default=100, show_default=True, help="The paper has 100.")
 @SEED
-def paper(what: str, out: str, repetitions: int, seed: int) -> None:
+def paper(what: str, out: str, force: bool, repetitions: int, seed: int) -> None:
     """Repeat the experiments of the paper: data, pictures, and a verdict on each of its claims.
 
     ``certificates`` measures how many pulls it takes to settle every arm, beside HDoC, LUCB-G and APT-G;
@@ -137,8 +138,8 @@ def paper(what: str, out: str, repetitions: int, seed: int) -> None:
     """  # noqa: D301 - click wants the character itself
     from thresher.lab import report
 
-    for name in whole(lambda: report.write(what, out, repetitions=repetitions, seed=seed)):
-        click.echo(f"{out.rstrip('/')}/{name}")
+    for name in whole(lambda: report.write(what, out, repetitions=repetitions, seed=seed, force=force)):
+        put(f"{out.rstrip('/')}/{name}")
 
 
 @click.command()
@@ -163,6 +164,7 @@ def paper(what: str, out: str, repetitions: int, seed: int) -> None:
     "--service", default="constant", show_default=True, help="constant, exponential, lognormal:0.5, failures:5."
 )
 @click.option("--picture", type=click.Path(), help="Draw it into this file too (.png, .pdf, .svg).")
+@click.option("--force", is_flag=True, help="Overwrite the file of --picture even if it is no picture.")
 @THREADS
 @SEED
 @OUTPUT
@@ -177,8 +179,8 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
     thresher plan --threshold 0.9 --arms 40 --means 0.7:0.99 --tolerance 0.02
     thresher plan --threshold 0.5 --pilot results.csv --picture plan.png
     """  # noqa: D301 - click wants the character itself
+    from thresher.files import replacing
     from thresher.lab import planning, plots
-    from thresher.lab.output import whole_file
 
     if pilot is None and (given["arms"] is None or given["means"] is None):
         missing = "--arms" if given["arms"] is None else "--means"
@@ -217,18 +219,19 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
             return planning.plan(setup, seed=seed, threads=threads, **timing)
         from thresher.lab import plan_picture
 
-        with whole_file(picture) as partial:  # first of all: if it cannot be written, nothing is played
+        # first of all: if it cannot be written, nothing is played
+        with replacing(picture, plan_picture.PICTURE, force=given["force"]) as partial:
             found = planning.plan(setup, seed=seed, threads=threads, **timing)
             plan_picture.draw(found, partial)
         return found
 
     found = whole(work)
     if style == "json":
-        click.echo(json.dumps({"format": 1, "workers": found.workers, "needs": found.rows()}, indent=1))
+        put(json.dumps({"format": 1, "workers": found.workers, "needs": found.rows()}, indent=1))
     elif style == "csv":
         from thresher.lab.output import csv_text
 
-        click.echo(csv_text(found.rows()), nl=False)
+        put(csv_text(found.rows()), end="")
     else:
         print_plan(found)
 

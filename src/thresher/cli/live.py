@@ -15,10 +15,10 @@ from rich.text import Text
 
 from ..ledger import Ledger
 from ..progress import Progress
+from ..reading import printable
 from ..study import Study
 from ..verdict import Row, openness, row_of
 from . import say
-from .causes import clean
 from .output import certainty
 from .words import COLOURS, SIGNS, duration, number, speed
 
@@ -47,7 +47,7 @@ def watching(study: Study, *, quiet: bool) -> Iterator[Callable[[Progress], obje
 def _spoken(speak: Callable[[str], object]) -> Iterator[None]:
     """Warnings of the run as lines of this program, above the table if there is one; tracebacks too."""
     handler, logger, format_ = logging.Handler(), logging.getLogger("thresher"), logging.Formatter().format
-    handler.emit = lambda record: speak(clean(format_(record)))  # type: ignore[method-assign,assignment]
+    handler.emit = lambda record: speak(printable(format_(record)))  # type: ignore[method-assign,assignment]
     logger.addHandler(handler)
     logger.propagate = False
     try:

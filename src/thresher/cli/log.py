@@ -9,7 +9,7 @@ from ..checks import MAX_WHOLE
 from ..errors import DamagedStudy, UnknownStudy
 from ..events import Event, to_json
 from ..tail import event_at, pages
-from . import FINISHED
+from . import FINISHED, put
 from .storage import format_option, name_argument, storage_option, study_at
 from .words import clean
 
@@ -46,7 +46,7 @@ def log(name: str, follow: bool, after: int, storage: str | None, style: str) ->
             for page in pages(study.store, name, last):
                 for event in page:
                     if event.seq > after:
-                        click.echo(json.dumps(to_json(event)) if style == "json" else line(event, names))
+                        put(json.dumps(to_json(event)) if style == "json" else line(event, names))
                 last = page[-1]
         except (DamagedStudy, UnknownStudy):  # the study says what happened, unless its server lost its end in a crash
             last = study.look(lambda ledger: ledger.last)

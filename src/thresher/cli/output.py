@@ -3,14 +3,13 @@
 import io
 import sys
 
-import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from ..errors import CannotGoOn
 from ..verdict import LABELS, Row, Verdict
-from . import drain, say
+from . import drain, put, say
 from .words import COLOURS, SIGNS, clean, head_text, number, span
 
 FORMATS = ("table", "json", "csv", "markdown")
@@ -24,7 +23,7 @@ def print_verdict(verdict: Verdict, style: str) -> None:
     makers = {"table": lambda: _drawn(verdict), "json": verdict.json, "csv": verdict.csv, "markdown": verdict.markdown}
     text = makers[style]()
     try:
-        click.echo(text, nl=not text.endswith("\n"))
+        put(text, end="" if text.endswith("\n") else "\n", styled=style == "table")
     except BrokenPipeError:  # whoever read it, as head does, had enough; the exit status still tells
         drain(sys.stdout)
     except OSError as error:

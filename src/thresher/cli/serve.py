@@ -9,8 +9,10 @@ import click
 from click.core import ParameterSource
 
 from ..errors import CannotGoOn, InvalidInput
+from ..files import Kind, check, replacing
 from ..store import MemoryStore
-from . import FINISHED
+from . import FINISHED, put, say
+from .stopping import until_stopped
 from .storage import name_argument, storage_option, store_at, study_at
 
 EXTRA = "pip install 'thresher[web]'"
@@ -68,24 +70,34 @@ def serve(context: click.Context, /, storage: str | None, **given: Any) -> int:
     serving, store = web("serving"), store_at(storage)
     store.studies()  # a store that cannot be read is said so now, not to the first who looks
     reader = None if isinstance(store, MemoryStore) else store_at(storage)
-    serving.serve(store, serving.Options(**given), click.echo, reader=reader)
+    serving.serve(store, serving.Options(**given), put, reader=reader)
     return FINISHED
 
 
 @click.command(short_help="A report of a study in one HTML file.")
 @name_argument
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True, metavar="FILE")
+@click.option("--force", is_flag=True, help="Overwrite FILE, whatever it is. Without it: only an earlier report.")
 @storage_option
-def report(name: str, out: Path, storage: str | None) -> int:
+def report(name: str, out: Path, force: bool, storage: str | None) -> int:
     """Write a report of study NAME: its verdict, figures, guarantee and specification, in one file that works offline.
+
+    FILE is replaced as a whole or not at all.
 
     \b
     Example:
       thresher report prompts --out report.html
     """  # noqa: D301 - click wants the character itself
-    text: str = web("report").report(study_at(name, storage))
-    try:
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InvalidInput("out", str(out), f"cannot be written ({error.strerror})", "name another file") from None
-    return FINISHED
+    reports = web("report")
+    kind = Kind("a report that thresher wrote", lambda head: reports.MARK in head)
+
+    def work() -> None:
+        check(out, kind, force=force)  # before the store is opened: SQLite minds who else opens and closes its file
+        text: str = reports.report(study_at(name, storage))
+        with replacing(out, kind, force=force) as partial:
+            partial.write_text(text, encoding="utf-8")
+
+    status = until_stopped(work)
+    if status:
+        say("stopped before it was done; nothing was written")
+    return status

@@ -12,10 +12,11 @@ import click
 from ..errors import DamagedStudy, InvalidInput, StoreFailed, StudyExists, shown
 from ..events import Event
 from ..ledger import Ledger
+from ..masking import masked
 from ..opening import create_study, open_study
 from ..store import Store
 from ..study import Study
-from . import FINISHED, NOT_MET, say
+from . import FINISHED, NOT_MET, put, say
 from .question import arm_options, arms_given, question
 from .storage import format_option, name_argument, place_of, storage_option, store_at, study_at
 from .words import clean, duration
@@ -37,17 +38,17 @@ def studies(storage: str | None, style: str) -> int:
     store = store_at(storage)
     found = [_summary_or_damage(name, store) for name in store.studies()]
     if style == "json":
-        click.echo(json.dumps({"format": 1, "studies": found}, indent=2, ensure_ascii=False))
+        put(json.dumps({"format": 1, "studies": found}, indent=2, ensure_ascii=False))
     elif not found:
         say(f"there are no studies in {place_of(store)}")
     for row in found if style == "text" else ():
         if row["damaged"]:
-            click.echo(f"{shown(row['study'])[1:-1]}\t{row['damaged']}")
+            put(f"{shown(row['study'])[1:-1]}\t{clean(row['damaged'])}")
             continue
         limit = "" if row["budget"] is None else f" of {row['budget']:,}"
         state = "done" if row["done"] else "open"
         pulls = f"{row['issued']:,}{limit} pulls"
-        click.echo(f"{row['study']}\t{row['arms']:,} arms\t{pulls}\t{row['pending']:,} under way\t{state}")
+        put(f"{row['study']}\t{row['arms']:,} arms\t{pulls}\t{row['pending']:,} under way\t{state}")
     return NOT_MET if any(row["damaged"] for row in found) else FINISHED
 
 
@@ -87,7 +88,7 @@ def status(name: str, storage: str | None, style: str) -> int:
         study.sweep()
     found = {**_summary(study), **_people(study)}
     if style == "json":
-        click.echo(json.dumps({"format": 1, **found}, indent=2, ensure_ascii=False))
+        put(json.dumps({"format": 1, **found}, indent=2, ensure_ascii=False))
         return FINISHED
     for key in (
         "study",
@@ -102,18 +103,18 @@ def status(name: str, storage: str | None, style: str) -> int:
         "retired",
         "done",
     ):
-        click.echo(f"{key:10} {found[key]}")
-    click.echo(f"{'head':10} event {found['events']:,}, {found['head']}")
+        put(f"{key:10} {found[key]}")
+    put(f"{'head':10} event {found['events']:,}, {found['head']}")
     for agent in found["agents"]:
         seen = f"last {duration(max(0.0, time.time() - agent['last']))} ago" if agent["last"] else "nothing yet"
         runs = f", runs {clean(agent['command'])}" if agent["command"] else ""
         counts = f"{agent['asked']:,} asked, {agent['told']:,} told"
-        click.echo(f"agent      {clean(agent['agent'])}: {counts}, {seen}{runs}")
+        put(f"agent      {clean(agent['agent'])}: {counts}, {seen}{runs}")
     for pull in found["under_way"][:MOST_PULLS]:
         age = duration(max(0.0, time.time() - pull["since"]))
-        click.echo(f"under way  pull {pull['pull']} of {pull['arm']}, for {age}, by {clean(pull['agent'] or '?')}")
+        put(f"under way  pull {pull['pull']} of {pull['arm']}, for {age}, by {clean(pull['agent'] or '?')}")
     if len(found["under_way"]) > MOST_PULLS:
-        click.echo(f"           … and {len(found['under_way']) - MOST_PULLS:,} more: --format json has all")
+        put(f"           … and {len(found['under_way']) - MOST_PULLS:,} more: --format json has all")
     return FINISHED
 
 
@@ -223,7 +224,7 @@ def _people(study: Study) -> dict[str, Any]:
                 "asked": counts[agent, "asked"],
                 "told": counts[agent, "told"],
                 "last": last.get(agent, 0.0),
-                "command": commands.get(agent),
+                "command": masked(commands[agent]) if agent in commands else None,
             }
             for agent in sorted({*last, *commands})
         ],

@@ -16,6 +16,7 @@ from ..chain import chained
 from ..checks import MAX_NAME, number, whole
 from ..checks import name as checked_name
 from ..errors import Conflict, InvalidInput, StudyExists, ThresherError
+from ..escapes import cell
 from ..events import DROPPED, OUTSIDE, STATES, TOLD, Event, to_json
 from ..journal import plain
 from ..ledger import Ledger
@@ -23,7 +24,7 @@ from ..results import CANCELLED, LOST, SHAPES, WITH_REWARD, Row, read_json, read
 from ..spec import Spec, finite
 from ..study import import_pulls
 from ..tail import NO_EVENT
-from . import FINISHED, say
+from . import FINISHED, put, say
 from .storage import name_argument, place_of, storage_option, store_at, study_at
 
 LINES = 1000  # of CSV that are written at once
@@ -46,10 +47,10 @@ def export(name: str, style: str, storage: str | None) -> int:
     """  # noqa: D301 - click wants the character itself
     study = study_at(name, storage)
     if style == "json":
-        click.echo(f'{{"format": 1, "study": {json.dumps(name)}, "events": [', nl=False)
+        put(f'{{"format": 1, "study": {json.dumps(name)}, "events": [', end="")
         for event in chain.from_iterable(study.pages()):
-            click.echo(("," if event.seq > 1 else "") + f"\n{json.dumps(to_json(event))}", nl=False)
-        click.echo("\n]}")
+            put(("," if event.seq > 1 else "") + f"\n{json.dumps(to_json(event))}", end="")
+        put("\n]}")
     else:
         study.look(_print_pulls)
     return FINISHED
@@ -62,12 +63,12 @@ def _print_pulls(ledger: Ledger) -> None:
     table.writerow(("pull", "arm", "number", "seed", "state", "reward"))
     for pull, row in enumerate(rows_of(ledger), start=1):
         seed = ledger.seed_of(pull)
-        table.writerow((pull, row.arm, ledger.pull_number[pull - 1], seed, row.state, row.reward))
+        table.writerow((pull, cell(row.arm), ledger.pull_number[pull - 1], seed, row.state, row.reward))
         if not pull % LINES:
-            click.echo(text.getvalue(), nl=False)
+            put(text.getvalue(), end="")
             text.seek(0)
             text.truncate()
-    click.echo(text.getvalue(), nl=False)
+    put(text.getvalue(), end="")
 
 
 def rows_of(ledger: Ledger) -> Iterator[Row]:

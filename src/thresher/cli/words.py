@@ -6,6 +6,8 @@ import click
 
 from ..checks import MAX_SECONDS
 from ..errors import shown
+from ..escapes import visible
+from ..masking import masked
 
 COLOURS = {"above": "green", "below": "red", "close": "yellow", "undecided": "dim", "retired": "magenta"}
 SIGNS = {"above": "▲", "below": "▼", "close": "≈", "undecided": "·", "retired": "✕"}  # for those who see no colours
@@ -45,12 +47,12 @@ def speed(rate: float) -> str:
 
 
 def clean(text: str) -> str:
-    r"""A text of somebody else's on one line of a terminal: what a failing program said may hold anything.
+    r"""A text of somebody else's on one line for people: what a failing program said may hold anything.
 
-    >>> clean("out of\n memory\x1b[31m")
-    'out of memory�[31m'
+    >>> print(clean("out of\n memory\x1b[31m, password=secret"))
+    out of memory\x1b[31m, password=***
     """
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in " ".join(text.split()))
+    return visible(" ".join(masked(text).split()))
 
 
 def head_text(events: int, head: str | None) -> str:

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import functools
 import itertools
-import logging
 import secrets
 import time
 from collections import defaultdict
@@ -15,6 +14,7 @@ from typing import Any
 from distributed import Client, KilledWorker
 
 from ..errors import CannotGoOn, InvalidInput, told_of
+from ..logs import log
 from ..study import Pull
 from .dask_parts import REFUSED, Evaluator, Marks, evaluate_once, leave, still_running
 from .dask_place import PATIENCE, connected, weakly
@@ -22,7 +22,6 @@ from .engine import Engine, Evaluate, WorkerLost, with_queue
 from .outcome import opened
 from .resources import sought
 
-log = logging.getLogger("thresher")
 LOOK = 0.25  # seconds between two looks at the cluster
 
 

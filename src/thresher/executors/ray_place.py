@@ -14,8 +14,8 @@ from ray.exceptions import RayError
 
 from .. import signals
 from ..errors import CannotGoOn, told_of
+from ..logs import log
 
-log = logging.getLogger("thresher")
 PATIENCE = 20.0  # seconds for an answer
 
 
@@ -114,7 +114,7 @@ def _start_here(settings: dict[str, Any], over: threading.Event) -> None:
 
 def _check_address(address: str) -> None:
     """Ray itself tries for minutes where nobody answers."""
-    found = re.fullmatch(r"(?:ray://)?\[?([^/\]]+)\]?:(\d+)", address)
+    found = re.fullmatch(r"(?:ray://)?\[?([^/\]]+)\]?:([0-9]{1,5})", address)
     if found is None:
         return
     try:

@@ -7,6 +7,7 @@ Step 1 the warm-up is observed before the first decision. Workers and batches wa
 """
 
 import math
+import re
 from dataclasses import dataclass
 
 from thresher.errors import InvalidInput
@@ -111,7 +112,7 @@ def parse(text: str, *, seconds: float = 1.0) -> Delay:
             raise InvalidInput("delay", text, "none takes no number", remedy)
         return Delay(seconds=seconds)
     least = 0 if model in (FIFO, RANDOM) else 1
-    if not rest or not rest[0].isascii() or not rest[0].isdigit() or not least <= int(rest[0]) <= MOST:
+    if not rest or not re.fullmatch(r"[0-9]{1,18}", rest[0]) or not least <= int(rest[0]) <= MOST:
         rule = f"{name} needs a whole number from {least} to {MOST}"
         raise InvalidInput("delay", text, rule, remedy)
     capacity = int(rest[0]) + (model in (FIFO, RANDOM))

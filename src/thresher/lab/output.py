@@ -2,7 +2,6 @@
 
 import csv
 import io
-import os
 import shutil
 import sys
 import tempfile
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from thresher.errors import InvalidInput
+from thresher.files import settle
 
 
 @contextmanager
@@ -28,33 +28,13 @@ def whole_folder(out: str | Path) -> Iterator[Path]:
     try:
         yield partial
         for file in sorted(partial.iterdir()):
-            file.replace(target / file.name)
+            settle(file, target / file.name)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         if missing:  # the topmost folder that was made
             shutil.rmtree(missing[-1], ignore_errors=True)
         raise
     partial.rmdir()
-
-
-@contextmanager
-def whole_file(out: str | Path) -> Iterator[Path]:
-    """A file beside ``out``, of the same ending, that takes its place when the block ends."""
-    target = Path(out)
-    try:
-        handle, name = tempfile.mkstemp(prefix=".partial-", suffix=target.suffix, dir=target.parent)
-        os.close(handle)
-    except OSError as error:
-        rule = f"cannot be written: {error.strerror}"
-        raise InvalidInput("file", str(out), rule, "choose another place") from error
-    partial = Path(name)
-    try:
-        yield partial
-        partial.replace(target)
-    except IsADirectoryError as error:
-        raise InvalidInput("file", str(out), "is a folder", "name a file") from error
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> str:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from thresher.errors import InvalidInput
+from thresher.files import Kind, check
 
 from . import certificate_plots, checks, claims, guarantee, kano, paper, plots, table1
 from .claims import Claim
@@ -13,12 +14,26 @@ from .paper import Row
 from .warming import Loop, compile_together
 
 PARTS = ("figure1", "figure2", "table1", "certificates", "guarantee")
+HEADS = {  # how the files begin
+    "figure1.csv": paper.FIGURE1_COLUMNS[0],
+    "figure2.csv": paper.FIGURE2_COLUMNS[0],
+    "figure2_errors.csv": paper.FIGURE2_COLUMNS[0],
+    "table1.csv": table1.COLUMNS[0],
+    "table1.md": "# Table 1: hardness",
+    "certificates.csv": kano.COLUMNS[0],
+    "certificates.md": "# Pulls until every arm is settled",
+    "guarantee.csv": guarantee.COLUMNS[0],
+    "claims.md": "# The paper's claims",
+    **{f"{part}.png": "\x89PNG" for part in PARTS},
+    **{f"{part}.pdf": "%PDF" for part in PARTS},
+}
 
 
-def write(what: str, out: str | Path, *, repetitions: int = 100, seed: int = 0) -> list[str]:
+def write(what: str, out: str | Path, *, repetitions: int = 100, seed: int = 0, force: bool = False) -> list[str]:
     """Play what was asked for and write it to the folder; returns the names of the files.
 
-    One of PARTS, or ``all``. Nothing is written unless everything is.
+    One of PARTS, or ``all``. Nothing is written unless everything is, and nothing in place of files that an earlier
+    call did not write, unless by ``force``.
     """
     if what not in (*PARTS, "all"):
         raise InvalidInput("part", what, "is not a part of the paper", f"choose one of {', '.join(PARTS)}, all")
@@ -28,6 +43,9 @@ def write(what: str, out: str | Path, *, repetitions: int = 100, seed: int = 0) 
     found: list[Claim] = []
     more: list[str] = []
     with whole_folder(out) as folder:
+        for name, head in HEADS.items():
+            if what == "all" or name.startswith((what, "claims")):
+                check(Path(out, name), _kind(head), force=force)
         compile_together(_loops(what))
         if what in ("figure1", "all"):
             with progress_bar("figure 1", paper.figure1_pulls(repetitions)) as progress:
@@ -77,6 +95,10 @@ def _loops(what: str) -> list[Loop]:
     found = paper.loops(what) if what in ("figure1", "figure2", "table1", "all") else []
     found += kano.loops() if what in ("certificates", "all") else []
     return found + (guarantee.loops() if what in ("guarantee", "all") else [])
+
+
+def _kind(head: str) -> Kind:
+    return Kind("a file that thresher paper wrote", lambda found: found.startswith(head.encode("latin-1")))
 
 
 def _put(path: Path, text: str) -> None:

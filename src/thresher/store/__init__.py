@@ -27,7 +27,7 @@ def open_store(storage: "str | Store | None") -> Store:
         return _sqlite(storage)
     if scheme in ("postgresql", "postgres"):
         return _postgres(storage)
-    from .masking import masked
+    from ..masking import masked
 
     account, at, place = storage.rpartition("@")
     shown = masked(storage) if "://" in account or not at else f"***@{place}"
@@ -36,7 +36,7 @@ def open_store(storage: "str | Store | None") -> Store:
 
 def _sqlite(url: str) -> Store:
     """``sqlite:///relative.db`` or ``sqlite:////absolute.db``, with ``?durability=normal`` for less waiting."""
-    from .masking import masked
+    from ..masking import masked
 
     place, _, query = url.removeprefix("sqlite://").partition("?")
     options = dict(parse_qsl(query, keep_blank_values=True))

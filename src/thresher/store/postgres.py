@@ -21,8 +21,8 @@ from psycopg import errors as postgres
 from ..chain import Head
 from ..errors import UNSAID, Conflict, DamagedStudy, Interrupted, StoreFailed
 from ..events import Event
+from ..masking import masked
 from . import postgres_schema as schema
-from .masking import masked
 from .patience import HURRY, Patience, in_a_hurry
 from .postgres_waiting import blockers, is_leaving, passes
 from .rows import BUSY_WITHOUT_TURN, SCHEMA, TURN, asked, ended, from_row, taken, to_row

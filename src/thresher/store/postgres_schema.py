@@ -12,8 +12,8 @@ from psycopg import conninfo
 from ..chain import Head
 from ..errors import InvalidInput
 from ..events import Event
+from ..masking import masked
 from . import rows
-from .masking import masked
 from .rows import COLUMNS, OLD_COLUMNS, SCHEMA
 
 KEY = 0x74687273  # the first half of our advisory locks: other programs use other numbers
@@ -115,10 +115,13 @@ def settings(url: str) -> dict[str, Any]:
         found = conninfo.conninfo_to_dict(url)
         for port in str(found.get("port") or "").split(","):  # libpq would show it, and it may be a password
             int(port or 0)
+        for host in f"{found.get('host') or ''},{urlsplit(url).path}".split(","):
+            if "@" in host[1:]:  # libpq would show it: for libpq a password ends at its first @; @/run is a socket
+                raise ValueError("a part of a password")
         return {**PATIENT, **found}
     except (psycopg.Error, ValueError):
         rule = "is not a URL that PostgreSQL understands"
-        remedy = "write postgresql://user:password@host:5432/database, with %-codes for special characters"
+        remedy = "write postgresql://user@host:5432/database; in a password, write %40 for @ and %2F for /"
         raise InvalidInput("storage", masked(url), rule, remedy) from None
 
 

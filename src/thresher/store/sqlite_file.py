@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import re
 import stat
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ BUSY = 60.0  # seconds to wait for another writer, who holds the file for a thou
 WITHOUT_LINKS = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)  # file systems that say so
 PAGE = 4096  # bytes
 ROOM = 64 * 1024  # bytes; with less, SQLite may fail in other words than that the disk is full
+STALE = 600.0  # seconds after which a store is not being made any more, whoever has the number of its process now
 LEVELS = {
     "full": "full: what was acknowledged is on the disk",
     "normal": "normal: a power cut may lose the last moments",
@@ -48,10 +50,12 @@ def create(path: Path, lock: FileLock) -> None:
     """Make a store, unless another process was quicker. It appears under its name when it is whole."""
     if not path.parent.is_dir():
         raise StoreFailed("storage", str(path), "its folder does not exist", f"make it: mkdir -p {path.parent}")
-    with lock.turn(patience=30.0):
+    with lock.turn(patience=30.0) as is_held:
         if not is_missing(path):
             return
-        made = path.with_name(f"{path.name}-{os.urandom(6).hex()}")
+        if is_held:
+            _remove_leftovers(path)
+        made = path.with_name(f"{path.name}-new-{os.getpid()}-{os.urandom(6).hex()}")
         os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # -wal and -shm get the same mode
         try:
             _fill(made)
@@ -59,6 +63,30 @@ def create(path: Path, lock: FileLock) -> None:
         finally:
             for leftover in (made, *(beside(made, what) for what in ("wal", "shm", "journal"))):
                 leftover.unlink(missing_ok=True)
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove what processes left that died while they made this store.
+
+    A process that makes it holds the lock, which is ours now; or it waited for half a minute in vain, and still lives.
+    """
+    pattern = re.compile(rf"{re.escape(path.name)}-new-([0-9]{{1,10}})-[0-9a-f]{{12}}(?:-wal|-shm|-journal)?")
+    with contextlib.suppress(OSError):
+        for file in path.parent.iterdir():
+            found = pattern.fullmatch(file.name)
+            if found and (_is_over(int(found[1])) or time.time() - file.stat().st_mtime > STALE):
+                file.unlink(missing_ok=True)
+
+
+def _is_over(process: int) -> bool:
+    """Whether there is no such process, on this machine."""
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return True
+    except PermissionError:  # it is somebody else's
+        return False
+    return False
 
 
 def _fill(made: Path) -> None:

@@ -17,6 +17,7 @@ from ..errors import (
     UnknownStudy,
     shown,
 )
+from ..masking import masked
 
 STATUS: dict[type[ThresherError], int] = {  # the first that fits
     UnknownStudy: 404,
@@ -80,17 +81,18 @@ def plain(value: object) -> object:
     if isinstance(value, float):
         return value if abs(value) < float("inf") else repr(value)  # NaN and the infinities are no JSON
     if isinstance(value, str):
-        return whole(value if len(value) <= 200 else f"{value[:199]}…")
+        text = masked(value)
+        return whole(text if len(text) <= 200 else f"{text[:199]}…")
     return whole(shown(value, 200))
 
 
 def whole(text: str) -> str:
-    r"""Text without half characters: JSON can hold them, UTF-8 cannot.
+    r"""Text without secrets, and without half characters: JSON can hold them, UTF-8 cannot.
 
     >>> whole("a\ud800")
     'a\\ud800'
     """
-    return text.encode("utf-8", "backslashreplace").decode()
+    return masked(text).encode("utf-8", "backslashreplace").decode()
 
 
 def page_or_json(refusal: Refusal, scope: Mapping[str, Any]) -> tuple[bytes, bytes]:

@@ -15,6 +15,7 @@ from ..verdict import LABELS, Row
 from .figures import arms_figure, history_figure, plotly_script
 from .follow import Follower
 
+MARK = b"<!-- thresher report -->"  # in the first lines of report.html: only such files are overwritten
 STATIC = Path(__file__).parent / "static"
 SIGNS = {"above": "▲", "below": "▼", "close": "≈", "undecided": "·", "retired": "✕"}
 MOST_ARMS = 20  # named in the specification

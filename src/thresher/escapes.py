@@ -1,0 +1,69 @@
+"""Other people's text where it could be taken for commands: on a terminal, in a spreadsheet, in Markdown."""
+
+import csv
+import io
+import re
+from collections.abc import Iterable
+
+SPACES = frozenset("\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000")
+KEPT = SPACES | frozenset("\n\t")
+
+_FORMULA = re.compile(r"'*[=+@\t\r-]")
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_MARKS = re.compile(r"([\\`*_\[\]()!#|~$])|([<>&])|(:(?=//)|(?<=www)\.)", re.IGNORECASE)
+_LIST = re.compile(r"(\s*)([-+]|\d{1,9}(?=[.)]))(?=[.)]?(?:\s|$))")
+_ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
+
+
+def visible(text: str) -> str:
+    r"""A text for a terminal: characters that would command it are shown as codes; ends of lines and tabs stay.
+
+    >>> print(visible("a\x1b[31mb\r\u202e"))
+    a\x1b[31mb\r\u202e
+    """
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char in KEPT else repr(char)[1:-1] for char in text)
+
+
+def cell(text: str) -> str:
+    """A text for CSV that a spreadsheet takes for text and not for a formula; `text_of` reads it back.
+
+    >>> cell("=1+1"), cell("'=1+1"), cell("-0.5"), cell("it's")
+    ("'=1+1", "''=1+1", '-0.5', "it's")
+    """
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+
+
+def text_of(cell: str) -> str:
+    """The text that `cell` wrote.
+
+    >>> text_of("'=1+1"), text_of("''=1+1"), text_of("-0.5"), text_of("it's")
+    ('=1+1', "'=1+1", '-0.5', "it's")
+    """
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+
+
+def csv_line(cells: Iterable[object]) -> str:
+    r"""A line of CSV; a carriage return within a cell does not end it.
+
+    >>> csv_line(["a\rb", 0.5, None])
+    '"a\rb",0.5,\n'
+    """
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\r\n").writerow(cells)  # quotes cells with either of these
+    return f"{line.getvalue()[:-2]}\n"
+
+
+def markdown(text: str) -> str:
+    r"""A text for Markdown that is shown as it is: no link, picture, emphasis, list or HTML.
+
+    >>> print(markdown("[a](http://b) *c* <d> zlib-6"), markdown("1. e"))
+    \[a\]\(http\://b\) \*c\* &lt;d&gt; zlib-6 1\. e
+    """
+    text = _MARKS.sub(lambda found: _ENTITIES.get(found[0], f"\\{found[0]}"), " ".join(text.splitlines()))
+    return _LIST.sub(lambda found: f"{found[1]}{_marker(found[2])}", text, count=1) if _LIST.match(text) else text
+
+
+def _marker(mark: str) -> str:
+    return f"{mark}\\" if mark.isdigit() else f"\\{mark}"

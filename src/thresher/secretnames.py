@@ -1,0 +1,60 @@
+"""Which names mean that a secret follows, and what well-known tokens look like."""
+
+import functools
+import re
+from urllib.parse import unquote
+
+SURE, PERHAPS, HEADER, PATH = "sure", "perhaps", "header", "path"  # PATH: a folder's name is no password
+
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_SURE = re.compile(
+    r"password|passwd|passwort|passphrase|passcode|secret(?!ar)|credential"
+    r"|(?:^|_)(?:api|access|account|app|auth|client|consumer|encryption|master|pass|private|service|session|shared"
+    r"|signing|ssh|storage|subscription)_?key(?:$|_(?!id|count))"
+    r"|(?:^|_)(?:bearer|jwt|(?:php|j)?sess(?:ion)?_?id)$"
+)
+_HEADER = re.compile(r"(?:^|_)(?:authorization|cookie)$")
+_PERHAPS = re.compile(r"token$|(?:^|_)(?:pass|auth|(?:db|pg|my|user|root|smtp|ftp|ssh|mqtt)pass)$")
+_PATH = re.compile(r"(?:^|_)\w*pwd$")
+_ABOUT = re.compile(r"_(?:stdin|file|path|prompt|policy|length|env|type|field|column|name)$")  # not the secret itself
+_OTHER = re.compile(  # tokens of language models, passes over data
+    r"(?:^|_)(?:eos|bos|pad|unk|cls|sep|mask|stop|start|end|special|per|next|first|last|image)_token$"
+    r"|(?:^|_)(?:first|second|last|one|two|single|multi|num|n|max|min|by)_pass$"
+)
+IN_QUERIES = re.compile(r"(?:^|_)(?:key|sig|signature)$")  # names that mean a secret in the query of a URL alone
+
+TOKEN = re.compile(
+    r"(?<![A-Za-z0-9])(?:"
+    r"(sk-)(?<![\w-]sk-)(?=[\w-]*\d)[\w-]{10,}"
+    r"|((?:sk|rk|pk)_(?:live|test)_|whsec_|gh[oprsu]_|github_pat_|glpat-|hf_|gsk_|npm_|pypi-|dop_v1_|xapp-|xox[a-z]-)"
+    r"[\w-]{8,}"
+    r"|(A(?:KIA|SIA))[0-9A-Z]{12,}|(AIza)[\w-]{20,}|(ya29\.)[\w.-]{10,}|(SG\.)[\w-]{8,}\.[\w-]{8,}"
+    r"|(eyJ)[\w-]{10,}(?:\.[\w-]*){0,4}"
+    r")"
+)
+
+
+@functools.lru_cache(maxsize=1000)
+def meaning(name: str) -> str:
+    """What a name says of the value that follows: one of the words above, or nothing.
+
+    >>> meaning("AWS_SECRET_ACCESS_KEY"), meaning("--max-tokens"), meaning("githubToken"), meaning("monkey")
+    ('sure', '', 'perhaps', '')
+    """
+    plain = spelled(name)
+    if _ABOUT.search(plain) or _OTHER.search(plain):
+        return ""
+    for kind, pattern in ((SURE, _SURE), (HEADER, _HEADER), (PERHAPS, _PERHAPS), (PATH, _PATH)):
+        if pattern.search(plain):
+            return kind
+    return ""
+
+
+def spelled(name: str) -> str:
+    """A name in one spelling.
+
+    >>> spelled("apiKey"), spelled("X-Api-Key"), spelled("pass%77ord2")
+    ('api_key', 'x_api_key', 'password')
+    """
+    words = _WORDS.findall(unquote(name) if "%" in name else name)
+    return "_".join(word.lower() for word in words if not word.isdigit())

@@ -1,0 +1,112 @@
+"""What others wrote is data in files and pipes, and harmless on a terminal and in a spreadsheet."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from place import Place, a_place  # noqa: F401 - the fixture
+from program import ENVIRONMENT, THRESHER, complaint, run, thresher
+from terminal import Terminal
+
+import thresher as library
+
+REASON = "\x1b]0;owned\x07\x1b[31mred\x1b[0m\x9b2J\r\x7f\u202e"
+CODES = "\\x1b]0;owned\\x07\\x1b[31mred\\x1b[0m\\x9b2J\\r\\x7f\\u202e"
+
+
+@pytest.fixture(name="hurt")
+def a_hurt_place(place: Place) -> Place:
+    """A study with a reason, an agent and a command that would command a terminal."""
+    study = place.study()
+    study.drop(study.ask_many(1)[0], cause="failed", reason=REASON)
+    study.retire("b", reason=REASON)
+    study.store.note("s", REASON, REASON)
+    study.store.close()
+    return place
+
+
+def on_terminal(place: Place, *args: str) -> Terminal:
+    environment = {**ENVIRONMENT, "THRESHER_STORAGE": place.url, "NO_COLOR": "1"}
+    terminal = Terminal([*THRESHER, *args], columns=200, rows=60, env=environment)
+    try:
+        terminal.finish()
+    finally:
+        terminal.close()
+    return terminal
+
+
+FORMATS = [["verdict", "s", f"--format={style}"] for style in ("csv", "json", "markdown", "table")]
+OTHERS = [["export", "s", "csv"], ["export", "s", "json"], ["log", "s"], ["log", "s", "--format=json"], ["status", "s"]]
+OTHERS += [["status", "s", "--format=json"], ["studies"], ["verify", "s"], ["doctor"]]
+
+
+@pytest.mark.parametrize("command", FORMATS + OTHERS, ids=" ".join)
+def test_no_command_sends_a_terminal_what_others_wrote(hurt: Place, command: list[str]) -> None:
+    raw = on_terminal(hurt, *command).raw.decode()
+    for code in ("\x1b]", "\x07", "\x1b[31m", "\x9b", "\r\x7f", "\x7f", "\u202e"):
+        assert code not in raw
+
+
+@pytest.mark.parametrize("command", [FORMATS[0], ["log", "s"], ["status", "s"]], ids=" ".join)
+def test_control_characters_are_shown_on_a_terminal(hurt: Place, command: list[str]) -> None:
+    assert "\\x1b[31mred" in on_terminal(hurt, *command).raw.decode()
+
+
+def test_data_is_left_as_it_is_in_files_and_pipes(hurt: Place) -> None:
+    rows = list(csv.DictReader(io.StringIO(hurt.good("verdict", "s", "--format=csv"), newline="")))
+    assert [row["reason"] for row in rows] == [REASON, REASON]
+    assert hurt.json("verdict", "s")["rows"][1]["reason"] == REASON
+    events = json.loads(hurt.good("export", "s", "json"))["events"]
+    assert [event["reason"] for event in events if event["reason"]] == [REASON, REASON]
+
+
+def test_lines_for_people_show_codes_in_pipes_too(hurt: Place) -> None:
+    for command in (["log", "s"], ["status", "s"], ["verdict", "s"]):
+        out = hurt.good(*command)
+        assert "\x1b" not in out
+        assert CODES.split("\\r")[0] in out.replace("\n", "")
+
+
+def test_an_error_shows_codes() -> None:
+    assert "\x1b" not in complaint(thresher("status", "a\x1b[31m"))
+    assert "\x1b" not in complaint(thresher("run", "--\x1b[31m"))
+
+
+NAMES = ["=1+1", "'=1+1", "''=1+1", "+a", "-b", "@c", "-0.5", "it's", '=HYPERLINK("http://evil","x")', " =d", "'"]
+
+
+def test_arms_that_look_like_formulas_are_text_to_a_spreadsheet_and_are_read_back(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    study = library.create_study("s", arms=NAMES, threshold=-0.5, bounds=(-1, 1), storage=url)
+    for pull in study.ask_many(len(NAMES)):
+        study.tell(pull, -0.25)
+    study.store.close()
+    text = thresher("export", "s", "csv", f"--storage={url}").out
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert {row["reward"] for row in rows} == {"-0.25"}
+    for row in rows:
+        assert row["arm"] == "-0.5" or row["arm"][0] not in "=+-@\t\r"
+    (tmp_path / "s.csv").write_text(text)
+    copy = library.create_study("copy", arms=NAMES, threshold=-0.5, bounds=(-1, 1), storage=url)
+    copy.store.close()
+    done = thresher("import", str(tmp_path / "s.csv"), "--study=copy", f"--storage={url}")
+    assert done.status == 0, done.err
+    verdict = library.open_study("copy", storage=url).verdict()
+    assert [(row.name, row.seen) for row in verdict.rows] == [(name, 1) for name in NAMES]
+
+
+def test_names_and_reasons_of_a_verdict_are_no_formulas() -> None:
+    study = library.create_study("s", arms=["=1+1", "b"], threshold=0.5)
+    study.retire("b", reason="@SUM(A1)")
+    rows = list(csv.DictReader(io.StringIO(study.verdict().csv())))
+    assert [(row["name"], row["reason"]) for row in rows] == [("'=1+1", ""), ("b", "'@SUM(A1)")]
+
+
+def test_names_in_markdown_are_text() -> None:
+    args = ["--arm", "[a](http://evil)", "--arm", "![b](x)", "--arm", "*c*", "--budget=6"]
+    out = run(*args, "--format=markdown", "--", "echo", "1").out
+    assert "| \\[a\\]\\(http\\://evil\\) | above |" in out
+    assert "| \\!\\[b\\]\\(x\\) | above |" in out
+    assert "| \\*c\\* | above |" in out

@@ -1,0 +1,264 @@
+"""Secrets are nobody's to see, in whatever form; everything else stays as it is."""
+
+import time
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from thresher.masking import masked, masked_words
+
+WORD = "hunter2"  # stands for the secret, or for a part of it
+PEM = f"-----BEGIN RSA PRIVATE KEY-----\nMIIE{WORD}\n{WORD}\n-----END RSA PRIVATE KEY-----"
+
+URLS = [
+    f"postgresql://me:{WORD}@host/db",
+    f"POSTGRESQL://me:{WORD}@host/db",
+    f"postgresql://:{WORD}@host/db",
+    f"postgresql:/me:{WORD}@host/db",
+    f"postgresql://me:a@b/c:{WORD}@host/db",
+    f"postgresql://me:my {WORD}@host/db",
+    f"postgresql://me:{WORD}@host:notaport/db",
+    f"postgresql://me:{WORD}@[::1/db",
+    f"postgresql://me:{WORD}",
+    f"postgresql://me:{WORD}/db",
+    f"mysql+driver://me:{WORD}@host/db",
+    f"mongodb://root:{WORD}",
+    f"redis://:{WORD}@host:6379/0",
+    f"https://me@company.com:{WORD}@host/x",
+    f"connection to postgresql://me:{WORD}@host failed",
+    f"from mysql://a:{WORD}@one/db to mysql://b:{WORD}@two/db",
+    "x" * 20_000 + f"postgresql://me:{WORD}@host",
+    *(f"postgresql://me:{WORD}{mark}{WORD}@host/db" for mark in "@:/?#%&='\"é日 "),
+    *(f"amqp://me:{number}{mark}{WORD}@host" for number in (1, 5432) for mark in "@:/?#"),
+]
+QUERIES = [
+    f"postgresql://host/db?user=me&password={WORD}",
+    f"postgresql://host/db?PASSWORD={WORD}&user=me",
+    f"postgresql://host/db?pass%77ord={WORD}",
+    f"postgresql://host/db?sslpassword={WORD}",
+    f"https://host/path?token={WORD}",
+    f"https://host/path?a=1&api_key={WORD}&b=2",
+    f"https://host/path?a=1&sig={WORD}",
+    f"https://host/path?X-Amz-Signature={WORD}",
+    f"https://host/path?key={WORD}",
+    f"GET /?access_token={WORD} HTTP/1.1",
+]
+SETTINGS = [
+    f"host=h password={WORD} user=me",
+    f"host=h password = '{WORD} \\' {WORD}' user=me",
+    f"password='it''s {WORD}' user=me",
+    f"password='cut off {WORD}",
+    f'invalid dsn: "password={WORD}"',
+    f"'password=my {WORD}' is wrong",
+    f"password=a&{WORD}",
+    f"Server=h;PWD={WORD};Database=d",
+    f"PWD={{my {WORD}}};Database=d",
+    f"AccountName=x;AccountKey={WORD};EndpointSuffix=y",
+    f"PGPASSWORD={WORD} psql",
+    f"API_KEY={WORD}",
+    f"AWS_SECRET_ACCESS_KEY={WORD}",
+    f"GITHUB_TOKEN={WORD}",
+    f"OPENAI_API_KEY={WORD}",
+    f"export MY_DB_PASS='{WORD}'",
+    f"{'x' * 200}password={WORD}",
+    f"password: {WORD}",
+    f"clientSecret: {WORD}",
+    f"connect(host='h', password='{WORD}')",
+    f"os.environ['API_KEY'] = '{WORD}'",
+    f"<password>{WORD}</password>",
+]
+JSON = [
+    f'{{"api_key": "{WORD}", "password": "{WORD} {WORD}"}}',
+    f'{{"token":"{WORD}"}}',
+    f"{{'secret': b'{WORD} \\' {WORD}'}}",
+    f'{{"credentials": {{"user": "me", "value": "{WORD}"}}}}',
+    f'"{{\\"api_key\\": \\"{WORD} {WORD}\\"}}"',
+    f'{{"private_key": "{PEM}"}}'.replace("\n", "\\n"),
+]
+HEADERS = [
+    f"Authorization: Bearer {WORD}",
+    f"authorization: basic {WORD}",
+    f"Authorization: {WORD}",
+    f'Authorization: Digest username="me", response="{WORD}"',
+    f"curl -H 'Authorization: Bearer {WORD}' https://host",
+    f'{{"Authorization": "Bearer {WORD}"}}',
+    f"X-Api-Key: {WORD}",
+    f"X-Auth-Token: {WORD}",
+    f"Cookie: session={WORD}; theme={WORD}",
+    f"Bearer {WORD}",
+    f"got bearer {WORD}, which is wrong",
+]
+OPTIONS = [
+    f"--password {WORD}",
+    f"--password '{WORD} {WORD}'",
+    f"--password={WORD}",
+    f"-password {WORD}",
+    f"--api-key {WORD}",
+    f"--token={WORD}",
+    f"--token {WORD}",
+    f"--secret {WORD}",
+    f"mysql -u root -p{WORD} db",
+    f"/usr/bin/mysqldump -p{WORD}",
+    f"sh -c 'mysql -p{WORD} db | wc'",
+    f"sshpass -p {WORD} ssh host",
+    f"curl -u me:{WORD} https://host",
+    f"redis-cli -a {WORD}",
+]
+TOKENS = [
+    f"sk-proj-abcdefgh{WORD}",
+    f"ghp_abcdefghijkl{WORD}",
+    f"github_pat_abcdefgh{WORD}",
+    f"xoxb-1234-5678-{WORD}",
+    f"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.{WORD}",
+    PEM,
+    PEM[:50],
+]
+SECRET = URLS + QUERIES + SETTINGS + JSON + HEADERS + OPTIONS + TOKENS
+
+PLAIN = [
+    "",
+    "a=b c",
+    "postgresql://me@host:5432/db?sslmode=require",
+    "postgresql:///db?host=/run",
+    "'postgresql://host:5432'",
+    "sqlite:///a:b.db",
+    "http://localhost:8080/v1 failed for bob@example.com",
+    "git@github.com:me/it.git",
+    "docker://python:3.11",
+    "passed=3",
+    "pass=3 fail=2",
+    "PASS: test_login",
+    "pass rate 0.9",
+    "--pass 0 --fail 1",
+    "--pass 0,5-7",
+    "compass=north",
+    "bypass=yes",
+    "tokens=512",
+    "--max-tokens 512",
+    "--tokenizer bpe",
+    "eos_token=</s>",
+    "time_per_token=0.02",
+    "keyboard=us",
+    "monkey=1",
+    "primary_key=id",
+    "key=value",
+    "sig=0.05",
+    "{arm}",
+    "author=me",
+    "secretary=bob",
+    "--password-file /run/password",
+    "PWD=/home/me",
+    "sk-learn-gradient-boosting",
+    "task-force-12345678",
+    "token: is missing",
+    "a bearer token is required",
+    "2026-11-17T02:41:12Z",
+]
+
+
+@pytest.mark.parametrize("text", SECRET)
+def test_secrets_are_masked(text: str) -> None:
+    assert WORD not in masked(text)
+    assert WORD not in masked(f"it said: {text}\nand went on")
+
+
+def test_an_access_key_of_aws_is_masked() -> None:
+    assert masked("AKIAIOSFODNN7EXAMPLE and more") == "AKIA*** and more"
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_what_holds_no_secret_stays_as_it_is(text: str) -> None:
+    assert masked(text) == text
+    assert masked_words([text]) == [text]
+
+
+def test_what_is_around_a_secret_stays() -> None:
+    assert masked(f'{{"user": "me", "password": "{WORD}", "n": 1}}') == '{"user": "me", "password": "***", "n": 1}'
+    assert masked(f"https://h/?a=1&token={WORD}&b=2") == "https://h/?a=1&token=***&b=2"
+    assert masked(f"postgresql://me:{WORD}@host/db") == "postgresql://me:***@host/db"
+    assert masked(f"(password={WORD}), so") == "(password=***), so"
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["x", "--password", WORD, "-n", "2"], ["x", "--password", "***", "-n", "2"]),
+        (["x", "--api-key", f"my {WORD}"], ["x", "--api-key", "***"]),
+        (["env", f"API_KEY=my {WORD}", "x"], ["env", "API_KEY=***", "x"]),
+        (["x", f"--token={WORD}"], ["x", "--token=***"]),
+        (["mysql", f"-p{WORD}:{WORD}", "db"], ["mysql", "-p***", "db"]),
+        (["env", "A=1", "/usr/bin/mysql", "-psecret"], ["env", "A=1", "/usr/bin/mysql", "-p***"]),
+        (["curl", "-u", f"me:{WORD}"], ["curl", "-u", "me:***"]),
+        (["curl", "-H", f"Authorization: Bearer {WORD}"], ["curl", "-H", "Authorization: Bearer ***"]),
+        (["sh", "-c", f"PGPASSWORD={WORD} psql"], ["sh", "-c", "PGPASSWORD=*** psql"]),
+        (["x", "--pass", "0", "--max-tokens", "512", "{arm}"], ["x", "--pass", "0", "--max-tokens", "512", "{arm}"]),
+        (["x", "-p8080", "-print0", "-pedantic", "-p{arm}"], ["x", "-p8080", "-print0", "-pedantic", "-p{arm}"]),
+    ],
+)
+def test_secrets_in_the_words_of_a_command_are_masked(words: list[str], found: list[str]) -> None:
+    assert masked_words(words) == found
+    assert masked_words(found) == found
+
+
+def test_words_that_are_perhaps_no_passwords_keep_commands_apart() -> None:
+    one, two = (masked_words(["eval.sh", f"-p{WORD}{end}"]) for end in "12")
+    assert WORD not in f"{one}{two}"
+    assert one != two
+    assert masked_words(one) == one
+
+
+PIECES = st.sampled_from(
+    [
+        *SECRET,
+        *PLAIN,
+        *"'\"`\\=:;&,@/{}[]()<>-* \n\t",
+        "://",
+        "password",
+        "token",
+        "***",
+        "Bearer ",
+        "mysql ",
+        "-p",
+        "x",
+    ]
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(PIECES | st.text(max_size=5), max_size=12).map("".join))
+@example("password=password='***")
+@example("\ud800password=\ud800")
+def test_masking_again_changes_nothing(text: str) -> None:
+    once = masked(text)
+    assert masked(once) == once
+    words = masked_words(text.split(" "))
+    assert masked_words(words) == words
+
+
+JUNK = [
+    *(
+        "x",
+        "x:",
+        "://",
+        "postgresql://",
+        "postgresql://me:",
+        "http://a:b@",
+        "http://a:1/",
+        "p='",
+        "a= ",
+        "%",
+        "\\",
+        "-",
+    ),
+    *("password=", "password='", 'password="', "password={", "password=''", "'password=x ", "&password=a", "pwd=/"),
+    *("token=\\'", "token=)", "--password ", "Bearer ", "Cookie:", "authorization: ", "secret: [", "<a>", "<token>1"),
+    *("-----BEGIN PRIVATE KEY-----", "sk-", "ghp_a", "eyJ.", "mysql -p", "\n", "password=\n", "\x1b[31m", "日"),
+]
+
+
+@pytest.mark.parametrize("text", JUNK)
+def test_a_megabyte_of_anything_is_masked_in_a_few_seconds(text: str) -> None:
+    began = time.process_time()
+    masked(text * (10**6 // len(text)))
+    assert time.process_time() - began < 10
