@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,9 +107,10 @@ class Crew:
 
     def stop(self) -> None:
         for agent in self.agents:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(agent.pid, signal.SIGKILL)
-            agent.communicate()
+            if agent.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(agent.pid, signal.SIGKILL)
+                agent.communicate()
 
 
 @contextlib.contextmanager
@@ -164,16 +166,20 @@ def kills() -> Iterator[Figure]:
 
 def bit_flips() -> Iterator[Figure]:
     """One bit of a closed store is turned over."""
-    found = flips.flips(FLIPS)
-    count = Count(tried=found.tried, accepted=found.accepted, tracebacks=found.crashed)
-    yield from count.figures("bit flips", least=FLIPS)
+    yield from _damaged("bit flips", FLIPS, flips.tally)
 
 
 def truncations() -> Iterator[Figure]:
     """A closed store is cut off."""
-    found = flips.truncations(CUTS)
-    count = Count(tried=found.tried, accepted=found.accepted, tracebacks=found.crashed)
-    yield from count.figures("truncations", least=CUTS)
+    yield from _damaged("truncations", CUTS, flips.cuts)
+
+
+def _damaged(what: str, tries: int, damage: "Callable[[Path, int], Counter[str]]") -> Iterator[Figure]:
+    with tempfile.TemporaryDirectory() as name:
+        found = damage(flips.closed_store(Path(name) / "s.db"), tries)
+    accepted, crashed = found[flips.ACCEPTED], found[flips.CRASHED]
+    yield from Count(tried=found.total(), accepted=accepted, tracebacks=crashed).figures(what, least=tries)
+    yield Figure(f"{what}: harmless, read exactly as before", found[flips.HARMLESS], "times")
 
 
 def deletions() -> Iterator[Figure]:

@@ -1,8 +1,9 @@
 """What happens to a closed store whose file is damaged: it must be refused, or read exactly as before.
 
-``python -m tests.faults`` is not needed: the tests make a few dozen faults, ``flips`` makes as many as one likes.
+The tests make a few dozen faults, ``python -m bench faults`` hundreds.
 """
 
+import os
 import random
 import shutil
 from collections import Counter
@@ -17,7 +18,7 @@ from thresher.events import Event
 from thresher.store import open_store
 from thresher.verify import verify
 
-HARMLESS, REFUSED, ACCEPTED = "harmless", "refused", "accepted"
+HARMLESS, REFUSED, ACCEPTED, CRASHED = "harmless", "refused", "accepted", "crashed"
 STUDY = "s"
 
 
@@ -54,12 +55,13 @@ def read(path: Path) -> list[Event]:
 
 
 def outcome(path: Path, before: list[Event]) -> str:
-    """What a damaged store does: REFUSED in one line, HARMLESS, or ACCEPTED, which must never be."""
+    """What a damaged store does: REFUSED in one line, HARMLESS, or ACCEPTED or CRASHED, which must never be."""
     try:
         found = read(path)
     except ThresherError as error:
-        assert "\n" not in str(error), error
-        return REFUSED
+        return REFUSED if "\n" not in str(error) else CRASHED
+    except Exception:
+        return CRASHED
     return HARMLESS if found == before else ACCEPTED
 
 
@@ -105,3 +107,10 @@ def clear(path: Path) -> None:
 def tally(path: Path, count: int = 500, seed: int = 0) -> Counter[str]:
     """How many flips had which outcome."""
     return Counter(result for _, result in flips(path, count, seed))
+
+
+def cuts(path: Path, count: int, seed: int = 0) -> Counter[str]:
+    """How many cuts at random lengths had which outcome."""
+    size, chance = path.stat().st_size, random.Random(seed)
+    lengths = [chance.randrange(size) for _ in range(count)]
+    return Counter(changes(path, lambda copy, length=length: os.truncate(copy, length)) for length in lengths)  # type: ignore[misc]
