@@ -214,8 +214,10 @@ class SqliteStore:
     def _write(self) -> Iterator[Any]:
         """The connection, in a transaction."""
         self._raise_if_failed()
-        with self._use() as connection, _transaction(connection):
-            yield connection
+        with self._use() as connection:
+            self._session.check_index()  # type: ignore[union-attr]
+            with _transaction(connection):
+                yield connection
             self._unflushed = self._session.file  # type: ignore[union-attr]
 
     def _fail(self, rule: str, remedy: str) -> StoreFailed:
