@@ -45,6 +45,37 @@ def test_nothing_is_acknowledged_after_a_file_is_lost(tmp_path: Path, what: str,
         study.tell(second, 1)
 
 
+@pytest.mark.parametrize("how", WAYS)
+def test_nothing_is_written_once_others_may_have_another_index(tmp_path: Path, how: str) -> None:
+    """They would not see our lock, and write to the same places of the log."""
+    study = make(tmp_path / "thresher.db")
+    pull = study.ask() or pytest.fail("no pull")
+    WAYS[how](tmp_path / "thresher.db-shm")
+    before = (tmp_path / "thresher.db-wal").read_bytes()
+    for write in (
+        lambda: study.tell(pull, 1),
+        lambda: study.renew([pull], 60),
+        lambda: study.store.note("s", "a", "c"),
+    ):
+        with pytest.raises(StoreFailed, match=r"thresher\.db-shm was deleted or replaced"):
+            write()
+    assert (tmp_path / "thresher.db-wal").read_bytes() == before
+    study.store.close()
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_a_lost_log_is_missed_where_no_system_tells_the_names_of_open_files(
+    tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("thresher.store.sqlite_session._name_of", lambda link: "")
+    study = make(tmp_path / "thresher.db")
+    assert study.ask()
+    WAYS[how](tmp_path / "thresher.db-wal")
+    with pytest.raises(StoreFailed, match=r"thresher\.db-wal was deleted or replaced"):
+        study.ask()
+    study.store.close()
+
+
 def test_a_file_that_is_lost_between_writing_and_flushing_is_missed(tmp_path: Path) -> None:
     study = make(tmp_path / "thresher.db")
     store, pull = study.store, study.ask() or pytest.fail("no pull")

@@ -236,12 +236,13 @@ class SqliteStore:
         """The connection, in a transaction. A store of version 0.1 is upgraded first, but to delete from it."""
         self._raise_if_failed()
         with self._use() as connection:
+            self._session.check_index()  # type: ignore[union-attr]
             if upgrades and self._is_old(connection):
                 with _transaction(connection):
                     upgrade(connection)
             with _transaction(connection):
                 yield connection
-                self._unflushed = self._session.file  # type: ignore[union-attr]
+            self._unflushed = self._session.file  # type: ignore[union-attr]
 
     def _is_old(self, connection: Any) -> bool:
         """Whether the file is still one of version 0.1; another process may upgrade it at any time."""
