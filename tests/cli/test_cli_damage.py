@@ -29,7 +29,10 @@ def test_studies_lists_a_damaged_one_and_all_others(damaged: Place) -> None:
     listed = damaged("studies")
     assert listed.status == 1
     assert listed.out.splitlines()[0].startswith("s\t2 arms")
-    assert listed.out.splitlines()[1] == "t\tis damaged, event 2: does not match its digest, so it is not as it was written"
+    assert (
+        listed.out.splitlines()[1]
+        == "t\tis damaged, event 2: does not match its digest, so it is not as it was written"
+    )
     rows = json.loads(damaged("studies", "--format=json").out)["studies"]
     assert [(row["study"], row["damaged"] is None) for row in rows] == [("s", True), ("t", False)]
     found = damaged("doctor")
