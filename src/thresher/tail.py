@@ -11,7 +11,7 @@ from .errors import DamagedStudy, UnknownStudy
 from .events import Event
 from .store import Store
 
-PAGE = 10_000  # events that are read at once: a long log need not fit into memory
+PAGE = 4000  # events that are read at once: a long log need not fit into memory
 # what can be raised where something is no event: it can be anything
 NO_EVENT = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 

@@ -1,5 +1,6 @@
 """A study that is created again from its export knows no more than the original did: no charge is lost on the way."""
 
+import json
 import random
 from contextlib import suppress
 from pathlib import Path
@@ -94,3 +95,79 @@ def test_an_import_of_an_export_has_every_reward_and_every_charge(
         if not ledger.outside and not ledger.docket.waiting[arm] and not ledger.is_certified(arm):
             assert not found.is_certified(arm)
     store.close()
+
+
+# -- digests of events ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """What export json wrote of a study with drops and a whole number as a reward."""
+    url = f"sqlite:///{tmp_path}/s.db?durability=normal"
+    study = library.create_study("s", arms=["a", "b"], threshold=0.5, budget=40, storage=url)
+    pulls = study.ask_many(6)
+    for pull in pulls[:4]:
+        study.tell(pull, pull.id % 2)
+    study.drop(pulls[4], reason="a\0b ✓", cause="failed")
+    study.tell(pulls[4], 1)
+    cli.main(["export", "s", "json", "--storage", url], standalone_mode=False)
+    file = tmp_path / "s.json"
+    file.write_text(capsys.readouterr().out)
+    study.store.close()
+    return file
+
+
+def imported(file: Path, name: str) -> library.Study:
+    url = f"sqlite:///{file.parent}/s.db"
+    cli.main(["import", str(file), "--study", name, "--storage", url], standalone_mode=False)
+    return library.open_study(name, storage=url)
+
+
+def test_an_export_carries_the_digests_and_an_import_keeps_them(exported: Path) -> None:
+    data = json.loads(exported.read_text())
+    assert all(len(event["digest"]) == 32 for event in data["events"])
+    copy = imported(exported, "copy")
+    assert copy.verdict().head == data["events"][-1]["digest"]
+    assert copy.verdict().head == library.open_study("s", storage=copy.store).verdict().head
+
+
+@pytest.mark.parametrize("field", ["reward", "time", "key", "agent", "reason", "digest"])
+def test_an_export_that_was_changed_is_refused(exported: Path, field: str) -> None:
+    data = json.loads(exported.read_text())
+    event = next(event for event in data["events"][1:] if event[field] is not None)
+    event[field] = {"reward": 0.25, "time": 5.0, "digest": "00" * 16}.get(field, "other")
+    exported.write_text(json.dumps(data))
+    with pytest.raises(InvalidInput, match=rf"event {event['seq']}: does not match its digest"):
+        imported(exported, "copy")
+
+
+def test_some_events_without_digests_among_others_are_refused(exported: Path) -> None:
+    for without in (1, 5):
+        data = json.loads(exported.read_text())
+        data["events"][without - 1].pop("digest")
+        (exported.parent / "some.json").write_text(json.dumps(data))
+        with pytest.raises(InvalidInput, match="digest"):
+            imported(exported.parent / "some.json", "copy")
+    data["events"][3]["digest"] = "no digits"
+    exported.write_text(json.dumps(data))
+    with pytest.raises(InvalidInput, match="event 4"):
+        imported(exported, "copy")
+
+
+def test_an_export_of_version_0_1_has_no_digests_and_gets_the_same(exported: Path) -> None:
+    data = json.loads(exported.read_text())
+    head = data["events"][-1]["digest"]
+    for event in data["events"]:
+        del event["digest"]
+        if event["reward"] is not None:
+            event["reward"] = int(event["reward"])  # as other programs write 1.0
+    exported.write_text(json.dumps(data))
+    assert imported(exported, "copy").verdict().head == head
+
+
+def test_a_renamed_study_keeps_its_head(exported: Path) -> None:
+    study = imported(exported, "copy")
+    head = study.verdict().head
+    with study.store.turn("copy"):
+        study.store.rename("copy", "other")
+    assert library.open_study("other", storage=study.store).verdict().head == head

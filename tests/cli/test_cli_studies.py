@@ -4,6 +4,7 @@ import json
 import subprocess
 import time
 
+import apsw
 import pytest
 from logs import append
 from place import Place, a_place  # noqa: F401 - the fixture
@@ -205,3 +206,38 @@ def test_a_name_of_a_megabyte_is_refused(place: Place) -> None:
         library.create_study("x" * 10**6, arms=["a"], threshold=0.5, budget=9, storage=place.url)
     with pytest.raises(library.InvalidInput, match="printable"):
         library.open_study("a\0b", storage=place.url)
+
+
+def test_the_head_of_the_log_is_shown_wherever_two_people_may_compare(place: Place) -> None:
+    place.good("tell", "s", place.good("ask", "s").split()[0], "1")
+    found = place.json("verify", "s")
+    head = found["head"]
+    assert (found["events"], len(head)) == (3, 32)
+    line = f"Head of the log: event 3, {head}"
+    assert place.good("verify", "s").splitlines()[1] == line
+    assert line in place.good("verdict", "s")
+    assert (place.json("verdict", "s")["head"], place.json("verdict", "s")["events"]) == (head, 3)
+    assert f"head       event 3, {head}" in place.good("status", "s")
+    assert (place.json("status", "s")["head"], place.json("status", "s")["events"]) == (head, 3)
+    assert [json.loads(line)["digest"] for line in place.good("log", "s", "--format=json").splitlines()][-1] == head
+    place.good("ask", "s")
+    assert place.json("verify", "s")["head"] != head
+
+
+def test_verify_names_the_end_that_is_missing(place: Place) -> None:
+    place.good("ask", "s", "-n", "5")
+    connection = apsw.Connection(str(place.folder / "studies.db"))
+    connection.execute("DELETE FROM events WHERE seq > 4")
+    connection.close()
+    result = place("verify", "s")
+    assert result.status == 1
+    assert result.out == ("event 5: is missing, as is all up to event 6, the log's head; the 4 before it are right\n")
+    assert "! study 's'  is damaged, event 5: is missing" in place("doctor").out
+    assert "is damaged, event 5" in complaint(place("ask", "s"), 3)
+
+
+def test_log_goes_on_from_any_number(place: Place) -> None:
+    place.good("ask", "s", "-n", "3")
+    for after, seqs in ((0, [1, 2, 3, 4]), (2, [3, 4]), (4, []), (99, [])):
+        lines = place.good("log", "s", f"--after={after}", "--format=json").splitlines()
+        assert [json.loads(line)["seq"] for line in lines] == seqs

@@ -18,19 +18,18 @@ CHANGES = {
     "the first is lost": f"DELETE FROM events {WHERE} = 1",
     "all are lost": "DELETE FROM events",
     "one in the middle is lost": f"DELETE FROM events {WHERE} = 200",
-    "a reward is another": "UPDATE events SET reward = 1 - reward WHERE seq = (SELECT min(seq) FROM events WHERE reward > 0)",
+    "rewards are others": "UPDATE events SET reward = 1 - reward",
     "a time is another": f"UPDATE events SET time = time + 1 {WHERE} = 2",
     "an agent is another": f"UPDATE events SET agent = 'somebody' {WHERE} = 2",
     "a reason is another": "UPDATE events SET reason = reason || '!' WHERE reason IS NOT NULL",
-    "the bar is another": """UPDATE events SET spec = replace(spec, '"threshold": 0.5', '"threshold": 0.6') WHERE seq = 1""",
+    "the bar is another": """UPDATE events SET spec = replace(spec, '"threshold": 0.5', '"threshold": 0.6')""",
     "the last reward is another": f"UPDATE events SET reward = 0.123 {WHERE} = 401",
     "a digest is another": f"UPDATE events SET digest = zeroblob(16) {WHERE} = 300",
     "the head is lost": "DELETE FROM heads",
     "the head is an earlier event": "UPDATE heads SET (seq, digest) = (SELECT seq, digest FROM events WHERE seq = 399)",
     "the head is another event": "UPDATE heads SET digest = zeroblob(16)",
     "the head is a later event": "UPDATE heads SET seq = seq + 1",
-    "an event too many": "INSERT INTO events SELECT study, seq + 1, kind, pull, arm, reward, reason, cause, late, budget, "
-    "spec, key, time, agent, digest FROM events WHERE seq = 401",
+    "an event too many": "INSERT INTO events (study, seq, kind, digest) VALUES ('s', 402, 'weighed', zeroblob(16))",
 }
 
 
@@ -77,7 +76,6 @@ def test_an_agent_at_work_notices_what_is_changed_behind_it(url: str) -> None:
     with pytest.raises(thresher.DamagedStudy, match="event 5: does not match its digest"):
         study.tell(pulls[1], 1.0)
     with pytest.raises(thresher.DamagedStudy, match="event 5"):
-        other.verdict()
         study.ask()
     assert len(store.read("s")) == 5, "nothing is written on top of it"
     for each in (study, other):

@@ -224,3 +224,56 @@ def test_a_child_forked_while_a_thread_writes_can_write(url: str) -> None:
         thread.join()
     assert [event.seq for event in study.events()] == list(range(1, len(study.events()) + 1))
     study.store.close()
+
+
+class Stubborn(MemoryStore):
+    """Says that the next event is written already, and has nothing there to read."""
+
+    appends = 0
+
+    def append(self, study: str, events: Any, *, lease: float | None = None) -> None:
+        if events[0].seq > 1:
+            self.appends += 1
+            raise Conflict("event", events[0].seq)
+        super().append(study, events, lease=lease)
+
+
+def test_a_race_that_is_lost_against_nobody_is_damage_and_not_tried_for_ever() -> None:
+    store = Stubborn()
+    study = make(store)
+    for _ in range(2):
+        with pytest.raises(thresher.DamagedStudy, match="event 2: the store says that it is written already"):
+            study.ask()
+    assert store.appends == 20
+
+
+def test_races_that_are_lost_against_somebody_are_run_again() -> None:
+    class Busy(MemoryStore):
+        rivals = 0
+        twin = MemoryStore()
+
+        def append(self, study: str, events: Any, *, lease: float | None = None) -> None:
+            if events[0].seq > 1 and self.rivals:
+                self.rivals -= 1
+                rival = thresher.open_study("s", storage=self.twin)
+                rival.ask()
+            super().append(study, events, lease=lease)
+
+    store = Busy()
+    store.twin._logs = store._logs
+    study = make(store)
+    store.rivals = 25
+    assert (study.ask() or pytest.fail("no pull")).id == 26
+
+
+def test_a_call_of_before_is_found_though_the_end_of_the_log_was_lost() -> None:
+    """A server that crashed has lost what nobody had been told was safe: keys are looked up in what is there."""
+    store = MemoryStore()
+    study = make(store)
+    first = study.ask_for(2, lease=60, key="one")
+    lost = study.ask_for(1, lease=60, key="two")
+    del store._logs["s"][-1:]
+    assert study.ask_for(2, lease=60, key="one") == first
+    assert study.ask_for(1, lease=60, key="three") == lost
+    assert study.ask_for(1, lease=60, key="three") == lost
+    assert [pull.id for pull in study.ask_for(1, lease=60, key="two")] == [4]

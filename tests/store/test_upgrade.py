@@ -1,4 +1,4 @@
-"""Stores of version 0.1: read as they are, upgraded whole by the first write, and closed to agents of 0.1 from then on."""
+"""Stores of version 0.1: read as they are, upgraded by the first write, and then closed to agents of version 0.1."""
 
 import gzip
 import os

@@ -210,10 +210,10 @@ def _folded(data: dict[str, Any], file: str) -> tuple[list[Event], Ledger]:
 
 
 def _chained(events: list[Event]) -> list[Event]:
-    """The events with their digests: those that they have must be right, and version 0.1 wrote none."""
-    found = chained(events)
+    """The events with their digests: all have the right one, or none has any, as version 0.1 wrote them."""
+    found, is_old = chained(events), all(event.digest is None for event in events)
     for event, right in zip(events, found, strict=True):
-        if event.digest != right.digest and (event.digest is not None or events[0].digest is not None):
+        if event.digest != right.digest and not is_old:
             rule = "does not match its digest, so it is not as it was exported"
             raise InvalidInput("event", event.seq, rule, "leave out all digests if it was changed on purpose")
     return found

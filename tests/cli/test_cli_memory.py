@@ -1,0 +1,102 @@
+"""Long logs: no command needs more memory than the columns of the studies that it looks at."""
+
+import random
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from logs import append
+from program import ENVIRONMENT, PATIENCE
+
+import thresher
+from thresher.cli.comparison import comparison
+from thresher.events import Event
+from thresher.keys import Keys
+from thresher.store import open_store
+
+PULLS = 100_000  # 200,001 events, which take some 100 MB as Python objects
+ROOM = 25.0  # MB more than for a study of 100 pulls: the columns are 6, and a page of events is as much again
+MEASURE = """
+import pathlib, sys
+sys.argv = ["thresher", *sys.argv[1:]]
+import thresher.cli
+try:
+    thresher.cli.main()
+finally:
+    print(pathlib.Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0], file=sys.stderr)
+"""
+ARMS = [f"arm {number}" for number in range(20)]
+
+
+def fill(path: Path, name: str, pulls: int) -> None:
+    store = open_store(f"sqlite:///{path}?durability=normal")
+    thresher.create_study(name, arms=ARMS, threshold=0.5, budget=10 * pulls, policy="uniform", storage=store)
+    events, chance = [], random.Random(1)
+    for pull in range(1, pulls + 1):
+        arm, key, agent, seq = (
+            (pull - 1) % len(ARMS),
+            f"{chance.getrandbits(48):012x}-{pull}",
+            "machine:12345",
+            2 * pull,
+        )
+        events.append(Event(seq, "asked", pull, arm, key=key, time=1.8e9 + pull, agent=agent))
+        reward = 0.4 + (pull - 1) // len(ARMS) % 2 / 5  # on the bar: none is settled
+        events.append(Event(seq + 1, "told", pull, arm, reward, key=key, time=1.8e9 + pull + 0.5, agent=agent))
+        if len(events) >= 20_000 or pull == pulls:
+            append(store, name, events)
+            events = []
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("long")
+    fill(path / "large.db", "s", PULLS)
+    fill(path / "small.db", "s", 100)
+    return path
+
+
+def peak(place: Path, store: str, *args: str) -> float:
+    """The most memory that a command had, in MB."""
+    argv = [sys.executable, "-c", MEASURE, *args, "--storage", f"sqlite:///{place}/{store}.db"]
+    done = subprocess.run(
+        argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, timeout=PATIENCE, cwd=place
+    )
+    assert done.returncode == 0, done.stderr
+    return int(done.stderr.split()[-1]) / 1024
+
+
+COMMANDS = {
+    "status": ("status", "s"),
+    "log": ("log", "s", "--after=100000", "--format=json"),
+    "export json": ("export", "s", "json"),
+    "export csv": ("export", "s", "csv"),
+    "verify": ("verify", "s"),
+    "doctor": ("doctor",),
+    "drop": ("drop", "s", "--older-than=1d"),
+    "report": ("report", "s", "--out=report.html"),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_needs_the_columns_of_a_study_and_not_its_log(place: Path, command: str) -> None:
+    if command == "report":
+        pytest.importorskip("plotly")
+    more = peak(place, "large", *COMMANDS[command]) - peak(place, "small", *COMMANDS[command])
+    assert more < ROOM
+
+
+def test_finding_calls_by_their_keys_and_comparing_plans_read_in_pages(place: Path) -> None:
+    study = thresher.open_study("s", storage=f"sqlite:///{place}/large.db")
+    reading: list[Callable[[], object]]
+    reading = [lambda: Keys("s", study.store).pulls("again:x", 2 * PULLS + 1), lambda: comparison(study, 60.0)]
+    for read in reading:
+        tracemalloc.start()
+        read()
+        most = tracemalloc.get_traced_memory()[1] / 2**20
+        tracemalloc.stop()
+        assert most < ROOM
+    study.store.close()

@@ -1,0 +1,154 @@
+"""A ledger that an interrupt left half changed is discarded: the next call goes on from what the log says."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import thresher
+from thresher import evidence, kernel
+from thresher.ledger import fold
+from thresher.store import MemoryStore, Store
+from thresher.verify import verify
+
+PLACES = [
+    (kernel, "assign"),
+    (kernel, "observe"),
+    (kernel, "release"),
+    (evidence, "advance"),
+    (evidence, "tell"),
+    (kernel, "rescore"),
+]
+ERRORS = [KeyboardInterrupt, SystemExit, MemoryError]
+
+
+class Trap:
+    """Raises once, when a function is called for the nth time: after it has done its work, or before."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, place: Any, name: str, error: type[BaseException]) -> None:
+        self.real, self.left, self.after, self.error = getattr(place, name), 0, False, error
+        monkeypatch.setattr(place, name, self)
+
+    def set(self, nth: int, *, after: bool) -> None:
+        self.left, self.after = nth, after
+
+    def __call__(self, *args: Any) -> Any:
+        if self.left:
+            self.left -= 1
+            if not self.left:
+                if self.after:
+                    self.real(*args)
+                raise self.error
+        return self.real(*args)
+
+
+def make(store: Store) -> thresher.Study:
+    return thresher.create_study("s", arms=["a", "b", "c"], threshold=0.5, budget=300, storage=store)
+
+
+def goes_on(study: thresher.Study) -> None:
+    """The state is that of a fresh fold, and whatever is decided next is what had to be."""
+    live, fresh = study.look(lambda ledger: ledger.state()), fold(study.events()).state()
+    assert live == fresh
+    for pull in study.ask_many(4):
+        study.tell(pull, pull.id % 2)
+    assert verify(study.events()).sound
+    assert study.look(lambda ledger: ledger.state()) == fold(study.events()).state()
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("nth", [1, 2, 3])
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place[1])
+def test_an_interrupt_while_an_event_is_written(
+    monkeypatch: pytest.MonkeyPatch, place: tuple[Any, str], nth: int, after: bool, error: type[BaseException]
+) -> None:
+    study = make(MemoryStore())
+    pulls = study.ask_many(6)
+    for pull in pulls[:4]:
+        study.tell(pull, 1)
+    trap, before = Trap(monkeypatch, *place, error), len(study.events())
+    calls: list[Callable[[], object]] = [
+        lambda: study.ask_many(3),
+        lambda: study.tell(pulls[4], 0),
+        lambda: study.drop(pulls[5]),
+    ]
+    for call in calls:
+        trap.set(nth, after=after)
+        try:
+            call()
+        except error:
+            assert len(study.events()) == before, "what was interrupted is not written"
+        trap.set(0, after=False)
+        before = len(study.events())
+        assert study.look(lambda ledger: ledger.state()) == fold(study.events()).state()
+    goes_on(study)
+
+
+def test_an_interrupt_at_the_first_event_of_an_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = make(MemoryStore())
+    trap = Trap(monkeypatch, kernel, "assign", KeyboardInterrupt)
+    trap.set(1, after=True)
+    with pytest.raises(KeyboardInterrupt):
+        study.ask()
+    assert study.look(lambda ledger: (ledger.issued, ledger.pending)) == (0, 0)
+    goes_on(study)
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("nth", [1, 2])
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place[1])
+def test_an_interrupt_while_news_are_read(
+    monkeypatch: pytest.MonkeyPatch, place: tuple[Any, str], nth: int, after: bool
+) -> None:
+    store = MemoryStore()
+    writer = make(store)
+    reader = thresher.open_study("s", storage=store)
+    pulls = writer.ask_many(3)
+    for pull in pulls[:2]:
+        writer.tell(pull, 1)
+    writer.drop(pulls[2])
+    trap = Trap(monkeypatch, *place, KeyboardInterrupt)
+    trap.set(nth, after=after)
+    with pytest.raises(KeyboardInterrupt):
+        reader.look(lambda ledger: ledger.issued)
+    goes_on(reader)
+    goes_on(writer)
+
+
+@pytest.mark.parametrize("call", ["tell", "extend", "told"])
+def test_what_the_grammar_refuses_costs_no_folding(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = make(MemoryStore())
+    study.tell(study.ask() or 0, 1)
+    monkeypatch.setattr("thresher.ledger.begun", None)  # folding the log anew would fail
+    calls: dict[str, Callable[[], None]]
+    calls = {
+        "tell": lambda: study.tell(99, 1),
+        "extend": lambda: study.extend(budget=10),
+        "told": lambda: study.tell(1, 0),
+    }
+    for _ in range(2):
+        with pytest.raises(thresher.ThresherError):
+            calls[call]()
+    assert study.look(lambda ledger: ledger.issued) == 1
+    assert study.ask()
+
+
+def test_a_store_that_fails_while_news_are_read_costs_no_folding(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Away(MemoryStore):
+        away = False
+
+        def read(self, study: str, after: int = 0, limit: int | None = None) -> Any:
+            if self.away:
+                raise thresher.errors.StoreFailed("storage", rule="the server is away")
+            return super().read(study, after, limit)
+
+    store = Away()
+    study = make(store)
+    thresher.open_study("s", storage=store).ask()
+    monkeypatch.setattr("thresher.ledger.begun", None)
+    store.away = True
+    with pytest.raises(thresher.errors.StoreFailed):
+        study.ask()
+    store.away = False
+    assert (study.ask() or pytest.fail("no pull")).id == 2
