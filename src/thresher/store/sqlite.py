@@ -78,7 +78,7 @@ class SqliteStore:
     def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
         """Write all of the events, or raise and write none."""
         rows, first, last = [(study, *to_row(event)) for event in events], events[0].seq, events[-1]
-        with self._writing() as connection:
+        with self._use() as connection, _transaction(self._upgraded(connection)):
             if not _is_moved(connection, study, first, last):
                 raise Conflict("event", first, "another agent wrote it first", "read, and decide again")
             connection.executemany(_INSERT, rows)
@@ -116,7 +116,7 @@ class SqliteStore:
 
     def rename(self, study: str, name: str) -> None:
         """Give a study another name."""
-        with self._writing() as connection:
+        with self._use() as connection, _transaction(self._upgraded(connection)):
             if connection.execute(_HEAD, (name,)).fetchone() or _has_events(connection, name):
                 raise taken(name)
             for table in ("events", "heads", "leases", "agents"):
@@ -199,15 +199,12 @@ class SqliteStore:
             except (apsw.Error, OSError, UnicodeDecodeError) as error:
                 raise explanation(self.path, error) from None
 
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[Any]:
-        """A transaction on a store of this version: one of version 0.1 is upgraded first."""
-        with self._use() as connection:
-            if self._is_old(connection):
-                with _transaction(connection):
-                    upgrade(connection)
+    def _upgraded(self, connection: Any) -> Any:
+        """The connection, to a store of this version: one of version 0.1 is upgraded first."""
+        if self._is_old(connection):
             with _transaction(connection):
-                yield connection
+                upgrade(connection)
+        return connection
 
     def _is_old(self, connection: Any) -> bool:
         """Whether the file is still one of version 0.1; another process may upgrade it at any time."""
