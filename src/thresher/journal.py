@@ -84,17 +84,6 @@ class Draft:
         self.events.append(event)
 
 
-class Call(Generic[Answer]):
-    """One call on its way into the log, which may take several attempts."""
-
-    beaten: bytes | None = None  # the end of the log on which the last race was lost
-    defeats = 0  # races lost in a row with nothing new in the log
-
-    def __init__(self, plan: Callable[[Draft], Answer], lease: float | None) -> None:
-        self.plan, self.lease = plan, lease
-        self.doubtful: list[Written[Answer]] = []  # what may be written: the connection was lost
-
-
 class Journal:
     """The log of one study, with its ledger kept up to date. Safe to use from several threads, and after a fork."""
 
@@ -105,7 +94,7 @@ class Journal:
         self.created: str | None = None  # when the study was, as 2026-11-17T02:41:12Z
         self._ledger: Ledger | None = None  # None also while it is being changed: half a change is never kept
         self._begin()
-        self._newest()
+        self._basis = self._newest().last  # the event after which the last decision was made
         _JOURNALS.add(self)
 
     def _begin(self) -> None:
@@ -136,10 +125,18 @@ class Journal:
 
         Should the connection be lost between writing and hearing so, the events' key tells whether they were written.
         """
-        call = Call(plan, lease or self.lease)
+        doubtful: list[Written[Answer]] = []
+        defeats = 0  # races lost in a row with nothing new in the log
         with self._lock:
             while True:
-                written = self._attempt(call)
+                try:
+                    written = self._attempt(plan, doubtful, lease or self.lease)
+                except Conflict:
+                    defeats = 0 if self._is_beaten() else defeats + 1
+                    if defeats == MOST_DEFEATS:  # deciding again would go on for ever
+                        what = "the store says that it is written already, but it cannot be read"
+                        raise damaged(self.study, f"event {self._basis.seq + 1}: {what}") from None
+                    continue
                 if written is None:
                     continue
                 try:
@@ -148,30 +145,26 @@ class Journal:
                     self._store.flush()
                     return written.answer
                 except Interrupted:
-                    self._doubt(call, written)
+                    self._doubt(doubtful, written)
 
-    def _attempt(self, call: Call[Answer]) -> "Written[Answer] | None":
-        """Decide on the newest state and append; None if somebody else appended first, or nobody knows."""
+    def _attempt(
+        self, plan: Callable[[Draft], Answer], doubtful: "list[Written[Answer]]", lease: float | None
+    ) -> "Written[Answer] | None":
+        """Decide on the newest state and append; None if nobody knows whether it is written."""
         with self._store.turn(self.study):
             ledger = self._newest()
-            for written in call.doubtful:
+            for written in doubtful:
                 if [event.key for event in self._store.read(self.study, written.seq - 1, 1)] == [written.key]:
                     return written
-            if call.beaten is not None:
-                self._see_who_won(call, ledger)
             self._calls += 1
-            agent = _ACTING.get() or self.agent
-            draft, end = Draft(ledger, f"{self._nonce}-{self._calls}", agent), ledger.last.digest
-            self._ledger = None
+            draft = Draft(ledger, f"{self._nonce}-{self._calls}", _ACTING.get() or self.agent)
+            self._ledger, self._basis = None, ledger.last
             try:
-                answer = call.plan(draft)
+                answer = plan(draft)
                 if draft.events:
-                    self._store.append(self.study, draft.events, lease=call.lease)
-            except Conflict:
-                call.beaten = end
-                return None
+                    self._store.append(self.study, draft.events, lease=lease)
             except Interrupted:
-                self._doubt(call, Written(answer, draft.events[0].seq, draft.key))
+                self._doubt(doubtful, Written(answer, draft.events[0].seq, draft.key))
                 return None
             except BaseException:
                 if not draft.touched:  # else it is folded in, perhaps by half, and perhaps not written: the log counts
@@ -181,18 +174,15 @@ class Journal:
             self.told += sum(event.kind == "told" for event in draft.events)
             return Written(answer, draft.events[0].seq, draft.key) if draft.events else Written(answer, 0, None)
 
-    def _see_who_won(self, call: Call[Answer], ledger: Ledger) -> None:
-        """Whoever won a race has written something. If nothing is there, deciding again would go on for ever."""
-        call.defeats = call.defeats + 1 if call.beaten == ledger.last.digest else 0
-        if call.defeats >= MOST_DEFEATS:
-            what = f"event {ledger.seq + 1}: the store says that it is written already, but it cannot be read"
-            raise damaged(self.study, what)
+    def _is_beaten(self) -> bool:
+        """Whether somebody has written since the last decision: whoever won the race must have."""
+        return self._newest().last.digest != self._basis.digest
 
-    def _doubt(self, call: Call[Answer], written: "Written[Answer]") -> None:
+    def _doubt(self, doubtful: "list[Written[Answer]]", written: "Written[Answer]") -> None:
         """The connection was lost: it may be written, or not."""
         self._ledger = None
-        call.doubtful.append(written)
-        if len(call.doubtful) >= MOST_DOUBTS:
+        doubtful.append(written)
+        if len(doubtful) >= MOST_DOUBTS:
             rule = f"the connection was lost {MOST_DOUBTS} times in one call"
             raise StoreFailed("storage", rule=rule, remedy="mend the server, then ask again") from None
 

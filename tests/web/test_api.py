@@ -265,3 +265,27 @@ def test_200_agents_over_http_count_exactly(tmp_path: Path) -> None:
     assert sorted(event.pull for event in study.events() if event.kind == "told") == list(range(1, budget + 1))  # type: ignore[type-var]
     assert TOKEN not in log.read_text()
     assert WRITE_TOKEN not in log.read_text()
+
+
+def test_a_study_shows_the_head_of_its_log(app: Gate) -> None:
+    before = get(app, "/coins").data
+    post(app, "/coins/ask")
+    after, events = get(app, "/coins").data, get(app, "/coins/events").data["events"]
+    assert (after["seq"], after["head"]) == (before["seq"] + 1, events[-1]["digest"][:12])
+    assert after["head"] != before["head"]
+    assert get(app, "/coins/verdict").data["head"] == events[-1]["digest"]
+    assert len(events[-1]["digest"]) == 32
+
+
+def test_a_log_that_was_changed_is_said_so(app: Gate, store: MemoryStore) -> None:
+    post(app, "", {**COINS, "name": "broken"})
+    post(app, "/broken/ask", {"n": 3})
+    assert get(app, "/broken").status == 200
+    store._logs["broken"][2] = store._logs["broken"][2]._replace(time=1.0)
+    assert get(app, "/broken/events?after=1").status == 500
+    post(app, "/broken/ask", {"n": 1})
+    fresh = server(store)
+    assert (get(fresh, "/broken").status, "event 3: does not match" in get(fresh, "/broken").data["rule"]) == (
+        500,
+        True,
+    )
