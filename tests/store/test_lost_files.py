@@ -52,11 +52,8 @@ def test_nothing_is_written_once_others_may_have_another_index(tmp_path: Path, h
     pull = study.ask() or pytest.fail("no pull")
     WAYS[how](tmp_path / "thresher.db-shm")
     before = (tmp_path / "thresher.db-wal").read_bytes()
-    writes: list[Callable[[], object]] = [
-        lambda: study.tell(pull, 1),
-        lambda: study.renew([pull], 60),
-        lambda: study.store.note("s", "a", "c"),
-    ]
+    writes: list[Callable[[], object]] = [lambda: study.tell(pull, 1), lambda: study.renew([pull], 60)]
+    writes.append(lambda: study.store.note("s", "agent", "command"))
     for write in writes:
         with pytest.raises(StoreFailed, match=r"thresher\.db-shm was deleted or replaced"):
             write()

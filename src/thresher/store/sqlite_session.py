@@ -33,13 +33,14 @@ class Session:
         self._limited: Patience | None = None
         self._handle: int | None = None  # of the log; None: this connection has none
         # Where Linux tells the name of the log that is open. Not by stat: a file that was asked for its times must be
-        # given new ones with its next write, which made flushing it a quarter slower.
+        # given new ones with its next write, which makes flushing it a quarter slower.
         self._link = ""
         self._next_check = self._next_try = 0.0
         self.is_settled = False  # whether all that was in the log before this connection is on the disk for certain
         self.connection = opened(path, self._wait)
         self.file = identity(str(path))
         self._files: tuple[tuple[str, object], ...] = ((str(path), self.file),)
+        self._index_file: tuple[int, int] | None = None
         try:
             self._note_files()
         except BaseException:
@@ -54,16 +55,16 @@ class Session:
             return
         self._handle = os.open(self._log, os.O_RDONLY | os.O_CLOEXEC)
         found = os.fstat(self._handle)
-        self._files += ((self._index, identity(self._index)),)
+        self._index_file = identity(self._index)
         self._link = f"/proc/self/fd/{self._handle}"
-        if _name_of(self._link) != self._log:  # a system that does not tell the name of an open file
+        if not self._syncs or _name_of(self._link) != self._log:  # or a system that does not tell
             self._link = ""
             self._files += ((self._log, (found.st_dev, found.st_ino)),)
 
     # -- files --------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Raise if a file was deleted or replaced: what is written now would be lost."""
+        """Before each acknowledgement: raise if the database or its log was deleted or replaced."""
         for name, file in self._files:
             if identity(name) != file:
                 raise self._missed(name)
@@ -72,14 +73,15 @@ class Session:
 
     def check_index(self) -> None:
         """Before each write: locks are in the index, and a process that has made a new one does not see ours."""
-        if self._handle is not None and identity(self._index) != self._files[1][1]:
+        if self._handle is not None and identity(self._index) != self._index_file:
             raise self._missed(self._index)
 
     def check_now_and_then(self) -> None:
-        """The same, at most ten times a second: nothing is acknowledged without `check`, and looking takes time."""
+        """For readers, at most ten times a second: looking takes time."""
         now = time.monotonic()
         if now >= self._next_check:
             self.check()
+            self.check_index()
             self._next_check = now + CHECKED
 
     def _missed(self, name: str) -> StoreFailed:
@@ -87,7 +89,7 @@ class Session:
             self._leave_alone()
             rule = "was deleted or replaced while it was in use; what is written now would be lost"
             return StoreFailed("storage", name, rule, "put the file back, or start again")
-        gone = identity(self._log) is None and identity(self._index) == self._files[1][1]
+        gone = identity(self._log) is None and identity(self._index) == self._index_file
         if not gone:  # others may have a log of their own by now, or had one
             self._leave_alone()
         what = f"its {'log' if name == self._log else 'index'} {Path(name).name} was deleted or replaced while in use"
@@ -102,6 +104,7 @@ class Session:
         """Close the connection; the last one to do so empties the log."""
         with contextlib.suppress(StoreFailed, OSError):
             self.check()
+            self.check_index()
         self.connection.close()
         if self._handle is not None:
             os.close(self._handle)
