@@ -65,6 +65,6 @@ def hurry() -> None:
 
 
 def _say(text: str) -> None:
-    import logging  # here: a command that asks or tells hardly ever needs it
+    from ..logs import log  # here: a command that asks or tells hardly ever needs it
 
-    logging.getLogger("thresher").warning(text)
+    log.warning(text)
