@@ -34,10 +34,12 @@ $(VENV)/dev: $(VENV)/base
 	@$(PIP) --editable '.[dev,lab,web,dask,ray]'
 	@touch $@
 
-# The page is tested in a real browser; root may install it, for others those tests say why they are skipped.
+# The page is tested in a real browser, and failing disks with strace; root may install them, for others those tests say
+# why they are skipped.
 $(VENV)/browser: $(VENV)/dev
-	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || \
-	  echo "there is no chromium here: tests in a browser will be skipped; try: sudo apt-get install chromium"
+	@for program in chromium strace; do command -v $$program >/dev/null || \
+	  { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq $$program >/dev/null; } || \
+	  echo "there is no $$program here: some tests will be skipped; try: sudo apt-get install $$program"; done
 	@touch $@
 
 demo: $(VENV)/base
