@@ -299,4 +299,7 @@ def test_a_log_that_was_changed_is_said_so(app: Gate, store: MemoryStore) -> Non
     assert get(app, "/broken/events?after=1").status == 503
     post(app, "/broken/ask", {"n": 1})
     fresh = server(store)
-    assert (get(fresh, "/broken").status, "event 3: does not match" in get(fresh, "/broken").data["rule"]) == (500, True)
+    assert (get(fresh, "/broken").status, "event 3: does not match" in get(fresh, "/broken").data["rule"]) == (
+        500,
+        True,
+    )

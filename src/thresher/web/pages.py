@@ -12,9 +12,10 @@ from fastapi import APIRouter
 from fastapi import Path as PathParam
 from fastapi.responses import FileResponse, HTMLResponse, Response
 
-from ..errors import InvalidInput
+from ..errors import DamagedStudy, InvalidInput
 from ..spec import from_json
 from ..store import Store
+from ..tail import section
 from .arm import number_of
 from .feed import House
 from .figures import plotly_script
@@ -43,10 +44,10 @@ def _page(name: str, **values: Any) -> HTMLResponse:
 
 def _asked(store: Store, name: str) -> str | None:
     """The question of a study, from its first event alone; None: there is none, or it makes no sense."""
-    found = store.read(name, 0, 1)
     try:
+        found = section(store, name, 0, 1)
         return question(from_json(found[0].spec)) if found and found[0].spec else None
-    except InvalidInput:
+    except (InvalidInput, DamagedStudy):
         return None
 
 
