@@ -279,3 +279,19 @@ def test_an_old_store_on_a_read_only_disk_is_read(tmp_path: Path) -> None:
         store.close()
     finally:
         subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_text_that_is_none_stops_the_upgrade_and_not_the_others(tmp_path: Path) -> None:
+    path = sqlite_store(tmp_path)
+    connection = apsw.Connection(str(path))
+    connection.execute("UPDATE events SET agent = CAST(x'ff' AS TEXT) WHERE study = ? AND seq = 9", (STUDY,))
+    connection.close()
+    store = open_store(f"sqlite:///{path}")
+    with pytest.raises(StoreFailed, match=r"cannot be upgraded from schema 1: it is damaged, in study .* or the next"):
+        thresher.create_study("new", arms=["a"], threshold=0.5, storage=store)
+    with pytest.raises(thresher.DamagedStudy, match=STUDY):
+        thresher.open_study(STUDY, storage=store)
+    assert thresher.open_study(store.studies()[0], storage=store)
+    store.delete(STUDY)
+    assert thresher.create_study("new", arms=["a"], threshold=0.5, storage=store).ask()
+    store.close()

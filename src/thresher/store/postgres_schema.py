@@ -170,8 +170,11 @@ def upgrade(connection: "psycopg.Connection[Any]") -> None:
             cursor.itersize = BATCH
             cursor.execute(f"SELECT study, {COLUMNS.removesuffix(', digest')} FROM thresher_events ORDER BY study, seq")  # noqa: S608
             sealed = rows.sealed(cursor, heads)
-            while batch := list(itertools.islice(sealed, BATCH)):
-                connection.execute(SEAL, [[row[at] for row in batch] for at in (0, 1, -1)])
+            try:
+                while batch := list(itertools.islice(sealed, BATCH)):
+                    connection.execute(SEAL, [[row[at] for row in batch] for at in (0, 1, -1)])
+            except UnicodeDecodeError:
+                raise rows.not_upgraded(heads) from None
         connection.cursor().executemany(
             "INSERT INTO thresher_heads VALUES (%s, %s, %s)", [(study, *head) for study, head in heads.items()]
         )

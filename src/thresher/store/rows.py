@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ..chain import SIZE, START, Head, link
-from ..errors import UNSAID, Conflict, StoreFailed
+from ..errors import UNSAID, Conflict, StoreFailed, shown
 from ..events import Event
 
 SCHEMA = 2  # of the tables; goes up with every change of their shape
@@ -90,6 +90,13 @@ def sealed(rows: Iterable[Sequence[Any]], heads: dict[str, Head]) -> Iterator[tu
             digest = bytes(SIZE)
         heads[study] = Head(row[0], digest)
         yield (study, *row, digest)
+
+
+def not_upgraded(heads: dict[str, Head]) -> StoreFailed:
+    """Something cannot be read, after what ``heads`` has."""
+    after = f", in study {shown(next(reversed(heads)))} or the next" if heads else ""
+    remedy = "it can still be read; delete the study that thresher doctor names, or restore it from a copy"
+    return StoreFailed("storage", rule=f"cannot be upgraded from schema 1: it is damaged{after}", remedy=remedy)
 
 
 def taken(name: str) -> Conflict:

@@ -3,9 +3,8 @@
 import apsw
 
 from ..chain import Head
-from ..errors import StoreFailed
 from ..events import Event
-from .rows import OLD_COLUMNS, SCHEMA, sealed
+from .rows import OLD_COLUMNS, SCHEMA, not_upgraded, sealed
 
 APPLICATION = 0x74687273  # "thrs", in the file's header
 _LOG = """
@@ -47,9 +46,6 @@ def upgrade(connection: apsw.Connection) -> None:
     try:
         connection.executemany(f"INSERT INTO events VALUES (?{', ?' * len(Event._fields)})", sealed(rows, heads))  # noqa: S608
     except (apsw.CorruptError, UnicodeDecodeError):
-        after = next(reversed(heads), None)
-        rule = f"cannot be upgraded from schema 1: it is damaged{f', in study {after!r} or the next' if after else ''}"
-        remedy = "it can still be read; delete the study that thresher doctor names, or restore the file from a copy"
-        raise StoreFailed("storage", rule=rule, remedy=remedy) from None
+        raise not_upgraded(heads) from None
     connection.executemany("INSERT INTO heads VALUES (?, ?, ?)", ((study, *head) for study, head in heads.items()))
     connection.execute(f"DROP TABLE old_events; {_MARKS}")
