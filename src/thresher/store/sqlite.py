@@ -110,6 +110,9 @@ class SqliteStore:
                         self._settle()
             except OSError as error:
                 raise self._fail(*_broken(error)) from None
+            except StoreFailed:
+                self._save()
+                raise
             self._unflushed = None
 
     def _settle(self) -> None:
@@ -213,15 +216,24 @@ class SqliteStore:
         """The connection, for one thread at a time; what SQLite finds wrong comes out in one line."""
         with self._lock:
             try:
-                if self._session is None:
+                if self._session is None or self._session.is_over:
                     self._open()
                 else:
                     self._session.check_now_and_then()
                 yield self._session.connection  # type: ignore[union-attr]
+            except StoreFailed:
+                self._save()
+                raise
             except (apsw.Error, OSError, UnicodeDecodeError) as error:
                 if getattr(error, "extendedresult", None) in _FSYNC:
                     raise self._fail(*_broken(error)) from None
                 raise explanation(self.path, error) from None
+
+    def _save(self) -> None:
+        """If it was the log that got lost, save what is in it at once: this process may be killed next."""
+        with self._lock:
+            if self._session is not None and self._session.can_save and not self._session.is_over:
+                self._session.save()
 
     def _open(self) -> None:
         if is_missing(self.path) and self._unflushed is None:

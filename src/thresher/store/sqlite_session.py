@@ -36,6 +36,7 @@ class Session:
         # given new ones with its next write, which makes flushing it a quarter slower.
         self._link = ""
         self._next_check = self._next_try = 0.0
+        self.can_save = self.is_over = False
         self.is_settled = False  # whether all that was in the log before this connection is on the disk for certain
         self.connection = opened(path, self._wait)
         self.file = identity(str(path))
@@ -90,11 +91,20 @@ class Session:
             rule = "was deleted or replaced while it was in use; what is written now would be lost"
             return StoreFailed("storage", name, rule, "put the file back, or start again")
         gone = identity(self._log) is None and identity(self._index) == self._index_file
-        if not gone:  # others may have a log of their own by now, or had one
+        if gone:  # nobody can have begun another: it is not opened without the log
+            self.can_save = True
+        else:
             self._leave_alone()
         what = f"its {'log' if name == self._log else 'index'} {Path(name).name} was deleted or replaced while in use"
-        saved = "when the last process ends, SQLite saves what was acknowledged" if gone else "rewards may be lost"
+        saved = "what was acknowledged is copied into the file" if gone else "rewards may be lost"
         return self._fail(f"{what}, and nothing more is acknowledged", f"end all agents and start again: {saved}")
+
+    def save(self) -> None:
+        """Copy the log, which is gone from its folder but open here, into the database; the last to close tidies up."""
+        self.is_over = True
+        with contextlib.suppress(apsw.Error), self._within(TURN):
+            self.connection.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
+        self.connection.close()
 
     def _leave_alone(self) -> None:
         """Closing must not copy our log into a file that has gone on with another."""
@@ -102,10 +112,11 @@ class Session:
 
     def close(self) -> None:
         """Close the connection; the last one to do so empties the log."""
-        with contextlib.suppress(StoreFailed, OSError):
-            self.check()
-            self.check_index()
-        self.connection.close()
+        if not self.is_over:
+            with contextlib.suppress(StoreFailed, OSError):
+                self.check()
+                self.check_index()
+            self.connection.close()
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
