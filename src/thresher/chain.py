@@ -51,6 +51,8 @@ def link(before: bytes, event: tuple[Any, ...]) -> bytes:
             texts = _texts(kind, key, agent, reason, cause, None if spec is None else json.dumps(spec, sort_keys=True))
         else:
             texts = "=" + kind + "\0=" + key + "\0=" + agent
+            if texts.count("\0") != 2:
+                raise ValueError("a text holds a NUL")
         return blake2b(before + numbers + texts.encode(), digest_size=SIZE).digest()
     except (struct.error, TypeError) as error:
         raise ValueError(f"a field is of the wrong type ({error})") from None
@@ -63,7 +65,10 @@ def _numbers(*values: float | None) -> bytes:
 
 
 def _texts(*texts: str | None) -> str:
-    return "\0".join(["" if text is None else "=" + text for text in texts]).rstrip("\0")
+    found = "\0".join(["" if text is None else "=" + text for text in texts])
+    if found.count("\0") != len(texts) - 1:
+        raise ValueError("a text holds a NUL")
+    return found.rstrip("\0")
 
 
 def chained(events: Iterable[Event], before: bytes = START) -> list[Event]:

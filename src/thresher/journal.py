@@ -154,6 +154,8 @@ class Journal:
         with self._store.turn(self.study):
             ledger = self._newest()
             for written in doubtful:
+                if written.key is None:  # it wrote nothing: decide again
+                    continue
                 if [event.key for event in self._store.read(self.study, written.seq - 1, 1)] == [written.key]:
                     return written
             self._calls += 1

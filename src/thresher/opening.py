@@ -100,7 +100,9 @@ def _created(name: str, store: Store, spec: Spec) -> bool:
             found = store.read(name, 0, 1)
             if not found and isinstance(error, Interrupted):
                 raise
-            return bool(found) and found[0].key == event.key
+            if not found or found[0].key != event.key:
+                return False
+            store.flush()  # it is written, but perhaps not on the disk
     return True
 
 

@@ -26,8 +26,9 @@ IN_QUERIES = re.compile(r"(?:^|_)(?:key|sig|signature)$")  # names that mean a s
 TOKEN = re.compile(
     r"(?<![A-Za-z0-9])(?:"
     r"(sk-)(?<![\w-]sk-)(?=[\w-]*\d)[\w-]{10,}"
-    r"|((?:sk|rk|pk)_(?:live|test)_|whsec_|gh[oprsu]_|github_pat_|glpat-|hf_|gsk_|npm_|pypi-|dop_v1_|xapp-|xox[a-z]-)"
+    r"|((?:sk|rk|pk)_(?:live|test)_|whsec_|gh[oprsu]_|github_pat_|glpat-|dop_v1_|xapp-|xox[a-z]-)"
     r"[\w-]{8,}"
+    r"|(hf_|gsk_|npm_)[A-Za-z0-9]{20,}|(pypi-)[\w-]{40,}"
     r"|(A(?:KIA|SIA))[0-9A-Z]{12,}|(AIza)[\w-]{20,}|(ya29\.)[\w.-]{10,}|(SG\.)[\w-]{8,}\.[\w-]{8,}"
     r"|(eyJ)[\w-]{10,}(?:\.[\w-]*){0,4}"
     r")"

@@ -155,7 +155,12 @@ class PostgresStore:
             turn.session = connection if held else None
 
         with self._lock:  # a lock is the session's: within this process, threads queue here
-            self._do(take)
+            try:
+                self._do(take)
+            except BaseException:
+                self.close()  # an interrupt may have come when the lock was ours already: it ends with the session
+                raise
+            self._is_flushed = False  # what another call flushed says nothing of what this one finds
             outer, self._turn = self._turn, turn
             try:
                 yield

@@ -53,6 +53,7 @@ class SqliteStore:
         self._unflushed: tuple[int, int] | None = None  # the file to which something was written since the last flush
         self._failed: tuple[str, str] | None = None  # why this object writes nothing any more, and what to do
         self._schema = 0  # of the file, as far as we know
+        self._held: list[Any] = []  # locks that are held while the process forks
         _STORES.add(self)
 
     # -- the log ------------------------------------------------------------------------------------------------
@@ -279,9 +280,22 @@ class SqliteStore:
             return is_missing(self.path)
 
     def _before_fork(self) -> None:
-        self._flushing.acquire()
-        self._lock.acquire()
+        """Python goes on with a fork whatever is raised here, an interrupt too: so it is noted what was done."""
+        for lock in (self._flushing, self._lock):
+            lock.acquire()
+            self._held.append(lock)
         self.close()
+
+    def _after_fork(self) -> None:
+        while self._held:
+            self._held.pop().release()
+
+    def _begin_anew(self) -> None:
+        """In the child: the parent's locks and connection are not ours."""
+        self._held, self._flushing, self._lock = [], threading.RLock(), threading.RLock()
+        if self._session is not None:
+            _PARENTS.append(self._session)
+            self._session = None
 
 
 def _broken(error: Exception) -> tuple[str, str]:
@@ -320,25 +334,36 @@ def _transaction(connection: Any) -> Iterator[None]:
 # SQLite keeps its locks per process and file: a child that finds an open connection of its parent's, or one in the
 # middle of a transaction, would wait for itself for ever. So none is open while a process forks.
 _FORKING: list[SqliteStore] = []
+_FORK = threading.Lock()  # held from before a fork until after it: two threads may fork at once
+_FORKER: list[int] = []  # the thread that holds it
+_PARENTS: list[object] = []  # connections of the process that forked us, should one have stayed open: not ours to close
 
 
 def _before_fork() -> None:
+    _FORK.acquire()
+    _FORKER[:] = [threading.get_ident()]
     _FORKING[:] = list(_STORES)
     for store in _FORKING:
         store._before_fork()
 
 
 def _after_fork_in_parent() -> None:
+    if [threading.get_ident()] != _FORKER:  # an interrupt ended the wait for the other thread's fork
+        return
     for store in _FORKING:
-        store._lock.release()
-        store._flushing.release()
+        store._after_fork()
     _FORKING.clear()
+    _FORKER.clear()
+    _FORK.release()
 
 
 def _after_fork_in_child() -> None:
-    for store in _FORKING:
-        store._flushing, store._lock = threading.RLock(), threading.RLock()
+    global _FORK
+    for store in list(_STORES):
+        store._begin_anew()
     _FORKING.clear()
+    _FORKER.clear()
+    _FORK = threading.Lock()
 
 
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

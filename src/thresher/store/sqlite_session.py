@@ -19,6 +19,7 @@ from .rows import BUSY_WITHOUT_TURN, TURN
 from .sqlite_file import BUSY, beside, identity, opened, sync_folder
 
 PAUSES = (0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.025, 0.05, 0.1)  # seconds between two tries
+MAGIC = b"\x37\x7f\x06\x82"  # how a write-ahead log begins; the last byte may also be 83
 CHECKED = 0.1  # seconds between two looks at the files where nothing is acknowledged
 Fail = Callable[[str, str], StoreFailed]  # makes the error from a rule and a remedy; the store is used no more
 
@@ -71,6 +72,10 @@ class Session:
                 raise self._missed(name)
         if self._link and _name_of(self._link) != self._log:
             raise self._missed(self._log)
+        if self._handle is not None and os.pread(self._handle, len(MAGIC), 0)[:3] not in (b"", MAGIC[:3]):
+            self._leave_alone()
+            what = f"its log {Path(self._log).name} was truncated or overwritten while in use"
+            raise self._fail(f"{what}, and nothing more is acknowledged", "end all agents; rewards may be lost")
 
     def check_index(self) -> None:
         """Before each write: locks are in the index, and a process that has made a new one does not see ours."""

@@ -98,9 +98,11 @@ class Gate:
             raise Refusal(421, "Host", found[0], "is not a name of this server", remedy)
 
     def _check_origin(self, headers: list[tuple[bytes, bytes]]) -> None:
+        """A page may only act on the very server that gave it: another port of the same name is another site."""
+        here = [host.lower() for host in _all(headers, b"host")]
         for origin in _all(headers, b"origin"):
             scheme, _, host = origin.partition("://")
-            if scheme.lower() not in ("http", "https") or host.lower() not in self._hosts:
+            if scheme.lower() not in ("http", "https") or host.lower() not in here:
                 raise Refusal(403, "Origin", origin, "is not this server's", "use pages that this server gave")
 
     async def _entered(self, scope: Scope, answer: "_Answer") -> bool:
@@ -241,7 +243,7 @@ def _cookies(headers: list[tuple[bytes, bytes]], name: str) -> list[str]:
 
 
 def _unknown() -> Refusal:
-    remedy = "open the address that thresher serve printed, or send Authorization: Bearer TOKEN"
+    remedy = "open the address that thresher serve printed, or send the token in the Authorization header"
     return Refusal(401, "token", None, "is missing or wrong", remedy)
 
 

@@ -116,7 +116,7 @@ def tokens(options: Options) -> tuple[str, str | None]:
         return token, None
     write_token = checked_token(options.write_token, "--write-token")
     if write_token == token:
-        remedy = "choose another, or leave --write-token out for a random one"
+        remedy = "choose another; without the option a random one is made"
         raise InvalidInput("write token", rule="must differ from the token that reads", remedy=remedy)
     return token, write_token
 
@@ -127,7 +127,7 @@ def checked_token(token: str | None, option: str = "--token") -> str:
         return secrets.token_urlsafe(24)
     if not TOKEN.fullmatch(token):  # the value is not shown: it may be nearly right
         rule = "must have 8 to 200 characters of letters, digits and . _ ~ -"
-        raise InvalidInput("token", rule=rule, remedy=f"leave {option} out for a random one")
+        raise InvalidInput("token", rule=rule, remedy="without the option a random one is made")
     return token
 
 

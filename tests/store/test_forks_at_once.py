@@ -1,0 +1,127 @@
+"""Forks, truncated logs and lost answers: nothing hangs, and nothing is acknowledged that is not there."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import thresher
+from thresher.chain import chained
+from thresher.errors import Interrupted, StoreFailed
+from thresher.events import Event
+from thresher.spec import specify
+from thresher.store import MemoryStore
+
+FORKING = """
+import os, sys, threading, thresher
+study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=10**6, confidence=None, storage=sys.argv[1])
+def fork():
+    for _ in range(60):
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
+threads = [threading.Thread(target=fork) for _ in range(2)]
+for thread in threads:
+    thread.start()
+for _ in range(60):
+    study.tell(study.ask(), 1)
+for thread in threads:
+    thread.join()
+print(study.verdict().told)
+"""
+
+
+def test_two_threads_that_fork_at_once_do_not_lock_the_store(tmp_path: Path) -> None:
+    argv = [sys.executable, "-W", "ignore", "-c", FORKING, f"sqlite:///{tmp_path}/s.db?durability=normal"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "60\n"), done.stderr
+
+
+@pytest.mark.parametrize("size", [0, 32])
+def test_a_log_that_is_truncated_or_overwritten_in_place_is_noticed(tmp_path: Path, size: int) -> None:
+    study = thresher.create_study(
+        "s", arms=["a"], threshold=0.5, budget=100, confidence=None, storage=f"sqlite:///{tmp_path}/s.db"
+    )
+    for _ in range(20):
+        study.tell(study.ask() or 0, 1)
+    handle = os.open(tmp_path / "s.db-wal", os.O_WRONLY)
+    if size:
+        os.pwrite(handle, bytes(size), 0)
+    else:
+        os.ftruncate(handle, 0)
+    os.close(handle)
+
+    def go_on() -> None:
+        for _ in range(20):
+            study.tell(study.ask() or 0, 1)
+
+    with pytest.raises(StoreFailed, match="truncated or overwritten while in use"):
+        go_on()
+
+
+class Losing(MemoryStore):
+    """A server that loses, in a crash, the reward that it had not flushed; event 1 has no key."""
+
+    crashes = False
+
+    def read(self, study: str, after: int = 0, limit: int | None = None) -> Sequence[Event]:
+        return super().read(study, max(0, after), limit)
+
+    def flush(self) -> None:
+        if self.crashes:
+            self.crashes = False
+            self._logs["s"].pop()
+            raise Interrupted("storage", rule="the connection was lost after writing")
+
+
+def test_a_repeated_tell_whose_reward_is_gone_is_written_again() -> None:
+    store = Losing()
+    spec = specify(arms=["a"], threshold=0.5, budget=9, confidence=None)
+    store.append("s", chained([Event(1, "created", spec=spec.to_json())]))
+    study = thresher.open_study("s", storage=store)
+    pull = study.ask() or pytest.fail("no pull")
+    study.tell(pull, 1)
+    store.crashes = True
+    study.tell(pull, 1)
+    assert [event.kind for event in store.read("s")] == ["created", "asked", "told"]
+
+
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # Python says that it ignores the interrupt
+def test_an_interrupt_while_a_fork_waits_for_the_store_leaves_it_usable(tmp_path: Path) -> None:
+    study = thresher.create_study(
+        "s", arms=["a"], threshold=0.5, budget=100, confidence=None, storage=f"sqlite:///{tmp_path}/s.db"
+    )
+    study.tell(study.ask() or 0, 1)
+    held, release = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with study.store._lock:  # type: ignore[attr-defined]
+            held.set()
+            release.wait(30)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(30)
+    alarm = signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+    threading.Timer(1.0, release.set).start()
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    try:
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        signal.signal(signal.SIGALRM, alarm)
+    holder.join()
+    study.tell(study.ask() or 0, 1)
+    assert study.verdict().told == 2
