@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from asgi import BEARER, request, server
+from logs import append
 from test_api import COINS, get, post
 
 import thresher
@@ -31,7 +32,7 @@ def app(store: MemoryStore) -> Gate:
 
 def test_a_damaged_log_is_said_so_and_hurts_no_other_study(app: Gate, store: MemoryStore) -> None:
     post(app, "", {**COINS, "name": "broken"})
-    store.append("broken", [Event(2, "told", pull=7, arm=0, reward=1.0, key="x")])
+    append(store, "broken", [Event(2, "told", pull=7, arm=0, reward=1.0, key="x")])
     for path in ("/broken", "/broken/arms", "/broken/verdict", "/broken/arms/fair", "/broken/stream"):
         reply = get(app, path)
         assert (reply.status, reply.data["value"]) == (500, "broken"), path
@@ -44,7 +45,7 @@ def test_a_damaged_log_is_said_so_and_hurts_no_other_study(app: Gate, store: Mem
 
 def test_a_damaged_study_is_no_passing_trouble_whatever_is_asked_of_it(app: Gate, store: MemoryStore) -> None:
     post(app, "", {**COINS, "name": "broken"})
-    store.append("broken", [Event(2, "told", pull=7, arm=0, reward=1.0, key="x")])
+    append(store, "broken", [Event(2, "told", pull=7, arm=0, reward=1.0, key="x")])
     for path, data in {"/ask": {}, "/tell": {"pull": 1, "reward": 1}, "/extend": {"budget": 50}}.items():
         reply = post(app, f"/broken{path}", data)
         assert (reply.status, reply.data["value"], "event 2" in reply.data["rule"]) == (500, "broken", True), path
@@ -56,7 +57,8 @@ def test_a_damaged_file_is_not_named_to_clients(app: Gate, store: MemoryStore, m
     def read(*_: object) -> list[Event]:
         raise DamagedStudy("study", "coins", "cannot be read: /secret/place.db is damaged")
 
-    monkeypatch.setattr(store, "read", read)
+    for reader in ("read", "head"):
+        monkeypatch.setattr(store, reader, read)
     for reply in (get(app, "/coins"), post(app, "/coins/ask")):
         assert (reply.status, b"secret" in reply.body) == (500, False)
 

@@ -66,12 +66,12 @@ class Refusal(Exception):
 def refusal_of(error: ThresherError) -> Refusal:
     """An error of the library, as a client is told it."""
     status = next((status for kind, status in STATUS.items() if isinstance(error, kind)), 500)
+    rule = "is damaged; the server's log says more" if status >= 500 and "/" in error.rule else error.rule
     if isinstance(error, DamagedStudy):
-        rule = "is damaged; the server's log says more" if "/" in error.rule else error.rule
         return Refusal(500, error.what, error.value, rule, "ask thresher verify and thresher doctor")
     if isinstance(error, StoreFailed):  # it names files and servers, which are none of the client's business
         return Refusal(503, "store", None, "cannot do its work now", "try again; the server's log says more", retry=5)
-    return Refusal(status, error.what, error.value, error.rule, error.remedy)
+    return Refusal(status, error.what, error.value, rule, error.remedy)
 
 
 def plain(value: object) -> object:

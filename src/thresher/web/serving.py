@@ -14,6 +14,7 @@ from typing import NamedTuple
 import uvicorn
 
 from ..errors import InvalidInput
+from ..masking import masked
 from ..store import Store
 from .app import create_app
 from .door import Door, Limits, limits
@@ -46,6 +47,7 @@ def serve(store: Store, options: Options, announce: Callable[[str], None], *, re
     With ``write`` it then gets the address with the token that writes. ``reader`` is the same store, opened a second
     time, so that no reader waits for a writer.
     """
+    masked("")  # its rules are loaded now: when descriptors run out, nothing can be
     token, write_token = tokens(options)
     names = [checked_name(name) for name in options.allowed]
     family, address = resolved(options.host)
@@ -127,7 +129,7 @@ def checked_token(token: str | None, option: str = "--token") -> str:
         return secrets.token_urlsafe(24)
     if not TOKEN.fullmatch(token):  # the value is not shown: it may be nearly right
         rule = "must have 8 to 200 characters of letters, digits and . _ ~ -"
-        raise InvalidInput("token", rule=rule, remedy="without the option a random one is made")
+        raise InvalidInput(option, rule=rule, remedy="without the option a random one is made")
     return token
 
 
