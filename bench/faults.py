@@ -89,6 +89,11 @@ class Crew:
         before = len(self.acknowledged())
         storm.until(lambda: len(self.acknowledged()) >= before + count or self.over, PATIENCE)
 
+    def wait_for_all(self) -> None:
+        """Wait until every agent is at work."""
+        diaries = [self.folder / f"diary-{number}" for number in range(len(self.agents))]
+        storm.until(lambda: all(diary.exists() and diary.stat().st_size for diary in diaries) or self.over, PATIENCE)
+
     @property
     def over(self) -> bool:
         return all(agent.poll() is not None for agent in self.agents)
@@ -190,6 +195,7 @@ def deletions() -> Iterator[Figure]:
             with crew() as one:
                 one.start()
                 one.wait_for_rewards(100)
+                one.wait_for_all()  # one that opens the store after the deletion rightly works on a new file
                 (one.folder / f"s.db{ending}").unlink(missing_ok=True)
                 moment = time.monotonic()
                 count.tried += 1
