@@ -148,6 +148,7 @@ _CONTINUED = re.compile(r"\\\r?\n[ \t]*+")
 _PROSE = re.compile(
     "an?|and|as|at|be|by|can(?:not)?|denied|empty|expected|expired|failed|for|has|if|in|invalid|is|missing|must|needs"
     "|not|of|on|option|or|rejected|required|that|the|to|unexpected|was|were|when|which|with|without|wrong"
+    "|CODES|FILE|NAME|PATH|TEXT|URL"  # what help shows in place of a value
 )
 _SCHEME = re.compile(r"(?:basic|bearer|token|apikey|api-key|key|negotiate|ntlm)[ \t]{1,9}", re.IGNORECASE)
 _BRACKETS = {"{": re.compile(r"[{}]"), "[": re.compile(r"[\[\]]")}
@@ -203,8 +204,8 @@ def _kind(name: str, between: str, text: str, at: int) -> str:
 def _is_harmless(value: str, kind: str, between: str) -> bool:
     if _MASKED.fullmatch(value) or ("=" not in between and _PROSE.fullmatch(value)):
         return True
-    if value.isalpha() and (kind == METHOD or (kind == UNSURE and "=" not in between and value.isupper())):
-        return True  # a method's name, or what help shows in place of a value
+    if kind == METHOD and value.isalpha():
+        return True
     return kind in (PERHAPS, UNSURE, METHOD) and _HARMLESS.fullmatch(value) is not None
 
 
