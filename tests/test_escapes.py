@@ -25,19 +25,33 @@ def test_other_text_stays_as_it_is(text: str) -> None:
     assert visible(text) == text
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "=", "-", "--x", "'=1", "''@x"])
+@pytest.mark.parametrize("text", ["=1+1", "+1+1", "-1+1", "@SUM(A1)", "\tx", "\rx", "=", "-", "--x", "'=1", "''@x"])
 def test_no_cell_is_taken_for_a_formula(text: str) -> None:
     assert cell(text) == f"'{text}"
     assert text_of(cell(text)) == text
 
 
-@pytest.mark.parametrize("text", ["", "a", "it's", "'quoted'", "-0.5", "+1e-3", "0.5", "-.5", " =1"])
+@pytest.mark.parametrize("text", ["＝1+1", "＋1", "－1", "＠SUM(A1)", "'＝1", '"=1"'])
+def test_no_cell_is_taken_for_a_formula_in_other_scripts_and_quotes(text: str) -> None:
+    assert cell(text) == f"'{text}"
+    assert text_of(cell(text)) == text
+
+
+@pytest.mark.parametrize("mark", [";", "\t", "\n", "\r"])
+@pytest.mark.parametrize("formula", ["=1", "@x", "'=1", '"=1"', "-a", "＝1"])
+def test_no_part_of_a_cell_is_taken_for_a_formula_where_other_marks_end_cells(mark: str, formula: str) -> None:
+    text = f"a{mark}{formula}{mark}-0.5"
+    assert cell(text) == f"a{mark}'{formula}{mark}-0.5"
+    assert text_of(cell(text)) == text
+
+
+@pytest.mark.parametrize("text", ["", "a", "it's", "'quoted'", "-0.5", "+1e-3", "0.5", "-.5", " =1", "a=b;c-d", "1;-2"])
 def test_other_cells_stay_as_they_are(text: str) -> None:
     assert cell(text) == text
     assert text_of(text) == text
 
 
-@given(st.text(alphabet="'=+-@\t\r0.5ea", max_size=8) | st.text(max_size=20))
+@given(st.text(alphabet="'\"=+-@;\t\r\n＝0.5ea", max_size=8) | st.text(max_size=20))
 def test_every_cell_is_read_back_exactly(text: str) -> None:
     assert text_of(cell(text)) == text
 
@@ -78,6 +92,13 @@ def test_markdown_shows_text_as_it_is(text: str, frame: str) -> None:
     assert "<" not in body
 
 
+@pytest.mark.parametrize("text", ["@someone", "me@example.com", "mailto:me@example.com", "a@b", "@org/team"])
+def test_markdown_has_no_mentions_and_addresses(text: str) -> None:
+    page = MarkdownIt("gfm-like", {"linkify": False}).render(markdown(text))
+    assert page == f"<p>{text}</p>\n".replace("@", "@\u200b")  # which is shown as nothing, and ends a mention
+    assert "@" not in markdown(text).replace("\\@&#8203;", "")
+
+
 def test_names_that_are_often_used_stay_readable() -> None:
     names = ["zlib-6", "0.5", "-0.5", "a/b", "x=1"]
     assert [markdown(name) for name in names] == names
@@ -85,4 +106,4 @@ def test_names_that_are_often_used_stay_readable() -> None:
 
 def test_csv_with_an_end_of_line_in_a_cell_is_one_row() -> None:
     text = csv_line([cell("\r=1"), "a\nb", 0.5])
-    assert next(csv.reader(io.StringIO(text, newline=""))) == ["'\r=1", "a\nb", "0.5"]
+    assert next(csv.reader(io.StringIO(text, newline=""))) == ["'\r'=1", "a\nb", "0.5"]

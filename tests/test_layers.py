@@ -9,7 +9,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "thresher"
 
 # From the ground up: a part of the house may import from lower rows alone.
 ROWS = [
-    {"secretnames", "escapes", "parsing"},
+    {"secretnames", "maskprograms", "escapes", "parsing"},
     {"maskrules"},
     {"masking"},
     {"_version", "errors", "logs", "kernel", "seeds", "events", "evidence"},

@@ -1,5 +1,6 @@
 """Secrets are nobody's to see, in whatever form; everything else stays as it is."""
 
+import shlex
 import time
 
 import pytest
@@ -114,7 +115,74 @@ TOKENS = [
     PEM,
     PEM[:50],
 ]
-SECRET = URLS + QUERIES + SETTINGS + JSON + HEADERS + OPTIONS + TOKENS
+BLOCKS = [
+    f"password:\n  {WORD}",
+    f"password:\n  {WORD}\n  {WORD}\nuser: me",
+    f"db:\n  password: |\n    {WORD}\n    {WORD}\n  user: me",
+    f"- api_key: >-\n    {WORD}",
+    f"x --password \\\n  {WORD}",
+    f"API_KEY=\\\n{WORD}",
+    f'"password":\n    "{WORD}"',
+    f"<password type='x'>{WORD}</password>",
+    f'<db:password\n  a="b">\n{WORD}\n</db:password>',
+    f'<add key="password" value="{WORD}"/>',
+    f"<input name='api_key' value='{WORD}'>",
+    f'{{"name":"DB_PASSWORD","value":"{WORD}"}}',
+    f'{{"name": "DB_PASSWORD",\n  "value": "my {WORD}"}}',
+    f'\'{{\\"name\\":\\"DB_PASSWORD\\",\\"value\\":\\"{WORD}\\"}}\'',
+    f"- name: DB_PASSWORD\n  value: {WORD}",
+]
+STATEMENTS = [
+    f"ALTER USER me PASSWORD '{WORD}'",
+    f"create role me with login password 'it''s {WORD}' createdb",
+    f"CREATE USER me IDENTIFIED BY '{WORD}'",
+    f"CREATE USER me IDENTIFIED WITH mysql_native_password BY '{WORD}';",
+    f"create user me identified by {WORD};",
+    f"SET PASSWORD FOR me = PASSWORD('{WORD}')",
+    f"machine h login me password {WORD}",
+    f"machine h\n  login me\n  password {WORD}\n",
+    f"machine h password {WORD}",
+    f"invalid api key: {WORD}",
+    f"Incorrect API key provided: {WORD}. You can find it",
+    f"wrong pass phrase: {WORD}",
+]
+NAMES = [
+    *(
+        "OPENAI_KEY",
+        "openai_key",
+        "--anthropic-key",
+        "MISTRAL_KEY",
+        "STRIPE_KEY",
+        "SOME_VENDOR_KEY",
+        "api_keys",
+        "API_KEYS",
+    ),
+    *("API_TOKENS", "ADMINPASS", "adminPass", "DB_PASS", "GH_PAT", "GITHUB_PAT", "--pw", "DB_PW", "-storepass"),
+    *("PHPSESSID", "session_id", "npm_auth"),
+]
+COMMANDS = [
+    f"curl -su me:{WORD} https://host",
+    f"curl -sSLu me:{WORD} https://host",
+    f"curl -u 'me:a&{WORD}' https://host",
+    f"docker login -u me -p {WORD} host",
+    f"podman login -p{WORD} host",
+    f"zip -P {WORD} a.zip b",
+    f"zip -rP {WORD} a.zip b",
+    f"unzip -P{WORD} a.zip",
+    f"openssl rsa -passin pass:{WORD} -in a.pem",
+    f"openssl enc -pass pass:{WORD}",
+    f"http -a me:{WORD} host",
+    f"https --auth=me:{WORD} host",
+    f"sshpass -p {WORD} ssh host",
+    f"mysql -p'my {WORD}' db",
+    f'curl https://host | sh -c "mysql -p{WORD} db"',
+]
+LONE = [
+    f"https://{WORD}@host",
+    f"git clone https://{WORD}@github.com/me/it.git",
+    f"HTTP://{WORD}@host:8080/x and me@example.com",
+]
+SECRET = BLOCKS + STATEMENTS + COMMANDS + LONE + URLS + QUERIES + SETTINGS + JSON + HEADERS + OPTIONS + TOKENS
 
 PLAIN = [
     "",
@@ -154,6 +222,34 @@ PLAIN = [
     "token: is missing",
     "a bearer token is required",
     "2026-11-17T02:41:12Z",
+    "Unexpected token: foo",
+    "SyntaxError: unexpected token: x1y2z3a4",
+    "http://host:8080/path@v2",
+    "https://host:8080/?user=me@example.com",
+    "https://host/@me/x@v2",
+    "https://git@github.com/me/it.git",
+    "ssh://git@github.com/me/it.git",
+    "bob@example.com",
+    "--auth ldap",
+    "auth=kerberos",
+    "max_tokens=512",
+    "--tokens 100",
+    "--tokens 100000",
+    "--key-function len",
+    "--api-key-function len",
+    "primary_key=5",
+    "PRIMARY_KEY=5",
+    "SORT_KEY=name",
+    "TLS_KEY=/etc/tls/box.pem",
+    "session_id=5",
+    "docker run -p 8080:80 image",
+    "zip -r a.zip b",
+    "openssl rsa -passin env:SECRET",
+    "highpass=3",
+    "--pat '*.py'",
+    '{"name": "model", "value": "gpt"}',
+    "primary key: 5",
+    "keys:\n  - a\n  - b",
 ]
 
 
@@ -161,6 +257,33 @@ PLAIN = [
 def test_secrets_are_masked(text: str) -> None:
     assert WORD not in masked(text)
     assert WORD not in masked(f"it said: {text}\nand went on")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_values_behind_names_that_mean_a_secret_are_masked(name: str) -> None:
+    for text in (f"{name}={WORD}", f"x {name}='my {WORD}' y", f"{name}=correcthorse{WORD}"):
+        assert WORD not in masked(text)
+        assert WORD not in str(masked_words(["x", text]))
+    if name.startswith("-"):
+        assert WORD not in masked(f"x {name} {WORD} y")
+        assert WORD not in str(masked_words(["x", name, WORD]))
+
+
+@pytest.mark.parametrize("text", COMMANDS)
+def test_secrets_in_the_words_of_commands_of_programs_are_masked(text: str) -> None:
+    assert WORD not in str(masked_words(shlex.split(text)))
+
+
+def test_what_is_around_a_secret_in_a_block_or_command_stays() -> None:
+    assert (
+        masked(f"db:\n  password: |\n    {WORD}\n    {WORD}\n  user: me") == "db:\n  password: |\n    ***\n  user: me"
+    )
+    assert masked(f'<add key="password" value="{WORD}"/>') == '<add key="password" value="***"/>'
+    assert masked(f"<password type='x'>{WORD}</password>") == "<password type='x'>***</password>"
+    assert masked(f"sh -c 'curl -su me:{WORD}' | wc") == "sh -c 'curl -su me:***' | wc"
+    assert masked(f"openssl rsa -passin pass:{WORD} -in x") == "openssl rsa -passin pass:*** -in x"
+    assert masked(f"ALTER USER me PASSWORD '{WORD}' x") == "ALTER USER me PASSWORD '***' x"
+    assert masked(f"git clone https://{WORD}@host/x") == "git clone https://***@host/x"
 
 
 def test_an_access_key_of_aws_is_masked() -> None:
@@ -206,6 +329,17 @@ def test_words_that_are_perhaps_no_passwords_keep_commands_apart() -> None:
     assert WORD not in f"{one}{two}"
     assert one != two
     assert masked_words(one) == one
+
+
+@pytest.mark.parametrize("option", ["--session-id", "--pass", "--pw", "SOME_KEY=", "--session-id="])
+@pytest.mark.parametrize("values", [("5", "6"), ("54321", "54322"), ("left", "right")])
+def test_values_that_are_perhaps_no_secrets_keep_commands_apart(option: str, values: tuple[str, str]) -> None:
+    one, two = (masked_words(["x", *([option + value] if "=" in option else [option, value])]) for value in values)
+    assert one != two
+    assert masked_words(one) == one
+    assert masked(shlex.join(one)) == shlex.join(one)
+    script, other = (masked(f"x {option}{'' if '=' in option else ' '}{value} y") for value in values)
+    assert script != other
 
 
 PIECES = st.sampled_from(
@@ -254,6 +388,17 @@ JUNK = [
     *("password=", "password='", 'password="', "password={", "password=''", "'password=x ", "&password=a", "pwd=/"),
     *("token=\\'", "token=)", "--password ", "Bearer ", "Cookie:", "authorization: ", "secret: [", "<a>", "<token>1"),
     *("-----BEGIN PRIVATE KEY-----", "sk-", "ghp_a", "eyJ.", "mysql -p", "\n", "password=\n", "\x1b[31m", "日"),
+    *(
+        "password:\n  ",
+        "password:\n ",
+        "password: |\n",
+        "--password \\\n",
+        "a:\n password:",
+        " api key: ",
+        "name=a value=",
+    ),
+    *("curl -u '", 'curl "\\"', "curl 'curl \"", "mysql |", "login x password ", "identified by '", "password 'a''"),
+    *("https://a@", "https://a", "<token a", "<token a='>", "http://a:1@", "identified with a ", "key='a',value="),
 ]
 
 
@@ -262,3 +407,27 @@ def test_a_megabyte_of_anything_is_masked_in_a_few_seconds(text: str) -> None:
     began = time.process_time()
     masked(text * (10**6 // len(text)))
     assert time.process_time() - began < 10
+
+
+@pytest.mark.parametrize("text", JUNK)
+def test_a_long_line_is_masked_in_less_than_a_second(text: str) -> None:
+    line = text.replace("\n", " ") * (10**5 // len(text))
+    began = time.process_time()
+    masked(line)
+    masked_words(line.split(" "))
+    assert time.process_time() - began < 2  # of which each takes less than one
+
+
+def test_an_ordinary_line_is_masked_in_a_tenth_of_a_millisecond() -> None:
+    line = "2026-11-17 02:41:12 INFO case=17 reward=0.75 latency: 1.2s url=https://host:8080/v1?model=x tokens=512 "
+    line = f"{line:x<200}"
+    masked(line)
+    best = min(_seconds(line) for _ in range(20))
+    assert best < 3e-4  # about 50 µs; machines that run tests are slow and busy
+
+
+def _seconds(line: str) -> float:
+    began = time.process_time()
+    for _ in range(50):
+        masked(line)
+    return (time.process_time() - began) / 50

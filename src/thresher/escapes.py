@@ -8,11 +8,15 @@ from collections.abc import Iterable
 SPACES = frozenset("\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000")
 KEPT = SPACES | frozenset("\n\t")
 
-_FORMULA = re.compile(r"'*[=+@\t\r-]")
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
-_MARKS = re.compile(r"([\\`*_\[\]()!#|~$])|([<>&])|(:(?=//)|(?<=www)\.)", re.IGNORECASE)
+# A formula can begin where a cell does, and behind marks at which a spreadsheet may split it, whatever the file says
+_BEGIN, _FORMULA = r"(?:\A|(?<=[;\t\r\n]))", r"[\"']*[=+@\t\r\uff1d\uff0b\uff0d\uff20-]"
+_NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![^;\t\r\n])"
+_EVALUATED = re.compile(f"{_BEGIN}(?!{_NUMBER})(?={_FORMULA})")
+_QUOTED = re.compile(f"{_BEGIN}'(?={_FORMULA})")
+_MARKS = re.compile(r"([\\`*_\[\]()!#|~$])|([<>&@])|(:(?=//)|(?<=www)\.)", re.IGNORECASE)
 _LIST = re.compile(r"(\s*)([-+]|\d{1,9}(?=[.)]))(?=[.)]?(?:\s|$))")
-_ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
+# hosting sites look for @ after all escapes are resolved: only a character of no width behind it stops them
+_ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "@": "\\@&#8203;"}
 
 
 def visible(text: str) -> str:
@@ -29,10 +33,10 @@ def visible(text: str) -> str:
 def cell(text: str) -> str:
     """A text for CSV that a spreadsheet takes for text and not for a formula; `text_of` reads it back.
 
-    >>> cell("=1+1"), cell("'=1+1"), cell("-0.5"), cell("it's")
-    ("'=1+1", "''=1+1", '-0.5', "it's")
+    >>> cell("=1+1"), cell("'=1+1"), cell("-0.5"), cell("it's"), cell("a;=1")
+    ("'=1+1", "''=1+1", '-0.5', "it's", "a;'=1")
     """
-    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+    return _EVALUATED.sub("'", text)
 
 
 def text_of(cell: str) -> str:
@@ -41,7 +45,7 @@ def text_of(cell: str) -> str:
     >>> text_of("'=1+1"), text_of("''=1+1"), text_of("-0.5"), text_of("it's")
     ('=1+1', "'=1+1", '-0.5', "it's")
     """
-    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+    return _QUOTED.sub("", cell)
 
 
 def csv_line(cells: Iterable[object]) -> str:
@@ -56,7 +60,7 @@ def csv_line(cells: Iterable[object]) -> str:
 
 
 def markdown(text: str) -> str:
-    r"""A text for Markdown that is shown as it is: no link, picture, emphasis, list or HTML.
+    r"""A text for Markdown that is shown as it is: no link, picture, emphasis, list, HTML or mention.
 
     >>> print(markdown("[a](http://b) *c* <d> zlib-6"), markdown("1. e"))
     \[a\]\(http\://b\) \*c\* &lt;d&gt; zlib-6 1\. e

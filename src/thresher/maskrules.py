@@ -2,18 +2,18 @@
 
 The rules, in this order: private keys; passwords in URLs; values behind names that mean a secret; options of programs
 that take a password; tokens of well-known shapes. Rather too much is hidden than too little. But a command, with its
-secrets hidden, is part of a study's identity: two commands that measure different things should stay different.
+secrets hidden, is part of a study's identity: two commands that measure different things should stay different. So
+what is perhaps no secret keeps a checksum of two digits.
 
 Every pattern looks at a character a bounded number of times: a megabyte of anything takes a few seconds at most.
 """
 
 import re
 import zlib
-from typing import NamedTuple
 
-from .secretnames import HEADER, IN_QUERIES, PATH, PERHAPS, SURE, TOKEN, meaning, spelled
+from .maskprograms import MASK, Flags, flags_of, without_flags
+from .secretnames import HEADER, IN_QUERIES, METHOD, PATH, PERHAPS, SURE, TOKEN, UNSURE, meaning, spelled
 
-MASK = "***"
 MOST_PASSES = 10
 
 
@@ -33,19 +33,25 @@ def hidden_in_words(words: list[str]) -> list[str]:
     before, flags = "", None
     for word in words:
         found.append(_hidden_in_word(word, before, flags))
-        flags, before = _flags_of(word) or flags, word
+        flags, before = flags_of(word) or flags, word
     return found
 
 
 def _once(text: str) -> str:
-    text = _PRIVATE_KEY.sub(rf"\1{MASK}\2", text)
+    lower = text.lower()
+    if "private key" in lower:
+        text = _PRIVATE_KEY.sub(rf"\1{MASK}\2", text)
     if ":/" in text:
         text = "\n".join(map(_without_accounts, text.split("\n")))
         text = _SLIP.sub(rf"\1:{MASK}", text)
-    text = _BEARER.sub(rf"\1{MASK}", text)
+    if "bearer" in lower:
+        text = _BEARER.sub(rf"\1{MASK}", text)
     text = _without_settings(text)
-    text = _COMMAND.sub(_without_flags, text)
-    text = _TAG.sub(_without_content, text)
+    if "passw" in lower or "identified" in lower:
+        text = _STATEMENT.sub(_without_word, text)
+    text = without_flags(text)
+    if "</" in text:
+        text = _TAG.sub(_without_content, text)
     return TOKEN.sub(lambda found: f"{next(filter(None, found.groups()))}{MASK}", text)
 
 
@@ -55,21 +61,37 @@ _PRIVATE_KEY = re.compile(
     re.DOTALL,
 )
 _BEARER = re.compile(
-    r"(\bbearer[ \t]{1,9})(?!(?:tokens?|auth\w*|scheme|header|format|of|is|and|or|in|for)\b|realm=)[^\s\"'\\,;)\]}]+",
+    r"(\bbearer[ \t]{1,9})(?!(?:tokens?|auth\w*|scheme|header|format|of|is|and|or|in|for|do|may|can)\b|realm=)"
+    r"[^\s\"'\\,;)\]}]+",
     re.IGNORECASE,
 )
-_TAG = re.compile(r"<([\w:.-]{1,100}+)>([^<>\n]{1,1000}+)(?=</)")
+_TAG = re.compile(r"(<([\w:.-]{1,100}+)(?:\s[^<>]{0,300}+)?>)([^<>]{1,1000}+)(?=</)")
+_STATEMENT = re.compile(  # of SQL, and of a netrc file
+    r"(\b(?:password[ \t(]{1,9}(?=[Ee]?['\"])|identified\s{1,9}(?:with\s{1,9}\S{1,99}\s{1,9})?(?:by|as)\s{1,9}"
+    r"|(?:machine|login)\s{1,9}\S{1,300}+\s{1,9}password\s{1,9}))"
+    r"([Ee]?'(?:[^'\\\n]|\\.|'')*+'?|\"(?:[^\"\\\n]|\\.)*+\"?|[^\s;,]++)",
+    re.IGNORECASE,
+)
 
 
 def _without_content(found: "re.Match[str]") -> str:
-    kind = meaning(found[1])
-    return f"<{found[1]}>{MASK}" if kind and not _is_harmless(found[2].strip(), kind, "=") else found[0]
+    kind = meaning(found[2])
+    is_secret = kind and found[3].strip() and not _is_harmless(found[3].strip(), kind, "=")
+    return f"{found[1]}{_mask(found[3], kind)}" if is_secret else found[0]
+
+
+def _without_word(found: "re.Match[str]") -> str:
+    quote = found[2].lstrip("eE")[:1]
+    quote = quote if quote in _INSIDE else ""
+    return found[0] if _PROSE.fullmatch(found[2]) else f"{found[1]}{quote}{MASK}{quote}"
 
 
 # -- URLs --------------------------------------------------------------------------------------------------------
 
 _ACCOUNT = re.compile(r"(?<=[\w+.-]):/{1,3}[^\s/:\"'<>]{0,300}+:")
+_LONE = re.compile(r"(https?://)(?!git@)([^\s/:@?#\"'<>{}*\\]{1,300}+)@(?![^\s/]{0,300}@)(?=[\w\[])", re.IGNORECASE)
 _PORT = re.compile(r"\d{1,5}(?![^\s/?#,;'\"`)\]}>])")
+_WEB = re.compile(r"https?\Z", re.IGNORECASE)
 _RUN = re.compile(r"\S*")
 _SLIP = re.compile(  # a port that is none: the host, or the @ before it, was forgotten
     r"((?:postgres(?:ql)?|mysql|mariadb|mongodb|rediss?|amqps?|mssql|oracle)(?:\+\w{1,30})?:/++[^\s/@:?]*+)"
@@ -82,12 +104,14 @@ def _without_accounts(line: str) -> str:
     """Passwords of accounts: from the user's name to the last @ on the line, or before the next such URL."""
     if "@" not in line:
         return line
+    line = _LONE.sub(lambda found: f"{found[1]}{_mask(found[2], UNSURE)}@", line)
     found = list(_ACCOUNT.finditer(line))
     parts, done = [], 0
     for place, start in enumerate(found):
         begin, end = start.end(), found[place + 1].start() if place + 1 < len(found) else len(line)
-        if _PORT.match(line, begin, end) and (run := _RUN.match(line, begin, end)):
-            end = run.end()  # a port, unless an @ follows in the same word
+        if (port := _PORT.match(line, begin, end)) and (run := _RUN.match(line, begin, end)):
+            is_web = _WEB.search(line, max(0, start.start() - 5), start.start())  # paths there may hold an @
+            end = port.end() if is_web else run.end()  # a port, unless an @ follows in the same word
         at = line.rfind("@", begin, end)
         if at >= 0:
             parts += [line[done:begin], MASK]
@@ -106,12 +130,25 @@ _INSIDE = {quote: re.compile(rf"(?:[^{quote}\\\n]|\\.)*+") for quote in "\"'`"}
 _BARE = re.compile(r"(?:[^\s&;]++|[&;](?!\s{0,9}[\w%.\[\]-]++=))++")
 _ENDING = ",;)]}>\"'`"  # marks that stand behind a value, not in it
 _HARMLESS = re.compile(  # values that show that a name meant something else
-    r"\d{1,4}|\d*\.\d+%?|\d{1,3}%|\d{1,3}(?:[,-] ?\w{0,3})+|true|false|yes|no|ok|on|off|none|null|basic|digest",
+    r"(?:~|\.{0,2})/\S*\.[a-z]{1,5}|\{\w*\}|\d{1,4}|\d*\.\d+%?|\d{1,3}%|\d{1,3}(?:[,-] ?\w{0,3})+"
+    r"|true|false|yes|no|ok|on|off|none|null|basic|digest|oauth2",
     re.IGNORECASE,
 )
+_MASKED = re.compile(r"\*\*\*(?:[0-9a-f]{2})?")
+_ANYTHING = re.compile(r"[A-Za-z_-]{1,15}|\d{1,15}|\w{1,5}")  # no more like a secret than like anything else
+_SPOKEN = re.compile(r"([A-Za-z]{1,30})[ \t](?:(key|keys|phrase)[ \t])?\Z", re.IGNORECASE)  # as in: api key
+_SENTENCE = re.compile(r"[A-Za-z] \Z")
+_NAMED = re.compile(  # a name and a value as two settings
+    r"(?:name|key|id|variable|header)[\\\"']{0,9}\s{0,9}[:=]\s{0,9}[\\\"']{0,9}([\w%.-]{1,100}+)[\\\"']{0,9}[\s,]{1,40}"
+    r"[\\\"']{0,9}\Z",
+    re.IGNORECASE,
+)
+_BLOCK = re.compile(r"(?:[|>][0-9+-]{0,2}[ \t]{0,9})?\r?\n(([ \t]{1,99}+)[^\n]*+(?:\n\2[^\n]*+)*+)")
+_CONTINUED = re.compile(r"\\\r?\n[ \t]*+")
 _PROSE = re.compile(
     "an?|and|as|at|be|by|can(?:not)?|denied|empty|expected|expired|failed|for|has|if|in|invalid|is|missing|must|needs"
     "|not|of|on|option|or|rejected|required|that|the|to|unexpected|was|were|when|which|with|without|wrong"
+    "|CODES|FILE|NAME|PATH|TEXT|URL"  # what help shows in place of a value
 )
 _SCHEME = re.compile(r"(?:basic|bearer|token|apikey|api-key|key|negotiate|ntlm)[ \t]{1,9}", re.IGNORECASE)
 _BRACKETS = {"{": re.compile(r"[{}]"), "[": re.compile(r"[\[\]]")}
@@ -123,34 +160,59 @@ def _without_settings(text: str) -> str:
     while found := _SETTING.search(text, at):
         at = found.end()
         name, between = found[1] or found[3], found[2] or found[4]
-        before = text[found.start() - 1] if found.start() else ""
-        kind = _kind(name, between, before)
+        kind = _kind(name, between, text, found.start())
         if not kind or (kind == PATH and text.startswith("/", at)):
             continue
+        if continued := _CONTINUED.match(text, at):
+            at = continued.end()
         if at > end_of_line:  # once a line
             end_of_line = text.find("\n", at)
             end_of_line = len(text) if end_of_line < 0 else end_of_line
+        before = text[found.start() - 1] if found.start() else ""
         around = before if before in _INSIDE and not set(between) & set(_INSIDE) else ""
-        begin, end = _value(text, at, end_of_line, around, is_header=kind == HEADER and "=" not in between)
+        if not around and (block := _BLOCK.match(text, at)) and _is_deeper(text, found.start(), block[2]):
+            begin, end = block.end(2), block.end(1)
+        else:
+            begin, end = _value(text, at, end_of_line, around, is_header=kind == HEADER and "=" not in between)
         if end > begin and not _is_harmless(text[begin:end], kind, between):
-            parts += [text[done:begin], MASK]
+            parts += [text[done:begin], _mask(text[begin:end], kind)]
             done = at = end
     return "".join([*parts, text[done:]]) if parts else text
 
 
-def _kind(name: str, between: str, before: str) -> str:
-    kind = meaning(name)
-    if kind == PERHAPS and between.strip() == ":" and not spelled(name).endswith("token"):
-        return ""  # as in PASS: test_login
-    if not kind and before in ("?", "&") and IN_QUERIES.search(spelled(name)):
-        return SURE
-    return kind
+def _is_deeper(text: str, at: int, indent: str) -> bool:
+    """Whether an indent is deeper than that of the line there."""
+    line = text[text.rfind("\n", 0, at) + 1 : at]
+    return len(indent) > len(line) - len(line.lstrip(" \t-"))
+
+
+def _kind(name: str, between: str, text: str, at: int) -> str:
+    kind, before = meaning(name), text[at - 1 : at]
+    if not kind:
+        lower = name.lower()
+        if before in ("?", "&") and IN_QUERIES.search(spelled(name)):
+            return SURE
+        if lower in ("key", "keys", "phrase", "provided") and (spoken := _SPOKEN.search(text, max(0, at - 40), at)):
+            return meaning(f"{spoken[1]}_{spoken[2] or lower}")
+        if lower in ("value", "val", "content") and (named := _NAMED.search(text, max(0, at - 250), at)):
+            return meaning(named[1])
+        return ""
+    is_weak = kind in (UNSURE, METHOD) or (kind == PERHAPS and _SENTENCE.search(text, max(0, at - 2), at))
+    return "" if is_weak and between.strip() == ":" else kind  # as in PASS: test_login and in Unexpected token: x
 
 
 def _is_harmless(value: str, kind: str, between: str) -> bool:
-    if "=" not in between and _PROSE.fullmatch(value):
+    if _MASKED.fullmatch(value) or ("=" not in between and _PROSE.fullmatch(value)):
         return True
-    return kind == PERHAPS and _HARMLESS.fullmatch(value) is not None
+    if kind == METHOD and value.isalpha():
+        return True
+    return kind in (PERHAPS, UNSURE, METHOD) and _HARMLESS.fullmatch(value) is not None
+
+
+def _mask(value: str, kind: str) -> str:
+    """What stands for a value. One that is perhaps no secret keeps a checksum, so that commands stay different."""
+    is_unsure = kind == UNSURE and _ANYTHING.fullmatch(value)
+    return f"{MASK}{zlib.crc32(value.encode('utf-8', 'replace')) & 255:02x}" if is_unsure else MASK
 
 
 def _value(text: str, at: int, end_of_line: int, around: str, *, is_header: bool) -> tuple[int, int]:
@@ -200,66 +262,22 @@ def _end_of_bracketed(text: str, at: int, bracket: str) -> int:
 
 # -- commands ----------------------------------------------------------------------------------------------------
 
-
-class _Flags(NamedTuple):
-    """The flags of a program behind which a password comes, in the same word or in the next."""
-
-    programs: str
-    flags: str
-    in_the_next_word: bool = True
-    is_account: bool = False  # a user's name may come first, and a colon
-
-    def without_value(self, word: str, before: str) -> str | None:
-        """A word without its password; None if it has none."""
-        if self.in_the_next_word and re.fullmatch(self.flags, before):
-            return self._value(word)
-        found = re.fullmatch(rf"((?:{self.flags})=?)(.+)", word, re.DOTALL)
-        return found and f"{found[1]}{self._value(found[2])}"
-
-    def _value(self, value: str) -> str:
-        user, colon, _ = value.partition(":")
-        return f"{user}:{MASK}" if self.is_account and colon else MASK
-
-
-_PROGRAMS = (
-    _Flags(r"(?:mysql|mariadb|mycli)[\w-]*", "-p", in_the_next_word=False),  # -p alone lets the program ask
-    _Flags(r"sshpass|mongo\w*|7z\w*|clickhouse-client", "-p"),
-    _Flags(r"(?:redis|valkey)-cli", "-a"),
-    _Flags(r"sqlcmd|bcp", "-P"),
-    _Flags(r"ldap\w+", "-w"),
-    _Flags(r"curl", "-[uU]|--user|--proxy-user", is_account=True),
-)
-_COMMAND = re.compile(rf"(?<![\w.-])(?:{'|'.join(flags.programs for flags in _PROGRAMS)})[ \t][^\n|;&]*")
-_UNSURE = re.compile(r"-p(?=\S*\d)(?=\S*[A-Za-z])([^\s/{}:=,.*-][^\s/{}:=,*]{5,})")
+_UNCLEAR = re.compile(r"-p(?=\S*\d)(?=\S*[A-Za-z])([^\s/{}:=,.*-][^\s/{}:=,*]{5,})")
 _SCRIPT = re.compile(r"-\w*c")  # as in sh -c
 _EQUALS = re.compile(r"(-{0,2}[\w%.-]+)=(.+)", re.DOTALL)
 
 
-def _flags_of(word: str) -> _Flags | None:
-    program = word.rpartition("/")[2]
-    return next((flags for flags in _PROGRAMS if re.fullmatch(flags.programs, program)), None)
-
-
-def _hidden_in_word(word: str, before: str, flags: _Flags | None) -> str:
-    if before.startswith("-") and "=" not in before and (kind := meaning(before)):
-        return word if _is_harmless(word, kind, "=") else MASK
-    is_script = _SCRIPT.fullmatch(before) is not None
-    if not is_script and (setting := _EQUALS.fullmatch(word)) and (kind := meaning(setting[1])):
-        is_plain = kind != SURE and hidden(word) == word
-        return word if is_plain else f"{setting[1]}={MASK}"  # with all blanks: they may be part of the secret
+def _hidden_in_word(word: str, before: str, flags: Flags | None) -> str:
     if flags is not None and (rest := flags.without_value(word, before)) is not None:
         return rest
-    if found := _UNSURE.fullmatch(word):
-        # Perhaps a password, perhaps not: two digits of a checksum keep commands apart that differ here
+    if before.startswith("-") and "=" not in before and (kind := meaning(before)):
+        return word if _is_harmless(word, kind, "=") else _mask(word, kind)
+    is_script = _SCRIPT.fullmatch(before) is not None
+    if not is_script and (setting := _EQUALS.fullmatch(word)) and (kind := meaning(setting[1])):
+        is_plain = _is_harmless(setting[2], kind, "=") or (kind != SURE and hidden(word) == word)
+        return (
+            word if is_plain else f"{setting[1]}={_mask(setting[2], kind)}"
+        )  # with all blanks: they may be part of it
+    if found := _UNCLEAR.fullmatch(word):
         return f"-p{MASK}{zlib.crc32(found[1].encode('utf-8', 'replace')) & 255:02x}"
     return hidden(word)
-
-
-def _without_flags(found: "re.Match[str]") -> str:
-    """A command in a text, as in a script for sh."""
-    words = re.split(r"([ \t]+)", found[0])
-    flags, before = _flags_of(words[0]), ""
-    for place in range(2, len(words), 2):
-        rest = flags.without_value(words[place], before) if flags and words[place] else None
-        before, words[place] = words[place], words[place] if rest is None else rest
-    return "".join(words)

@@ -4,23 +4,43 @@ import functools
 import re
 from urllib.parse import unquote
 
-SURE, PERHAPS, HEADER, PATH = "sure", "perhaps", "header", "path"  # PATH: a folder's name is no password
+SURE, HEADER = "sure", "header"
+PERHAPS = "perhaps"  # unless the value shows that the name means something else
+UNSURE = "unsure"  # the same, and a value that may be anything keeps a checksum
+METHOD = "method"  # the same, and a word is the name of a method, as in --auth ldap
+PATH = "path"  # a folder's name is no password
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_VENDORS = (
+    "ai21|algolia|anthropic|aws|azure|claude|cloudflare|cohere|datadog|dd|deepinfra|deepl|deepseek|elevenlabs|fireworks"
+    "|gcp|gemini|gh|github|gitlab|google|groq|heroku|hf|huggingface|jina|langchain|langfuse|langsmith|mailgun|maps"
+    "|mistral|nvidia|openai|openrouter|perplexity|pinecone|replicate|sendgrid|sentry|serpapi|slack|stripe|supabase"
+    "|tavily|together|twilio|voyage|wandb|weaviate|xai"
+)
 _SURE = re.compile(
-    r"password|passwd|passwort|passphrase|passcode|secret(?!ar)|credential"
+    r"password|passwd|passwort|passphrase|passcode|pass_phrase|secret(?!ar)|credential"
     r"|(?:^|_)(?:api|access|account|app|auth|client|consumer|encryption|master|pass|private|service|session|shared"
-    r"|signing|ssh|storage|subscription)_?key(?:$|_(?!id|count))"
-    r"|(?:^|_)(?:bearer|jwt|(?:php|j)?sess(?:ion)?_?id)$"
+    rf"|signing|ssh|storage|subscription|{_VENDORS})_?keys?(?:$|_(?!id|count|func))"
+    r"|(?:^|_)(?:bearer|jwt)$|(?:^|_)(?:ado|azure|devops|gh|git|github|gitlab)_pat$"
 )
 _HEADER = re.compile(r"(?:^|_)(?:authorization|cookie)$")
-_PERHAPS = re.compile(r"token$|(?:^|_)(?:pass|auth|(?:db|pg|my|user|root|smtp|ftp|ssh|mqtt)pass)$")
+_PERHAPS = re.compile(r"token$|(?:^|_)(?:access|api|app|auth|bearer|bot|client|deploy|refresh|service|user)_tokens$")
+_UNSURE = re.compile(
+    r"(?:^|_)(?:pass|pw|(?:php|j)?sess(?:ion)?_?id)$|(?:^|_)(?:admin|db|ftp|key|ldap|login|mail|mongo|mqtt|my|mysql|pg"
+    r"|proxy|redis|root|smtp|ssh|store|sudo|trust|user|vnc|wifi)_?pass$"
+)
+_METHOD = re.compile(r"(?:^|_)auth$")
 _PATH = re.compile(r"(?:^|_)\w*pwd$")
 _ABOUT = re.compile(r"_(?:stdin|file|path|prompt|policy|length|env|type|field|column|name)$")  # not the secret itself
 _OTHER = re.compile(  # tokens of language models, passes over data
     r"(?:^|_)(?:eos|bos|pad|unk|cls|sep|mask|stop|start|end|special|per|next|first|last|image)_token$"
     r"|(?:^|_)(?:first|second|last|one|two|single|multi|num|n|max|min|by)_pass$"
 )
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9]*_(?:[A-Z0-9]+_)*KEY")  # of the environment: often a vendor's name, and KEY
+_OF_DATA = re.compile(
+    r"(?:cache|column|dict|foreign|group|hash|index|join|lookup|map|partition|primary|public|row|sort)_"
+)
+_KINDS = {SURE: _SURE, HEADER: _HEADER, PERHAPS: _PERHAPS, UNSURE: _UNSURE, METHOD: _METHOD, PATH: _PATH}
 IN_QUERIES = re.compile(r"(?:^|_)(?:key|sig|signature)$")  # names that mean a secret in the query of a URL alone
 
 TOKEN = re.compile(
@@ -45,10 +65,10 @@ def meaning(name: str) -> str:
     plain = spelled(name)
     if _ABOUT.search(plain) or _OTHER.search(plain):
         return ""
-    for kind, pattern in ((SURE, _SURE), (HEADER, _HEADER), (PERHAPS, _PERHAPS), (PATH, _PATH)):
+    for kind, pattern in _KINDS.items():
         if pattern.search(plain):
             return kind
-    return ""
+    return UNSURE if _VARIABLE.fullmatch(name) and not _OF_DATA.search(plain) else ""
 
 
 def spelled(name: str) -> str:

@@ -75,6 +75,7 @@ def test_an_error_shows_codes() -> None:
 
 
 NAMES = ["=1+1", "'=1+1", "''=1+1", "+a", "-b", "@c", "-0.5", "it's", '=HYPERLINK("http://evil","x")', " =d", "'"]
+NAMES += ["a;=1", "a;'=1", "a;-0.5", "＝1+1", "＠e", 'f;"=1"']
 
 
 def test_arms_that_look_like_formulas_are_text_to_a_spreadsheet_and_are_read_back(tmp_path: Path) -> None:
@@ -87,7 +88,8 @@ def test_arms_that_look_like_formulas_are_text_to_a_spreadsheet_and_are_read_bac
     rows = list(csv.DictReader(io.StringIO(text)))
     assert {row["reward"] for row in rows} == {"-0.25"}
     for row in rows:
-        assert row["arm"] == "-0.5" or row["arm"][0] not in "=+-@\t\r"
+        assert row["arm"] == "-0.5" or row["arm"][0] not in "=+-@\t\r＝＋－＠"
+        assert ";=" not in row["arm"]
     (tmp_path / "s.csv").write_text(text)
     copy = library.create_study("copy", arms=NAMES, threshold=-0.5, bounds=(-1, 1), storage=url)
     copy.store.close()

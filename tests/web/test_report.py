@@ -120,7 +120,8 @@ def a_writer(tmp_path: Path) -> Callable[..., "subprocess.CompletedProcess[str]"
 def test_a_report_replaces_an_earlier_report_and_nothing_else(tmp_path: Path, write: Any) -> None:
     assert [write(tmp_path / "r.html").returncode for _ in range(2)] == [0, 0]
     (tmp_path / "letter.html").write_text("<!doctype html>Dear Ann")
-    for name in ("s.db", "letter.html"):
+    (tmp_path / "other.db").write_bytes((tmp_path / "s.db").read_bytes())
+    for name in ("other.db", "letter.html"):
         before = (tmp_path / name).read_bytes()
         refused = write(tmp_path / name)
         assert refused.returncode == 2
@@ -130,6 +131,18 @@ def test_a_report_replaces_an_earlier_report_and_nothing_else(tmp_path: Path, wr
     assert write(tmp_path / "letter.html", "--force").returncode == 0
     assert "Which of 1 arms" in (tmp_path / "letter.html").read_text()
     assert not [file.name for file in tmp_path.iterdir() if "partial" in file.name]
+
+
+def test_a_report_never_replaces_the_store_it_reads(tmp_path: Path, write: Any) -> None:
+    before = (tmp_path / "s.db").read_bytes()
+    (tmp_path / "link.html").symlink_to("s.db")
+    (tmp_path / "same.html").hardlink_to(tmp_path / "s.db")
+    for name in ("s.db", "link.html", "same.html", "s.db-wal", "s.db-journal"):
+        refused = write(tmp_path / name, "--force")
+        assert refused.returncode == 2
+        assert "belongs to the store that the report reads" in refused.stderr
+        assert len(refused.stderr.splitlines()) == 1
+    assert (tmp_path / "s.db").read_bytes() == before
 
 
 def test_a_report_can_go_to_a_pipe(write: Any) -> None:

@@ -1,6 +1,7 @@
 """Looking at studies: the live page with the HTTP interface, and a report in one file."""
 
 import importlib
+import os
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -92,6 +93,7 @@ def report(name: str, out: Path, force: bool, storage: str | None) -> int:
     kind = Kind("a report that thresher wrote", lambda head: reports.MARK in head)
 
     def work() -> None:
+        _check_is_no_store(out, storage)
         check(out, kind, force=force)  # before the store is opened: SQLite minds who else opens and closes its file
         text: str = reports.report(study_at(name, storage))
         with replacing(out, kind, force=force) as partial:
@@ -101,3 +103,12 @@ def report(name: str, out: Path, force: bool, storage: str | None) -> int:
     if status:
         say("stopped before it was done; nothing was written")
     return status
+
+
+def _check_is_no_store(out: Path, storage: str | None) -> None:
+    """Raise if a report would replace the store that it reads, or a file that SQLite keeps beside it."""
+    store = getattr(store_at(storage), "path", None)
+    for file in [Path(f"{store}{end}") for end in ("", "-wal", "-shm", "-journal", "-lock")] if store else []:
+        if os.path.realpath(out) == str(file) or (out.exists() and file.exists() and out.samefile(file)):
+            rule = f"belongs to the store that the report reads, {store}"
+            raise InvalidInput("file", str(out), rule, "name another file; --force does not overwrite a store")
