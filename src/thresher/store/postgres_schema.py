@@ -157,11 +157,11 @@ def upgrade(connection: "psycopg.Connection[Any]") -> None:
     """Give tables of version 0.1 digests and heads: wholly or not at all, and by one agent.
 
     An agent of version 0.1 that is connected cannot write any more: it knows of no digest, and an event without one is
-    refused. It can go on reading.
+    refused. It can go on reading. A lock that somebody holds ends this after ``lock_timeout``: the caller says what it
+    waits for, and tries again.
     """
     heads: dict[str, Head] = {}
     with connection.transaction():
-        connection.execute("SET LOCAL lock_timeout = '60s'")
         connection.execute("LOCK TABLE thresher_events IN ACCESS EXCLUSIVE MODE")
         if version_of(connection) == SCHEMA:  # another agent was quicker
             return
