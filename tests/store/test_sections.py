@@ -21,7 +21,7 @@ def test_sections_together_are_the_log(store: Store) -> None:
     events = list(study_of(store).events())
     assert len(events) == 7
     for limit in (1, 2, 3, 7, 8, 10_000):
-        found = []
+        found: list[thresher.Event] = []
         while part := section(store, "s", len(found), limit):
             found += part
         assert found == events
