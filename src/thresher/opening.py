@@ -16,6 +16,8 @@ from .spec import Params, Spec
 from .store import Store, open_store
 from .study import LEASE, Study
 
+ATTEMPTS = 3  # to bring a new study to the disk, should connections be lost
+
 
 def create_study(
     name: str,
@@ -93,16 +95,18 @@ def _created(name: str, store: Store, spec: Spec) -> bool:
     created = Event(1, "created", spec=spec.to_json(), key=os.urandom(8).hex(), time=time.time())
     (event,) = chained([created])
     with store.turn(name):
-        try:
-            store.append(name, [event])
-            store.flush()
-        except (Conflict, Interrupted) as error:
-            found = store.read(name, 0, 1)
-            if not found and isinstance(error, Interrupted):
-                raise
-            if not found or found[0].key != event.key:
-                return False
-            store.flush()  # it is written, but perhaps not on the disk
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                if attempt == 1:
+                    store.append(name, [event])
+                store.flush()  # also what an append wrote whose answer was lost: it may not be on the disk
+                break
+            except (Conflict, Interrupted) as error:
+                found = store.read(name, 0, 1)
+                if isinstance(error, Interrupted) and (not found or attempt == ATTEMPTS):
+                    raise
+                if not found or found[0].key != event.key:
+                    return False
     return True
 
 

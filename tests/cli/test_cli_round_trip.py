@@ -165,6 +165,63 @@ def test_an_export_of_version_0_1_has_no_digests_and_gets_the_same(exported: Pat
     assert imported(exported, "copy").verdict().head == head
 
 
+@pytest.mark.parametrize("with_digests", [True, False])
+@pytest.mark.parametrize("lost", [1, 3, 12])
+def test_an_export_whose_end_is_missing_is_refused(exported: Path, lost: int, with_digests: bool) -> None:
+    data = json.loads(exported.read_text())
+    assert len(data["events"]) == 13
+    assert data["head"] == {"seq": 13, "digest": data["events"][-1]["digest"]}
+    del data["events"][-lost:]
+    for event in data["events"]:
+        event["digest"] = event["digest"] if with_digests else None
+    exported.write_text(json.dumps(data))
+    with pytest.raises(InvalidInput, match=rf"its end: event {13 - lost}: is not the log's head, which was event 13"):
+        imported(exported, "copy")
+
+
+def test_the_head_comes_first_so_a_file_that_was_cut_and_closed_again_still_has_it(exported: Path) -> None:
+    lines = exported.read_text().splitlines()
+    exported.write_text("\n".join(lines[:6]).removesuffix(",") + "\n]}")
+    with pytest.raises(InvalidInput, match="event 5: is not the log's head"):
+        imported(exported, "copy")
+
+
+@pytest.mark.parametrize("head", [7, "x", [], {}, {"seq": 13}, {"seq": 13, "digest": "no digits"}, {"digest": "00"}])
+def test_a_head_that_is_none_is_refused(exported: Path, head: Any) -> None:
+    exported.write_text(json.dumps({**json.loads(exported.read_text()), "head": head}))
+    with pytest.raises(InvalidInput, match="is not the log of a study, its end"):
+        imported(exported, "copy")
+
+
+def test_an_export_without_a_head_is_imported_and_it_is_said_that_its_end_may_be_missing(
+    exported: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    imported(exported, "whole")
+    assert capsys.readouterr().err == ""
+    data = json.loads(exported.read_text())
+    del data["head"]
+    exported.write_text(json.dumps(data))
+    imported(exported, "copy")
+    assert capsys.readouterr().err == (
+        f"thresher: {exported} does not say where its log ends, so it cannot be checked whether its end is missing\n"
+    )
+
+
+def test_an_export_ends_at_its_head_although_the_study_goes_on(
+    exported: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{exported.parent}/s.db"
+    whole = library.Study.pages
+
+    def pages(study: library.Study, after: int = 0) -> Any:
+        assert study.ask()
+        return whole(study, after)
+
+    monkeypatch.setattr(library.Study, "pages", pages)
+    cli.main(["export", "s", "json", "--storage", url], standalone_mode=False)
+    assert json.loads(capsys.readouterr().out) == json.loads(exported.read_text())
+
+
 def test_a_renamed_study_keeps_its_head(exported: Path) -> None:
     study = imported(exported, "copy")
     head = study.verdict().head

@@ -11,12 +11,13 @@ import thresher
 from thresher.store import open_store
 
 WHERE = "WHERE study = 's' AND seq"
+UNGUARDED = "DROP TRIGGER deletes_head_first"  # which refuses this to programs, not to disks
 CHANGES = {
     "the last event is lost": f"DELETE FROM events {WHERE} = 401",
     "the last hundred are lost": f"DELETE FROM events {WHERE} > 301",
     "all but the first are lost": f"DELETE FROM events {WHERE} > 1",
-    "the first is lost": f"DELETE FROM events {WHERE} = 1",
-    "all are lost": "DELETE FROM events",
+    "the first is lost": f"{UNGUARDED}; DELETE FROM events {WHERE} = 1",
+    "all are lost": f"{UNGUARDED}; DELETE FROM events",
     "one in the middle is lost": f"DELETE FROM events {WHERE} = 200",
     "rewards are others": "UPDATE events SET reward = 1 - reward",
     "a time is another": f"UPDATE events SET time = time + 1 {WHERE} = 2",
@@ -87,18 +88,19 @@ def change(url: str, query: str) -> None:
     """Change a table behind the back of everybody."""
     if url.startswith("sqlite"):
         connection = apsw.Connection(url.removeprefix("sqlite:///"))
-        connection.execute(query.format(events="events", heads="heads"))
+        connection.execute(query.format(events="events", heads="heads", unguarded=UNGUARDED))
         connection.close()
     else:
         psycopg = pytest.importorskip("psycopg")
         with psycopg.connect(url, autocommit=True) as session:
-            session.execute(query.format(events="thresher_events", heads="thresher_heads"))
+            unguarded = "DROP TRIGGER thresher_head_first ON thresher_events"
+            session.execute(query.format(events="thresher_events", heads="thresher_heads", unguarded=unguarded))
 
 
 LOST = {
     "the end": ("DELETE FROM {events} WHERE seq > 3", "event 4: is missing, as is all up to event 7"),
     "the head": ("DELETE FROM {heads}", "the log's head is missing"),
-    "everything": ("DELETE FROM {events}", "event 1: is missing, as is all up to event 7"),
+    "everything": ("{unguarded}; DELETE FROM {events}", "event 1: is missing, as is all up to event 7"),
     "a part": ("DELETE FROM {events} WHERE seq = 3", "event 3: is missing"),
     "a reward": ("UPDATE {events} SET reward = 0.25 WHERE seq = 5", "event 5: does not match its digest"),
 }

@@ -153,8 +153,8 @@ def test_an_append_that_meets_a_deletion_writes_nothing(postgres_url: str) -> No
     store, seen = study.store, study.events()[-1].seq
     with psycopg.connect(postgres_url) as deleting, ThreadPoolExecutor(1) as pool:
         deleting.execute("LOCK TABLE thresher_events IN SHARE ROW EXCLUSIVE MODE")
-        deleting.execute("DELETE FROM thresher_events WHERE study = 's'")
         deleting.execute("DELETE FROM thresher_heads WHERE study = 's'")
+        deleting.execute("DELETE FROM thresher_events WHERE study = 's'")
         late = pool.submit(store.append, "s", [Event(seen + 1, "asked", 1, 0)])
         for _ in range(100):  # however it goes, it must write nothing; as a rule it waits for the lock by now
             if deleting.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone():

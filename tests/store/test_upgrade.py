@@ -13,6 +13,7 @@ import pytest
 
 import thresher
 from thresher.chain import chained
+from thresher.cli import cli
 from thresher.errors import StoreFailed
 from thresher.events import Event
 from thresher.store import Store, open_store
@@ -160,6 +161,54 @@ def test_an_agent_of_0_1_that_had_the_store_open_cannot_write_any_more(old: Old,
         with pytest.raises(Exception, match=r"(?i)not.null constraint"):
             run(old.write, event(last + 2))
     assert len(opened.read(STUDY)) == last + 1
+
+
+def test_an_agent_of_0_1_cannot_delete_or_rename_a_study_after_an_upgrade(old: Old, opened: Store) -> None:
+    """It would leave the head behind: a study without events under the old name, or events without a head."""
+    with old.agent() as run:
+        thresher.create_study("new", arms=["a"], threshold=0.5, storage=opened)
+        before = digests(opened)
+        for query in (
+            f"DELETE FROM {old.prefix}events WHERE study = ?",
+            f"UPDATE {old.prefix}events SET study = 'elsewhere' WHERE study = ?",
+        ):
+            for name in (STUDY, "new"):
+                with pytest.raises(Exception, match="a newer version of thresher upgraded this store, so update this"):
+                    run(query, (name,))
+    assert digests(opened) == before
+    opened.rename(STUDY, "elsewhere")
+    opened.delete("new")
+    assert digests(opened)["elsewhere"] == before[STUDY]
+    assert not {STUDY, "new"} & set(opened.studies())
+
+
+def test_a_new_store_refuses_agents_of_0_1_as_an_upgraded_one_does(url: str) -> None:
+    study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=9, storage=url)
+    with Old(url).agent() as run, pytest.raises(Exception, match="so update this one"):
+        run(f"DELETE FROM {Old(url).prefix}events WHERE study = ?", ("s",))
+    assert study.ask()
+    study.store.close()
+
+
+def test_a_head_without_a_log_is_damage_that_can_be_deleted(url: str) -> None:
+    """As stores have it in which an agent of 0.1 deleted a study before such deletions were refused."""
+    study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=9, storage=url)
+    study.ask()
+    study.store.close()
+    with Old(url).agent() as run:
+        on = " ON thresher_events" if Old(url).prefix else ""
+        run(f"DROP TRIGGER {'thresher_head_first' if on else 'deletes_head_first'}{on}")
+        run(f"DELETE FROM {Old(url).prefix}events")
+    with pytest.raises(thresher.DamagedStudy, match=r"is missing, as is all up to event 2.* thresher delete"):
+        thresher.open_study("s", storage=url)
+    with pytest.raises(thresher.StudyExists):
+        thresher.create_study("s", arms=["a"], threshold=0.5, storage=url)
+    with pytest.raises(thresher.DamagedStudy, match="thresher delete"):
+        thresher.create_study("s", arms=["a"], threshold=0.5, storage=url, if_exists="join")
+    cli.main(["delete", "s", "--yes", "--storage", url], standalone_mode=False)
+    again = thresher.create_study("s", arms=["a"], threshold=0.5, budget=9, storage=url)
+    assert again.ask()
+    again.store.close()
 
 
 def test_what_an_agent_of_0_1_writes_meanwhile_is_read(old: Old, opened: Store) -> None:

@@ -5,14 +5,14 @@ import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import click
 
 from .. import evidence
 from .. import ledger as ledgers
-from ..chain import chained
+from ..chain import Head, chained
 from ..checks import MAX_NAME, number, whole
 from ..checks import name as checked_name
 from ..errors import Conflict, InvalidInput, StudyExists, ThresherError
@@ -22,7 +22,7 @@ from ..journal import plain
 from ..ledger import Ledger
 from ..results import CANCELLED, LOST, SHAPES, WITH_REWARD, Row, read_json, read_rows, read_text
 from ..spec import Spec, finite
-from ..study import import_pulls
+from ..study import Study, import_pulls
 from ..tail import NO_EVENT
 from . import FINISHED, put, say
 from .storage import name_argument, place_of, storage_option, store_at, study_at
@@ -47,13 +47,20 @@ def export(name: str, style: str, storage: str | None) -> int:
     """  # noqa: D301 - click wants the character itself
     study = study_at(name, storage)
     if style == "json":
-        put(f'{{"format": 1, "study": {json.dumps(name)}, "events": [', end="")
-        for event in chain.from_iterable(study.pages()):
-            put(("," if event.seq > 1 else "") + f"\n{json.dumps(to_json(event))}", end="")
-        put("\n]}")
+        _print_log(study)
     else:
         study.look(_print_pulls)
     return FINISHED
+
+
+def _print_log(study: Study) -> None:
+    """The log up to its head at this moment. The head comes first: a file whose end was cut off still has it."""
+    seq, digest = study.look(lambda ledger: (ledger.seq, ledger.head))
+    head = json.dumps({"seq": seq, "digest": digest})
+    put(f'{{"format": 1, "study": {json.dumps(study.name)}, "head": {head}, "events": [', end="")
+    for event in islice(chain.from_iterable(study.pages()), seq):
+        put(("," if event.seq > 1 else "") + f"\n{json.dumps(to_json(event))}", end="")
+    put("\n]}")
 
 
 def _print_pulls(ledger: Ledger) -> None:
@@ -202,7 +209,9 @@ def _folded(data: dict[str, Any], file: str) -> tuple[list[Event], Ledger]:
             events.append(_event(item))
         place = "its events"
         ledger = ledgers.fold(events)
-        return _chained(events), ledger
+        found, place = _chained(events), "its end"
+        _check_head(data.get("head"), found[-1], file)
+        return found, ledger
     except (ThresherError, *NO_EVENT) as error:
         raise InvalidInput(
             "file", file, f"is not the log of a study, {place}: {error}", "export it once more"
@@ -215,8 +224,21 @@ def _chained(events: list[Event]) -> list[Event]:
     for event, right in zip(events, found, strict=True):
         if event.digest != right.digest and not is_old:
             rule = "does not match its digest, so it is not as it was exported"
-            raise InvalidInput("event", event.seq, rule, "leave out all digests if it was changed on purpose")
+            raise InvalidInput(
+                "event", event.seq, rule, "leave out all digests, and the head, if it was changed on purpose"
+            )
     return found
+
+
+def _check_head(said: Any, last: Event, file: str) -> None:
+    """Whether the log ends where its export says. Those of version 0.1 say nothing."""
+    if said is None:
+        say(f"{file} does not say where its log ends, so it cannot be checked whether its end is missing")
+        return
+    head = Head(said["seq"], bytes.fromhex(said["digest"]))
+    if head != (last.seq, last.digest):
+        rule = f"is not the log's head, which was event {head.seq} when it was exported"
+        raise InvalidInput("event", last.seq, rule)
 
 
 def _event(item: dict[str, Any]) -> Event:

@@ -179,7 +179,7 @@ class PostgresStore:
         self._change("DELETE FROM {} WHERE study = %(study)s", study)
 
     def _change(self, query: str, study: str, name: str | None = None) -> None:
-        """Change all that belongs to a study. The lock waits for appends under way, and lets none begin."""
+        """Change all that belongs to a study, its head first. The lock waits for appends, and lets none begin."""
 
         def work(connection: "psycopg.Connection[Any]") -> None:
             if name is not None:  # what is damaged can be deleted as it is
@@ -188,7 +188,7 @@ class PostgresStore:
                 connection.execute("LOCK TABLE thresher_events IN SHARE ROW EXCLUSIVE MODE")
                 if name is not None and name in [found for (found,) in connection.execute(schema.NAMES)]:
                     raise taken(name)
-                for table in ("events", "leases", "agents", *(() if self._is_old(connection) else ("heads",))):
+                for table in (*(() if self._is_old(connection) else ("heads",)), "events", "leases", "agents"):
                     connection.execute(query.format(f"thresher_{table}"), {"study": study, "name": name})
             self._is_flushed = False
 

@@ -20,6 +20,15 @@ KEY = 0x74687273  # the first half of our advisory locks: other programs use oth
 HEADS = """CREATE TABLE IF NOT EXISTS thresher_heads (
     study text COLLATE "C" NOT NULL PRIMARY KEY, seq bigint NOT NULL, digest bytea NOT NULL
 );"""
+GUARD = f"""CREATE OR REPLACE FUNCTION thresher_guard() RETURNS trigger LANGUAGE plpgsql
+SET search_path FROM CURRENT AS $$ BEGIN
+    IF EXISTS (SELECT 1 FROM thresher_heads WHERE study = OLD.study) THEN RAISE EXCEPTION '{rows.TOO_OLD}'; END IF;
+    IF TG_OP = 'DELETE' THEN RETURN OLD; END IF;
+    RETURN NEW;
+END $$;
+DROP TRIGGER IF EXISTS thresher_head_first ON thresher_events;
+CREATE TRIGGER thresher_head_first BEFORE DELETE OR UPDATE OF study ON thresher_events
+FOR EACH ROW WHEN (OLD.seq = 1) EXECUTE FUNCTION thresher_guard();"""  # noqa: S608 - of our own words
 TABLES = f"""
 CREATE TABLE IF NOT EXISTS thresher_events (
     study text COLLATE "C" NOT NULL, seq bigint NOT NULL, kind text NOT NULL, pull bigint, arm bigint,
@@ -28,6 +37,7 @@ CREATE TABLE IF NOT EXISTS thresher_events (
     PRIMARY KEY (study, seq)
 );
 {HEADS}
+{GUARD}
 CREATE TABLE IF NOT EXISTS thresher_leases (
     study text COLLATE "C" NOT NULL, pull bigint NOT NULL, until timestamptz NOT NULL, PRIMARY KEY (study, pull)
 );
@@ -156,16 +166,17 @@ def version_of(connection: "psycopg.Connection[Any]") -> int:
 def upgrade(connection: "psycopg.Connection[Any]") -> None:
     """Give tables of version 0.1 digests and heads: wholly or not at all, and by one agent.
 
-    An agent of version 0.1 that is connected cannot write any more: it knows of no digest, and an event without one is
-    refused. It can go on reading.
+    An agent of version 0.1 that is connected cannot change a log any more: an event without a digest is refused, and so
+    is the deletion or renaming of a log that still has its head, of which 0.1 knows nothing. It can go on reading.
+
+    A lock that somebody holds ends this after ``lock_timeout``: the caller says what it waits for, and tries again.
     """
     heads: dict[str, Head] = {}
     with connection.transaction():
-        connection.execute("SET LOCAL lock_timeout = '60s'")
         connection.execute("LOCK TABLE thresher_events IN ACCESS EXCLUSIVE MODE")
         if version_of(connection) == SCHEMA:  # another agent was quicker
             return
-        connection.execute(f"ALTER TABLE thresher_events ADD COLUMN digest bytea; {HEADS}")
+        connection.execute(f"ALTER TABLE thresher_events ADD COLUMN digest bytea; {HEADS} {GUARD}")
         with connection.cursor("old_events") as cursor:  # on the server: all of it need not fit into memory
             cursor.itersize = BATCH
             cursor.execute(f"SELECT study, {COLUMNS.removesuffix(', digest')} FROM thresher_events ORDER BY study, seq")  # noqa: S608

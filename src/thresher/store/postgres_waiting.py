@@ -35,11 +35,18 @@ PASSING = (
 )
 _NAMES = re.compile(r'"[^"]*"')  # of databases, users and hosts: they may hold any word
 
-# Those that hold a lock on one of our tables that others cannot share.
-BLOCKERS = """SELECT DISTINCT pid, application_name FROM pg_locks JOIN pg_stat_activity USING (pid)
-WHERE granted AND pid <> pg_backend_pid() AND mode NOT IN ('AccessShareLock', 'RowShareLock', 'RowExclusiveLock')
-AND relation IN (to_regclass('thresher_schema'), to_regclass('thresher_events'), to_regclass('thresher_leases'),
-to_regclass('thresher_agents')) ORDER BY pid"""
+# Those that hold a lock on one of our tables that others cannot share. If there are none, those that have held any lock
+# for a second: an upgrade or a deletion waits for these, too.
+BLOCKERS = """WITH held AS (
+    SELECT pid, application_name, xact_start,
+        bool_or(mode NOT IN ('AccessShareLock', 'RowShareLock', 'RowExclusiveLock')) AS strong
+    FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE granted AND pid <> pg_backend_pid()
+    AND relation IN (to_regclass('thresher_schema'), to_regclass('thresher_events'), to_regclass('thresher_heads'),
+        to_regclass('thresher_leases'), to_regclass('thresher_agents'))
+    GROUP BY pid, application_name, xact_start
+) SELECT pid, application_name FROM held
+WHERE strong OR (NOT EXISTS (SELECT 1 FROM held WHERE strong) AND xact_start < now() - interval '1 second')
+ORDER BY pid"""
 
 
 def is_leaving(error: psycopg.Error) -> bool:

@@ -19,6 +19,8 @@ NAMES = """WITH RECURSIVE names (study) AS (
     UNION ALL SELECT (SELECT min(study) FROM {events} WHERE study > names.study) FROM names WHERE study IS NOT NULL
 ) SELECT study FROM names WHERE study IS NOT NULL"""  # from one name to the next, by the primary key: never every event
 _tuple = tuple.__new__
+# What a process of version 0.1 is told that has a store open while it is upgraded: see the triggers of the schemas.
+TOO_OLD = "a newer version of thresher upgraded this store, so update this one"
 TURN = 2.0  # seconds to wait for a turn: its holder hangs, or was stopped
 
 

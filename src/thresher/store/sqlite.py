@@ -144,7 +144,7 @@ class SqliteStore:
         with self._write() as connection:
             if connection.execute(_HEAD, (name,)).fetchone() or _has_events(connection, name):
                 raise taken(name)
-            for table in ("events", "heads", "leases", "agents"):
+            for table in ("heads", "events", "leases", "agents"):
                 connection.execute(f"UPDATE {table} SET study = ? WHERE study = ?", (name, study))  # noqa: S608
         self.flush()
 
@@ -153,7 +153,7 @@ class SqliteStore:
         if self._is_missing():
             return
         with self._write(upgrades=False) as connection:
-            for table in ("events", "leases", "agents", *(() if self._is_old(connection) else ("heads",))):
+            for table in (*(() if self._is_old(connection) else ("heads",)), "events", "leases", "agents"):
                 connection.execute(f"DELETE FROM {table} WHERE study = ?", (study,))  # noqa: S608
         self.flush()
 

@@ -4,17 +4,21 @@ import apsw
 
 from ..chain import Head
 from ..events import Event
-from .rows import OLD_COLUMNS, SCHEMA, not_upgraded, sealed
+from .rows import OLD_COLUMNS, SCHEMA, TOO_OLD, not_upgraded, sealed
 
 APPLICATION = 0x74687273  # "thrs", in the file's header
-_LOG = """
+_LOG = f"""
 CREATE TABLE events (
     study TEXT NOT NULL, seq INTEGER NOT NULL, kind TEXT NOT NULL, pull INTEGER, arm INTEGER, reward REAL, reason TEXT,
     cause TEXT, late INTEGER, budget INTEGER, spec TEXT, key TEXT, time REAL, agent TEXT, digest BLOB NOT NULL,
     PRIMARY KEY (study, seq)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE heads (study TEXT NOT NULL PRIMARY KEY, seq INTEGER NOT NULL, digest BLOB NOT NULL) STRICT, WITHOUT ROWID;
-"""
+CREATE TRIGGER deletes_head_first BEFORE DELETE ON events
+WHEN old.seq = 1 AND EXISTS (SELECT 1 FROM heads WHERE study = old.study) BEGIN SELECT RAISE(ABORT, '{TOO_OLD}'); END;
+CREATE TRIGGER renames_head_first BEFORE UPDATE OF study ON events
+WHEN old.seq = 1 AND EXISTS (SELECT 1 FROM heads WHERE study = old.study) BEGIN SELECT RAISE(ABORT, '{TOO_OLD}'); END;
+"""  # noqa: S608 - of our own words
 _BESIDE = """
 CREATE TABLE leases (
     study TEXT NOT NULL, pull INTEGER NOT NULL, until REAL NOT NULL, PRIMARY KEY (study, pull)
@@ -35,8 +39,8 @@ def version_of(connection: apsw.Connection) -> int:
 def upgrade(connection: apsw.Connection) -> None:
     """Give a store of version 0.1 digests and heads, in the caller's transaction: wholly or not at all.
 
-    A process of version 0.1 that has the file open cannot write to it any more: it knows of no digest, and an event
-    without one is refused. It can go on reading.
+    A process of version 0.1 that has the file open cannot change a log any more: an event without a digest is refused,
+    and so is the deletion or renaming of a log that still has its head, of which 0.1 knows nothing. It can still read.
     """
     if version_of(connection) == SCHEMA:  # another process was quicker
         return
