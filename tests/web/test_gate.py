@@ -86,6 +86,40 @@ def test_a_body_with_two_lengths_is_refused(app: Gate) -> None:
         assert (reply.status, reply.data["error"], reply.headers["connection"]) == (400, "Content-Length", "close")
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("Authorization", BEARER["authorization"]),
+        ("Thresher-Agent", "one"),
+        ("Last-Event-ID", "1"),
+        ("Idempotency-Key", "one"),
+    ],
+)
+def test_a_header_that_says_who_or_what_comes_once(app: Gate, name: str, value: str) -> None:
+    issued = request(app, "GET", "/api/studies/coins", headers=BEARER).data["issued"]
+    for other in (value, "another"):
+        headers = {**BEARER, name.lower(): value}
+        reply = request(app, "POST", "/api/studies/coins/ask", headers=headers, more=[(name, other)])
+        assert (reply.status, reply.data["error"], reply.headers["connection"]) == (400, name, "close")
+        assert b"another" not in reply.body
+    assert request(app, "GET", "/api/studies/coins", headers=BEARER).data["issued"] == issued
+
+
+def test_whoever_is_refused_at_the_gate_is_disconnected(app: Gate) -> None:
+    wrong = {"authorization": "Bearer wrong"}
+    found = {
+        401: request(app, "GET", "/api/studies"),
+        403: request(app, "POST", "/api/studies", headers=READER),
+        421: request(app, "GET", "/api/studies", headers=BEARER, host="evil.example"),
+        429: [request(app, "GET", "/", headers=wrong, client="10.1.1.1") for _ in range(20)][-1],
+    }
+    assert {status: reply.status for status, reply in found.items()} == {status: status for status in found}
+    assert {reply.headers.get("connection") for reply in found.values()} == {"close"}
+    other = request(app, "POST", "/api/studies", headers={**BEARER, "origin": "http://evil.example"})
+    assert (other.status, other.headers["connection"]) == (403, "close")
+    assert "connection" not in request(app, "GET", "/api/nothing", headers=BEARER).headers
+
+
 def test_lengths_of_thousands_of_digits_break_nothing(app: Gate) -> None:
     reply = request(app, "POST", "/api/studies", headers={**BEARER, "content-length": "9" * 5000})
     assert reply.status == 413
