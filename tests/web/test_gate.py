@@ -185,6 +185,24 @@ def test_bodies_that_break_parsers_are_refused(app: Gate, body: bytes) -> None:
     assert request(app, "POST", "/api/studies/coins/tell", headers=headers, body=body).status in (400, 404, 422)
 
 
+@pytest.mark.parametrize("extra", [{}, {"clip": True}, {"bounds": None, "confidence": None, "budget": 9}])
+@pytest.mark.parametrize(("reward", "status"), [("1e999", 422), ("-1e999", 422), ("1" * 500, 422), ("1" * 5000, 400)])
+def test_a_reward_beyond_all_numbers_is_refused_in_a_line_and_changes_nothing(
+    reward: str, status: int, extra: dict[str, object]
+) -> None:
+    app = server()
+    new = {"name": "big", "arms": ["a"], "threshold": 0.5, **extra}
+    assert request(app, "POST", "/api/studies", headers=BEARER, json_body=new).status == 201
+    request(app, "POST", "/api/studies/big/ask", headers=BEARER)
+    seq = request(app, "GET", "/api/studies/big", headers=BEARER).data["seq"]
+    body = f'{{"pull": 1, "reward": {reward}}}'.encode()
+    headers = {**BEARER, "content-type": "application/json"}
+    reply = request(app, "POST", "/api/studies/big/tell", headers=headers, body=body)
+    assert (reply.status, len(reply.body) < 500) == (status, True)
+    assert ("float" if status == 422 else "4,300 digits") in reply.data["rule"]
+    assert request(app, "GET", "/api/studies/big", headers=BEARER).data["seq"] == seq
+
+
 def test_a_body_of_another_kind_is_refused(app: Gate) -> None:
     reply = request(app, "POST", "/api/studies", headers={**BEARER, "content-type": "text/plain"}, body=b"{}")
     assert (reply.status, reply.data["rule"]) == (415, "must be application/json")

@@ -10,10 +10,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import apsw
 import httpx
 import pytest
-from running import BEARER, TOKEN, WRITER, Served, served
+from running import BEARER, TOKEN, WRITER, Served, served, stuck
 
 import thresher
 
@@ -122,7 +121,10 @@ def test_a_connection_that_is_being_answered_is_not_closed_to_make_room(tmp_path
 
 
 def test_clients_without_a_token_that_never_read_leave_room_for_others(tmp_path: Path) -> None:
-    with served("memory", "--max-connections", "8", "--max-per-address", "4") as server, contextlib.ExitStack() as stack:
+    with (
+        served("memory", "--max-connections", "8", "--max-per-address", "4") as server,
+        contextlib.ExitStack() as stack,
+    ):
         for at in range(8):
             deaf = stack.enter_context(connected(server, size=4096, source=f"127.0.0.{2 + at // 4}"))
             deaf.settimeout(0.5)
@@ -237,18 +239,6 @@ def is_open(pid: int, port: int) -> bool:
         links = {str(file.readlink()) for file in Path(f"/proc/{pid}/fd").iterdir()}
         return bool(inodes & links)
     return False
-
-
-@contextlib.contextmanager
-def stuck(path: Path) -> Iterator[None]:
-    """Another writer that does not come to an end."""
-    connection = apsw.Connection(str(path))
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    finally:
-        connection.execute("ROLLBACK")
-        connection.close()
 
 
 def test_a_stuck_writer_holds_up_no_reader_and_a_crowd_of_writers_is_turned_away(tmp_path: Path) -> None:
