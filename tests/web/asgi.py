@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from thresher.store import MemoryStore, Store
@@ -41,8 +42,9 @@ def request(
     body: bytes | list[bytes] = b"",
     json_body: object = None,
     client: str = "127.0.0.1",
+    more: Sequence[tuple[str, str]] = (),
 ) -> Reply:
-    """One request; ``target`` is sent as it is."""
+    """One request; ``target`` is sent as it is. ``more`` are headers that may repeat others."""
     given = dict(headers or {})
     if json_body is not None:
         body = json.dumps(json_body).encode()
@@ -52,7 +54,7 @@ def request(
         given.setdefault("transfer-encoding", "chunked")
     elif body:
         given.setdefault("content-length", str(len(body)))
-    pairs = [(name.lower().encode(), value.encode("latin-1")) for name, value in given.items()]
+    pairs = [(name.lower().encode(), value.encode("latin-1")) for name, value in (*given.items(), *more)]
     if host is not None:
         pairs.append((b"host", host.encode("latin-1")))
     path, _, query = target.partition("?")

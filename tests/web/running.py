@@ -3,9 +3,12 @@
 import contextlib
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+import apsw
 
 TOKEN, WRITE_TOKEN = "a-token-for-tests", "a-token-that-writes"
 BEARER = {"authorization": f"Bearer {TOKEN}"}
@@ -36,3 +39,23 @@ def served(storage: str, *options: str, log: Path | None = None, files: int | No
         finally:
             process.terminate()
             process.wait(30)
+
+
+@contextlib.contextmanager
+def stuck(path: Path) -> Iterator[None]:
+    """Another writer that does not come to an end."""
+    connection = apsw.Connection(str(path))
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        connection.execute("ROLLBACK")
+        connection.close()
+
+
+def until(found: Callable[[], bool], seconds: float = 30) -> None:
+    """Wait for something that must come."""
+    end = time.monotonic() + seconds
+    while not found():
+        assert time.monotonic() < end
+        time.sleep(0.02)

@@ -86,6 +86,40 @@ def test_a_body_with_two_lengths_is_refused(app: Gate) -> None:
         assert (reply.status, reply.data["error"], reply.headers["connection"]) == (400, "Content-Length", "close")
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("Authorization", BEARER["authorization"]),
+        ("Thresher-Agent", "one"),
+        ("Last-Event-ID", "1"),
+        ("Idempotency-Key", "one"),
+    ],
+)
+def test_a_header_that_says_who_or_what_comes_once(app: Gate, name: str, value: str) -> None:
+    issued = request(app, "GET", "/api/studies/coins", headers=BEARER).data["issued"]
+    for other in (value, "another"):
+        headers = {**BEARER, name.lower(): value}
+        reply = request(app, "POST", "/api/studies/coins/ask", headers=headers, more=[(name, other)])
+        assert (reply.status, reply.data["error"], reply.headers["connection"]) == (400, name, "close")
+        assert b"another" not in reply.body
+    assert request(app, "GET", "/api/studies/coins", headers=BEARER).data["issued"] == issued
+
+
+def test_whoever_is_refused_at_the_gate_is_disconnected(app: Gate) -> None:
+    wrong = {"authorization": "Bearer wrong"}
+    found = {
+        401: request(app, "GET", "/api/studies"),
+        403: request(app, "POST", "/api/studies", headers=READER),
+        421: request(app, "GET", "/api/studies", headers=BEARER, host="evil.example"),
+        429: [request(app, "GET", "/", headers=wrong, client="10.1.1.1") for _ in range(20)][-1],
+    }
+    assert {status: reply.status for status, reply in found.items()} == {status: status for status in found}
+    assert {reply.headers.get("connection") for reply in found.values()} == {"close"}
+    other = request(app, "POST", "/api/studies", headers={**BEARER, "origin": "http://evil.example"})
+    assert (other.status, other.headers["connection"]) == (403, "close")
+    assert "connection" not in request(app, "GET", "/api/nothing", headers=BEARER).headers
+
+
 def test_lengths_of_thousands_of_digits_break_nothing(app: Gate) -> None:
     reply = request(app, "POST", "/api/studies", headers={**BEARER, "content-length": "9" * 5000})
     assert reply.status == 413
@@ -149,6 +183,24 @@ def test_half_characters_in_parameters_reach_the_evaluator(app: Gate) -> None:
 def test_bodies_that_break_parsers_are_refused(app: Gate, body: bytes) -> None:
     headers = {**BEARER, "content-type": "application/json"}
     assert request(app, "POST", "/api/studies/coins/tell", headers=headers, body=body).status in (400, 404, 422)
+
+
+@pytest.mark.parametrize("extra", [{}, {"clip": True}, {"bounds": None, "confidence": None, "budget": 9}])
+@pytest.mark.parametrize(("reward", "status"), [("1e999", 422), ("-1e999", 422), ("1" * 500, 422), ("1" * 5000, 400)])
+def test_a_reward_beyond_all_numbers_is_refused_in_a_line_and_changes_nothing(
+    reward: str, status: int, extra: dict[str, object]
+) -> None:
+    app = server()
+    new = {"name": "big", "arms": ["a"], "threshold": 0.5, **extra}
+    assert request(app, "POST", "/api/studies", headers=BEARER, json_body=new).status == 201
+    request(app, "POST", "/api/studies/big/ask", headers=BEARER)
+    seq = request(app, "GET", "/api/studies/big", headers=BEARER).data["seq"]
+    body = f'{{"pull": 1, "reward": {reward}}}'.encode()
+    headers = {**BEARER, "content-type": "application/json"}
+    reply = request(app, "POST", "/api/studies/big/tell", headers=headers, body=body)
+    assert (reply.status, len(reply.body) < 500) == (status, True)
+    assert ("float" if status == 422 else "4,300 digits") in reply.data["rule"]
+    assert request(app, "GET", "/api/studies/big", headers=BEARER).data["seq"] == seq
 
 
 def test_a_body_of_another_kind_is_refused(app: Gate) -> None:

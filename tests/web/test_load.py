@@ -10,10 +10,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import apsw
 import httpx
 import pytest
-from running import BEARER, TOKEN, WRITER, Served, served
+from running import BEARER, TOKEN, WRITER, Served, served, stuck
 
 import thresher
 
@@ -26,19 +25,21 @@ def cpu(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def connected(server: Served, size: int | None = None) -> socket.socket:
+def connected(server: Served, size: int | None = None, source: str | None = None) -> socket.socket:
     host, _, port = server.url.removeprefix("http://").partition(":")
     found = socket.socket()
     if size is not None:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
+    if source is not None:
+        found.bind((source, 0))
     found.settimeout(60)
     found.connect((host, int(port)))
     return found
 
 
-def head(server: Served, path: str, *lines: str, method: str = "GET") -> bytes:
+def head(server: Served, path: str, *lines: str, method: str = "GET", token: str | None = TOKEN) -> bytes:
     host = server.url.removeprefix("http://")
-    first = [f"{method} {path} HTTP/1.1", f"Host: {host}", f"Authorization: Bearer {TOKEN}"]
+    first = [f"{method} {path} HTTP/1.1", f"Host: {host}"] + ([f"Authorization: Bearer {token}"] if token else [])
     return "\r\n".join([*first, *lines, "", ""]).encode()
 
 
@@ -119,8 +120,35 @@ def test_a_connection_that_is_being_answered_is_not_closed_to_make_room(tmp_path
                 pass
 
 
+def test_clients_without_a_token_that_never_read_leave_room_for_others(tmp_path: Path) -> None:
+    with (
+        served("memory", "--max-connections", "8", "--max-per-address", "4") as server,
+        contextlib.ExitStack() as stack,
+    ):
+        for at in range(8):
+            deaf = stack.enter_context(connected(server, size=4096, source=f"127.0.0.{2 + at // 4}"))
+            deaf.settimeout(0.5)
+            with contextlib.suppress(TimeoutError):  # until the server takes no more, because nobody reads its replies
+                while True:
+                    deaf.sendall(head(server, "/healthz", token=None) * 100)
+        reply = httpx.get(f"{server.url}/api/studies", headers=BEARER, timeout=5)
+        assert (reply.status_code, reply.json()["studies"]) == (200, [])
+
+
+def test_a_refused_request_ends_its_connection() -> None:
+    with served("memory") as server:
+        for lines, status in (([], b"401"), (["Origin: http://evil.example"], b"403")):
+            with connected(server) as connection:
+                connection.sendall(head(server, "/api/studies", *lines, token=None) * 3)
+                received = b""
+                while part := connection.recv(100_000):
+                    received += part
+            assert received.startswith(b"HTTP/1.1 " + status)
+            assert received.count(b"HTTP/1.1") == 1
+
+
 def test_the_slow_are_cut(tmp_path: Path) -> None:
-    """Nothing sent, headers byte by byte, a body byte by byte after its refusal, and a stream that nobody reads."""
+    """Nothing sent, headers byte by byte, a body byte by byte after its reply, and a stream that nobody reads."""
     storage = f"sqlite:///{tmp_path}/s.db?durability=normal"
     names = [f"arm {k:05} {'x' * 40}" for k in range(10_000)]
     study = thresher.create_study("many", arms=names, threshold=0.5, storage=storage)
@@ -153,8 +181,7 @@ def test_the_slow_are_cut(tmp_path: Path) -> None:
         knocks = {name: connected(server) for name in ("silent", "slow head", "slow second head", "slow body")}
         knocks["slow head"].sendall(b"GET / HTTP/1.1\r\nX: ")
         knocks["slow second head"].sendall(head(server, "/healthz"))
-        refused = head(server, "/api/studies", "Content-Length: 900000", method="POST")
-        knocks["slow body"].sendall(refused)
+        knocks["slow body"].sendall(head(server, "/healthz", "Content-Length: 900000"))
         threads = [
             threading.Thread(target=timed, args=(name, connection, b"" if name == "silent" else b"x"))
             for name, connection in knocks.items()
@@ -212,18 +239,6 @@ def is_open(pid: int, port: int) -> bool:
         links = {str(file.readlink()) for file in Path(f"/proc/{pid}/fd").iterdir()}
         return bool(inodes & links)
     return False
-
-
-@contextlib.contextmanager
-def stuck(path: Path) -> Iterator[None]:
-    """Another writer that does not come to an end."""
-    connection = apsw.Connection(str(path))
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    finally:
-        connection.execute("ROLLBACK")
-        connection.close()
 
 
 def test_a_stuck_writer_holds_up_no_reader_and_a_crowd_of_writers_is_turned_away(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from running import BEARER, TOKEN, served
+from running import BEARER, TOKEN, WRITE_TOKEN, WRITER, served, stuck, until
 
 import thresher
 
@@ -146,6 +146,69 @@ def test_it_ends_while_somebody_looks_on(tmp_path: Path) -> None:
         threading.Thread(target=look, daemon=True).start()
         assert looking.wait(30)
     assert ended.wait(30)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
+def test_it_ends_at_once_while_a_write_waits_for_another_process(
+    tmp_path: Path, number: signal.Signals, status: int
+) -> None:
+    storage, log = f"sqlite:///{tmp_path}/s.db", tmp_path / "log"
+    thresher.create_study("coins", arms=["a"], threshold=0.5, budget=100, storage=storage)
+    argv = [*SERVE[:-1], storage, "--port", "0", "--write", "--token", TOKEN, "--write-token", WRITE_TOKEN]
+    statuses: list[int] = []
+
+    def ask(url: str) -> None:
+        try:
+            statuses.append(httpx.post(f"{url}/api/studies/coins/ask", headers=WRITER, timeout=60).status_code)
+        except httpx.HTTPError:
+            statuses.append(0)
+
+    with log.open("wb") as errors, subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=errors, text=True) as process:
+        assert process.stdout
+        url = process.stdout.readline().partition("/?")[0]
+        ask(url)
+        with stuck(tmp_path / "s.db"):
+            askers = [threading.Thread(target=ask, args=(url,)) for _ in range(30)]
+            for asker in askers:
+                asker.start()
+            until(lambda: "waiting for" in log.read_text())
+            start = time.monotonic()
+            process.send_signal(number)
+            assert process.wait(30) == status
+            assert time.monotonic() - start < 4  # it is 1 s or so on a machine that does nothing else
+        for asker in askers:
+            asker.join()
+    assert statuses[0] == 200
+    assert 200 not in statuses[1:]
+    assert thresher.open_study("coins", storage=storage).verdict().issued == 1
+    lines = log.read_text().splitlines()
+    assert all(line.startswith("thresher: ") for line in lines if line)  # click ends the line of a Ctrl-C
+
+
+def test_its_log_has_lines_of_this_program_without_control_characters_and_queries(tmp_path: Path) -> None:
+    storage, log = f"sqlite:///{tmp_path}/s.db", tmp_path / "log"
+    name = "a\x1b[31mb\u202e"
+    code = (
+        "import sys, thresher.web.house as house\n"
+        f"def live(self, name): raise RuntimeError('no {name!s} here')\n"
+        "house.House.live = live\n"
+        "from thresher.cli import main; main()"
+    )
+    thresher.create_study("coins", arms=["a"], threshold=0.5, storage=storage)
+    argv = [sys.executable, "-c", code, "serve", "--storage", storage, "--port", "0", "--token", TOKEN]
+    with log.open("wb") as errors, subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=errors, text=True) as process:
+        try:
+            assert process.stdout
+            url = process.stdout.readline().partition("/?")[0]
+            path = "/api/studies/x%0Athresher:%20forged%1b[2J?private=1"
+            assert httpx.get(f"{url}{path}", headers=BEARER, timeout=30).status_code == 500
+        finally:
+            process.terminate()
+    text = log.read_text()
+    assert text.startswith("thresher: GET /api/studies/x%0Athresher")
+    assert "no a\\x1b[31mb\\u202e here" in text or "no ab\\u202e here" in text  # colours are left out
+    assert not [char for char in text if not char.isprintable() and char != "\n"]
+    assert "private" not in text
 
 
 def test_what_another_process_does_comes_through_the_stream(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """What a person sees while a run goes on: a live table on a terminal, elsewhere a line now and then."""
 
 import heapq
-import logging
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,11 +14,11 @@ from rich.text import Text
 
 from ..ledger import Ledger
 from ..progress import Progress
-from ..reading import printable
 from ..study import Study
 from ..verdict import Row, openness, row_of
 from . import say
 from .output import certainty
+from .speaking import spoken
 from .words import COLOURS, SIGNS, duration, number, speed
 
 REDRAW = 0.25  # seconds
@@ -33,28 +32,14 @@ def watching(study: Study, *, quiet: bool) -> Iterator[Callable[[Progress], obje
     """Show the progress of a run on standard error, and what thresher has to say meanwhile."""
     console = Console(stderr=True, highlight=False)
     if quiet or not sys.stderr.isatty() or console.is_dumb_terminal:  # rich alone would believe FORCE_COLOR
-        with _spoken(say):
+        with spoken(say, "thresher"):
             yield (lambda progress: None) if quiet else Lines(study)
     else:
         with (
             Live(console=console, auto_refresh=False, transient=True) as live,
-            _spoken(lambda text: console.print(Text(f"thresher: {text}"))),
+            spoken(lambda text: console.print(Text(f"thresher: {text}")), "thresher"),
         ):
             yield Screen(study, live)
-
-
-@contextmanager
-def _spoken(speak: Callable[[str], object]) -> Iterator[None]:
-    """Warnings of the run as lines of this program, above the table if there is one; tracebacks too."""
-    handler, logger, format_ = logging.Handler(), logging.getLogger("thresher"), logging.Formatter().format
-    handler.emit = lambda record: speak(printable(format_(record)))  # type: ignore[method-assign,assignment]
-    logger.addHandler(handler)
-    logger.propagate = False
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        logger.propagate = True
 
 
 class Lines:

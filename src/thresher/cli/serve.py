@@ -13,6 +13,7 @@ from ..errors import CannotGoOn, InvalidInput
 from ..files import Kind, check, replacing
 from ..store import MemoryStore
 from . import FINISHED, put, say
+from .speaking import spoken
 from .stopping import until_stopped
 from .storage import name_argument, storage_option, store_at, study_at
 
@@ -71,7 +72,8 @@ def serve(context: click.Context, /, storage: str | None, **given: Any) -> int:
     serving, store = web("serving"), store_at(storage)
     store.studies()  # a store that cannot be read is said so now, not to the first who looks
     reader = None if isinstance(store, MemoryStore) else store_at(storage)
-    serving.serve(store, serving.Options(**given), put, reader=reader)
+    with spoken(say, "thresher", "asyncio"):
+        serving.serve(store, serving.Options(**given), put, reader=reader)
     return FINISHED
 
 

@@ -3,6 +3,7 @@
 Handlers that read run on threads of their own; what writes goes through `House.write`. A study is safe on all of them.
 """
 
+import math
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -158,6 +159,7 @@ def _writing(api: APIRouter, house: House) -> None:
 
         A reward outside the bounds is an error, too, and it retires the pull's arm: nothing is certified about it.
         """
+        reward = _finite(told.reward)
 
         def act() -> bool:
             found = house.study(segment(study))
@@ -165,7 +167,7 @@ def _writing(api: APIRouter, house: House) -> None:
             return found.look(lambda ledger: ledger.state_of(told.pull) == LATE)
 
         late = await house.write(act, agent)
-        return Json({"pull": told.pull, "reward": float(told.reward), "late": late})
+        return Json({"pull": told.pull, "reward": reward, "late": late})
 
     @api.post("/studies/{study}/renew", response_model=models.Pulls)
     async def renew(study: Name, these: models.Renew, agent: Agent) -> Any:
@@ -189,6 +191,18 @@ def _writing(api: APIRouter, house: House) -> None:
         """Give the study a larger budget: the new total."""
         await house.write(lambda: house.study(segment(study)).extend(budget=to.budget), agent)
         return Json(await run_in_threadpool(lambda: house.live(segment(study)).head()))
+
+
+def _finite(reward: float) -> float:
+    """The reward, before anything is recorded: JSON can write numbers that no float holds."""
+    try:
+        found = float(reward)
+    except OverflowError:
+        found = math.inf
+    if not math.isfinite(found):
+        rule = "must be a number that a 64-bit float can hold, or a bool"
+        raise Refusal(422, "reward", reward, rule, "send a finite number, or drop the pull as failed")
+    return found
 
 
 def _each(study: Study, act: Callable[[int], None], pulls: list[int]) -> None:

@@ -1,6 +1,7 @@
 """The application: routes, what they answer when something is wrong, and the gate before all of it."""
 
 import logging
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -19,7 +20,12 @@ from .refusals import Refusal, page_or_json, refusal_of
 from .replies import Json
 
 log = logging.getLogger("thresher")
-RULES = {400: "must be JSON in UTF-8", 404: "is not here", 405: "is not a method that this address takes"}
+DIGITS = sys.get_int_max_str_digits()  # of a whole number that Python reads
+RULES = {
+    400: f"must be JSON in UTF-8, not nested too deeply, with whole numbers of at most {DIGITS:,} digits",
+    404: "is not here",
+    405: "is not a method that this address takes",
+}
 REMEDIES = {404: "/docs lists the addresses of the interface", 405: "/docs lists the methods of each address"}
 
 

@@ -2,7 +2,8 @@
 
 asyncio's own loop knows no limits: it accepts until the descriptors are used up, and then logs a traceback for every
 try. Here a full house makes room by closing the connection that has been idle longest, at the address that has most.
-Connections that are being answered are left alone.
+Connections with a request that the gate has let in are left alone until it is answered. Whoever has shown no token is
+never in the way of others, whatever it sends and does not read.
 """
 
 import asyncio
@@ -75,7 +76,7 @@ class Guest:
         self.door.idle(self)
 
     def busy(self) -> None:
-        """A request is being answered."""
+        """A request was let in, and is being answered."""
         self.door.busy(self)
 
     def leave(self) -> None:

@@ -1,15 +1,16 @@
 """The gate: what every request must pass before it is routed, whatever its method and path.
 
 In this order: the path is normalised, the framing of the body checked, the Host header, the Origin header where there
-is one, the token or the session, whether it may write, the size of the body. Only then does the application see the
-request. What it answers gets the headers of safety; what it throws becomes one sentence without a traceback.
+is one, headers that must not be repeated, the token or the session, whether it may write, the size of the body. Only
+then does the application see the request. What it answers gets the headers of safety; what it throws becomes one
+sentence without a traceback.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 from .callers import Throttle
 from .paths import normalised
@@ -27,6 +28,10 @@ MOST_BYTES = 1_000_000  # of a body
 SLOW = 60.0  # seconds in which a body must be there
 HEALTHY = b'{"ok":true}'
 READING = ("GET", "HEAD", "OPTIONS")
+LET_IN = "thresher.let_in"  # in a request's state: what to call when it has passed the checks
+ONCE = (b"authorization", b"thresher-agent", b"last-event-id", b"idempotency-key")  # headers that come once at most
+# Of these the rest of the body is not read, or nobody knows who sends it: nothing more is read from them.
+CLOSED = (400, 401, 403, 408, 413, 421, 429)
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -75,17 +80,20 @@ class Gate:
             _check_framing(headers)
             self._check_host(headers)
             self._check_origin(headers)
+            _check_repeated(headers)
             if passed["path"] == "/healthz" and scope["method"] in READING:  # neither a store nor a thread is needed
                 await answer.whole(200, [(b"content-type", b"application/json")], HEALTHY)
                 return
             if await self._entered(passed, answer):
                 return
             self._check_writing(scope["method"], self._role(headers, passed))
+            scope.get("state", {}).get(LET_IN, _nothing)()
             await self.app(passed, await _bounded(headers, receive), answer)
         except Refusal as refusal:
             await answer.refuse(refusal, scope)
         except Exception:
-            log.exception(f"{scope['method']} {scope['path']} failed")  # the query may hold the token: it is left out
+            # without the query, which may hold the token, and with the path quoted, so that it is one line
+            log.exception(f"{scope['method']} {quote(scope['path'])} failed")
             await answer.refuse(SURPRISE, scope)
 
     def _check_host(self, headers: list[tuple[bytes, bytes]]) -> None:
@@ -126,10 +134,9 @@ class Gate:
 
     def _role(self, headers: list[tuple[bytes, bytes]], scope: Scope) -> Role:
         """What this caller may do."""
-        bearers = _all(headers, b"authorization")
-        if bearers:
-            kind, _, value = bearers[0].partition(" ")
-            role = self._entry.role(value.strip()) if len(bearers) == 1 and kind.lower() == "bearer" else None
+        for bearer in _all(headers, b"authorization"):  # there is one at most
+            kind, _, value = bearer.partition(" ")
+            role = self._entry.role(value.strip()) if kind.lower() == "bearer" else None
             if role is None:
                 raise self._wrong(scope)
             return role
@@ -185,7 +192,7 @@ class _Answer:
         kind, body = page_or_json(refusal, scope)
         headers = [(b"content-type", kind)]
         headers += [(name.lower().encode(), value.encode()) for name, value in refusal.headers.items()]
-        if refusal.status in (400, 408, 413):  # what is left of the body is not read, or cannot be told from a request
+        if refusal.status in CLOSED:
             headers.append((b"connection", b"close"))
         await self.whole(refusal.status, headers, body)
 
@@ -230,6 +237,18 @@ def _check_framing(headers: list[tuple[bytes, bytes]]) -> None:
     if _all(headers, b"content-length") and _all(headers, b"transfer-encoding"):
         rule = "must not come with Transfer-Encoding"
         raise Refusal(400, "Content-Length", None, rule, "send one of the two")
+
+
+def _check_repeated(headers: list[tuple[bytes, bytes]]) -> None:
+    """Of two values, a proxy may have looked at the other one."""
+    for name in ONCE:
+        if len(_all(headers, name)) > 1:
+            shown = name.decode().title().replace("-Id", "-ID")
+            raise Refusal(400, shown, None, "must not come more than once", f"send one {shown} header")
+
+
+def _nothing() -> None:
+    """Nobody wants to know."""
 
 
 def _all(headers: list[tuple[bytes, bytes]], wanted: bytes) -> list[str]:

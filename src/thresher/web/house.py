@@ -16,6 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from ..errors import StoreFailed, UnknownStudy
 from ..journal import acting_as
 from ..store import Store
+from ..store.patience import hurry
 from ..study import Study
 from .feed import Feed
 from .live import Live
@@ -39,7 +40,7 @@ class House:
         self._studies: dict[str, Study] = {}
         self._used: dict[str, float] = {}  # when each was last asked for
         self._writers = ThreadPoolExecutor(WRITERS, "thresher-writer")
-        self._writes = 0
+        self._writes, self._ended = 0, False
         self._tidying: asyncio.Task[None] | None = None
 
     # -- reading ------------------------------------------------------------------------------------------------
@@ -70,6 +71,8 @@ class House:
 
         Events that it writes carry the agent's name.
         """
+        if self._ended:
+            raise _busy("it is about to end")
         if self._writes >= WRITES:
             raise _busy(f"{WRITES} writes wait already")
         self._writes += 1
@@ -78,10 +81,21 @@ class House:
             result = asyncio.wrap_future(work)
             await asyncio.wait([result], timeout=PATIENCE)
             if work.cancel():  # it has not begun
-                raise _busy(f"others wait to write for more than {PATIENCE:g} s")
+                raise _busy(
+                    "it is about to end" if self._ended else f"others wait to write for more than {PATIENCE:g} s"
+                )
             return await result
         finally:
             self._writes -= 1
+
+    def end(self) -> None:
+        """The server ends: writes that have not begun never will, and those that wait for a lock give up.
+
+        None of them was acknowledged. Those that are being written go on.
+        """
+        self._ended = True
+        self._writers.shutdown(wait=False, cancel_futures=True)
+        hurry()
 
     def study(self, name: str) -> Study:
         """The study, to ask and to tell. It has a ledger of its own, which whoever only looks does without."""

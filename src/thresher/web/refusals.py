@@ -28,6 +28,7 @@ STATUS: dict[type[ThresherError], int] = {  # the first that fits
     StoreFailed: 503,
     InvalidInput: 422,
 }
+LARGE = 10**30  # whole numbers beyond it are shown as texts, and shortened
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{status} · thresher</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
 <style>:root {{ --ground: #fbfaf7; --ink: #1f2623; --soft: #5c6763; --accent: #2f6f62 }}
@@ -76,7 +77,7 @@ def refusal_of(error: ThresherError) -> Refusal:
 
 def plain(value: object) -> object:
     """A value as JSON can hold it, and not endless."""
-    if value is None or isinstance(value, bool | int):
+    if value is None or (isinstance(value, int) and abs(value) < LARGE):
         return value
     if isinstance(value, float):
         return value if abs(value) < float("inf") else repr(value)  # NaN and the infinities are no JSON

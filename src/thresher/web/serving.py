@@ -6,8 +6,10 @@ import logging
 import os
 import re
 import secrets
+import signal
 import socket
 import ssl
+import threading
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -23,6 +25,7 @@ from .wire import IDLE, Wire
 
 log = logging.getLogger("thresher")
 TOKEN = re.compile(r"[A-Za-z0-9._~-]{8,200}")
+LAST = 2.0  # seconds after Ctrl-C in which threads must have ended
 TIDY = 60  # seconds between two looks for studies to forget
 
 
@@ -87,15 +90,15 @@ def serve(store: Store, options: Options, announce: Callable[[str], None], *, re
         announce(f"{start}{token}")
         if write_token is not None:
             announce(f"to write: {start}{write_token}")
-        Server(config, bounds, tls).run(sockets=[listener])
+        Server(config, bounds, tls, house).run(sockets=[listener])
 
 
 class Server(uvicorn.Server):
     """uvicorn's server behind our door."""
 
-    def __init__(self, config: uvicorn.Config, bounds: Limits, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, config: uvicorn.Config, bounds: Limits, tls: ssl.SSLContext | None, house: House) -> None:
         super().__init__(config)
-        self._bounds, self._tls = bounds, tls
+        self._bounds, self._tls, self._house = bounds, tls, house
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to accept connections."""
@@ -109,6 +112,15 @@ class Server(uvicorn.Server):
             for listener in sockets or []
         ]
         self.started = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End soon, whatever threads wait for: what they have not acknowledged may be lost, and nothing else is."""
+        self._house.end()
+        if signal.SIGINT in self._captured_signals:  # SIGTERM ends the process by itself, after the shutdown
+            last = threading.Timer(LAST, os._exit, [128 + signal.SIGINT])
+            last.daemon = True
+            last.start()
+        await super().shutdown(sockets)
 
 
 def tokens(options: Options) -> tuple[str, str | None]:

@@ -7,6 +7,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from .door import Guest
+from .gate import LET_IN
 
 HEAD = 10.0  # seconds from the connection, or the first byte of a later request, to the end of its headers
 IDLE = 60  # seconds between two requests
@@ -17,7 +18,7 @@ class Wire(H11Protocol):
     """A connection that knows when it is too slow. The door looks at all of them, once a second."""
 
     def __init__(self, config: Config, state: ServerState, guest: Guest) -> None:
-        super().__init__(config=config, server_state=state, app_state={})
+        super().__init__(config=config, server_state=state, app_state={LET_IN: guest.busy})
         self._guest = guest
         self._head: float | None = None  # until when the head of a request must be there; None: none has begun
         self._left, self._since = 0, 0.0  # bytes that wait to be read, and since when they do not become fewer
@@ -40,17 +41,15 @@ class Wire(H11Protocol):
         super().data_received(data)
 
     def handle_events(self) -> None:
-        """A request may have begun."""
+        """A request may have begun. Until the gate lets it in, it may be closed to make room."""
         super().handle_events()
         if self._is_answering:
             self._head = None
-            self._guest.busy()
 
     def on_response_complete(self) -> None:
         """A request is answered; the next one may have come already."""
+        self._guest.idle()
         super().on_response_complete()
-        if not self._is_answering:
-            self._guest.idle()
 
     @property
     def _is_answering(self) -> bool:
