@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from thresher import evidence, policies
+from thresher.core import evidence, policies
 from thresher.lab import Setup, simulate
-from thresher.lab.arrival import label_by_arrival
-from thresher.lab.kano import BENCHMARKS, OURS, RIVALS, benchmark, play_rival
+from thresher.paper.arrival import label_by_arrival
+from thresher.paper.kano import BENCHMARKS, OURS, RIVALS, benchmark, play_rival
 
 from .report import Figure
 

@@ -18,8 +18,8 @@ from logs import append
 from postgres import Server
 
 import thresher
-from thresher.events import Event
-from thresher.store import open_store
+from thresher.core.events import Event
+from thresher.log.stores import open_store
 
 from .report import Figure, fastest
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from thresher import columns, evidence, lab
+from thresher import lab
+from thresher.core import columns, evidence
 
 from .report import Figure
 

@@ -22,8 +22,8 @@ import httpx
 from logs import append
 
 import thresher
-from thresher.events import Event
-from thresher.store import open_store
+from thresher.core.events import Event
+from thresher.log.stores import open_store
 
 from . import asking
 from .asking import BEARER, TOKEN, served

@@ -150,7 +150,7 @@ def answer(pull: Pull, folder: Path | None) -> object:
     if pull.arm == "unreadable":
         raise Unreadable(1, 2)
     if pull.arm == "looks-like-the-engine":
-        raise thresher.executors.WorkerLost("not at all", ())
+        raise thresher.run.engines.WorkerLost("not at all", ())
     if pull.arm == "dies":
         os.kill(os.getpid(), 9)
     if pull.arm == "nan":

@@ -13,10 +13,10 @@ from pathlib import Path
 import apsw
 
 import thresher
+from thresher.core.events import Event
+from thresher.core.replay import verify
 from thresher.errors import ThresherError
-from thresher.events import Event
-from thresher.store import open_store
-from thresher.verify import verify
+from thresher.log.stores import open_store
 
 HARMLESS, REFUSED, ACCEPTED, CRASHED = "harmless", "refused", "accepted", "crashed"
 STUDY = "s"

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from thresher.chain import START, chained
-from thresher.events import Event
-from thresher.store import Store
+from thresher.core.events import Event
+from thresher.log.chain import START, chained
+from thresher.log.store import Store
 
 
 def append(store: Store, study: str, events: Iterable[Event], *, lease: float | None = None) -> list[Event]:

@@ -6,9 +6,9 @@ from typing import Any
 from logs import append
 
 import thresher
-from thresher import spec as specs
-from thresher.events import Event
-from thresher.store import MemoryStore
+from thresher.core import spec as specs
+from thresher.core.events import Event
+from thresher.log.memory import MemoryStore
 
 
 def study_of_rule(rule: int, **given: Any) -> thresher.Study:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from thresher.store import Store, open_store
+from thresher.log.store import Store
+from thresher.log.stores import open_store
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

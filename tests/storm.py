@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import thresher
-from thresher.store import open_store
-from thresher.verify import verify
+from thresher.core.replay import verify
+from thresher.log.stores import open_store
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["storm", "thresher.store.sqlite", "thresher.store.postgres"])
+CONTEXT.set_forkserver_preload(["storm", "thresher.log.sqlite", "thresher.log.postgres"])
 AGENTS = 4
 LEASE = 1.0
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import thresher
-from thresher.ledger import fold
-from thresher.verify import verify
+from thresher.core.ledger import fold
+from thresher.core.replay import verify
 
 
 def make(**given: Any) -> thresher.Study:

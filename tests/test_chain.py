@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 import thresher
-from thresher.chain import SIZE, START, chained, link
-from thresher.events import Event
-from thresher.store import MemoryStore
-from thresher.tail import pages
+from thresher.core.events import Event
+from thresher.log.chain import SIZE, START, chained, link
+from thresher.log.memory import MemoryStore
+from thresher.log.tail import pages
 
 FULL = Event(
     7, "told", 3, 2, 0.1, "why ✓", "failed", True, 90, {"b": [1, 2.5, None], "a": "ü"}, "k-1", 1.75e9, "host:1"

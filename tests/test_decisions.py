@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import thresher
-from thresher import policies
-from thresher.policies import Policy
+from thresher.core import policies
+from thresher.core.policies import Policy
 
 GOLDEN = Path(__file__).parent / "golden"
 

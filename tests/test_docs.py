@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import thresher
-from thresher import cli, events, ledger, policies
+from thresher import cli
+from thresher.core import events, ledger, policies
 
 ROOT = Path(__file__).parent.parent
 DOCS = {

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from thresher.escapes import cell, csv_line, markdown, text_of, visible
+from thresher.text.escapes import cell, csv_line, markdown, text_of, visible
 
 CONTROL = [chr(code) for code in (*range(9), *range(11, 32), *range(127, 160))]
 

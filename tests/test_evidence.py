@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from rules import study_of_rule
 
 import thresher
-from thresher import evidence
-from thresher.events import CAUSES, Cause
-from thresher.ledger import fold
+from thresher.core import evidence
+from thresher.core.events import CAUSES, Cause
+from thresher.core.ledger import fold
 from thresher.study import give_up
 
 

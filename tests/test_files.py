@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from thresher.errors import InvalidInput
-from thresher.files import Kind, check, replacing
+from thresher.text.files import Kind, check, replacing
 
 LETTER = Kind("a letter", lambda head: head.startswith(b"Dear"))
 

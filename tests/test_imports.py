@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import thresher
-from thresher.intervals import Interval
+from thresher.core.intervals import Interval
 
 BARS = st.sampled_from([0.1, 0.5, 0.9])
 

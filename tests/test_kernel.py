@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thresher import kernel
-from thresher.kernel import Board, Rule
+from thresher.core import kernel
+from thresher.core.kernel import Board, Rule
 
 FORMULAS = [kernel.uniform, kernel.apt, kernel.evt, kernel.evt_supplement, kernel.evt_pf, kernel.lsa, kernel.cheapest]
 gaps = st.floats(0, 1)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from thresher.masking import masked, masked_words
+from thresher.text.masking import masked, masked_words
 
 WORD = "hunter2"  # stands for the secret, or for a part of it
 PEM = f"-----BEGIN RSA PRIVATE KEY-----\nMIIE{WORD}\n{WORD}\n-----END RSA PRIVATE KEY-----"

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import thresher
-from thresher import verdict as verdicts
-from thresher.store import open_store
-from thresher.verify import verify
+from thresher.core import verdict as verdicts
+from thresher.core.replay import verify
+from thresher.log.stores import open_store
 
 STORED = Path(__file__).parent / "stored"
 KNOWN: dict[str, dict[str, Any]] = json.loads((STORED / "0.1.json").read_text())

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from thresher.cli import cli
-from thresher.masking import masked
+from thresher.text.masking import masked
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = [  # of secrets, in texts of our own

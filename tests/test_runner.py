@@ -383,7 +383,7 @@ def test_a_pool_whose_every_thread_hangs_ends_the_run() -> None:
 
 def _pool() -> Executor:
     """A pool of daemon threads, so that the test's own hung calls do not keep the interpreter alive."""
-    from thresher.executors.threads import Threads
+    from thresher.run.engines.threads import Threads
 
     class Pool(Executor):
         _max_workers = WORKERS

@@ -12,9 +12,9 @@ import pytest
 from engines import causes, make
 
 import thresher
-from thresher.command import Command
 from thresher.errors import NoReward
-from thresher.reading import CommandFailed
+from thresher.run.command.process import Command
+from thresher.run.command.reward import CommandFailed
 
 ARMS = tuple("abcdefgh")
 

@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import thresher
-from thresher import spec as specs
+from thresher.core import spec as specs
+from thresher.core.ledger import fold
 from thresher.errors import Conflict
-from thresher.ledger import fold
-from thresher.store import MemoryStore
+from thresher.log.memory import MemoryStore
 
 
 def make(**given: Any) -> thresher.Study:
@@ -62,7 +62,7 @@ def test_a_pull_says_what_to_do() -> None:
 
 @given(st.integers(0, 2**80), st.integers(1, 2**32 - 500))
 def test_no_two_pulls_share_a_seed(study_seed: int, first: int) -> None:
-    seeds = [thresher.seeds.pull_seed(pull, study_seed) for pull in range(first, first + 500)]
+    seeds = [thresher.core.seeds.pull_seed(pull, study_seed) for pull in range(first, first + 500)]
     assert len(set(seeds)) == 500
     assert all(0 <= seed < 2**32 for seed in seeds)
 
@@ -346,12 +346,12 @@ def test_the_default_policy_depends_on_certificates() -> None:
     assert make(confidence=None).spec.policy == thresher.anytime_evt()
 
 
-@pytest.mark.parametrize("name", thresher.policies.CONSTRUCTORS)
+@pytest.mark.parametrize("name", thresher.core.policies.CONSTRUCTORS)
 def test_a_policy_may_be_a_string_and_survives_json(name: str) -> None:
     policy = make(policy=name).spec.policy
-    assert policy == thresher.policies.CONSTRUCTORS[name]()
+    assert policy == thresher.core.policies.CONSTRUCTORS[name]()
     assert make(policy=name.replace("-", "_").upper()).spec.policy == policy
-    assert thresher.policies.from_json(json.loads(json.dumps(policy.to_json()))) == policy
+    assert thresher.core.policies.from_json(json.loads(json.dumps(policy.to_json()))) == policy
     assert str(policy) == name
 
 

@@ -18,9 +18,9 @@ from hypothesis.stateful import (
 )
 
 import thresher
-from thresher import policies
-from thresher.events import Cause
-from thresher.ledger import fold
+from thresher.core import policies
+from thresher.core.events import Cause
+from thresher.core.ledger import fold
 
 rewards = st.floats(0, 1)
 arms = st.sampled_from(["a", "b", "c", "d"])

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from rules import study_of_rule
 
-from thresher import policies
-from thresher.events import Event
-from thresher.evidence import RULE
-from thresher.ledger import fold
+from thresher.core import policies
+from thresher.core.events import Event
+from thresher.core.evidence import RULE
+from thresher.core.ledger import fold
+from thresher.core.replay import digest, verify
 from thresher.study import give_up
-from thresher.verify import digest, verify
 
 
 def history(*, rule: int = RULE, **given: Any) -> list[Event]:

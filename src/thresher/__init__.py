@@ -3,6 +3,10 @@
 from typing import TYPE_CHECKING
 
 from ._version import __version__
+from .core.events import Event
+from .core.policies import Policy, anytime_evt, ap_evt, ap_evt_pf, apt, balanced, evt, evt_pf, lsa, uniform
+from .core.verdict import Row, Verdict
+from .create import create_study, open_study
 from .errors import (
     AlreadyTold,
     Busy,
@@ -17,22 +21,18 @@ from .errors import (
     UnknownPull,
     UnknownStudy,
 )
-from .events import Event
-from .opening import create_study, open_study
-from .policies import Policy, anytime_evt, ap_evt, ap_evt_pf, apt, balanced, evt, evt_pf, lsa, uniform
-from .progress import Progress
+from .run.progress import Progress
 from .study import Pull, Study
-from .verdict import Row, Verdict
 
 if TYPE_CHECKING:
-    from .runner import run
+    from .run.runner import run
 else:  # executors and signals: a command that asks or tells ends before they would be loaded
 
     def __getattr__(name):
         """Load the runner when it is first asked for."""
         if name != "run":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from .runner import run
+        from .run.runner import run
 
         globals()["run"] = run
         return run

@@ -1,6 +1,6 @@
 """What can go wrong, each in one line that names the value seen, the rule broken and the remedy."""
 
-from .masking import masked
+from .text.masking import masked
 
 UNSAID = object()
 LONGEST = 1_000_000  # characters of an exception that are looked at

@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
-from . import checks
-from . import verdict as verdicts
+from .core import checks
+from .core import verdict as verdicts
+from .core.events import CAUSES, DROPPED, LATE, OUTSIDE, PENDING, TOLD, Cause, Event
+from .core.ledger import Ledger
+from .core.spec import CLIP, NO_PARAMS, Params, Spec, finite
+from .core.verdict import Verdict
 from .errors import AlreadyTold, CannotGoOn, InvalidInput, OutsideBounds, StoreFailed
-from .events import CAUSES, DROPPED, LATE, OUTSIDE, PENDING, TOLD, Cause, Event
-from .journal import Answer, Draft, Journal
-from .keys import Keys, marked
-from .leases import Keeper
-from .ledger import Ledger
-from .spec import CLIP, NO_PARAMS, Params, Spec, finite
-from .store import Store
-from .verdict import Verdict
+from .log.journal import Answer, Draft, Journal
+from .log.keys import Keys, marked
+from .log.leases import Keeper
+from .log.store import Store
 
 LEASE = 60.0  # seconds after which a process that is not heard of counts as gone
 SWEEP = 1.0  # seconds between two looks of a busy agent for pulls that were lost

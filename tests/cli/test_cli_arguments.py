@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from program import complaint, run
 
-from thresher.command import fill
+from thresher.run.command.process import fill
 
 VALUES = {"arm": "a", "seed": "5", "max_depth": "3"}
 

@@ -14,7 +14,7 @@ from program import complaint
 
 import thresher as library
 from thresher.cli import cli
-from thresher.spec import specify
+from thresher.core.spec import specify
 from thresher.study import give_up
 
 

@@ -11,7 +11,7 @@ import pytest
 from program import ENVIRONMENT, THRESHER, Result, complaint, finish, thresher, until
 
 import thresher as library
-from thresher.store import open_store
+from thresher.log.stores import open_store
 
 HERE = {key: value for key, value in ENVIRONMENT.items() if key != "THRESHER_STORAGE"}
 QUESTION = ["--threshold=0.5", "--workers=2", "--no-confidence", "--arm=0.2", "--arm=0.8"]

@@ -13,9 +13,9 @@ from program import ENVIRONMENT, PATIENCE
 
 import thresher
 from thresher.cli.comparison import comparison
-from thresher.events import Event
-from thresher.keys import Keys
-from thresher.store import open_store
+from thresher.core.events import Event
+from thresher.log.keys import Keys
+from thresher.log.stores import open_store
 
 PULLS = 100_000  # 200,001 events, which take some 100 MB as Python objects
 ROOM = 25.0  # MB more than for a study of 100 pulls: the columns are 6, and a page of events is as much again

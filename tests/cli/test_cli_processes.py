@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from program import ENVIRONMENT, THRESHER, pids, run, runs, until
 
-from thresher.command import TAIL, Command
 from thresher.errors import NoReward
-from thresher.reading import CommandFailed
+from thresher.run.command.process import TAIL, Command
+from thresher.run.command.reward import CommandFailed
 from thresher.study import Pull
 
 PULL = Pull(1, "a", 1, {}, 5)

@@ -5,9 +5,9 @@ import json
 import pytest
 from program import run
 
-from thresher.command import Command
 from thresher.errors import NoReward
-from thresher.reading import CommandFailed, read_reward
+from thresher.run.command.process import Command
+from thresher.run.command.reward import CommandFailed, read_reward
 from thresher.study import Pull
 
 PULL = Pull(1, "a", 1, {}, 5)

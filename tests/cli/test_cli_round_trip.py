@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import thresher as library
-from thresher import evidence
 from thresher.cli import cli
+from thresher.core import evidence
+from thresher.core.events import DROPPED, OUTSIDE
+from thresher.core.ledger import Ledger
 from thresher.errors import InvalidInput
-from thresher.events import DROPPED, OUTSIDE
-from thresher.ledger import Ledger
 from thresher.study import give_up
 
 ARMS = ("a", "b", "c")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from program import run
 
-from thresher.verdict import Row
+from thresher.core.verdict import Row
 
 ROW_NAMES = ["name", "label", "certified", "mean", "low", "high"]
 ROW_NAMES += ["seen", "pending", "charged", "failures", "progress", "reason"]

@@ -9,7 +9,7 @@ from place import Place, a_place  # noqa: F401 - the fixture
 from program import complaint, run, thresher
 
 import thresher as library
-from thresher.logs import log
+from thresher.text.logs import log
 
 WORD = "hunter2"
 SECRETS = ["--api-key", WORD, f"--token={WORD}", f"-p{WORD}", f"API_KEY={WORD}", f"Authorization: Bearer {WORD}"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import thresher
-from thresher.verify import verify
+from thresher.core.replay import verify
 
 SCRIPT = """
 import sys

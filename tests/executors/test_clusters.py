@@ -13,8 +13,8 @@ import pytest
 from engines import Slow, calls, causes, dask_cluster, evaluator, make, until
 
 import thresher
-from thresher.executors import open_engine
-from thresher.executors.engine import with_queue
+from thresher.run.engines import open_engine
+from thresher.run.engines.engine import with_queue
 
 # -- Dask -----------------------------------------------------------------------------------------------------------
 
@@ -30,7 +30,7 @@ def test_outcomes_that_the_scheduler_did_not_bring_are_fetched(
     dask_client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So it is after a connection was lost and made anew."""
-    from thresher.executors.dask import Dask
+    from thresher.run.engines.dask import Dask
 
     monkeypatch.setattr(Dask, "_arrive", lambda *_: None)
     study = make("a", "b", budget=20)
@@ -197,7 +197,7 @@ def test_pulls_that_never_began_cost_nothing_when_a_run_ends_early(
     ],
 )
 def test_an_address_where_nobody_answers_is_named(executor: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("thresher.executors.dask_place.PATIENCE", 1.0)
+    monkeypatch.setattr("thresher.run.engines.dask_place.PATIENCE", 1.0)
     study = make()
     with pytest.raises(thresher.ThresherError, match=words):
         thresher.run(study, evaluator("dask"), executor=executor)
@@ -217,7 +217,7 @@ def test_what_a_run_brought_to_a_scheduler_is_gone_after_it_even_if_it_was_refus
 
 
 def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("thresher.executors.ray", "ray"):
+    for module in ("thresher.run.engines.ray", "ray"):
         monkeypatch.delitem(sys.modules, module, raising=False)
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(thresher.InvalidInput, match=r"needs the package ray.*pip install 'thresher\[ray\]'"):

@@ -11,7 +11,7 @@ import pytest
 from engines import Counted, Slow, calls, causes, dask_cluster, evaluator, make, until
 
 import thresher
-from thresher.executors.dask_parts import Marks
+from thresher.run.engines.dask_parts import Marks
 
 
 def test_a_cluster_that_is_restarted_under_a_run_takes_no_begun_pull_for_unbegun(tmp_path: Path) -> None:

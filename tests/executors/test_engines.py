@@ -20,7 +20,7 @@ def test_a_thousand_pulls_of_one_arm_are_a_thousand_draws_each_made_once(
     study = make("a", budget=1000)
     verdict = thresher.run(study, evaluator(engine, tmp_path), **place)
     asked = [event.pull or 0 for event in study.events() if event.kind == "asked"]
-    seeds = {pull: thresher.seeds.pull_seed(pull, 0) for pull in asked}
+    seeds = {pull: thresher.core.seeds.pull_seed(pull, 0) for pull in asked}
     assert len(set(seeds.values())) == 1000
     assert sorted(calls(tmp_path)) == sorted(seeds.items())
     assert [verdict["a"].seen, verdict.told, verdict.pending] == [1000, 1000, 0]

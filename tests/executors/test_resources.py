@@ -9,7 +9,7 @@ import pytest
 from engines import Counted, causes, dask_cluster, evaluator, make
 
 import thresher
-from thresher.executors import open_engine
+from thresher.run.engines import open_engine
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from thresher.errors import InvalidInput
-from thresher.lab import Delay, Setup, engine, simulate, trace
+from thresher.lab import Delay, Setup, compiler, simulate, trace
 from thresher.lab.planning import plan
 from thresher.lab.recorded import Recorded
 from thresher.lab.simulator import instances
@@ -39,7 +39,7 @@ BAD: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("begins", BAD)
 def test_a_bad_argument_is_named_and_nothing_is_compiled(begins: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "loop", None)
+    monkeypatch.setattr(compiler, "loop", None)
     with pytest.raises(InvalidInput) as caught:
         BAD[begins]()
     assert str(caught.value).startswith(begins)

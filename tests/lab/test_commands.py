@@ -153,7 +153,7 @@ def test_an_output_folder_that_cannot_be_written_is_refused_before_the_work(tmp_
 
 @pytest.mark.parametrize("name", ["figure1.csv", "figure1.png", "claims.md"])
 def test_a_paper_overwrites_no_file_of_others(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("thresher.lab.report.compile_together", lambda loops: 1 // 0)  # before the work
+    monkeypatch.setattr("thresher.paper.report.compile_together", lambda loops: 1 // 0)  # before the work
     (tmp_path / name).write_text("my own")
     with pytest.raises(ThresherError, match=f"{name}': is there already, and is not a file that thresher paper wrote"):
         run("paper", "figure1", "--out", str(tmp_path), "--repetitions", "1")
@@ -174,7 +174,7 @@ def test_a_plan_overwrites_a_picture_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_a_paper_that_fails_on_the_way_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from thresher.lab import plots
+    from thresher.paper import plots
 
     def broken(*_: object) -> None:
         raise RuntimeError("no ink")
@@ -277,7 +277,7 @@ def test_one_repetition_has_no_error_and_says_so() -> None:
 def test_without_matplotlib_pictures_are_refused_before_the_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from thresher.lab import plots
+    from thresher.paper import plots
 
     monkeypatch.setattr(plots, "find_spec", lambda _: None)
     out = tmp_path / "out"

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from thresher.lab import engine
+from thresher.lab import compiler
 
 PROGRAM = """
 from thresher.lab import Setup, simulate
@@ -36,7 +36,7 @@ def test_where_nothing_can_be_kept_it_compiles_quietly(tmp_path: Path) -> None:
 
 
 def test_every_formula_of_the_kernel_is_known() -> None:
-    assert sorted(engine.FORMULAS) == ["apt", "cheapest", "evt", "evt_pf", "evt_supplement", "lsa", "uniform"]
+    assert sorted(compiler.FORMULAS) == ["apt", "cheapest", "evt", "evt_pf", "evt_supplement", "lsa", "uniform"]
 
 
 LOOPS = (

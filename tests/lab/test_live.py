@@ -3,9 +3,9 @@
 import pytest
 
 import thresher
-from thresher import policies
+from thresher.core import policies
+from thresher.core.ledger import fold
 from thresher.lab import Setup, trace
-from thresher.ledger import fold
 
 POLICIES = {
     "uniform": policies.uniform(),

@@ -5,8 +5,8 @@ import math
 import pytest
 
 import thresher
+from thresher.core.ledger import Ledger, fold
 from thresher.lab import Setup, trace
-from thresher.ledger import Ledger, fold
 
 MEANS = (0.05, 0.1, 0.25, 0.55, 0.8, 0.85, 0.95)
 PROBLEM = Setup(

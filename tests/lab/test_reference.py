@@ -8,9 +8,9 @@ import math
 
 import pytest
 
-from thresher import policies
+from thresher.core import policies
 from thresher.lab import Setup, simulate
-from thresher.lab.paper import algorithm_42, reach, setup_41
+from thresher.paper.figures import algorithm_42, reach, setup_41
 
 SURE = 5.0
 ALL_RIGHT = {  # n = 20,000, share of 400 runs: setting, policy

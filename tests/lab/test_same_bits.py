@@ -2,7 +2,7 @@
 
 import pytest
 
-from thresher import kernel, policies
+from thresher.core import kernel, policies
 from thresher.lab import Setup, trace
 from thresher.lab.simulator import rules
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thresher import theory
 from thresher.errors import InvalidInput
+from thresher.paper import theory
 
 MEANS, SPREADS, BAR = [0.25, 1.0], [0.5, 0.25], 0.5  # gaps 1/4 and 1/2
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from logs import append
 
+from thresher.core.events import Event
 from thresher.errors import Conflict
-from thresher.events import Event
-from thresher.store import Store
+from thresher.log.store import Store
 
 HOSTILE = [
     *("'; DROP TABLE events; --", '"quoted"', "../../etc/passwd", "%s %d ?", "a\\b", "ünïcode ✓ 漢字", " blank "),

@@ -11,10 +11,11 @@ import pytest
 from logs import append
 
 import thresher
-from thresher import spec as specs
+from thresher.core import spec as specs
+from thresher.core.events import Event
 from thresher.errors import Conflict, StoreFailed
-from thresher.events import Event
-from thresher.store import Store, open_store
+from thresher.log.store import Store
+from thresher.log.stores import open_store
 
 
 def make(store: "Store | str", name: str = "s", **given: Any) -> thresher.Study:

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 import thresher
-from thresher.chain import chained
+from thresher.core.events import Event
+from thresher.core.spec import specify
 from thresher.errors import Interrupted, StoreFailed
-from thresher.events import Event
-from thresher.spec import specify
-from thresher.store import MemoryStore
+from thresher.log.chain import chained
+from thresher.log.memory import MemoryStore
 
 FORKING = """
 import os, sys, threading, thresher

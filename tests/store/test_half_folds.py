@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 import thresher
-from thresher import evidence, kernel
-from thresher.ledger import fold
-from thresher.store import MemoryStore, Store
-from thresher.verify import verify
+from thresher.core import evidence, kernel
+from thresher.core.ledger import fold
+from thresher.core.replay import verify
+from thresher.log.memory import MemoryStore
+from thresher.log.store import Store
 
 PLACES = [
     (kernel, "assign"),
@@ -120,7 +121,7 @@ def test_an_interrupt_while_news_are_read(
 def test_what_the_grammar_refuses_costs_no_folding(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
     study = make(MemoryStore())
     study.tell(study.ask() or 0, 1)
-    monkeypatch.setattr("thresher.ledger.begun", None)  # folding the log anew would fail
+    monkeypatch.setattr("thresher.core.ledger.begun", None)  # folding the log anew would fail
     calls: dict[str, Callable[[], None]]
     calls = {
         "tell": lambda: study.tell(99, 1),
@@ -146,7 +147,7 @@ def test_a_store_that_fails_while_news_are_read_costs_no_folding(monkeypatch: py
     store = Away()
     study = make(store)
     thresher.open_study("s", storage=store).ask()
-    monkeypatch.setattr("thresher.ledger.begun", None)
+    monkeypatch.setattr("thresher.core.ledger.begun", None)
     store.away = True
     with pytest.raises(thresher.errors.StoreFailed):
         study.ask()

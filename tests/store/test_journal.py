@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 import thresher
+from thresher.core.events import Event
 from thresher.errors import Conflict, Interrupted, StoreFailed
-from thresher.events import Event
-from thresher.store import MemoryStore, Store
+from thresher.log.memory import MemoryStore
+from thresher.log.store import Store
 
 
 def make(store: Store | str, **given: Any) -> thresher.Study:

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import thresher
-from thresher.store import open_store
-from thresher.store.memory import MemoryStore
+from thresher.log.memory import MemoryStore
+from thresher.log.stores import open_store
 
 
 @pytest.fixture

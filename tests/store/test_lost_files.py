@@ -13,8 +13,8 @@ from faults import Agent
 
 import thresher
 from thresher.errors import StoreFailed
-from thresher.store import open_store
-from thresher.store.sqlite import SqliteStore
+from thresher.log.sqlite import SqliteStore
+from thresher.log.stores import open_store
 
 WAYS: dict[str, Callable[[Path], object]] = {
     "deleted": lambda file: file.unlink(),
@@ -65,7 +65,7 @@ def test_nothing_is_written_once_others_may_have_another_index(tmp_path: Path, h
 def test_a_lost_log_is_missed_where_no_system_tells_the_names_of_open_files(
     tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("thresher.store.sqlite_session._name_of", lambda link: "")
+    monkeypatch.setattr("thresher.log.sqlite_session._name_of", lambda link: "")
     study = make(tmp_path / "thresher.db")
     assert study.ask()
     WAYS[how](tmp_path / "thresher.db-wal")

@@ -11,11 +11,11 @@ import psycopg
 import pytest
 
 import thresher
+from thresher.core.events import Event
 from thresher.errors import Conflict, StoreFailed
-from thresher.events import Event
-from thresher.masking import masked
-from thresher.store import open_store
-from thresher.store.postgres import PostgresStore
+from thresher.log.postgres import PostgresStore
+from thresher.log.stores import open_store
+from thresher.text.masking import masked
 
 SECRET = "s3cr3t-Pa55"
 
@@ -119,7 +119,7 @@ def test_a_wrong_password_is_said_at_once_and_not_shown(guarded: str) -> None:
     ],
 )
 def test_passwords_are_never_shown(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("thresher.store.postgres.PATIENCE", 0.1)
+    monkeypatch.setattr("thresher.log.postgres.PATIENCE", 0.1)
     unreachable(url)
 
 

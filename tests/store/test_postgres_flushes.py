@@ -8,11 +8,11 @@ import pytest
 from logs import append
 
 import thresher
+from thresher.core.events import Event
 from thresher.errors import Interrupted
-from thresher.events import Event
-from thresher.store import open_store
-from thresher.store import postgres_schema as schema
-from thresher.store.postgres import PostgresStore
+from thresher.log import postgres_schema as schema
+from thresher.log.postgres import PostgresStore
+from thresher.log.stores import open_store
 
 
 @pytest.fixture

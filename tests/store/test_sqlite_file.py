@@ -13,7 +13,7 @@ import pytest
 
 import thresher
 from thresher.errors import StoreFailed
-from thresher.store import open_store
+from thresher.log.stores import open_store
 
 
 def make(path: Path, name: str = "s", options: str = "") -> thresher.Study:

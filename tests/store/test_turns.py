@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import thresher
-from thresher.store import filelock
-from thresher.store.filelock import FileLock
-from thresher.store.sqlite import SqliteStore
+from thresher.log import filelock
+from thresher.log.filelock import FileLock
+from thresher.log.sqlite import SqliteStore
 
 
 def test_a_turn_is_held_by_one_at_a_time(tmp_path: Path) -> None:

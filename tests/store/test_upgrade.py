@@ -12,14 +12,15 @@ import apsw
 import pytest
 
 import thresher
-from thresher.chain import chained
 from thresher.cli import cli
+from thresher.core.events import Event
+from thresher.core.replay import verify
 from thresher.errors import StoreFailed
-from thresher.events import Event
-from thresher.store import Store, open_store
-from thresher.store.rows import OLD_COLUMNS
-from thresher.tail import pages
-from thresher.verify import verify
+from thresher.log.chain import chained
+from thresher.log.rows import OLD_COLUMNS
+from thresher.log.store import Store
+from thresher.log.stores import open_store
+from thresher.log.tail import pages
 
 STORED = Path(__file__).parent.parent / "stored" / "0.1.db.gz"
 FIELDS = OLD_COLUMNS.removesuffix(", NULL")
@@ -300,8 +301,8 @@ def test_an_upgrade_that_fails_leaves_the_old_store(tmp_path: Path, monkeypatch:
     def fails(*_: object) -> Any:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("thresher.store.rows.from_row", fails)
-    monkeypatch.setattr("thresher.store.sqlite_schema.sealed", lambda rows, heads: (fails() for row in rows))
+    monkeypatch.setattr("thresher.log.rows.from_row", fails)
+    monkeypatch.setattr("thresher.log.sqlite_schema.sealed", lambda rows, heads: (fails() for row in rows))
     with pytest.raises(StoreFailed, match="No space left"):
         thresher.create_study("new", arms=["a"], threshold=0.5, storage=store)
     monkeypatch.undo()

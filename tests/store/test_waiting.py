@@ -14,8 +14,8 @@ import storm
 from waiters import ASK, RUN, ends_at_once, said_by, started
 
 import thresher
-from thresher.store import patience
-from thresher.store.holders import holders, named
+from thresher.log import patience
+from thresher.log.holders import holders, named
 
 HOLD = """
 import os, signal, sys
@@ -120,7 +120,7 @@ def test_waiting_for_the_queue_of_a_new_store_is_said_and_ends_with_ctrl_c(tmp_p
 
 
 def test_a_wait_that_nobody_ends_gives_up(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("thresher.store.sqlite_session.BUSY", 0.2)
+    monkeypatch.setattr("thresher.log.sqlite_session.BUSY", 0.2)
     with stopped(HOLD, url) as holder:
         study = thresher.open_study("s", storage=url)
         with pytest.raises(thresher.errors.StoreFailed, match=f"process {holder.pid}, which is stopped.*continue it"):

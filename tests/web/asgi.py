@@ -5,7 +5,8 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from thresher.store import MemoryStore, Store
+from thresher.log.memory import MemoryStore
+from thresher.log.store import Store
 from thresher.web.app import create_app
 from thresher.web.gate import Gate
 from thresher.web.house import House

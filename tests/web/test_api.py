@@ -10,7 +10,8 @@ from running import TOKEN, WRITE_TOKEN, served
 from running import WRITER as SENT
 
 import thresher
-from thresher.store import MemoryStore, open_store
+from thresher.log.memory import MemoryStore
+from thresher.log.stores import open_store
 from thresher.web.gate import Gate
 
 COINS = {"name": "coins", "arms": ["fair", "loaded"], "threshold": 0.6, "budget": 40, "confidence": None}

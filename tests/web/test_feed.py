@@ -8,7 +8,7 @@ import pytest
 
 import thresher
 from thresher.errors import StoreFailed
-from thresher.store import MemoryStore
+from thresher.log.memory import MemoryStore
 from thresher.web.feed import Feed
 from thresher.web.live import Live, encoded
 

@@ -7,7 +7,7 @@ from asgi import BEARER, HOST, READER, TOKEN, WRITE_TOKEN, request, server
 
 from thresher import create_study
 from thresher.errors import InvalidInput
-from thresher.store import MemoryStore
+from thresher.log.memory import MemoryStore
 from thresher.web import serving
 from thresher.web.gate import MOST_BYTES, Gate
 

@@ -11,9 +11,9 @@ from logs import append
 from test_api import COINS, get, post
 
 import thresher
+from thresher.core.events import Event
 from thresher.errors import DamagedStudy
-from thresher.events import Event
-from thresher.store import MemoryStore
+from thresher.log.memory import MemoryStore
 from thresher.web.gate import Gate
 from thresher.web.house import House
 

@@ -12,7 +12,7 @@ from browser import browser, tab
 from running import Served, served
 
 import thresher
-from thresher.store import open_store
+from thresher.log.stores import open_store
 
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 ARMS = [*(f"prompt {k:02}" for k in range(30)), HOSTILE, "'\"&amp;</td>"]

@@ -13,7 +13,7 @@ import pytest
 from browser import browser, tab
 
 import thresher
-from thresher.store import MemoryStore
+from thresher.log.memory import MemoryStore
 from thresher.web import figures
 from thresher.web.report import report
 from thresher.web.shapes import short

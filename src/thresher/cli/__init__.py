@@ -12,8 +12,8 @@ import click
 
 from .._version import __version__
 from ..errors import CannotGoOn, StoreFailed, StudyDeleted, ThresherError, shown
-from ..escapes import visible
-from ..masking import masked
+from ..text.escapes import visible
+from ..text.masking import masked
 
 COMMANDS = {  # command: the module that has it
     "run": "run",

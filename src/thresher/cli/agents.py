@@ -7,8 +7,8 @@ from itertools import chain
 
 import click
 
+from ..core.events import CAUSES, LATE, PENDING
 from ..errors import AlreadyTold, CannotGoOn, InvalidInput, ThresherError, UnknownPull, shown
-from ..events import CAUSES, LATE, PENDING
 from ..study import Pull, Study
 from . import FINISHED, NOT_MET, print_lines, say
 from .storage import format_option, name_argument, storage_option, study_at

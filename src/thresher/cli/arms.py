@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .. import checks
-from ..command import PULL_FIELDS
+from ..core import checks
+from ..core.spec import Params
 from ..errors import InvalidInput, shown
-from ..parsing import read_json
-from ..spec import Params
+from ..run.command.process import PULL_FIELDS
+from ..text.parsing import read_json
 
 
 def read_arms(file: str) -> dict[str, Params]:

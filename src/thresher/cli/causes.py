@@ -1,8 +1,8 @@
 """What is shown of an error's cause: an evaluator's traceback, or what a command printed last."""
 
 from ..errors import EvaluationFailed
-from ..reading import printable
-from ..tracebacks import traceback_text
+from ..run.command.reward import printable
+from ..run.tracebacks import traceback_text
 from . import say
 
 

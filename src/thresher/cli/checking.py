@@ -6,11 +6,11 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..command import PLACEHOLDER, PULL_FIELDS, fill, pull_values
+from ..core.spec import Params
 from ..errors import InvalidInput, shown
-from ..executors import resources
-from ..reading import FAILING, PASSING, codes_text
-from ..spec import Params
+from ..run.command.process import PLACEHOLDER, PULL_FIELDS, fill, pull_values
+from ..run.command.reward import FAILING, PASSING, codes_text
+from ..run.engines import resources
 from ..study import Pull
 
 

@@ -8,12 +8,12 @@ from itertools import chain
 import click
 
 from .._version import __version__
+from ..core.replay import verify as verified
+from ..create import open_study
 from ..errors import DamagedStudy, InvalidInput, ThresherError, shown
-from ..masking import masked
-from ..opening import open_study
-from ..store import Store
-from ..tail import pages
-from ..verify import verify as verified
+from ..log.store import Store
+from ..log.tail import pages
+from ..text.masking import masked
 from . import FINISHED, NOT_MET, put
 from .storage import format_option, name_argument, storage_option, store_at, study_at
 from .words import clean, head_text

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import click
 
-from ..opening import create_study
-from ..runner import run
+from ..create import create_study
+from ..run.runner import run
 from ..study import Pull, Study
 from . import say
 from .comparison import comparison

@@ -8,18 +8,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .. import spec as specs
-from ..checks import MAX_NAME
-from ..command import Command
-from ..differences import differences
+from ..core import spec as specs
+from ..core.checks import MAX_NAME
+from ..core.differences import differences
+from ..core.spec import Spec
+from ..create import create_study, open_study
 from ..errors import Conflict, StudyExists, UnknownStudy
-from ..journal import plain
-from ..masking import masked_words
-from ..opening import create_study, open_study
-from ..reading import codes_text
-from ..spec import Spec
-from ..store import Store
+from ..log.journal import plain
+from ..log.store import Store
+from ..run.command.process import Command
+from ..run.command.reward import codes_text
 from ..study import Study, accept
+from ..text.masking import masked_words
 from . import say
 from .storage import is_kept, place_of
 

@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from thresher.errors import InvalidInput, shown
-
+from ..errors import InvalidInput, shown
 from . import put, say
 from .lab_tables import print_plan, print_result
 from .stopping import until_stopped
 
 if TYPE_CHECKING:
-    from thresher.lab.planning import Plan
-    from thresher.lab.recorded import Recorded
-    from thresher.lab.results import Result
-    from thresher.lab.setup import Setup
+    from ..lab.planning import Plan
+    from ..lab.recorded import Recorded
+    from ..lab.result import Result
+    from ..lab.setup import Setup
 
 Found = TypeVar("Found")
 
@@ -78,9 +77,9 @@ def simulate(recorded: str | None, style: str, threads: int | None, seed: int, r
     thresher simulate --recorded results.csv --threshold 0.5 --budget 2000
     thresher simulate --family bernoulli --means 0.7:0.99 --threshold 0.9 --arms 40 --confidence 0.95 --tolerance 0.02
     """  # noqa: D301 - click wants the character itself
-    from thresher.lab import delays
-    from thresher.lab import simulate as play
-    from thresher.lab.output import progress_bar
+    from ..lab import delays
+    from ..lab import simulate as play
+    from ..lab.output import progress_bar
 
     checkpoints = _numbers("checkpoints", given["checkpoints"]) if given["checkpoints"] else ()
     if not all(point.is_integer() for point in checkpoints):
@@ -112,7 +111,7 @@ def simulate(recorded: str | None, style: str, threads: int | None, seed: int, r
     if style == "json":
         put(json.dumps(result.to_json(), indent=1))
     elif style == "csv":
-        from thresher.lab.output import csv_text
+        from ..lab.output import csv_text
 
         put(csv_text(result.rows()), end="")
     else:
@@ -136,7 +135,7 @@ def paper(what: str, out: str, force: bool, repetitions: int, seed: int) -> None
     thresher paper figure2 --out paper --repetitions 1000
     thresher paper certificates --out paper --repetitions 1000
     """  # noqa: D301 - click wants the character itself
-    from thresher.lab import report
+    from ..paper import report
 
     for name in whole(lambda: report.write(what, out, repetitions=repetitions, seed=seed, force=force)):
         put(f"{out.rstrip('/')}/{name}")
@@ -179,8 +178,9 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
     thresher plan --threshold 0.9 --arms 40 --means 0.7:0.99 --tolerance 0.02
     thresher plan --threshold 0.5 --pilot results.csv --picture plan.png
     """  # noqa: D301 - click wants the character itself
-    from thresher.files import replacing
-    from thresher.lab import planning, plots
+    from ..lab import planning
+    from ..paper import plots
+    from ..text.files import replacing
 
     if pilot is None and (given["arms"] is None or given["means"] is None):
         missing = "--arms" if given["arms"] is None else "--means"
@@ -217,7 +217,7 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
     def work() -> "Plan":
         if picture is None:
             return planning.plan(setup, seed=seed, threads=threads, **timing)
-        from thresher.lab import plan_picture
+        from ..lab import plan_picture
 
         # first of all: if it cannot be written, nothing is played
         with replacing(picture, plan_picture.PICTURE, force=given["force"]) as partial:
@@ -229,7 +229,7 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
     if style == "json":
         put(json.dumps({"format": 1, "workers": found.workers, "needs": found.rows()}, indent=1))
     elif style == "csv":
-        from thresher.lab.output import csv_text
+        from ..lab.output import csv_text
 
         put(csv_text(found.rows()), end="")
     else:
@@ -250,7 +250,7 @@ def whole(work: Callable[[], Found]) -> Found:
 
 
 def _setup(recorded: str | None, **settings: Any) -> "Setup":
-    from thresher.lab import Setup
+    from ..lab import Setup
 
     if recorded is None:
         return Setup(**settings)
@@ -263,8 +263,7 @@ def _setup(recorded: str | None, **settings: Any) -> "Setup":
 
 def _recorded(file: str) -> "Recorded":
     """The rewards of a file: CSV or JSON with arm and reward, or an export. Says which arms have none."""
-    from thresher.lab import recorded
-
+    from ..lab import recorded
     from .transfer import rows_in
 
     data = recorded.gather(rows_in(file), file)

@@ -4,8 +4,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from thresher.lab.planning import Plan
-    from thresher.lab.results import Result
+    from ..lab.planning import Plan
+    from ..lab.result import Result
 
 
 def print_result(result: "Result") -> None:
@@ -58,7 +58,7 @@ def print_plan(plan: "Plan") -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from thresher.lab.planning import ALL_SETTLED, ROUGH
+    from ..lab.planning import ALL_SETTLED, ROUGH
 
     policies = list(plan.curves)
     most = max((need.pulls or need.beyond) for need in plan.needs)

@@ -12,10 +12,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ..ledger import Ledger
-from ..progress import Progress
+from ..core.ledger import Ledger
+from ..core.verdict import Row, openness, row_of
+from ..run.progress import Progress
 from ..study import Study
-from ..verdict import Row, openness, row_of
 from . import say
 from .output import certainty
 from .speaking import spoken

@@ -5,10 +5,10 @@ import time
 
 import click
 
-from ..checks import MAX_WHOLE
+from ..core.checks import MAX_WHOLE
+from ..core.events import Event, to_json
 from ..errors import DamagedStudy, UnknownStudy
-from ..events import Event, to_json
-from ..tail import event_at, pages
+from ..log.tail import event_at, pages
 from . import FINISHED, put
 from .storage import format_option, name_argument, storage_option, study_at
 from .words import clean

@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ..core.verdict import LABELS, Row, Verdict
 from ..errors import CannotGoOn
-from ..verdict import LABELS, Row, Verdict
 from . import drain, put, say
 from .words import COLOURS, SIGNS, clean, head_text, number, span
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import click
 
-from .. import policies
+from ..core import policies
+from ..core.spec import Params
 from ..errors import InvalidInput
-from ..spec import Params
 from .arms import checked_arms, read_arms
 
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import click
 
-from ..command import Command
+from ..core.verdict import Verdict
 from ..errors import CannotGoOn, StoreFailed
-from ..executors import check_name, open_engine
-from ..runner import Limits, run_on
+from ..run.command.process import Command
+from ..run.engines import check_name, open_engine
+from ..run.runner import Limits, run_on
 from ..study import Study
-from ..verdict import Verdict
 from . import FINISHED, NOT_MET, say
 from .checking import check_command, check_exits, check_reader, check_resources, room_for
 from .keeping import Kept, evaluator_of

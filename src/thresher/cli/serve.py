@@ -10,8 +10,8 @@ import click
 from click.core import ParameterSource
 
 from ..errors import CannotGoOn, InvalidInput
-from ..files import Kind, check, replacing
-from ..store import MemoryStore
+from ..log.memory import MemoryStore
+from ..text.files import Kind, check, replacing
 from . import FINISHED, put, say
 from .speaking import spoken
 from .stopping import until_stopped

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from ..reading import printable
+from ..run.command.reward import printable
 
 
 @contextmanager

@@ -6,9 +6,11 @@ from typing import Any, TypeVar
 
 import click
 
+from ..create import open_study
 from ..errors import UnknownStudy, shown
-from ..opening import open_study
-from ..store import MemoryStore, Store, open_store
+from ..log.memory import MemoryStore
+from ..log.store import Store
+from ..log.stores import open_store
 from ..study import LEASE, Study
 
 DEFAULT = "sqlite:///thresher.db"

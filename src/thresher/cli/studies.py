@@ -9,13 +9,13 @@ from typing import Any
 
 import click
 
+from ..core.events import Event
+from ..core.ledger import Ledger
+from ..create import create_study, open_study
 from ..errors import DamagedStudy, InvalidInput, StoreFailed, StudyExists, shown
-from ..events import Event
-from ..ledger import Ledger
-from ..masking import masked
-from ..opening import create_study, open_study
-from ..store import Store
+from ..log.store import Store
 from ..study import Study
+from ..text.masking import masked
 from . import FINISHED, NOT_MET, put, say
 from .question import arm_options, arms_given, question
 from .storage import format_option, name_argument, place_of, storage_option, store_at, study_at

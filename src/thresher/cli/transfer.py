@@ -10,20 +10,20 @@ from typing import Any
 
 import click
 
-from .. import evidence
-from .. import ledger as ledgers
-from ..chain import Head, chained
-from ..checks import MAX_NAME, number, whole
-from ..checks import name as checked_name
+from ..core import evidence
+from ..core import ledger as ledgers
+from ..core.checks import MAX_NAME, number, whole
+from ..core.checks import name as checked_name
+from ..core.events import DROPPED, OUTSIDE, STATES, TOLD, Event, to_json
+from ..core.ledger import Ledger
+from ..core.results import CANCELLED, LOST, SHAPES, WITH_REWARD, Row, read_json, read_rows, read_text
+from ..core.spec import Spec, finite
 from ..errors import Conflict, InvalidInput, StudyExists, ThresherError
-from ..escapes import cell
-from ..events import DROPPED, OUTSIDE, STATES, TOLD, Event, to_json
-from ..journal import plain
-from ..ledger import Ledger
-from ..results import CANCELLED, LOST, SHAPES, WITH_REWARD, Row, read_json, read_rows, read_text
-from ..spec import Spec, finite
+from ..log.chain import Head, chained
+from ..log.journal import plain
+from ..log.tail import NO_EVENT
 from ..study import Study, import_pulls
-from ..tail import NO_EVENT
+from ..text.escapes import cell
 from . import FINISHED, put, say
 from .storage import name_argument, place_of, storage_option, store_at, study_at
 

@@ -4,10 +4,10 @@ import re
 
 import click
 
-from ..checks import MAX_SECONDS
+from ..core.checks import MAX_SECONDS
 from ..errors import shown
-from ..escapes import visible
-from ..masking import masked
+from ..text.escapes import visible
+from ..text.masking import masked
 
 COLOURS = {"above": "green", "below": "red", "close": "yellow", "undecided": "dim", "retired": "magenta"}
 SIGNS = {"above": "▲", "below": "▼", "close": "≈", "undecided": "·", "retired": "✕"}  # for those who see no colours

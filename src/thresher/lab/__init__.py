@@ -6,7 +6,7 @@
 True
 """
 
-from thresher.errors import ThresherError
+from ..errors import ThresherError
 
 try:
     import numba as _numba
@@ -17,7 +17,7 @@ except ImportError as missing:
     ) from missing
 
 from .delays import Delay
-from .results import Result
+from .result import Result
 from .setup import Setup
 from .simulator import simulate, trace
 

@@ -3,7 +3,7 @@
 import math
 from numbers import Real
 
-from thresher.errors import InvalidInput
+from ..errors import InvalidInput
 
 MOST_REPETITIONS = 100_000_000
 

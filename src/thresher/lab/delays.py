@@ -10,8 +10,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from thresher.errors import InvalidInput
-
+from ..errors import InvalidInput
 from .streams import Words, exponential, gaussian
 
 NONE, FIFO, BATCH, RANDOM, WORKERS = range(5)

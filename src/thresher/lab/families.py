@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from thresher.errors import InvalidInput
-
+from ..errors import InvalidInput
 from .streams import Words, fraction, gaussian, log_gamma
 
 Reals = np.ndarray[tuple[int], np.dtype[np.float64]]

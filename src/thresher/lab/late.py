@@ -2,8 +2,7 @@
 
 import math
 
-from thresher.kernel import Board, Rule, assign, release
-
+from ..core.kernel import Board, Rule, assign, release
 from .delays import WORKERS, service
 from .loops import CERTIFIES, DRAW, TRACED, chosen, draw_instance, followed, measured, open_boards, rescored
 from .parts import Arms, Measures, Trace, note, saw

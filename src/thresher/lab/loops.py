@@ -5,9 +5,8 @@ for themselves in plain Python; `engine.py` replaces them when it compiles a loo
 every choice between them is made once, not at every pull.
 """
 
-from thresher import kernel
-from thresher.kernel import Board, Formula, Rule, choose, doubled, rescore, rescore_all
-
+from ..core import kernel
+from ..core.kernel import Board, Formula, Rule, choose, doubled, rescore, rescore_all
 from . import families
 from .parts import Arms, Measures, Trace, measure, note, saw, wipe
 from .proofs import Proof, issue, learn, measure_proof, open_proof

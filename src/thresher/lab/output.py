@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from thresher.errors import InvalidInput
-from thresher.files import settle
+from ..errors import InvalidInput
+from ..text.files import settle
 
 
 @contextmanager

@@ -4,8 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thresher.kernel import Board, is_above, observe
-
+from ..core.kernel import Board, is_above, observe
 from .families import Reals
 
 Counts = np.ndarray[tuple[int], np.dtype[np.int64]]

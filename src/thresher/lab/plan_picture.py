@@ -3,10 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from thresher.files import Kind
-
+from ..paper.plots import BLUE, GREY, ORANGE, _band, _percent, picture
+from ..text.files import Kind
 from .planning import ALL_RIGHT, ALL_SETTLED, SETTLED, TARGETS, Need, Plan
-from .plots import BLUE, GREY, ORANGE, _band, _percent, picture
 
 PICTURE = Kind("a picture", lambda head: head.startswith((b"\x89PNG", b"%PDF", b"<?xml")))
 STYLES = ((BLUE, "-"), (GREY, "--"), (ORANGE, "-."))

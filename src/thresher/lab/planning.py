@@ -6,13 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from thresher import policies
-from thresher.errors import InvalidInput
-
+from ..core import policies
+from ..errors import InvalidInput
 from . import checks, delays
 from .crossing import first_columns, first_reached, resampled
 from .recorded import Recorded
-from .results import Result
+from .result import Result
 from .setup import Setup
 from .simulator import simulate
 from .warming import compile_together

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from thresher.evidence import (
+from ..core.evidence import (
     ABOVE,
     BELOW,
     CLOSE,
@@ -23,8 +23,7 @@ from thresher.evidence import (
     reset,
     tell,
 )
-from thresher.kernel import Board
-
+from ..core.kernel import Board
 from .parts import Arms, Counts, Measures, Times, misjudged
 
 

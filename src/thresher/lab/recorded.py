@@ -1,4 +1,4 @@
-"""Recorded rewards: a file with a row a pull, as `thresher.results` reads it."""
+"""Recorded rewards: a file with a row a pull, as `thresher.core.results` reads it."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -9,10 +9,9 @@ from statistics import mean
 
 import numpy as np
 
-from thresher import results
-from thresher.checks import as_float
-from thresher.errors import InvalidInput
-
+from ..core import results
+from ..core.checks import as_float
+from ..errors import InvalidInput
 from . import checks
 from .families import Reals
 

@@ -9,11 +9,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from thresher import policies
-from thresher.errors import InvalidInput
-from thresher.evidence import RULE, Stakes, bets
-from thresher.policies import Policy
-
+from ..core import policies
+from ..core.evidence import RULE, Stakes, bets
+from ..core.policies import Policy
+from ..errors import InvalidInput
 from . import checks, delays, families
 from .delays import Delay
 from .families import Reals

@@ -7,17 +7,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from thresher.errors import InvalidInput
-from thresher.evidence import CHARGED, LEFT_OUT
-from thresher.kernel import Board, Rule
-from thresher.policies import settling_constant
-
-from . import checks, engine
+from ..core.evidence import CHARGED, LEFT_OUT
+from ..core.kernel import Board, Rule
+from ..core.policies import settling_constant
+from ..errors import InvalidInput
+from . import checks, compiler
 from .delays import NONE
 from .families import Reals
 from .parts import Arms, Counts, Measures, Trace
 from .proofs import Proof, blank_proof
-from .results import Result
+from .result import Result
 from .setup import Setup
 from .slots import Slots, Timing
 from .threads import aside, available_cores, share_out
@@ -121,7 +120,7 @@ def instances(setup: Setup, *, repetitions: int, seed: int = 0) -> list[tuple[Re
     """
     _known(setup)
     repetitions, seed = checks.whole("repetitions", repetitions, 1, checks.MOST_REPETITIONS), checks.seed(seed)
-    draw = engine.instance_drawer(setup.family)
+    draw = compiler.instance_drawer(setup.family)
     arms, state, found = blank_arms(setup), np.zeros(4, np.uint64), []
     _compiled(setup, draw, (arms, seed, 0, state))
     for repetition in range(repetitions):
@@ -177,14 +176,14 @@ def _arguments(
 
 def _loop(setup: Setup, certifies: bool, *, traced: bool = False) -> Callable[..., None]:
     late = setup.timing.model != NONE
-    return engine.loop(setup.rules, setup.family, late_rewards=late, traced=traced, certifies=certifies)
+    return compiler.loop(setup.rules, setup.family, late_rewards=late, traced=traced, certifies=certifies)
 
 
 def _compiled(setup: Setup, run: Callable[..., None], arguments: tuple[Any, ...]) -> None:
     """Call a loop for the first time, which compiles it."""
 
     def work() -> None:
-        with engine.compiling(late_rewards=setup.timing.model != NONE):
+        with compiler.compiling(late_rewards=setup.timing.model != NONE):
             run(*arguments)
 
     aside(work)

@@ -3,8 +3,7 @@
 import math
 from typing import NamedTuple
 
-from thresher.kernel import climb, play
-
+from ..core.kernel import climb, play
 from .delays import BATCH, FIFO, WORKERS
 from .families import Reals
 from .parts import Counts

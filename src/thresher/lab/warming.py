@@ -9,10 +9,9 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from thresher import policies
-from thresher.policies import Policy
-
-from . import engine
+from ..core import policies
+from ..core.policies import Policy
+from . import compiler
 from .recorded import Recorded
 from .setup import Setup
 from .simulator import simulate
@@ -23,9 +22,9 @@ Loop = tuple[Policy, str, bool, bool]  # policy, family, whether rewards come la
 
 def compile_together(loops: Sequence[Loop]) -> None:
     """Have the loops compiled, on as many cores as there are."""
-    missing = [loop for loop in loops if not engine.kept(loop[0], loop[1], late_rewards=loop[2], certifies=loop[3])]
+    missing = [loop for loop in loops if not compiler.kept(loop[0], loop[1], late_rewards=loop[2], certifies=loop[3])]
     shares = [missing[first :: available_cores()] for first in range(available_cores())]
-    children = [_child(share) for share in shares[1:] if share] if engine.keeps() else []
+    children = [_child(share) for share in shares[1:] if share] if compiler.keeps() else []
     try:
         compile_here(shares[0])
         for child in children:

@@ -11,10 +11,10 @@ from fastapi import APIRouter, Body, Depends, Header, Path, Query, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-from ..events import LATE
-from ..opening import create_study
+from ..core.events import LATE
+from ..create import create_study
+from ..log.tail import section
 from ..study import Study
-from ..tail import section
 from . import models
 from .arm import arm_json
 from .house import House

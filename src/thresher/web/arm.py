@@ -4,13 +4,13 @@ import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from .. import evidence
+from ..core import evidence
+from ..core.events import DROPPED, LATE, PENDING, STATES
+from ..core.evidence import BETS, Stakes
+from ..core.intervals import Side, in_order
+from ..core.ledger import Ledger
+from ..core.verdict import row_of
 from ..errors import InvalidInput
-from ..events import DROPPED, LATE, PENDING, STATES
-from ..evidence import BETS, Stakes
-from ..intervals import Side, in_order
-from ..ledger import Ledger
-from ..verdict import row_of
 from .live import Live
 from .refusals import Refusal
 from .shapes import short

@@ -10,8 +10,8 @@ from typing import Any
 import plotly
 import plotly.graph_objects as go
 
+from ..core.verdict import LABELS, Row, Verdict
 from ..study import Study
-from ..verdict import LABELS, Row, Verdict
 from .follow import Follower
 from .history import Point
 from .shapes import short

@@ -3,12 +3,12 @@
 from array import array
 from collections.abc import Iterator, Sequence
 
-from .. import ledger as ledgers
+from ..core import ledger as ledgers
+from ..core.events import Event, moment
+from ..core.ledger import Ledger
 from ..errors import CannotGoOn, DamagedStudy, InvalidInput, ThresherError, UnknownStudy
-from ..events import Event, moment
-from ..ledger import Ledger
-from ..store import Store
-from ..tail import NO_EVENT, pages, section
+from ..log.store import Store
+from ..log.tail import NO_EVENT, pages, section
 from .history import History, Point, Tally
 
 

@@ -14,9 +14,9 @@ from typing import TypeVar
 from starlette.concurrency import run_in_threadpool
 
 from ..errors import StoreFailed, UnknownStudy
-from ..journal import acting_as
-from ..store import Store
-from ..store.patience import hurry
+from ..log.journal import acting_as
+from ..log.patience import hurry
+from ..log.store import Store
 from ..study import Study
 from .feed import Feed
 from .live import Live

@@ -12,12 +12,12 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from .. import certainty
-from .. import verdict as verdicts
-from ..ledger import Ledger
-from ..store import Store
-from ..tail import section
-from ..verdict import LABELS, Verdict, row_of
+from ..core import sentences
+from ..core import verdict as verdicts
+from ..core.ledger import Ledger
+from ..core.verdict import LABELS, Verdict, row_of
+from ..log.store import Store
+from ..log.tail import section
 from .follow import Follower
 from .history import Point
 from .shapes import COLUMNS, columns_of, line_json, short, troubles
@@ -113,7 +113,7 @@ class Live:
                 "confidence": spec.confidence,
                 "tolerance": spec.tolerance,
                 **self._counts(ledger),
-                "guarantee": certainty.guarantee(ledger),
+                "guarantee": sentences.guarantee(ledger),
                 "troubles": troubles(ledger),
             }
 
@@ -181,7 +181,7 @@ class Live:
         if self._hurt > after:
             head["troubles"] = troubles(ledger)
         if self._sworn > after:
-            head["guarantee"] = certainty.guarantee(ledger)
+            head["guarantee"] = sentences.guarantee(ledger)
         return {
             "seq": self.seq,
             "rows": [(arm, *self._rows[arm]) for arm in arms],

@@ -12,10 +12,10 @@ from fastapi import APIRouter
 from fastapi import Path as PathParam
 from fastapi.responses import FileResponse, HTMLResponse, Response
 
+from ..core.spec import from_json
 from ..errors import DamagedStudy, InvalidInput
-from ..spec import from_json
-from ..store import Store
-from ..tail import section
+from ..log.store import Store
+from ..log.tail import section
 from .arm import number_of
 from .figures import plotly_script
 from .house import House

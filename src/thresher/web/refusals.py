@@ -17,7 +17,7 @@ from ..errors import (
     UnknownStudy,
     shown,
 )
-from ..masking import masked
+from ..text.masking import masked
 
 STATUS: dict[type[ThresherError], int] = {  # the first that fits
     UnknownStudy: 404,

@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .. import verdict as verdicts
-from ..ledger import Ledger
+from ..core import verdict as verdicts
+from ..core.ledger import Ledger
+from ..core.verdict import LABELS, Row
 from ..study import Study
-from ..verdict import LABELS, Row
 from .figures import arms_figure, history_figure, plotly_script
 from .follow import Follower
 

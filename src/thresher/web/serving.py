@@ -16,8 +16,8 @@ from typing import NamedTuple
 import uvicorn
 
 from ..errors import InvalidInput
-from ..masking import masked
-from ..store import Store
+from ..log.store import Store
+from ..text.masking import masked
 from .app import create_app
 from .door import Door, Limits, limits
 from .house import House

@@ -3,10 +3,10 @@
 import math
 from typing import Any
 
-from ..events import Event, to_json
-from ..ledger import Ledger
+from ..core.events import Event, to_json
+from ..core.ledger import Ledger
+from ..core.verdict import Row
 from ..study import Pull
-from ..verdict import Row
 from .history import CODES
 
 LONGEST = 300  # characters of a reason that a page shows

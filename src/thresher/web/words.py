@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ..spec import Spec
+from ..core.spec import Spec
 
 
 def question(spec: Spec) -> str:

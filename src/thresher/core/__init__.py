@@ -1,0 +1,1 @@
+"""What a study decides and says: no I/O, no clock, no threads."""

@@ -1,0 +1,86 @@
+"""Checks of single values at the border: each returns the value in its proper type, or raises `InvalidInput`."""
+
+import math
+import numbers
+from decimal import Decimal
+
+from ..errors import InvalidInput
+
+MAX_WHOLE = 2**63 - 1  # databases count with 64 bits
+MAX_SECONDS = 1e9  # 31 years: beyond some length, databases run out of dates
+MAX_NAME = 1000  # characters: a name is a handle, and it is printed in tables
+
+
+def name(kind: str, value: object) -> str:
+    """A name of a study or an arm.
+
+    >>> name("arm", "zlib-6")
+    'zlib-6'
+    """
+    if not isinstance(value, str):
+        raise InvalidInput(kind, value, "must be a string")
+    if not value.strip():
+        raise InvalidInput(kind, value, "must not be empty", "give it a name")
+    if len(value) > MAX_NAME:
+        remedy = "put the long text into a parameter"
+        raise InvalidInput(kind, value, f"must not be longer than {MAX_NAME} characters", remedy)
+    if not value.isprintable():
+        raise InvalidInput(kind, value, "must be printable, on one line", "put the text into a parameter")
+    return value
+
+
+def whole(what: str, value: object, *, least: int, most: int = MAX_WHOLE) -> int:
+    """A whole number that is large enough, and not too large for a database."""
+    if type(value) is int and least <= value <= most:  # as nearly always
+        return value
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+        raise InvalidInput(what, value, f"must be a whole number of at least {least}")
+    if int(value) > most:
+        raise InvalidInput(what, value, f"must be a whole number of at most {most:,}")
+    return int(value)
+
+
+def number(what: str, value: object, low: float = -math.inf, high: float = math.inf, *, remedy: str = "") -> float:
+    """A finite number from ``low`` to ``high``; no bool."""
+    found = None if isinstance(value, bool) else as_float(value)
+    if found is None or math.isnan(found) or math.isinf(found):
+        raise InvalidInput(what, value, "must be a finite number", remedy)
+    if not low <= found <= high:
+        raise InvalidInput(what, value, f"must be a number from {low:g} to {high:g}", remedy)
+    return found
+
+
+def share(what: str, value: object, *, remedy: str = "") -> float:
+    """A number strictly between 0 and 1."""
+    found = None if isinstance(value, bool) else as_float(value)
+    if found is None or not 0 < found < 1:
+        raise InvalidInput(what, value, "must lie strictly between 0 and 1", remedy)
+    return found
+
+
+def seconds(what: str, value: object) -> float:
+    """A length of time."""
+    found = None if isinstance(value, bool) else as_float(value)
+    if found is None or not 0 < found <= MAX_SECONDS:
+        raise InvalidInput(what, value, f"must be a number of seconds above 0, and at most {MAX_SECONDS:,.0f}")
+    return found
+
+
+def as_float(value: object) -> float | None:
+    """Numbers and bools, Python's and numpy's, as floats; None for everything else.
+
+    >>> as_float(True), as_float("1"), as_float(1j), as_float(-(10**400))
+    (1.0, None, None, -inf)
+    """
+    if type(value) is float:  # as nearly always
+        return value
+    if isinstance(value, numbers.Real | Decimal):
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf if value > 0 else -math.inf  # type: ignore[operator]
+        except ValueError:  # a signalling NaN
+            return None
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):  # a numpy scalar, a tensor of no dimension
+        return as_float(value.item())
+    return None

@@ -1,0 +1,241 @@
+"""The fold: events in, state out. `Ledger.apply` is the only way in which a study's state changes.
+
+Nothing here reads a clock, a random number or the store; a ledger folded from the log equals the live one to the bit.
+"""
+
+from array import array
+from collections.abc import Iterable
+from typing import Any
+
+from ..errors import InvalidInput
+from . import evidence, kernel, spec, validity
+from .events import DROPPED, LATE, OUTSIDE, PENDING, TOLD, Event
+from .spec import Spec
+from .state import State
+
+
+class Ledger(State):
+    """A study as its events make it."""
+
+    def __init__(self, specification: Spec) -> None:
+        super().__init__(specification)
+        self._rescore_all()
+
+    def apply(self, event: Event) -> None:
+        """Check the event and fold it in."""
+        validity.check(self, event)
+        _FOLDS[event.kind](self, event)
+        self.seq, self.last = event.seq, event
+
+    def fold(self, event: Event) -> None:
+        """Fold in an event that the grammar allows. Interrupted, it leaves half of it: the ledger must be discarded."""
+        _FOLDS[event.kind](self, event)
+        self.seq, self.last = event.seq, event
+
+    def fold_all(self, events: Iterable[Event]) -> None:
+        """Check and fold many events, and score once, when all are in: scores follow from the columns."""
+        self.folding = True
+        for event in events:
+            self.apply(event)
+        self.folding = False
+        self._rescore_all()
+
+    def _asked(self, event: Event) -> None:
+        arm: int = event.arm  # type: ignore[assignment]  # checked
+        self.issued += 1
+        self.pending += 1
+        if event.cause == "imported":
+            self.imported += 1
+            self.unweighed = self.certifies and self.spec.rule > 1
+        self.asked[arm] += 1
+        self.pull_arm.append(arm)
+        self.pull_number.append(self.asked[arm])
+        self.pull_state.append(PENDING)
+        self.pull_reward.append(0.0)
+        kernel.assign(self.board, arm)
+        if self.certifies:
+            self.docket.following.append(0)
+            self.docket.outcome.append(evidence.PENDING)
+            self.docket.reward.append(0.0)
+            evidence.enqueue(self.docket, arm, self.issued)
+            self.first_pull[arm] = self.first_pull[arm] or self.issued
+        if self._doubles:
+            exploration = kernel.doubled(self.rule.exploration, self.issued, len(self.spec.arms))
+            if exploration != self.rule.exploration:
+                self.rule = self.rule._replace(exploration=exploration)
+                self._rescore_all()
+                return
+        self._rescore(arm)
+
+    def _told(self, event: Event) -> None:
+        pull: int = event.pull  # type: ignore[assignment]  # checked
+        reward: float = event.reward  # type: ignore[assignment]
+        arm = self.pull_arm[pull - 1]
+        if not event.late:
+            kernel.release(self.board, arm)
+            self.pending -= 1
+        self.pull_state[pull - 1] = LATE if event.late else TOLD
+        self.pull_reward[pull - 1] = reward
+        self.told += 1
+        self.streak[arm] = 0
+        if event.cause == "failed":  # a failure that the specification gives a reward
+            self._blame(arm, event)
+        elif event.cause == "repeatable":
+            self.repeatable = True
+        reward = self.spec.counted(reward)
+        scaled = self.spec.scale(reward)
+        kernel.observe(self.board, arm, scaled, reward)
+        if self.certifies:
+            evidence.tell(self.docket, arm, pull, scaled)
+            self._weigh(arm)
+        self._rescore(arm)
+
+    def _dropped(self, event: Event) -> None:
+        pull: int = event.pull  # type: ignore[assignment]  # checked
+        arm = self.pull_arm[pull - 1]
+        self.pull_state[pull - 1] = DROPPED
+        self.pending -= 1
+        kernel.release(self.board, arm)
+        if event.cause == "failed":
+            self._blame(arm, event)
+            self.streak[arm] += 1
+            limit = self.spec.max_failures
+            if limit is not None and self.streak[arm] >= limit and not self.board.shut[arm]:
+                self.due = arm
+        if self.certifies:
+            evidence.give_up(self.docket, pull, self._outcome(event.cause))
+            self._weigh(arm)
+        self._rescore(arm)
+
+    def _outcome(self, cause: str | None) -> int:
+        """What a dropped pull is to the certificate."""
+        if self.spec.failure == "ignore" or (cause == "cancelled" and self.spec.rule == 1):
+            return evidence.LEFT_OUT
+        return evidence.CANCELLED if cause == "cancelled" else evidence.CHARGED
+
+    def _retired(self, event: Event) -> None:
+        arm: int = event.arm  # type: ignore[assignment]  # checked
+        self.due = None
+        if event.cause == "bounds":
+            self._proved_wrong(arm, event)
+        self.retired[arm] = event.reason or ""
+        self._shut(arm)
+        self._rescore(arm)
+
+    def _restored(self, event: Event) -> None:
+        arm: int = event.arm  # type: ignore[assignment]  # checked
+        del self.retired[arm]
+        self.streak[arm] = 0
+        self._shut(arm)
+        self._rescore(arm)
+
+    def _extended(self, event: Event) -> None:
+        self.budget = event.budget
+        if self.spec.policy.needs_budget:
+            bar, arms = self.spec.scaled_threshold, len(self.spec.arms)
+            self.rule = self.spec.policy.rule(bar, arms=arms, budget=self.budget)
+            self._rescore_all()
+
+    def _proved_wrong(self, arm: int, event: Event) -> None:
+        """A pull of the arm gave a reward outside the bounds: whatever was certified of it is certain no more."""
+        pull: int = event.pull  # type: ignore[assignment]  # checked
+        state = self.pull_state[pull - 1]
+        if state == PENDING:
+            self.pending -= 1
+            kernel.release(self.board, arm)
+        if state in (PENDING, DROPPED):  # else it keeps the reward that it was told
+            self.pull_state[pull - 1] = OUTSIDE
+            self.pull_reward[pull - 1] = event.reward  # type: ignore[assignment]
+        self.outside.add(arm)
+        self._blame(arm, event)
+        if self.certifies:
+            evidence.give_up(self.docket, pull, evidence.CHARGED)
+            self._weigh(arm)
+
+    def _weighed(self, event: Event) -> None:
+        self.unweighed, self.weighed, self.shuffle = False, True, event.reason or ""
+        for arm in range(len(self.spec.arms)):
+            if self.docket.first[arm]:
+                evidence.weigh_imported(self.docket, arm, self._capital(arm), self.stakes)
+                self._settle(arm)
+        self._rescore_all()
+
+    def _accepted(self, event: Event) -> None:
+        self.evaluators.append(event.reason or "")
+
+    def _weigh(self, arm: int) -> None:
+        """Commit what can be committed of the arm."""
+        while not self.unweighed and evidence.ready(self.docket, arm, self.board.pending[arm]):
+            evidence.advance(self.docket, arm, self._capital(arm), self.stakes)
+            self._settle(arm)
+
+    def _capital(self, arm: int) -> "array[float]":
+        capital = self.capitals.get(arm)
+        if capital is None:
+            capital = self.capitals[arm] = array("d", [0.0]) * evidence.columns_needed(self.stakes.tolerance)
+            evidence.reset(capital, self.spec.rule)
+        return capital
+
+    def _settle(self, arm: int) -> None:
+        """An arm that is settled takes no further pulls."""
+        if self.docket.settled[arm]:
+            self.settled += 1
+            self.due = None if self.due == arm else self.due
+            self._shut(arm)
+
+    def _shut(self, arm: int) -> None:
+        """Retired and settled arms take no further pulls."""
+        shut = int(arm in self.retired or (self.certifies and self.docket.settled[arm] != evidence.OPEN))
+        self.open += self.board.shut[arm] - shut
+        self.board.shut[arm] = shut
+
+    def _blame(self, arm: int, event: Event) -> None:
+        self.failures[arm] += 1
+        self.complaint[arm] = event.reason or "no reason was given"
+
+    def _rescore(self, arm: int) -> None:
+        if self.folding:
+            return
+        kernel.rescore(self.board, arm, self.formula, self.rule)
+        if self.alternates:
+            kernel.rescore(self.second, arm, kernel.cheapest, self.second_rule)
+
+    def _rescore_all(self) -> None:
+        if self.folding:
+            return
+        kernel.rescore_all(self.board, self.formula, self.rule)
+        if self.alternates:
+            kernel.rescore_all(self.second, kernel.cheapest, self.second_rule)
+
+    def state(self) -> dict[str, Any]:
+        """All of the state, for comparing two ledgers to the bit."""
+        return {name: value for name, value in vars(self).items() if name not in ("formula", "intervals", "last")}
+
+
+def begun(first: Event | None) -> Ledger:
+    """The ledger after the first event of a log, which must be `created`."""
+    if first is None or first.kind != "created" or first.seq != 1 or first.spec is None:
+        raise InvalidInput("log", first and first.kind, "must begin with event 1, created", "this is no log of a study")
+    ledger = Ledger(spec.from_json(first.spec))
+    ledger.last = first
+    return ledger
+
+
+def fold(events: Iterable[Event]) -> Ledger:
+    """The ledger that a whole log makes; its first event must be `created`."""
+    stream = iter(events)
+    ledger = begun(next(stream, None))
+    ledger.fold_all(stream)
+    return ledger
+
+
+_FOLDS = {
+    "asked": Ledger._asked,
+    "told": Ledger._told,
+    "dropped": Ledger._dropped,
+    "retired": Ledger._retired,
+    "restored": Ledger._restored,
+    "extended": Ledger._extended,
+    "weighed": Ledger._weighed,
+    "accepted": Ledger._accepted,
+}

@@ -1,0 +1,208 @@
+"""Policies: frozen data that names a formula of ``kernel.py`` and its settings.
+
+>>> ap_evt()
+Policy(formula='evt', exploration=None, pending_weight=1.0, warmup=2, slack=0.0, variant='main', second=None, \
+pending_ratio=None)
+>>> policy("anytime-evt") == anytime_evt()
+True
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from ..errors import InvalidInput
+from . import checks, kernel
+
+DOUBLING: Literal["doubling"] = "doubling"
+FORMULAS = ("uniform", "apt", "evt", "evt_pf", "lsa")
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Which arm is pulled next: the smallest score of ``formula``.
+
+    ``exploration`` is EVT's a: a number, None for budget / K with the budget in force, or ``"doubling"`` for
+    anytime EVT. ``second`` names the formula that every even pull follows instead (see `balanced`). An arm with more
+    than ``pending_ratio`` pulls under way for each reward seen waits; None sets no bound.
+    """
+
+    formula: str
+    exploration: float | Literal["doubling"] | None = None
+    pending_weight: float = 1.0
+    warmup: int = 2
+    slack: float = 0.0
+    variant: Literal["main", "supplement"] = "main"
+    second: Literal["cheapest"] | None = None
+    pending_ratio: float | None = None  # None, so that logs older than this field keep their meaning
+
+    def __post_init__(self) -> None:
+        if self.formula not in FORMULAS:
+            raise InvalidInput("formula", self.formula, f"must be one of {', '.join(FORMULAS)}")
+        if self.exploration is not None and self.exploration != DOUBLING:
+            checks.number("exploration", self.exploration, 1e-9, 1e15)
+        checks.number("pending_weight", self.pending_weight, 0.0, 1.0)
+        checks.number("slack", self.slack, 0.0, 1e15)
+        checks.whole("warmup", self.warmup, least=1)
+        if self.variant not in ("main", "supplement"):
+            raise InvalidInput("variant", self.variant, "must be 'main' or 'supplement'")
+        if self.variant == "supplement" and self.formula != "evt":
+            raise InvalidInput("variant", self.variant, "only EVT and AP-EVT have a form in the supplement")
+        if self.second not in (None, "cheapest"):
+            raise InvalidInput("second", self.second, "must be 'cheapest' or None")
+        if self.pending_ratio is not None:
+            checks.number("pending_ratio", self.pending_ratio, 1e-6, 1e6)
+
+    @property
+    def needs_budget(self) -> bool:
+        """Whether the exploration follows from the budget."""
+        return self.formula == "evt" and self.exploration is None
+
+    @property
+    def function(self) -> str:
+        """The name of the kernel's function that scores the arms."""
+        return "evt_supplement" if self.variant == "supplement" else self.formula
+
+    def rule(self, threshold: float, *, arms: int, budget: int | None, issued: int = 0) -> kernel.Rule:
+        """The scalars of a score, for a scaled threshold and the budget in force after ``issued`` pulls."""
+        if self.exploration == DOUBLING:
+            exploration = kernel.doubled(1.0, issued, arms)
+        elif self.exploration is not None:
+            exploration = self.exploration
+        else:
+            exploration = budget / arms if self.needs_budget and budget else 1.0
+        ratio = kernel.UNBOUNDED if self.pending_ratio is None else self.pending_ratio
+        return kernel.Rule(threshold, exploration, self.pending_weight, self.warmup, self.slack, ratio)
+
+    def to_json(self) -> dict[str, Any]:
+        """The policy as JSON-ready data; without a bound on pending pulls none is written, as before there was one.
+
+        >>> from_json(evt(2.5).to_json()) == evt(2.5)
+        True
+        """
+        data = asdict(self)
+        if self.pending_ratio is None:
+            del data["pending_ratio"]
+        return data
+
+    def __str__(self) -> str:
+        """The constructor that makes this policy, with what differs from its defaults.
+
+        >>> str(ap_evt_pf(warmup=3)), str(balanced())
+        ('ap-evt-pf(warmup=3)', 'balanced')
+        """
+        mine = asdict(self)
+
+        def differing(name: str) -> dict[str, Any]:
+            other = asdict(CONSTRUCTORS[name]())
+            return {key: value for key, value in mine.items() if other[key] != value}
+
+        name, rest = min(((name, differing(name)) for name in CONSTRUCTORS), key=lambda pair: len(pair[1]))
+        settings = ", ".join(f"{key}={value!r}" for key, value in rest.items())
+        return f"{name}({settings})" if rest else name
+
+
+def uniform(*, slack: float = 0.0, warmup: int = 2, pending_weight: float = 1.0) -> Policy:
+    """Every arm equally often: equal allocation."""
+    return Policy("uniform", None, pending_weight, warmup, slack)
+
+
+def apt(*, slack: float = 0.0, warmup: int = 2, pending_weight: float = 0.0) -> Policy:
+    """APT (Locatelli et al. 2016; the paper writes ATP), with the slack ε."""
+    return Policy("apt", None, pending_weight, warmup, slack)
+
+
+def evt(
+    exploration: float | None = None,
+    *,
+    slack: float = 0.0,
+    warmup: int = 2,
+    pending_weight: float = 0.0,
+    variant: Literal["main", "supplement"] = "main",
+) -> Policy:
+    """EVT: the paper's sequential rule; pending pulls are not counted."""
+    return Policy("evt", exploration, pending_weight, warmup, slack, variant)
+
+
+def ap_evt(
+    exploration: float | None = None,
+    *,
+    slack: float = 0.0,
+    warmup: int = 2,
+    pending_weight: float = 1.0,
+    variant: Literal["main", "supplement"] = "main",
+) -> Policy:
+    """AP-EVT: EVT that counts a pending pull as ``pending_weight`` (δ) of a seen one."""
+    return Policy("evt", exploration, pending_weight, warmup, slack, variant)
+
+
+def evt_pf(*, slack: float = 0.0, warmup: int = 2, pending_weight: float = 0.0) -> Policy:
+    """EVT without its parameter, the paper's sequential form."""
+    return Policy("evt_pf", None, pending_weight, warmup, slack)
+
+
+def ap_evt_pf(*, slack: float = 0.0, warmup: int = 2, pending_weight: float = 1.0) -> Policy:
+    """AP-EVT without its parameter."""
+    return Policy("evt_pf", None, pending_weight, warmup, slack)
+
+
+def lsa(*, slack: float = 0.0, warmup: int = 2, pending_weight: float = 1.0) -> Policy:
+    """LSA (Tao et al. 2019). It takes a logarithm: its decisions repeat on the same machine only."""
+    return Policy("lsa", None, pending_weight, warmup, slack)
+
+
+def anytime_evt(*, slack: float = 0.0, warmup: int = 2, pending_weight: float = 1.0) -> Policy:
+    """EVT whose exploration doubles whenever the pulls have: no parameter, good at any time."""
+    return Policy("evt", DOUBLING, pending_weight, warmup, slack)
+
+
+def balanced(
+    *, slack: float = 0.0, warmup: int = 2, pending_weight: float = 1.0, pending_ratio: float | None = 1 / 32
+) -> Policy:
+    """Odd pulls follow anytime EVT, even ones go to the arm that is cheapest to settle.
+
+    Either goes to an arm that is not waiting: see ``pending_ratio`` of `Policy`.
+    """
+    return Policy("evt", DOUBLING, pending_weight, warmup, slack, second="cheapest", pending_ratio=pending_ratio)
+
+
+CONSTRUCTORS: Mapping[str, Callable[..., Policy]] = {
+    "uniform": uniform,
+    "apt": apt,
+    "evt": evt,
+    "ap-evt": ap_evt,
+    "evt-pf": evt_pf,
+    "ap-evt-pf": ap_evt_pf,
+    "lsa": lsa,
+    "anytime-evt": anytime_evt,
+    "balanced": balanced,
+}
+
+
+def policy(given: "Policy | str | None", *, certificates: bool = True) -> Policy:
+    """The policy that a user named; None is `balanced` with certificates and `anytime_evt` without.
+
+    >>> policy("ap_evt") == ap_evt()
+    True
+    """
+    if given is None:
+        return balanced() if certificates else anytime_evt()
+    if isinstance(given, Policy):
+        return given
+    name = given.strip().lower().replace("_", "-") if isinstance(given, str) else given
+    if not isinstance(name, str) or name not in CONSTRUCTORS:
+        raise InvalidInput(
+            "policy", given, "is not a policy that thresher knows", f"choose one of {', '.join(CONSTRUCTORS)}"
+        )
+    return CONSTRUCTORS[name]()
+
+
+def from_json(data: Mapping[str, Any]) -> Policy:
+    """The policy that `Policy.to_json` wrote."""
+    return replace(Policy("evt"), **data)
+
+
+def settling_constant(arms: int, risk: float) -> float:
+    """C = 2 ln(16K/risk): the constant of ``cheapest``. Computed once and kept in the specification."""
+    return 2.0 * math.log(16.0 * arms / risk)

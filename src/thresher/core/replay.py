@@ -1,0 +1,136 @@
+"""A study derived again from its log: every event must be valid, and every decision the one that had to be made.
+
+Whether the events are those that were written is for whoever reads them to find out (`tail`); a damage that is met
+while they are read is reported like a wrong event. Drops are not judged, for they follow a clock, nor are rewards,
+which come from outside.
+"""
+
+import hashlib
+import json
+import struct
+import sys
+from array import array
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from ..errors import DamagedStudy, StoreFailed, ThresherError
+from . import ledger as ledgers
+from .events import Event
+from .ledger import Ledger
+
+Column = tuple[str, "array[int] | array[float]"]
+
+
+class Report(NamedTuple):
+    """What was found."""
+
+    events: int  # that are right, from the first on
+    wrong: int | None  # the number of the first that is not
+    reason: str | None  # what is wrong with it
+    digest: str | None  # of the state; None where the log is wrong
+    head: str | None  # the digest of the last event that is right, which stands for it and all before it
+    anywhere: bool  # whether the decisions can be derived again on every machine, or on this one alone
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing is wrong."""
+        return self.wrong is None
+
+
+def verify(events: Iterable[Event]) -> Report:
+    """Fold a log and derive each of its decisions again.
+
+    >>> import thresher
+    >>> study = thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=4)
+    >>> pulls = study.ask_many(2)
+    >>> verify(study.events()).sound
+    True
+    >>> report = verify(study.events()[:2] + [study.events()[2]._replace(arm=0)])
+    >>> report.wrong, report.reason
+    (3, "asked for arm 'a', where the rule says 'b'")
+    """
+    stream, ledger = iter(events), None
+    try:
+        ledger = ledgers.begun(next(stream, None))
+        for event in stream:
+            wrong = event.kind != "created" and _wrongly_decided(ledger, event)
+            if wrong:
+                return _report(ledger, wrong)
+            ledger.apply(event)
+        if ledger.due is not None:
+            rule = f"missing: the retirement of arm {ledger.spec.arms[ledger.due]!r}, which failed too often in a row"
+            return _report(ledger, rule)
+    except (ThresherError, LookupError, TypeError, ValueError) as error:  # what is no event can be anything
+        if isinstance(error, StoreFailed) and not isinstance(error, DamagedStudy):
+            raise
+        return _report(ledger, error.rule if isinstance(error, DamagedStudy) else str(error))
+    return _report(ledger, None)
+
+
+def _report(ledger: Ledger | None, wrong: str | None) -> Report:
+    """What is wrong with the event that comes after those in the ledger, if anything is."""
+    if ledger is None:
+        return Report(0, 1, wrong, None, None, True)
+    anywhere = ledger.spec.policy.formula != "lsa"
+    if wrong is None:
+        return Report(ledger.seq, None, None, digest(ledger), ledger.head, anywhere)
+    seq = ledger.seq + 1
+    return Report(ledger.seq, seq, wrong.removeprefix(f"is damaged, event {seq}: "), None, ledger.head, anywhere)
+
+
+def _wrongly_decided(ledger: Ledger, event: Event) -> str | None:
+    """What a decision should have been, if it was another. Whether the event is valid at all is the ledger's to say."""
+    names = ledger.spec.arms
+    if event.seq != ledger.seq + 1:
+        return f"has the number {event.seq}: there is a gap"
+    if event.kind == "asked" and event.cause != "imported":
+        arm = ledger.choose()
+        if arm is None:
+            return "asked for a pull, where the study was done"
+        if event.arm != arm:
+            asked = names[event.arm] if event.arm is not None and 0 <= event.arm < len(names) else event.arm
+            return f"asked for arm {asked!r}, where the rule says {names[arm]!r}"
+    if event.kind in ("told", "dropped"):
+        ledger.state_of(event.pull)
+        arm = ledger.pull_arm[(event.pull or 0) - 1]
+        if event.arm != arm:
+            return f"says arm {event.arm}, but pull {event.pull} is of arm {arm}"
+    return None
+
+
+def digest(ledger: Ledger) -> str:
+    """The state as one number that is the same on every machine: exactly rounded columns, no time, agent or key."""
+    total = hashlib.sha256(b"thresher state 1\n")
+    for name, values in _columns(ledger):
+        if sys.byteorder == "big":
+            values = values[:]
+            values.byteswap()
+        data = values.tobytes()
+        head = name.encode()
+        total.update(struct.pack("<qq", len(head), len(data)) + head)
+        total.update(data)
+    return total.hexdigest()
+
+
+def _columns(ledger: Ledger) -> Iterator[Column]:
+    """Everything that decisions and verdicts rest on. What follows from it, as scores do, is left out."""
+    data = ledger.spec.to_json()
+    del data["settling_constant"]  # by a logarithm
+    text = json.dumps(data, sort_keys=True).encode()
+    yield "specification", array("B", text)
+    scalars = (ledger.seq, ledger.budget or 0, ledger.issued, ledger.told, ledger.pending, ledger.imported, ledger.open)
+    yield "scalars", array("q", (*scalars, ledger.settled))
+    yield "retired", array("q", sorted(ledger.retired))
+    if ledger.spec.rule > 1:  # the digest of an old log stays what it was
+        yield "flags", array("q", (ledger.unweighed, ledger.weighed, ledger.repeatable))
+        yield "outside", array("q", sorted(ledger.outside))
+        yield "evaluators", array("B", json.dumps(ledger.evaluators).encode())
+    for name in ("asked", "failures", "streak", "pull_arm", "pull_number", "pull_reward"):
+        yield name, getattr(ledger, name)
+    yield "pull_state", array("B", ledger.pull_state)
+    for name in ("seen", "pending", "mean", "scatter", "total", "residue", "shut"):
+        yield f"board_{name}", getattr(ledger.board, name)
+    for name, values in ledger.docket._asdict().items():
+        yield f"docket_{name}", values
+    for arm in sorted(ledger.capitals):
+        yield f"capitals_{arm}", ledger.capitals[arm]

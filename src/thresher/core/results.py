@@ -1,0 +1,143 @@
+"""Results as people write them, and as `thresher export NAME csv` does: rows of CSV or JSON, each with its place."""
+
+import csv
+import io
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..errors import InvalidInput, shown
+from ..text import parsing
+from ..text.escapes import text_of
+from .events import STATES
+
+CANCELLED = "cancelled"  # a pull that the certificate of its own study leaves out, as long as no later one is told
+WITH_REWARD = ("told", "late", "outside")
+LOST = ("pending", "dropped", "late", CANCELLED)  # pulls that are charged to the certificate of whoever imports them
+SHAPES = "give CSV with columns arm and reward, a JSON list of such objects, or what thresher export wrote"
+WORDS = {"true": True, "pass": True, "false": False, "fail": False}
+Cells = tuple[str, dict[str, Any]]  # where a row stands, and its cells by column
+
+
+class Row(NamedTuple):
+    """One pull. A row without a state was told if it has a reward, else dropped."""
+
+    place: str  # such as: line 3 of results.csv
+    arm: Any  # as it is written
+    state: str  # one of STATES, or CANCELLED
+    reward: Any  # None unless the state is one of WITH_REWARD
+
+
+def read_text(file: str) -> str:
+    """The text of a file, - being standard input."""
+    try:
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        return data.decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput("file", file, f"cannot be read ({error})", "check its name, and that it is UTF-8") from None
+
+
+def read_json(text: str, file: str) -> Any:
+    """The list or object that a text holds; None: it is no JSON, so it should be CSV."""
+    try:
+        return parsing.read_json(text) if text.lstrip()[:1] in ("[", "{") else None
+    except ValueError as error:
+        raise InvalidInput("file", file, f"cannot be read as JSON ({error})", SHAPES) from None
+
+
+def read_rows(data: object, text: str, file: str) -> Iterator[Row]:
+    r"""The rows of a JSON list, if ``data`` is one, else of CSV text; an error names row and column.
+
+    >>> [row[1:] for row in read_rows(None, "arm,state,reward\na,told,0.5\na,dropped,\n", "f")]
+    [('a', 'told', 0.5), ('a', 'dropped', None)]
+    """
+    if isinstance(data, dict):
+        raise InvalidInput("file", file, "holds an object without events", SHAPES)
+    stated, rows = _from_json(data, file) if isinstance(data, list) else _from_csv(text, file)
+    seen = set()
+    for place, cells in rows:
+        pull = str(cells.get("pull") or "")
+        if pull in seen:
+            raise InvalidInput(f"{place}: pull", pull, "is there twice", "a pull has one reward: leave one row out")
+        seen.update([pull] if pull else [])
+        yield _row(place, cells, stated)
+
+
+def _row(place: str, cells: dict[str, Any], stated: bool) -> Row:
+    arm, reward, state = cells.get("arm"), cells.get("reward"), cells.get("state")
+    if arm is None:
+        raise InvalidInput(f"{place}: column", "arm", "is not there", SHAPES)
+    empty = reward is None or reward == ""
+    if state is None or state == "":
+        if empty and not stated:
+            rule = "is not there" if reward is None else "is empty"
+            raise InvalidInput(f"{place}: column", "reward", rule, "give a reward, or state dropped in a column state")
+        state = "dropped" if empty else "told"
+    if state not in (*STATES, CANCELLED):
+        raise InvalidInput(f"{place}: state", state, f"must be one of {', '.join((*STATES, CANCELLED))}")
+    if empty and state in WITH_REWARD:
+        raise InvalidInput(f"{place}: reward", "", f"a pull whose state is {state} has one", "write it, or dropped")
+    if not empty and state not in WITH_REWARD:
+        raise InvalidInput(f"{place}: reward", reward, f"a pull whose state is {state} has none", "write told or late")
+    return Row(place, arm, state, None if empty else number(reward))
+
+
+def _from_json(rows: Sequence[object], file: str) -> tuple[bool, Iterator[Cells]]:
+    """Whether some row has a state, and the rows."""
+
+    def each() -> Iterator[Cells]:
+        for count, row in enumerate(rows, start=1):
+            place = f"row {count} of {file}"
+            if not isinstance(row, dict):
+                raise InvalidInput(place, row, "is not an object with arm and reward", SHAPES)
+            yield place, row
+
+    return any(isinstance(row, dict) and "state" in row for row in rows), each()
+
+
+def _from_csv(text: str, file: str) -> tuple[bool, Iterator[Cells]]:
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+
+    def each() -> Iterator[list[str]]:
+        try:
+            yield from reader
+        except csv.Error as error:
+            place = f"line {reader.line_num} of {file}"
+            raise InvalidInput(place, rule=f"is not CSV ({error})", remedy=SHAPES) from None
+
+    lines = each()
+    columns = [column.strip().lower() for column in next(lines, [])]
+    for name in ("arm", "reward", "state"):
+        if columns.count(name) > 1 or (name not in columns and name != "state"):
+            rule = f"{'is there twice' if name in columns else 'is not there'} among {shown(columns)}"
+            raise InvalidInput(f"line 1 of {file}: column", name, rule, SHAPES)
+
+    def cells() -> Iterator[Cells]:
+        for found in lines:
+            if not any(cell.strip() for cell in found):
+                continue
+            place = f"line {reader.line_num} of {file}"
+            if len(found) != len(columns):
+                rule = f"has {len(found)} cells, and the first line has {len(columns)} columns"
+                raise InvalidInput(place, ",".join(found), rule, "put cells that hold commas in double quotes")
+            stripped = dict(zip(columns, (cell.strip() for cell in found), strict=True))
+            yield place, {**stripped, "arm": text_of(found[columns.index("arm")])}  # a name may begin with a blank
+
+    return "state" in columns, cells()
+
+
+def number(value: object) -> object:
+    """The number that a cell says, if it says one.
+
+    >>> number("0.5"), number("pass"), number("high")
+    (0.5, True, 'high')
+    """
+    if not isinstance(value, str):
+        return value
+    if value.lower() in WORDS:
+        return WORDS[value.lower()]
+    try:
+        return value if "_" in value else float(value)
+    except ValueError:
+        return value

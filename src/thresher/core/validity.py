@@ -1,0 +1,115 @@
+"""The grammar of a log: which event may follow those before it. Nothing here changes anything."""
+
+from ..errors import AlreadyTold, InvalidInput
+from . import checks, spec
+from .events import CAUSES, DROPPED, LATE, OUTSIDE, PENDING, TOLD, Event
+from .state import State
+
+
+def check(study: State, event: Event) -> None:
+    """Raise, and change nothing, unless the event may follow those before it."""
+    if event.seq != study.seq + 1:
+        raise InvalidInput("event", event.seq, f"must have the number {study.seq + 1}")
+    if study.due is not None and (event.kind, event.arm, event.cause) != ("retired", study.due, "failures"):
+        raise InvalidInput("event", event.kind, f"the retirement of arm {study.due} must come first")
+    rule = _RULES.get(event.kind)
+    if rule is None:
+        raise InvalidInput("event", event.kind, "is not a kind that this version knows", "update thresher")
+    rule(study, event)
+
+
+def _asked(study: State, event: Event) -> None:
+    if event.pull != study.issued + 1:
+        raise InvalidInput("pull", event.pull, f"the next pull is {study.issued + 1}")
+    arm = _arm_of(study, event)
+    if event.cause == "imported" and (study.issued > study.imported or study.weighed):
+        raise InvalidInput("arm", study.spec.arms[arm], "rewards are imported before the first ask alone")
+    if event.cause != "imported" and study.unweighed:
+        raise InvalidInput("event", event.kind, "the imported results must be weighed first")
+    if study.budget is not None and study.issued >= study.budget:
+        raise InvalidInput("budget", study.budget, "is issued", "extend the study")
+    if study.board.shut[arm] and event.cause != "imported":
+        raise InvalidInput("arm", study.spec.arms[arm], "takes no further pulls")
+
+
+def _told(study: State, event: Event) -> None:
+    state = study.state_of(event.pull)
+    reward = study.spec.reward(event.reward)
+    if state in (TOLD, LATE, OUTSIDE):
+        before = study.pull_reward[event.pull - 1]  # type: ignore[operator]  # state_of has seen to it
+        raise AlreadyTold(
+            f"pull {event.pull}, reward", reward, f"it was told {before!r} before", "a pull has one reward"
+        )
+    if bool(event.late) != (state == DROPPED):
+        raise InvalidInput("late", event.late, "marks rewards of dropped pulls, and those alone")
+
+
+def _dropped(study: State, event: Event) -> None:
+    if study.state_of(event.pull) != PENDING:
+        raise AlreadyTold("pull", event.pull, "is pending no more")
+    if event.cause not in CAUSES:
+        raise InvalidInput("cause", event.cause, f"must be one of {', '.join(CAUSES)}")
+
+
+def _retired(study: State, event: Event) -> None:
+    arm = _arm_of(study, event)
+    if event.cause == "failures" and arm != study.due:
+        raise InvalidInput("arm", study.spec.arms[arm], "has not failed often enough to be retired by rule")
+    if event.cause == "bounds":
+        _check_outside(study, event, arm)
+    elif arm in study.retired:
+        raise InvalidInput("arm", study.spec.arms[arm], "is retired already")
+
+
+def _check_outside(study: State, event: Event, arm: int) -> None:
+    """Only a reward that lies outside the bounds retires an arm for it; the pull may have been told another before."""
+    study.state_of(event.pull)
+    if study.pull_arm[event.pull - 1] != arm:  # type: ignore[operator]  # state_of has seen to it
+        raise InvalidInput("arm", study.spec.arms[arm], f"pull {event.pull} is of another arm")
+    reward = checks.number("reward", event.reward)
+    if study.spec.bounds is None or not study.spec.is_outside(reward):
+        raise InvalidInput("reward", reward, "lies within the bounds")
+
+
+def _weighed(study: State, event: Event) -> None:
+    if not study.unweighed:
+        raise InvalidInput("event", event.kind, "there are no imported results to weigh")
+    if study.pending:  # what is weighed is weighed for good: a reward that comes later would not count
+        raise InvalidInput("event", event.kind, "an imported pull is still pending")
+
+
+def _accepted(study: State, event: Event) -> None:
+    if spec.check_evaluator(event.reason) in study.evaluators:
+        raise InvalidInput("evaluator", event.reason, "is accepted already")
+
+
+def _restored(study: State, event: Event) -> None:
+    if _arm_of(study, event) not in study.retired:
+        raise InvalidInput("arm", study.spec.arms[_arm_of(study, event)], "is not retired")
+
+
+def _extended(study: State, event: Event) -> None:
+    budget = spec.check_budget(event.budget, study.spec.arms, study.spec.policy)
+    if study.budget is None:
+        raise InvalidInput("budget", budget, "this study has none: it goes on until every arm is settled")
+    if budget <= study.budget:
+        raise InvalidInput("budget", budget, f"must be larger than the {study.budget} in force", "give the new total")
+
+
+def _arm_of(study: State, event: Event) -> int:
+    arm = event.arm
+    if arm is None or not 0 <= arm < len(study.spec.arms):
+        raise InvalidInput("arm", arm, f"must be a number from 0 to {len(study.spec.arms) - 1}")
+    return arm
+
+
+_RULES = {
+    "asked": _asked,
+    "told": _told,
+    "dropped": _dropped,
+    "retired": _retired,
+    "restored": _restored,
+    "extended": _extended,
+    "weighed": _weighed,
+    "accepted": _accepted,
+}

@@ -1,0 +1,136 @@
+"""Making a study, and opening one that is there."""
+
+import os
+import time
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from .core import checks
+from .core import spec as specs
+from .core.differences import differences
+from .core.events import Event
+from .core.policies import Policy
+from .core.spec import Params, Spec
+from .errors import Conflict, Interrupted, InvalidInput, StudyExists, shown
+from .log.chain import chained
+from .log.store import Store
+from .log.stores import open_store
+from .study import LEASE, Study
+
+ATTEMPTS = 3  # to bring a new study to the disk, should connections be lost
+
+
+def create_study(
+    name: str,
+    *,
+    arms: Iterable[str] | Mapping[str, Params],
+    threshold: float,
+    bounds: tuple[float, float] | None = (0.0, 1.0),
+    budget: int | None = None,
+    policy: Policy | str | None = None,
+    confidence: float | None = 0.95,
+    tolerance: float = 0.0,
+    failure: float | Literal["worst", "ignore"] = "worst",
+    storage: str | Store | None = None,
+    seed: int = 0,
+    max_failures: int | None = 3,
+    clip: bool = False,
+    evaluator: str | None = None,
+    if_exists: Literal["error", "join"] = "error",
+    lease: float = LEASE,
+) -> Study:
+    """Ask which of the ``arms`` have a mean reward of at least ``threshold``.
+
+    The arguments:
+        name: the study's name.
+        arms: names, or ``{name: params}``; the parameters reach the evaluator.
+        threshold: the bar, strictly inside the bounds. A mean on the bar is above.
+        bounds: where rewards can lie. None takes them as they are; certificates are then not to be had.
+        budget: pulls, over all agents. None: until every arm is settled.
+        policy: a `Policy` or its name; None is `balanced` with certificates, `anytime_evt` without.
+        confidence: how sure all settled labels together must be; None: no certificates.
+        tolerance: an arm provably within ± this of the bar is "close".
+        failure: what a failed pull means to the certificate: ``"worst"``, ``"ignore"``, or the reward that it is told.
+        storage: ``"sqlite:///file.db"``, ``"postgresql://…"``, a store, or None for memory.
+        seed: keys the seeds of the pulls.
+        max_failures: so many failures in a row retire an arm; None: never.
+        clip: count rewards outside the bounds as the bound. Without it such a reward proves the bounds wrong, and its
+            arm is retired and not certified.
+        evaluator: a text that identifies what measures the rewards, such as a command or a version. A study with one
+            is only joined with the same.
+        if_exists: ``"join"`` opens a study of the same name and specification.
+        lease: seconds after which the pulls of a process that is not heard of any more count as lost.
+
+    >>> study = create_study("prompts", arms={"terse": {"temperature": 0.2}, "cot": {}}, threshold=0.9, budget=100)
+    >>> study.ask()
+    Pull(id=1, arm='terse', number=1, params={'temperature': 0.2}, seed=...)
+
+    """
+    checks.name("study", name)
+    if if_exists not in ("error", "join"):
+        raise InvalidInput("if_exists", if_exists, "must be 'error' or 'join'")
+    spec = specs.specify(
+        arms=arms,
+        threshold=threshold,
+        bounds=bounds,
+        budget=budget,
+        policy=policy,
+        confidence=confidence,
+        tolerance=tolerance,
+        failure=failure,
+        seed=seed,
+        max_failures=max_failures,
+        clip=clip,
+        evaluator=evaluator,
+    )
+    store, seconds = open_store(storage), checks.seconds("lease", lease)
+    if not _created(name, store, spec):
+        if if_exists == "error":
+            raise StudyExists("study", name, "is there already", "open it with open_study, or if_exists='join'")
+        return _join(Study(name, store, lease=seconds), spec)
+    return Study(name, store, lease=seconds)
+
+
+def _created(name: str, store: Store, spec: Spec) -> bool:
+    """Whether it was us who created the study. The event's key tells, should the answer be lost."""
+    created = Event(1, "created", spec=spec.to_json(), key=os.urandom(8).hex(), time=time.time())
+    (event,) = chained([created])
+    with store.turn(name):
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                if attempt == 1:
+                    store.append(name, [event])
+                store.flush()  # also what an append wrote whose answer was lost: it may not be on the disk
+                break
+            except (Conflict, Interrupted) as error:
+                found = store.read(name, 0, 1)
+                if isinstance(error, Interrupted) and (not found or attempt == ATTEMPTS):
+                    raise
+                if not found or found[0].key != event.key:
+                    return False
+    return True
+
+
+def open_study(name: str, *, storage: str | Store | None = None, lease: float = LEASE) -> Study:
+    """The study of that name in that store.
+
+    >>> open_study("nobody")
+    Traceback (most recent call last):
+    thresher.errors.UnknownStudy: study 'nobody': is not in this store; create it with create_study
+    """
+    return Study(checks.name("study", name), open_store(storage), lease=checks.seconds("lease", lease))
+
+
+def _join(study: Study, wanted: Spec) -> Study:
+    found, evaluators = study.look(lambda ledger: (ledger.spec, ledger.evaluators))
+    unlike = differences(found, wanted)
+    if wanted.evaluator is not None and wanted.evaluator not in evaluators:
+        found_there = shown(evaluators[-1]) if evaluators else "unknown"
+        unlike.append(f"evaluator is {found_there}, not {shown(wanted.evaluator)}")
+    if wanted.budget not in (found.budget, study.look(lambda ledger: ledger.budget)):
+        unlike.append(f"budget is {study.look(lambda ledger: ledger.budget)}, not {wanted.budget}")
+    if unlike:
+        raise StudyExists(
+            "study", study.name, f"is there with another specification: {'; '.join(unlike)}", "use another name"
+        )
+    return study

@@ -1,0 +1,225 @@
+"""Compiles the kernel and the loops, from outside: the very functions that a live study runs, on arrays.
+
+Each function of the modules below is built again around the same bytecode, in a namespace where the names it calls
+stand for compiled functions, and handed to numba. A loop is compiled for one policy and one family (see `loops.py`).
+Machine code is kept in the user's cache directory, in a folder named by a hash of every source that goes into it;
+where that cannot be written, it is compiled anew.
+"""
+
+import gc
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+import numba
+from numba.core.types import unliteral
+from numba.extending import overload
+
+from ..core import evidence, kernel
+from ..core.policies import DOUBLING, Policy
+from ..paper import rivals
+from . import delays, families, late, loops, parts, proofs, slots, streams
+
+SHARED = (kernel, evidence, streams, families, delays, parts, proofs, slots)  # the same for every loop
+LOOPS = (loops, late, rivals)  # compiled for each policy and family
+FORMULAS = frozenset(name for name, f in vars(kernel).items() if "gap" in getattr(f, "__annotations__", ()))
+njit: Any = numba.njit  # its annotations know nothing of the options below
+settings: Any = numba.config
+OPTIONS = {
+    "error_model": "numpy",  # never fastmath: decisions must round one way
+    "_nrt": False,  # nothing is allocated in here, and counting references to columns took two thirds of the time
+}
+# called from compiled code alone; a board is some sixty words to hand over, so a call costs more than what it calls
+INNER: Any = {**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True}
+Namespace = dict[str, Any]
+
+
+def _functions(module: ModuleType) -> dict[str, FunctionType]:
+    found = vars(module).items()
+    return {name: f for name, f in found if isinstance(f, FunctionType) and f.__module__ == module.__name__}
+
+
+def _rebuilt(function: FunctionType, namespace: Namespace, name: str | None = None) -> FunctionType:
+    """The same bytecode in another namespace.
+
+    Machine code from the cache is linked by name: functions that differ in what their names stand for must differ in
+    their own name too, or one would silently take the other's place.
+    """
+    copy = FunctionType(function.__code__, namespace, name or function.__name__, function.__defaults__)
+    copy.__qualname__ = name or function.__name__
+    return copy
+
+
+def _compiled(function: FunctionType, namespace: Namespace, name: str) -> Any:
+    compiled = njit(**INNER)(_rebuilt(function, namespace, name))
+    typed = compiled.get_call_template
+    # numba would compile a function anew for each constant that is handed to it
+    compiled.get_call_template = lambda args, kws: typed(tuple(map(unliteral, args)), kws)
+    return compiled
+
+
+def _formula(function: FunctionType, namespace: Namespace, _: str) -> Any:
+    """A formula as numba can pass it to another function; a compiled one, passed so, could not be kept on disk."""
+    copy, name = _rebuilt(function, namespace), _rebuilt(function, namespace)
+
+    def typed(gap: Any, scatter: Any, seen: Any, weight: Any, exploration: Any) -> FunctionType:
+        return copy
+
+    typed.__annotations__.clear()  # numba compares the two signatures, annotations included
+    overload(name, jit_options=INNER)(typed)
+    return name
+
+
+def _extended(namespace: Namespace, modules: tuple[ModuleType, ...], variant: str = "") -> Namespace:
+    for module in modules:
+        functions = _functions(module)
+        for name, value in vars(module).items():
+            if name not in functions and not name.startswith("__"):
+                namespace.setdefault(name, value)
+        for name, function in functions.items():
+            build = _formula if name in FORMULAS else _compiled
+            namespace[name] = build(function, namespace, name + variant)
+    return namespace
+
+
+@cache
+def _shared() -> Namespace:
+    return _extended({"__name__": __name__}, SHARED)
+
+
+@cache
+def _cache_folder() -> str | None:
+    """A folder for machine code of exactly these sources, or None where there can be none."""
+    digest = hashlib.sha256(numba.__version__.encode() + Path(__file__).read_bytes())
+    for module in (*SHARED, *LOOPS):
+        digest.update(Path(str(module.__file__)).read_bytes())
+    try:
+        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        folder = Path(home, "thresher", f"lab-{digest.hexdigest()[:20]}")
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # RuntimeError: there is no home
+        return None
+    return str(folder) if os.access(folder, os.W_OK) else None
+
+
+def keeps() -> bool:
+    """Whether machine code can be kept."""
+    return _cache_folder() is not None
+
+
+class Kind(NamedTuple):
+    """What a loop is compiled for."""
+
+    formula: str
+    second: str | None
+    doubling: bool
+    family: str
+    traced: bool
+    certifies: bool
+
+    @property
+    def variant(self) -> str:
+        """The end of the names of functions that depend on it."""
+        flags = (self.doubling and "doubling", self.family, self.traced and "traced", self.certifies and "certified")
+        return "".join(f"-{part}" for part in (self.formula, self.second, *flags) if part)
+
+
+def _kind(policy: Policy, family: str, *, traced: bool = False, certifies: bool = False) -> Kind:
+    return Kind(policy.function, policy.second, policy.exploration == DOUBLING, family, traced, certifies)
+
+
+def _name(kind: Kind, late_rewards: bool) -> str:
+    return ("run_late" if late_rewards else "run_at_once") + kind.variant
+
+
+def kept(policy: Policy, family: str, *, late_rewards: bool, certifies: bool) -> bool:
+    """Whether the machine code of a loop seems to be in the cache."""
+    name, folder = _name(_kind(policy, family, certifies=certifies), late_rewards), _cache_folder()
+    return folder is not None and any(Path(folder).glob(f"*/*.{name}-[0-9]*.nbi"))
+
+
+def loop(
+    policy: Policy, family: str, *, late_rewards: bool, traced: bool = False, certifies: bool = False
+) -> Callable[..., None]:
+    """The compiled loop for a policy's formulas and a family; it releases the interpreter's lock while it runs."""
+    return _loop(_kind(policy, family, traced=traced, certifies=certifies), late_rewards)
+
+
+@contextmanager
+def compiling(*, late_rewards: bool) -> Iterator[None]:
+    """Compile in less time.
+
+    A loop with late rewards is twice as large as the other, and no slower for less optimisation. Python's collector
+    finds next to nothing among the millions of objects that numba keeps.
+    """
+    level, collects = settings.OPT, gc.isenabled()
+    gc.disable()
+    if late_rewards:
+        settings.OPT = type(level)(1)
+    try:
+        yield
+    finally:
+        settings.OPT = level
+        if collects:
+            gc.enable()
+
+
+@cache
+def instance_drawer(family: str) -> Callable[..., None]:
+    """The compiled function that draws the arms of one repetition."""
+    namespace = _namespace(Kind("evt", None, False, family, False, False))
+    drawer: Callable[..., None] = njit(**OPTIONS)(
+        _rebuilt(_functions(loops)["draw_instance"], namespace, f"draw_instance-alone-{family}")
+    )
+    return drawer
+
+
+@cache
+def _namespace(kind: Kind) -> Namespace:
+    shared = _shared()
+    choices = {
+        "FORMULA": shared[kind.formula],
+        "SECOND": shared[kind.second or "cheapest"],
+        "ALTERNATES": kind.second is not None,
+        "DOUBLING": kind.doubling,
+        "TRACED": kind.traced,
+        "CERTIFIES": kind.certifies,
+        "SET": shared[f"set_{kind.family}"],
+        "DRAW": shared[f"draw_{kind.family}"],
+        "MOMENTS": shared[f"moments_{kind.family}"],
+    }
+    return _extended({**shared, **choices}, LOOPS, kind.variant)
+
+
+@cache
+def _loop(kind: Kind, late_rewards: bool) -> Callable[..., None]:
+    function = _functions(late)["run_late"] if late_rewards else _functions(loops)["run_at_once"]
+    return _kept(_rebuilt(function, _namespace(kind), _name(kind, late_rewards)))
+
+
+@cache
+def rival_loop(family: str) -> Callable[..., None]:
+    """The compiled loop of the stopping rules that ours is compared with."""
+    namespace = _namespace(Kind("evt", None, False, family, False, False))
+    return _kept(_rebuilt(_functions(rivals)["run_rivals"], namespace, f"run_rivals-{family}"))
+
+
+def _kept(rebuilt: FunctionType) -> Callable[..., None]:
+    """Compiled when it is first called, into the cache where there is one."""
+    folder, before = _cache_folder(), settings.CACHE_DIR
+    if folder:
+        try:  # numba asks for the folder while it decorates
+            settings.CACHE_DIR = folder
+            compiled: Callable[..., None] = njit(cache=True, nogil=True, **OPTIONS)(rebuilt)
+            return compiled
+        except (OSError, RuntimeError):
+            pass
+        finally:
+            settings.CACHE_DIR = before
+    uncached: Callable[..., None] = njit(nogil=True, **OPTIONS)(rebuilt)
+    return uncached

@@ -1,0 +1,84 @@
+r"""The chain of a log: every event carries a digest of itself and of all that came before it.
+
+A digest is BLAKE2b, 16 bytes of it, over the digest of the event before and the fields of the event, written so that
+no two events give the same bytes, and in the same way in every version of Python:
+
+- the numbers: a byte that says which of seq, pull, arm, time, reward, late and budget are there (1, 2, 4, …), then
+  these, 8 bytes each, little endian; rewards and times as floats, the others as integers;
+- the texts: kind, key, agent, reason, cause, and the specification as JSON with sorted keys. Each is ``=`` and its
+  text, or nothing if it is absent, and they are separated by NUL, which no text holds. Those that are absent at the
+  end are left out.
+
+The study's name is no part of it: a study that is renamed keeps its chain.
+"""
+
+import json
+import struct
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from ..core.events import Event
+
+SIZE = 16  # bytes of a digest
+START = b"thresher chain 1"  # what the first event follows
+_FORMS = "qqqddqq"  # of seq, pull, arm, time, reward, late, budget
+_ASKED, _TOLD = struct.Struct("<Bqqqd").pack, struct.Struct("<Bqqqdd").pack  # as nearly all events are
+
+
+class Head(NamedTuple):
+    """The end of a log: its last event's number and digest."""
+
+    seq: int
+    digest: bytes | None  # None: version 0.1 wrote it, without digests
+
+
+def link(before: bytes, event: tuple[Any, ...]) -> bytes:
+    """The digest of an event that follows the one with the digest ``before``. Raises ValueError if it is no event.
+
+    >>> link(START, Event(1, "created", key="k")).hex()
+    '3b82c4a8832b36398f7f8cd150324edd'
+    """
+    seq, kind, pull, arm, reward, reason, cause, late, budget, spec, key, time, agent, _ = event
+    try:
+        if pull is None or arm is None or time is None or late is not None or budget is not None:
+            numbers = _numbers(seq, pull, arm, time, reward, late, budget)
+        elif reward is None:
+            numbers = _ASKED(0b1111, seq, pull, arm, time)
+        else:
+            numbers = _TOLD(0b11111, seq, pull, arm, time, reward)
+        if key is None or agent is None or reason is not None or cause is not None or spec is not None:
+            texts = _texts(kind, key, agent, reason, cause, None if spec is None else json.dumps(spec, sort_keys=True))
+        else:
+            texts = "=" + kind + "\0=" + key + "\0=" + agent
+            if texts.count("\0") != 2:
+                raise ValueError("a text holds a NUL")
+        return blake2b(before + numbers + texts.encode(), digest_size=SIZE).digest()
+    except (struct.error, TypeError) as error:
+        raise ValueError(f"a field is of the wrong type ({error})") from None
+
+
+def _numbers(*values: float | None) -> bytes:
+    there = [number for number in range(len(values)) if values[number] is not None]
+    form = "".join(_FORMS[number] for number in there)
+    return struct.pack(f"<B{form}", sum(1 << number for number in there), *(values[number] for number in there))
+
+
+def _texts(*texts: str | None) -> str:
+    found = "\0".join(["" if text is None else "=" + text for text in texts])
+    if found.count("\0") != len(texts) - 1:
+        raise ValueError("a text holds a NUL")
+    return found.rstrip("\0")
+
+
+def chained(events: Iterable[Event], before: bytes = START) -> list[Event]:
+    """The events with their digests, behind an event with the digest ``before``.
+
+    >>> [event.digest.hex()[:4] for event in chained([Event(1, "created", key="k"), Event(2, "asked", 1, 0)])]
+    ['3b82', 'a52e']
+    """
+    found = []
+    for event in events:
+        before = link(before, event)
+        found.append(event._replace(digest=before))
+    return found

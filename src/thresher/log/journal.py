@@ -1,0 +1,256 @@
+"""A study's log as one process sees it: the newest state, and the one way to write.
+
+What is written was decided on the newest state: whoever appends second folds what the other wrote and decides again.
+"""
+
+import contextlib
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from itertools import chain
+from typing import Generic, NamedTuple, TypeVar
+
+from ..core import ledger as ledgers
+from ..core import validity
+from ..core.events import Event, moment
+from ..core.ledger import Ledger
+from ..errors import Conflict, DamagedStudy, Interrupted, StoreFailed, StudyDeleted, ThresherError, UnknownStudy
+from ..text.masking import masked
+from .chain import link
+from .store import Store
+from .tail import NO_EVENT, damaged, event_at, pages
+
+Answer = TypeVar("Answer")
+LONGEST_REASON = 10_000  # characters
+MOST_DOUBTS = 10  # connections lost in the same call
+MOST_DEFEATS = 10  # races lost in a row against nobody: nothing new is in the log
+_JOURNALS: "weakref.WeakSet[Journal]" = weakref.WeakSet()
+_ACTING: ContextVar[str | None] = ContextVar("acting", default=None)
+
+
+@contextlib.contextmanager
+def acting_as(agent: str | None) -> Iterator[None]:
+    """Events that this thread writes meanwhile carry that agent's name, not the process's; None changes nothing."""
+    before = _ACTING.set(agent)
+    try:
+        yield
+    finally:
+        _ACTING.reset(before)
+
+
+class Written(NamedTuple, Generic[Answer]):
+    """What a call answers, and how to find what it wrote."""
+
+    answer: Answer
+    seq: int  # of its first event
+    key: str | None  # None: it wrote nothing
+
+
+class Draft:
+    """The events of one call, folded into the ledger as they are written; appended together or not at all."""
+
+    def __init__(self, ledger: Ledger, key: str, agent: str) -> None:
+        self.ledger, self.key, self.agent = ledger, key, agent
+        self.events: list[Event] = []
+        self.touched = False  # whether the ledger is ahead of the log, perhaps by half an event
+
+    def write(
+        self,
+        kind: str,
+        *,
+        pull: int | None = None,
+        arm: int | None = None,
+        reward: float | None = None,
+        reason: str | None = None,
+        cause: str | None = None,
+        late: bool | None = None,
+        budget: int | None = None,
+    ) -> None:
+        """Fold one more event in. What the grammar refuses changes nothing."""
+        last, reason = self.ledger.last, None if reason is None else plain(masked(reason))
+        now, seq = time.time(), last.seq + 1
+        fields = (seq, kind, pull, arm, reward, reason, cause, late, budget, None, self.key, now, self.agent)
+        try:
+            event = Event._make((*fields, link(last.digest, (*fields, None))))  # type: ignore[arg-type]  # it has one
+        except ValueError:  # a number beyond all measure, say: the grammar has better words for it
+            validity.check(self.ledger, Event._make((*fields, None)))
+            raise
+        validity.check(self.ledger, event)
+        self.touched = True
+        self.ledger.fold(event)
+        self.events.append(event)
+
+
+class Journal:
+    """The log of one study, with its ledger kept up to date. Safe to use from several threads, and after a fork."""
+
+    def __init__(self, study: str, store: Store, lease: float | None = None) -> None:
+        self.study, self.lease = study, lease
+        self._store = store
+        self._birth: str | None = None  # the key of event 1: tells this study from a later one of its name
+        self.created: str | None = None  # when the study was, as 2026-11-17T02:41:12Z
+        self._ledger: Ledger | None = None  # None also while it is being changed: half a change is never kept
+        self._begin()
+        self._basis = self._newest().last  # the event after which the last decision was made
+        _JOURNALS.add(self)
+
+    def _begin(self) -> None:
+        """What must differ between processes; a forked child begins anew."""
+        self.agent = plain(f"{os.uname().nodename}:{os.getpid()}")
+        self._nonce, self._calls = os.urandom(6).hex(), 0
+        self._lock = threading.RLock()
+        self.told = 0  # rewards that this process wrote
+
+    def pages(self, after: int = 0) -> Iterator[Sequence[Event]]:
+        """The log, or what came after that number, a page at a time."""
+        last = event_at(self._store, self.study, after)
+        if last is None and after:  # it is not there yet
+            last = self.look(lambda ledger: ledger.last)
+        for page in pages(self._store, self.study, last):
+            if page[-1].seq > after:
+                yield page if page[0].seq > after else [event for event in page if event.seq > after]
+
+    def look(self, reader: Callable[[Ledger], Answer]) -> Answer:
+        """What ``reader`` makes of the newest state; it must not change it."""
+        with self._lock:
+            return reader(self._newest())
+
+    def commit(self, plan: Callable[[Draft], Answer], *, lease: float | None = None) -> Answer:
+        """Let ``plan`` write events on the newest state, and append them. Losing a race means deciding again.
+
+        Pulls that it asks for get the journal's lease, or the one that is given.
+
+        Should the connection be lost between writing and hearing so, the events' key tells whether they were written.
+        """
+        doubtful: list[Written[Answer]] = []
+        defeats = 0  # races lost in a row with nothing new in the log
+        with self._lock:
+            while True:
+                try:
+                    written = self._attempt(plan, doubtful, lease or self.lease)
+                except Conflict:
+                    defeats = 0 if self._is_beaten() else defeats + 1
+                    if defeats == MOST_DEFEATS:  # deciding again would go on for ever
+                        what = "the store says that it is written already, but it cannot be read"
+                        raise damaged(self.study, f"event {self._basis.seq + 1}: {what}") from None
+                    continue
+                if written is None:
+                    continue
+                try:
+                    # after the turn: nobody waits for our disk but us. And if nothing was written because it is there
+                    # already, as when a call is repeated, whoever wrote it may have died before this
+                    self._store.flush()
+                    return written.answer
+                except Interrupted:
+                    self._doubt(doubtful, written)
+
+    def _attempt(
+        self, plan: Callable[[Draft], Answer], doubtful: "list[Written[Answer]]", lease: float | None
+    ) -> "Written[Answer] | None":
+        """Decide on the newest state and append; None if nobody knows whether it is written."""
+        with self._store.turn(self.study):
+            ledger = self._newest()
+            for written in doubtful:
+                if written.key is None:  # it wrote nothing: decide again
+                    continue
+                if [event.key for event in self._store.read(self.study, written.seq - 1, 1)] == [written.key]:
+                    return written
+            self._calls += 1
+            draft = Draft(ledger, f"{self._nonce}-{self._calls}", _ACTING.get() or self.agent)
+            self._ledger, self._basis = None, ledger.last
+            try:
+                answer = plan(draft)
+                if draft.events:
+                    self._store.append(self.study, draft.events, lease=lease)
+            except Interrupted:
+                self._doubt(doubtful, Written(answer, draft.events[0].seq, draft.key))
+                return None
+            except BaseException:
+                if not draft.touched:  # else it is folded in, perhaps by half, and perhaps not written: the log counts
+                    self._ledger = ledger
+                raise
+            self._ledger = ledger
+            self.told += sum(event.kind == "told" for event in draft.events)
+            return Written(answer, draft.events[0].seq, draft.key) if draft.events else Written(answer, 0, None)
+
+    def _is_beaten(self) -> bool:
+        """Whether somebody has written since the last decision: whoever won the race must have."""
+        return self._newest().last.digest != self._basis.digest
+
+    def _doubt(self, doubtful: "list[Written[Answer]]", written: "Written[Answer]") -> None:
+        """The connection was lost: it may be written, or not."""
+        self._ledger = None
+        doubtful.append(written)
+        if len(doubtful) >= MOST_DOUBTS:
+            rule = f"the connection was lost {MOST_DOUBTS} times in one call"
+            raise StoreFailed("storage", rule=rule, remedy="mend the server, then ask again") from None
+
+    def _newest(self) -> Ledger:
+        """The ledger, with everything folded in that any agent has written."""
+        ledger = self._ledger
+        if ledger is None:
+            return self._read()
+        try:
+            head = self._store.head(self.study)
+            if head is not None and head.digest == ledger.last.digest:  # as `pages` would find out, but quicker
+                return ledger
+            for page in pages(self._store, self.study, ledger.last):
+                self._ledger = None
+                for event in page:
+                    ledger.apply(event)
+                self._ledger = ledger
+            return ledger
+        except (ThresherError, *NO_EVENT) as error:
+            if isinstance(error, StoreFailed) and not isinstance(error, DamagedStudy):
+                raise
+        # It is another study now, or its server has lost in a crash what nobody had been told was safe, or it is
+        # damaged: the whole log tells.
+        return self._read()
+
+    def _read(self) -> Ledger:
+        """The ledger that the whole log makes; a log that cannot be folded is damaged, and named."""
+        self._ledger = ledger = None
+        try:
+            events = chain.from_iterable(pages(self._store, self.study))
+            first = next(events, None)
+            if first is None or (self._birth is not None and first.key != self._birth):
+                raise UnknownStudy("study", self.study, "is not in this store", "create it with create_study")
+            ledger = ledgers.begun(first)
+            ledger.fold_all(events)
+        except UnknownStudy:
+            if self._birth is None:
+                raise
+            rule = "was deleted while this agent worked on it"
+            raise StudyDeleted("study", self.study, rule, "nothing more can be told to it") from None
+        except StoreFailed:
+            raise
+        except (ThresherError, *NO_EVENT) as error:
+            raise damaged(self.study, f"event {ledger.seq + 1 if ledger else 1}: {error}") from None
+        self._birth, self.created, self._ledger = first.key, moment(first.time), ledger
+        return ledger
+
+    def _forked(self) -> None:
+        if not self._lock.acquire(blocking=False):  # a thread that is not here any more was at work
+            self._ledger = None
+        self._begin()
+
+
+def plain(text: str) -> str:
+    r"""A reason as every store can keep it: no NUL, no half of a character, not endless.
+
+    >>> plain("a\0b")
+    'a\ufffdb'
+    """
+    text = text[:LONGEST_REASON].replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return text.encode("utf-8", "replace").decode()
+
+
+def _after_fork() -> None:
+    for journal in list(_JOURNALS):
+        journal._forked()
+
+
+os.register_at_fork(after_in_child=_after_fork)

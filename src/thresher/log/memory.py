@@ -1,0 +1,96 @@
+"""The store of a single process: lists. It has no leases, for the process that asks is the one that remembers."""
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+
+from ..core.events import Event
+from ..errors import Conflict, InvalidInput
+from .chain import Head
+from .rows import taken
+
+
+class MemoryStore:
+    """Logs in this process's memory; may be handed to several studies as ``storage=``.
+
+    >>> store = MemoryStore()
+    >>> from thresher.chain import chained
+    >>> store.append("s", chained([Event(1, "created")]))
+    >>> store.read("s"), store.read("s", after=1), store.studies()
+    ([Event(seq=1, kind='created', ...)], [], ['s'])
+    """
+
+    leased = False
+
+    def __init__(self) -> None:
+        self._logs: dict[str, list[Event]] = {}
+        self._notes: dict[str, dict[str, str]] = {}
+        self._lock = threading.RLock()
+
+    def read(self, study: str, after: int = 0, limit: int | None = None) -> Sequence[Event]:
+        """The events after that number."""
+        return self._logs.get(study, [])[after : None if limit is None else after + limit]
+
+    def head(self, study: str) -> Head | None:
+        """The end of the list: nothing can be lost here."""
+        log = self._logs.get(study)
+        return Head(log[-1].seq, log[-1].digest) if log else None
+
+    def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
+        """Write all of the events, or raise and write none."""
+        with self._lock:
+            log = self._logs.get(study, [])
+            if events[0].seq != len(log) + 1:
+                raise Conflict("event", events[0].seq, "another agent wrote it first", "read, and decide again")
+            if events[0].digest is None:
+                raise InvalidInput("event", events[0].seq, "has no digest", "chain.chained gives it one")
+            log.extend(events)
+            self._logs[study] = log
+
+    def flush(self) -> None:
+        """Memory survives nothing."""
+
+    def studies(self) -> list[str]:
+        """The names of all studies, sorted."""
+        return sorted(self._logs)
+
+    def turn(self, study: str) -> AbstractContextManager[object]:
+        """One lock for all studies of the process."""
+        return self._lock
+
+    def renew(self, study: str, pulls: Iterable[int], seconds: float) -> None:
+        """Nothing to renew: a process cannot outlive its own memory."""
+
+    def expired(self, study: str) -> list[int]:
+        """Never any."""
+        return []
+
+    def note(self, study: str, agent: str, command: str) -> None:
+        """Keep what an agent runs."""
+        self._notes.setdefault(study, {})[agent] = command
+
+    def notes(self, study: str) -> Mapping[str, str]:
+        """What each agent runs."""
+        return self._notes.get(study, {})
+
+    def rename(self, study: str, name: str) -> None:
+        """Give a study another name."""
+        with self._lock:
+            if name in self._logs:
+                raise taken(name)
+            if study in self._logs:
+                self._logs[name] = self._logs.pop(study)
+                self._notes[name] = self._notes.pop(study, {})
+
+    def delete(self, study: str) -> None:
+        """Forget a study."""
+        with self._lock:
+            self._logs.pop(study, None)
+            self._notes.pop(study, None)
+
+    def describe(self) -> Mapping[str, str]:
+        """That nothing is kept."""
+        return {"store": "memory of this process", "durability": "none: nothing is kept"}
+
+    def close(self) -> None:
+        """Nothing is open."""

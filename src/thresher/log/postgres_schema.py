@@ -1,0 +1,215 @@
+"""The tables in PostgreSQL, what is asked of them, and its URLs, whose passwords nobody is shown."""
+
+import functools
+import itertools
+import time
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+from psycopg import conninfo
+
+from ..core.events import Event
+from ..errors import InvalidInput
+from ..text.masking import masked
+from . import rows
+from .chain import Head
+from .rows import COLUMNS, OLD_COLUMNS, SCHEMA
+
+KEY = 0x74687273  # the first half of our advisory locks: other programs use other numbers
+HEADS = """CREATE TABLE IF NOT EXISTS thresher_heads (
+    study text COLLATE "C" NOT NULL PRIMARY KEY, seq bigint NOT NULL, digest bytea NOT NULL
+);"""
+GUARD = f"""CREATE OR REPLACE FUNCTION thresher_guard() RETURNS trigger LANGUAGE plpgsql
+SET search_path FROM CURRENT AS $$ BEGIN
+    IF EXISTS (SELECT 1 FROM thresher_heads WHERE study = OLD.study) THEN RAISE EXCEPTION '{rows.TOO_OLD}'; END IF;
+    IF TG_OP = 'DELETE' THEN RETURN OLD; END IF;
+    RETURN NEW;
+END $$;
+DROP TRIGGER IF EXISTS thresher_head_first ON thresher_events;
+CREATE TRIGGER thresher_head_first BEFORE DELETE OR UPDATE OF study ON thresher_events
+FOR EACH ROW WHEN (OLD.seq = 1) EXECUTE FUNCTION thresher_guard();"""  # noqa: S608 - of our own words
+TABLES = f"""
+CREATE TABLE IF NOT EXISTS thresher_events (
+    study text COLLATE "C" NOT NULL, seq bigint NOT NULL, kind text NOT NULL, pull bigint, arm bigint,
+    reward double precision, reason text, cause text, late bigint, budget bigint, spec text, key text,
+    time double precision, agent text, digest bytea NOT NULL,
+    PRIMARY KEY (study, seq)
+);
+{HEADS}
+{GUARD}
+CREATE TABLE IF NOT EXISTS thresher_leases (
+    study text COLLATE "C" NOT NULL, pull bigint NOT NULL, until timestamptz NOT NULL, PRIMARY KEY (study, pull)
+);
+CREATE TABLE IF NOT EXISTS thresher_agents (
+    study text COLLATE "C" NOT NULL, agent text NOT NULL, command text NOT NULL,
+    time timestamptz NOT NULL DEFAULT clock_timestamp(), PRIMARY KEY (study, agent)
+);
+CREATE TABLE IF NOT EXISTS thresher_schema (version bigint NOT NULL);
+"""
+_TYPES = dict.fromkeys(("kind", "reason", "cause", "spec", "key", "agent"), "text")
+_TYPES |= dict.fromkeys(("reward", "time"), "double precision")
+_TYPES["digest"] = "bytea"
+_CASTS = {name: _TYPES.get(name, "bigint") for name in Event._fields}
+_ONE = f"(VALUES ({', '.join(f'%({name})s::{cast}' for name, cast in _CASTS.items())}))"
+_MANY = f"unnest({', '.join(f'%({name})s::{cast}[]' for name, cast in _CASTS.items())})"  # a list a column
+
+READ = f"SELECT {COLUMNS} FROM thresher_events WHERE study = %s AND seq > %s ORDER BY seq LIMIT %s"  # noqa: S608
+HEAD = "SELECT seq, digest FROM thresher_heads WHERE study = %s"
+NAMES = f"{rows.NAMES.format(events='thresher_events')} UNION SELECT study FROM thresher_heads"  # noqa: S608
+OLD = {  # the same of schema 1
+    READ: READ.replace(COLUMNS, OLD_COLUMNS),
+    HEAD: "SELECT max(seq), NULL FROM thresher_events WHERE study = %s HAVING count(*) > 0",
+    NAMES: rows.NAMES.format(events="thresher_events"),
+}
+
+
+@functools.cache
+def append(*, one: bool, begins_log: bool, begins: bool, ends: bool) -> str:
+    """One event or many, with leases that begin or end: what is not needed is not asked for.
+
+    The head must be the event before: so nobody else has written, and the study was not deleted. Its row is locked by
+    whoever changes it, so writers queue at it. Event 1 has none before it, and makes the head.
+
+    A study that is being deleted is locked as a whole (`PostgresStore.delete`): nothing comes between.
+    """
+    new = _ONE if one else _MANY
+    moved = "UPDATE thresher_heads SET seq = %(end)s, digest = %(last)s WHERE study = %(study)s AND seq = %(before)s"
+    made = """INSERT INTO thresher_heads SELECT %(study)s, %(end)s, %(last)s::bytea WHERE NOT EXISTS
+    (SELECT 1 FROM thresher_events WHERE study = %(study)s) ON CONFLICT DO NOTHING"""
+    parts = f"""head AS ({made if begins_log else moved} RETURNING 1), written AS (INSERT INTO thresher_events
+    (study, {COLUMNS}) SELECT %(study)s, new.* FROM {new} AS new ({COLUMNS}) WHERE EXISTS (SELECT 1 FROM head)
+    RETURNING 1)"""  # noqa: S608
+    if begins:
+        parts += """, begun AS (INSERT INTO thresher_leases
+        SELECT %(study)s, pull, clock_timestamp() + make_interval(secs => %(lease)s)
+        FROM unnest(%(begun)s::bigint[]) AS pull WHERE EXISTS (SELECT 1 FROM written))"""
+    if ends:
+        parts += """, gone AS (DELETE FROM thresher_leases WHERE study = %(study)s AND pull = ANY(%(over)s)
+        AND EXISTS (SELECT 1 FROM written))"""
+    return f"WITH {parts} SELECT count(*) FROM written"  # noqa: S608 - of our own column names
+
+
+BATCH = 10_000  # events that are upgraded at once
+SEAL = """UPDATE thresher_events AS old SET digest = new.digest
+FROM unnest(%s::text[], %s::bigint[], %s::bytea[]) AS new (study, seq, digest)
+WHERE old.study = new.study AND old.seq = new.seq"""
+TURN = f"SELECT pg_advisory_lock({KEY}, hashtext(%s))"
+TRY_TURN = f"SELECT pg_try_advisory_lock({KEY}, hashtext(%s))"
+END_TURN = f"SELECT pg_advisory_unlock({KEY}, hashtext(%s))"
+RENEW = """UPDATE thresher_leases SET until = clock_timestamp() + make_interval(secs => %s)
+WHERE study = %s AND pull = ANY(%s)"""
+NOTE = """INSERT INTO thresher_agents (study, agent, command) VALUES (%s, %s, %s)
+ON CONFLICT (study, agent) DO UPDATE SET command = excluded.command, time = clock_timestamp()"""
+
+# A commit that waits for the disk, and with it for all that were made before; the setting holds for this one alone.
+_WAIT = "set_config('synchronous_commit', %s, true), pg_logical_emit_message(true, 'thresher', '')"
+FLUSH = f"SELECT {_WAIT}"
+END_TURN_AND_FLUSH = f"{END_TURN}, {_WAIT}"
+
+# A network that goes away silently is noticed within a minute; what the URL says goes before.
+PATIENT = {
+    "connect_timeout": "10",
+    "keepalives_idle": "20",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "60000",
+    "application_name": "thresher",
+}
+
+
+def settings(url: str) -> dict[str, Any]:
+    """What psycopg needs to connect. Its own complaints could show parts of a password, so they are not shown."""
+    try:
+        urlsplit(url)
+        found = conninfo.conninfo_to_dict(url)
+        for port in str(found.get("port") or "").split(","):  # libpq would show it, and it may be a password
+            int(port or 0)
+        for host in f"{found.get('host') or ''},{urlsplit(url).path}".split(","):
+            if "@" in host[1:]:  # libpq would show it: for libpq a password ends at its first @; @/run is a socket
+                raise ValueError("a part of a password")
+        return {**PATIENT, **found}
+    except (psycopg.Error, ValueError):
+        rule = "is not a URL that PostgreSQL understands"
+        remedy = "write postgresql://user@host:5432/database; in a password, write %40 for @ and %2F for /"
+        raise InvalidInput("storage", masked(url), rule, remedy) from None
+
+
+def prepare(connection: "psycopg.Connection[Any]", *, lock_timeout: float) -> str:
+    """Make the tables if they are not there, one agent at a time, and see whether they are of this version.
+
+    Says how durable the server's commits are. Ours are made so by `FLUSH`, after the turn. The settings come first: no
+    lock is waited for without a limit.
+    """
+    level = connection.execute("SHOW synchronous_commit").fetchone()
+    settings = {"lock_timeout": f"{lock_timeout:g}s", "synchronous_commit": "off"}
+    settings["plan_cache_mode"] = "force_generic_plan"  # all go by a primary key: plan once, not for each value
+    connection.execute("; ".join(f"SET {name} = '{value}'" for name, value in settings.items()))
+    found = connection.execute("SELECT to_regclass('thresher_schema') IS NOT NULL").fetchone()
+    if found != (True,):
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", (KEY,))
+            connection.execute(TABLES)  # IF NOT EXISTS: another agent may have made them while we waited
+            connection.execute(
+                "INSERT INTO thresher_schema SELECT %s WHERE NOT EXISTS (TABLE thresher_schema)", (SCHEMA,)
+            )
+    rows.check_schema(version_of(connection))
+    return str(level[0]) if level else "on"
+
+
+def version_of(connection: "psycopg.Connection[Any]") -> int:
+    """The schema that the tables have now."""
+    row = connection.execute("SELECT version FROM thresher_schema").fetchone()
+    return int(row[0]) if row else 0
+
+
+def upgrade(connection: "psycopg.Connection[Any]") -> None:
+    """Give tables of version 0.1 digests and heads: wholly or not at all, and by one agent.
+
+    An agent of version 0.1 that is connected cannot change a log any more: an event without a digest is refused, and so
+    is the deletion or renaming of a log that still has its head, of which 0.1 knows nothing. It can go on reading.
+
+    A lock that somebody holds ends this after ``lock_timeout``: the caller says what it waits for, and tries again.
+    """
+    heads: dict[str, Head] = {}
+    with connection.transaction():
+        connection.execute("LOCK TABLE thresher_events IN ACCESS EXCLUSIVE MODE")
+        if version_of(connection) == SCHEMA:  # another agent was quicker
+            return
+        connection.execute(f"ALTER TABLE thresher_events ADD COLUMN digest bytea; {HEADS} {GUARD}")
+        with connection.cursor("old_events") as cursor:  # on the server: all of it need not fit into memory
+            cursor.itersize = BATCH
+            cursor.execute(f"SELECT study, {COLUMNS.removesuffix(', digest')} FROM thresher_events ORDER BY study, seq")  # noqa: S608
+            sealed = rows.sealed(cursor, heads)
+            try:
+                while batch := list(itertools.islice(sealed, BATCH)):
+                    connection.execute(SEAL, [[row[at] for row in batch] for at in (0, 1, -1)])
+            except UnicodeDecodeError:
+                raise rows.not_upgraded(heads) from None
+        connection.cursor().executemany(
+            "INSERT INTO thresher_heads VALUES (%s, %s, %s)", [(study, *head) for study, head in heads.items()]
+        )
+        connection.execute("ALTER TABLE thresher_events ALTER COLUMN digest SET NOT NULL")
+        connection.execute("UPDATE thresher_schema SET version = %s", (SCHEMA,))
+
+
+def examine(connection: "psycopg.Connection[Any]") -> dict[str, str]:
+    """What ``thresher doctor`` tells of a server."""
+    row = connection.execute(
+        "SELECT current_setting('server_version'), reset_val, current_setting('fsync'),"
+        " current_setting('full_page_writes'), pg_size_pretty(pg_total_relation_size('thresher_events')),"
+        " extract(epoch FROM clock_timestamp())::float8, (SELECT version FROM thresher_schema)"
+        " FROM pg_settings WHERE name = 'synchronous_commit'"
+    ).fetchone()
+    assert row is not None
+    version, commit, fsync, pages, size, clock, tables = row
+    found = {
+        "server": f"PostgreSQL {version} (psycopg {psycopg.__version__})",
+        "schema": rows.schema_text(tables),
+        "events": str(size),
+        "durability": f"synchronous_commit {commit}, fsync {fsync}, full_page_writes {pages}",
+        "clock": f"the server's is {clock - time.time():+.1f} s from this machine's; leases follow the server's",
+    }
+    if commit == "off" or fsync == "off" or pages == "off":
+        found["! durability"] = "a crash of the server may lose rewards that were acknowledged: switch all three on"
+    return found

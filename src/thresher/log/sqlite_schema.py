@@ -1,0 +1,55 @@
+"""The tables of an SQLite store, and how those of version 0.1 become them."""
+
+import apsw
+
+from ..core.events import Event
+from .chain import Head
+from .rows import OLD_COLUMNS, SCHEMA, TOO_OLD, not_upgraded, sealed
+
+APPLICATION = 0x74687273  # "thrs", in the file's header
+_LOG = f"""
+CREATE TABLE events (
+    study TEXT NOT NULL, seq INTEGER NOT NULL, kind TEXT NOT NULL, pull INTEGER, arm INTEGER, reward REAL, reason TEXT,
+    cause TEXT, late INTEGER, budget INTEGER, spec TEXT, key TEXT, time REAL, agent TEXT, digest BLOB NOT NULL,
+    PRIMARY KEY (study, seq)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE heads (study TEXT NOT NULL PRIMARY KEY, seq INTEGER NOT NULL, digest BLOB NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TRIGGER deletes_head_first BEFORE DELETE ON events
+WHEN old.seq = 1 AND EXISTS (SELECT 1 FROM heads WHERE study = old.study) BEGIN SELECT RAISE(ABORT, '{TOO_OLD}'); END;
+CREATE TRIGGER renames_head_first BEFORE UPDATE OF study ON events
+WHEN old.seq = 1 AND EXISTS (SELECT 1 FROM heads WHERE study = old.study) BEGIN SELECT RAISE(ABORT, '{TOO_OLD}'); END;
+"""  # noqa: S608 - of our own words
+_BESIDE = """
+CREATE TABLE leases (
+    study TEXT NOT NULL, pull INTEGER NOT NULL, until REAL NOT NULL, PRIMARY KEY (study, pull)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE agents (
+    study TEXT NOT NULL, agent TEXT NOT NULL, command TEXT NOT NULL, time REAL NOT NULL, PRIMARY KEY (study, agent)
+) STRICT, WITHOUT ROWID;
+"""
+_MARKS = f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {SCHEMA};"
+NEW = f"{_LOG} {_BESIDE} {_MARKS}"
+
+
+def version_of(connection: apsw.Connection) -> int:
+    """The schema that the file has now."""
+    return int(connection.pragma("user_version"))
+
+
+def upgrade(connection: apsw.Connection) -> None:
+    """Give a store of version 0.1 digests and heads, in the caller's transaction: wholly or not at all.
+
+    A process of version 0.1 that has the file open cannot change a log any more: an event without a digest is refused,
+    and so is the deletion or renaming of a log that still has its head, of which 0.1 knows nothing. It can still read.
+    """
+    if version_of(connection) == SCHEMA:  # another process was quicker
+        return
+    heads: dict[str, Head] = {}
+    connection.execute(f"ALTER TABLE events RENAME TO old_events; {_LOG}")
+    rows = connection.execute(f"SELECT study, {OLD_COLUMNS.removesuffix(', NULL')} FROM old_events ORDER BY study, seq")  # noqa: S608
+    try:
+        connection.executemany(f"INSERT INTO events VALUES (?{', ?' * len(Event._fields)})", sealed(rows, heads))  # noqa: S608
+    except (apsw.CorruptError, UnicodeDecodeError):
+        raise not_upgraded(heads) from None
+    connection.executemany("INSERT INTO heads VALUES (?, ?, ?)", ((study, *head) for study, head in heads.items()))
+    connection.execute(f"DROP TABLE old_events; {_MARKS}")

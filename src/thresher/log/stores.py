@@ -1,0 +1,67 @@
+"""Stores: where a study's log lives. ``open_store`` turns what a user wrote into one."""
+
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+from ..errors import InvalidInput, StoreFailed
+from .memory import MemoryStore
+from .store import Store
+
+__all__ = ["MemoryStore", "Store", "open_store"]
+
+KINDS = "memory, sqlite:///file.db or postgresql://user@host/database"
+
+
+def open_store(storage: "str | Store | None") -> Store:
+    """The store at a URL; None or ``"memory"`` keeps the log in this process.
+
+    >>> open_store(None).studies()
+    []
+    """
+    if storage is None or storage == "memory":
+        return MemoryStore()
+    if not isinstance(storage, str):
+        return storage
+    scheme = storage.partition("://")[0]
+    if scheme == "sqlite":
+        return _sqlite(storage)
+    if scheme in ("postgresql", "postgres"):
+        return _postgres(storage)
+    from ..text.masking import masked
+
+    account, at, place = storage.rpartition("@")
+    shown = masked(storage) if "://" in account or not at else f"***@{place}"
+    raise InvalidInput("storage", shown, "is not a store that this version knows", f"use {KINDS}")
+
+
+def _sqlite(url: str) -> Store:
+    """``sqlite:///relative.db`` or ``sqlite:////absolute.db``, with ``?durability=normal`` for less waiting."""
+    from ..text.masking import masked
+
+    place, _, query = url.removeprefix("sqlite://").partition("?")
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    durability = options.pop("durability", "full")
+    path = place[1:]
+    if not place.startswith("/") or not path or path.endswith("/") or path == ":memory:":
+        remedy = "write sqlite:///file.db for a file here, sqlite:////folder/file.db for any other"
+        raise InvalidInput("storage", masked(url), "names no file", remedy)
+    if "\0" in path or not path.isprintable():
+        raise InvalidInput("storage", masked(url), "must be printable, on one line", "name another file")
+    if options or durability not in ("full", "normal"):
+        raise InvalidInput(
+            "storage", masked(url), "has an option that SQLite stores do not have", "?durability=normal is one"
+        )
+    from .sqlite import SqliteStore
+
+    return SqliteStore(Path(path), durability=durability)
+
+
+def _postgres(url: str) -> Store:
+    try:
+        from .postgres import PostgresStore
+    except ImportError:
+        remedy = "pip install 'thresher[postgres]'"
+        raise StoreFailed(
+            "storage", "postgresql://…", "needs the package psycopg, which is not there", remedy
+        ) from None
+    return PostgresStore(url)

@@ -1,0 +1,111 @@
+"""Reading a log, in pages: the one reader of events, which sees to it that they are those that were written.
+
+Every event must follow from the one before it, by its digest, and the last must be the one that the store has noted as
+the log's head. So an event that was changed, lost or put in is found, and so is an end that is missing.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
+
+from ..core.events import Event
+from ..errors import DamagedStudy, UnknownStudy
+from .chain import START, Head, link
+from .store import Store
+
+PAGE = 4000  # events that are read at once: a long log need not fit into memory
+# what can be raised where something is no event: it can be anything
+NO_EVENT = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
+
+def pages(store: Store, study: str, last: Event | None = None, *, size: int = PAGE) -> Iterator[Sequence[Event]]:
+    """What follows event ``last``, or the whole log: a page at a time, to the end. Nothing if there is no such study.
+
+    What is sound before a damage is handed out first. With ``last``, `DamagedStudy` can also mean that the study is
+    another one now, or that its server has lost in a crash what nobody had been told was safe: the whole log tells.
+    """
+    first = None  # event 1, if this reading began with it
+    known = Head(0, START) if last is None else Head(last.seq, last.digest)
+    while (head := store.head(study)) != known:  # before the page: that may then hold more, but never less
+        is_old = head is not None and head.digest is None  # version 0.1 wrote it: there is nothing to compare with
+        if is_old and last is not None and not _is_there(store, study, last):
+            raise _damage(store, study, first, f"event {last.seq}: is another one now")
+        page = list(store.read(study, known.seq, size))
+        if not page and (known.seq == 0 if head is None else is_old and known.seq == head.seq):
+            return
+        first = page[0] if page and not known.seq else first
+        good, wrong = _follow(page, known, is_old=is_old) if page else (0, _missing(known.seq, head))
+        if good:
+            last = page[good - 1]
+            known = Head(last.seq, last.digest)
+            yield page[:good]
+        if wrong:
+            raise _damage(store, study, first, wrong)
+
+
+def _follow(page: list[Event], known: Head, *, is_old: bool) -> tuple[int, str | None]:
+    """How many events follow from each other and from what is known, and what is wrong with the next one.
+
+    Events of version 0.1 get the digests that they will have when their store is upgraded.
+    """
+    seq, digest = known
+    assert digest is not None
+    for at, event in enumerate(page):
+        seq += 1
+        if event.seq != seq:
+            return at, f"event {seq}: is missing"
+        try:
+            digest = link(digest, event)
+        except NO_EVENT as error:
+            return at, f"event {seq}: is no event ({error})"
+        if event.digest != digest:
+            if not is_old or event.digest is not None:
+                return at, f"event {seq}: does not match its digest, so it is not as it was written"
+            page[at] = Event._make((*event[:-1], digest))
+    return len(page), None
+
+
+def _missing(seq: int, head: Head | None) -> str:
+    """What is wrong where a log ends at event ``seq`` and its head says otherwise."""
+    if head is None:
+        return f"event {seq}: the log's head is missing"
+    if head.seq > seq:
+        return f"event {seq + 1}: is missing, as is all up to event {head.seq}, the log's head"
+    return f"event {seq}: is not the log's head, which is event {head.seq}"
+
+
+def _is_there(store: Store, study: str, last: Event) -> bool:
+    found = store.read(study, last.seq - 1, 1)
+    return bool(found) and found[0][:-1] == last[:-1]  # but for the digest
+
+
+def _damage(store: Store, study: str, first: Event | None, what: str) -> DamagedStudy | UnknownStudy:
+    """Damage, unless the study was deleted, renamed or begun anew while it was read."""
+    found = store.read(study, 0, 1)
+    if (not found and store.head(study) is None) or (found and first is not None and found[0].key != first.key):
+        return UnknownStudy("study", study, "was deleted or renamed while it was read", "list those that are there")
+    return damaged(study, what)
+
+
+def damaged(study: str, what: str) -> DamagedStudy:
+    """The log of a study is broken; says where."""
+    remedy = "restore it from a copy, or forget it with thresher delete; other studies are well"
+    return DamagedStudy("study", study, f"is damaged, {what}", remedy)
+
+
+def event_at(store: Store, study: str, seq: int) -> Event | None:
+    """The event of that number, with its digest, to read on from; None if there is none, as before the first."""
+    found = store.read(study, seq - 1, 1) if seq else ()
+    if not found or found[0].digest is not None:
+        return found[0] if found else None
+    return next((event for page in pages(store, study) for event in page if event.seq == seq), None)
+
+
+def section(store: Store, study: str, after: int, limit: int) -> Sequence[Event]:
+    """At most so many events after a number, all sound; fewer only where the log ends. None if it ends before."""
+    last = event_at(store, study, after)
+    if last is None and after:
+        head = store.head(study)
+        if (head is not None and head.seq >= after) or store.read(study, after, 1):
+            raise _damage(store, study, None, f"event {after}: is missing")
+        return []
+    return list(islice(chain.from_iterable(pages(store, study, last, size=min(limit, PAGE))), limit))

@@ -1,0 +1,1 @@
+"""The paper: its figures, table, claims and theory."""

@@ -1,0 +1,117 @@
+"""Pictures of certificates: how many pulls they take, and what the guarantee rests on."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .figures import Row
+from .guarantee import SLOWER, Growth
+from .kano import BENCHMARKS, OURS, RIVALS
+from .plots import BLUE, GREY, ORANGE, RED, _percent, picture
+
+LEVEL = 10 / 0.05
+
+
+def certificates(rows: Sequence[Row], path: Path) -> None:
+    """Pulls until every arm is settled, a panel for each benchmark."""
+    names = [*OURS, *RIVALS]
+    colours = [BLUE] * len(OURS) + [ORANGE] * len(RIVALS)
+    with picture(path, 1, 3, (10.5, 3.3), sharey=True) as (figure, axes):
+        for axis, number in zip(axes[0], BENCHMARKS, strict=True):
+            mine = {row["algorithm"]: row for row in rows if row["benchmark"] == number}
+            pulls = [mine[name]["pulls"] for name in names]
+            errors = [mine[name]["pulls_se"] or 0.0 for name in names]
+            axis.barh(names, pulls, xerr=errors, color=colours, height=0.7, error_kw={"ecolor": "#333333"})
+            for place, value in enumerate(pulls):
+                axis.annotate(
+                    f"{value:,.0f}",
+                    (value, place),
+                    textcoords="offset points",
+                    xytext=(6, 0),
+                    va="center",
+                    fontsize=8.5,
+                )
+            axis.set_title(f"Benchmark {number}: {len(BENCHMARKS[number][0])} arms, bar {BENCHMARKS[number][1]:g}")
+            axis.set_xlim(0, 1.22 * max(pulls))
+            axis.locator_params(axis="x", nbins=4)
+            axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+            axis.grid(visible=False, axis="y")
+            axis.set_xlabel("pulls")
+        axes[0, 0].invert_yaxis()
+        figure.suptitle(
+            "Pulls until every arm is settled, confidence 0.95; blue: thresher's rule, orange: the literature's",
+            fontsize=10.5,
+        )
+
+
+def guarantee(rows: Sequence[Row], runs: Sequence[Growth], path: Path) -> None:
+    """Left: evidence that grows until it crosses the level. Right: order of issue against order of arrival."""
+    with picture(path, 1, 2, (10.5, 4.2)) as (_, axes):
+        _growth(axes[0, 0], runs)
+        _orders(axes[0, 1], rows)
+
+
+def _orders(axis: Any, rows: Sequence[Row]) -> None:
+    for slower, mark in zip(SLOWER, ("s", "o"), strict=True):
+        mine = [row for row in rows if row["slower"] == slower]
+        workers = [row["workers"] for row in mine]
+        for column, colour, dash in (("arrival", RED, "-"), ("issue", BLUE, "-")):
+            axis.plot(
+                workers,
+                [row[column] for row in mine],
+                color=colour,
+                linestyle=dash,
+                marker=mark,
+                markersize=5,
+                linewidth=1.6,
+                markerfacecolor=colour if slower == SLOWER[-1] else "white",
+            )
+        at = next(row for row in mine if row["workers"] == (20 if slower == SLOWER[-1] else 50))
+        left = slower == SLOWER[-1]
+        axis.annotate(
+            f"failures {slower}×\nslower",
+            (at["workers"], at["arrival"]),
+            textcoords="offset points",
+            xytext=(-8, 4) if left else (9, -6),
+            ha="right" if left else "left",
+            va="center",
+            color=RED,
+            fontsize=8.5,
+        )
+    axis.axhline(0.05, color=GREY, linewidth=1.0, linestyle=(0, (4, 3)))
+    axis.annotate("allowed: 5 %", (1, 0.05), textcoords="offset points", xytext=(0, 4), color="#505050", fontsize=8.5)
+    axis.annotate("counted as they come back", (1, 0.93), color=RED, fontsize=9.5, weight="bold")
+    axis.annotate("counted in the order of issue", (13, -0.062), color=BLUE, fontsize=9.5, weight="bold", va="center")
+    axis.set_xscale("log")
+    axis.set_xticks([1, 2, 5, 10, 20, 50, 100, 200], ["1", "2", "5", "10", "20", "50", "100", "200"])
+    axis.minorticks_off()
+    axis.set_ylim(-0.11, 1.04)
+    axis.set_yticks([0, 0.25, 0.5, 0.75, 1.0])
+    axis.yaxis.set_major_formatter(_percent())
+    axis.set_xlabel("workers, all on one arm of mean 0.45 against 0.5")
+    axis.set_title('Studies that wrongly settle on "above"')
+
+
+def _growth(axis: Any, runs: Sequence[Growth]) -> None:
+    middle = sorted(runs, key=lambda run: len(run.above))[len(runs) // 2]
+    for run in runs:
+        strong = run is middle
+        style = {"linewidth": 1.8 if strong else 0.8, "alpha": 1.0 if strong else 0.35, "zorder": 3 if strong else 2}
+        axis.plot(range(len(run.above)), run.above, color=BLUE, **style)
+        axis.plot(len(run.above) - 1, run.above[-1], "o", color=BLUE, markersize=6.5 if strong else 3.5, zorder=4)
+    pulls = len(middle.above) - 1
+    axis.plot(range(pulls + 1), middle.below, color=ORANGE, linewidth=1.6)
+    places = {"textcoords": "offset points", "fontsize": 8.5}
+    axis.annotate(
+        "its capital that\nbets on “below”", (pulls, middle.below[-1]), xytext=(6, -9), color="#8A5F00", **places
+    )
+    axis.annotate(f"settled after {pulls:,} pulls", (pulls, middle.above[-1]), xytext=(0, 8), color=BLUE, **places)
+    axis.axhline(LEVEL, color=GREY, linewidth=1.0, linestyle=(0, (4, 3)))
+    axis.annotate("the level: K / risk = 10 / 0.05 = 200", (4, 330), color="#505050", fontsize=8.5)
+    axis.set_yscale("log")
+    axis.set_ylim(0.15, 1200)
+    axis.set_yticks([1, 10, 100, 1000], ["1", "10", "100", "1,000"])
+    axis.minorticks_off()
+    axis.set_xlim(0, 1.06 * max(len(run.above) for run in runs))
+    axis.set_xlabel("pulls of an arm of mean 0.6 against 0.5")
+    axis.set_title('Capital that bets on "above": twelve such arms')

@@ -1,0 +1,247 @@
+"""What Sections 4.1 and 4.2 claim, each against the measured figures, with a verdict.
+
+Every verdict comes from one rule, `judged`. A claim compares curves at many points, so some points differ by chance;
+a curve counts as better than another only where chance is no explanation.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from .figures import DELTAS, PULLS_41, SPREADS_41, SPREADS_42, TAUS, Row
+
+HOLDS, PARTLY, FAILS, OPEN = "holds", "holds in part", "does not hold", "not decided by these data"
+CLEAR = 2.0  # standard errors at which a single point is counted as better or worse
+BEYOND = 3.2  # at which one point alone is enough: by chance one in 1,500, and there are dozens of points
+OFTEN = 0.2  # the share of points that is enough, where one in forty would be counted by chance
+FEW = 3  # points at least: neighbours share repetitions, so two may be one piece of luck
+OVERALL = 2.5  # the standard errors of the mean over the points that are enough
+NICE = 0.5  # of τ: what we call a nice speed-up
+RULE = (
+    f"A point is counted as better or worse when the difference is more than {CLEAR:g} standard errors. A claim has "
+    f"points for it, or against it, only when one of them lies beyond {BEYOND:g} standard errors, or at least "
+    f"{OFTEN:.0%} of all points, and {FEW}, are counted so, or the mean over the points is beyond {OVERALL:g} of its "
+    "own. It holds with points for it and none against it, holds in part with both, does not hold with points "
+    "against it alone, and is not decided with neither. A claim of several parts holds when all of them do, holds in "
+    "part when they differ, and is not decided as long as a part is not that could change this."
+)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Differences at many points, and what they come to."""
+
+    better: int
+    worse: int
+    even: int
+    verdict: str
+
+    @property
+    def points(self) -> int:
+        """How many there are."""
+        return self.better + self.worse + self.even
+
+
+def judged(differences: Iterable[tuple[float, float]]) -> Tally:
+    """The verdict on "above zero", of differences with their standard errors: RULE.
+
+    A difference that is not finite (one line never gets there) is counted, but weighs nothing by itself.
+
+    >>> judged([(0.05, 0.01), (0.0, 0.01)]).verdict, judged([(0.02, 0.01), (-0.021, 0.01)] * 2 + [(0, 1)] * 7).verdict
+    ('holds', 'not decided by these data')
+    """
+    points = list(differences)
+    known = [(gap, error) for gap, error in points if math.isfinite(gap)]
+    mean = sum(gap for gap, _ in known)
+    whole = sum(error for _, error in known)  # points share repetitions: their errors are added, not averaged out
+    counts = []
+    sides = []
+    for sign in (1.0, -1.0):
+        count = sum(sign * gap > CLEAR * error for gap, error in points)
+        far = any(sign * gap > BEYOND * error for gap, error in known)
+        counts.append(count)
+        sides.append(far or count >= max(FEW, OFTEN * len(points)) or sign * mean > OVERALL * whole)
+    verdict = {(True, False): HOLDS, (True, True): PARTLY, (False, True): FAILS}.get((sides[0], sides[1]), OPEN)
+    return Tally(counts[0], counts[1], len(points) - sum(counts), verdict)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim, in the paper's words, and what was measured."""
+
+    section: str
+    words: str
+    verdict: str
+    measured: tuple[str, ...]
+
+
+def claims_41(rows: Sequence[Row]) -> list[Claim]:
+    """The three observations below Figure 1."""
+    table = {(row["setting"], row["algorithm"], row["n"]): row for row in rows}
+    evt = [_duel(table, "EVT", "ATP", measure) for measure in ("success", "accuracy")]
+    free = [_duel(table, "EVT_pf", "ATP", measure) for measure in ("success", "accuracy")]
+    own = [_duel(table, "EVT", "EVT_pf", measure) for measure in ("success", "accuracy")]
+    return [
+        Claim(
+            "4.1",
+            "EVT and EVT_pf outperform ATP overall.",
+            _joined([evt[0].verdict, free[0].verdict]),
+            (*(duel.text for duel in (*evt, *free)),),
+        ),
+        Claim("4.1", "EVT overall outperforms EVT_pf.", own[0].verdict, tuple(duel.text for duel in own)),
+        _advantage(table),
+    ]
+
+
+def besides(rows: Sequence[Row]) -> list[str]:
+    """What Figure 1 shows and the paper does not say."""
+    table = {(row["setting"], row["algorithm"], row["n"]): row for row in rows}
+    pairs = (("uniform", "ATP"), ("uniform", "EVT_pf"), ("anytime EVT", "EVT"))
+    return [_duel(table, one, other, "accuracy").text for one, other in pairs]
+
+
+@dataclass(frozen=True)
+class Duel:
+    """One algorithm against another over all settings and numbers of pulls."""
+
+    verdict: str
+    text: str
+
+
+def _duel(table: dict[tuple[str, str, int], Row], one: str, other: str, measure: str) -> Duel:
+    pairs = {key: (table[key[0], one, key[1]], table[key[0], other, key[1]]) for key in product(SPREADS_41, PULLS_41)}
+    tally = judged(_difference(*pair, measure) for pair in pairs.values())
+    examples = [
+        f"{setting} {_share(first, measure)} against {_share(second, measure)}"
+        for (setting, pulls), (first, second) in pairs.items()
+        if pulls == 20_000
+    ]
+    words = {"success": "all arms right", "accuracy": "share of arms right"}[measure]
+    text = (
+        f"{one} against {other}, {words}: better at {tally.better}, worse at {tally.worse}, even at {tally.even} of "
+        f"{tally.points} points; at n = 20,000: {'; '.join(examples)}."
+    )
+    return Duel(tally.verdict, text)
+
+
+def _advantage(table: dict[tuple[str, str, int], Row]) -> Claim:
+    """EVT_pf over ATP, averaged over the numbers of pulls (which share repetitions: errors are added, not averaged)."""
+    means, errors = {}, {}
+    for setting in SPREADS_41:
+        pairs = [
+            _difference(table[setting, "EVT_pf", pulls], table[setting, "ATP", pulls], "success") for pulls in PULLS_41
+        ]
+        means[setting] = sum(gap for gap, _ in pairs) / len(pairs)
+        errors[setting] = sum(error for _, error in pairs) / len(pairs)
+    tally = judged(
+        (means["small"] - means[setting], math.hypot(errors["small"], errors[setting]))
+        for setting in ("median", "large")
+    )
+    figures = "; ".join(f"{setting} {means[setting]:+.3f} ± {errors[setting]:.3f}" for setting in SPREADS_41)
+    return Claim(
+        "4.1",
+        "The advantage of EVT_pf over ATP is more obvious when the variance is small.",
+        tally.verdict,
+        (f"Difference in the share of runs with all arms right, mean over n: {figures}.",),
+    )
+
+
+def claims_42(rows: Sequence[Row]) -> list[Claim]:
+    """The three observations below Figure 2."""
+    table = {(row["setting"], row["algorithm"], row["delta"], row["tau"]): row for row in rows}
+    return [_nice(table), _rivals(table), _variance(table)]
+
+
+Speeds = dict[tuple[str, str, float, int], Row]
+
+
+def _nice(table: Speeds) -> Claim:
+    lines, verdicts = [], []
+    for name, delta in product(("AP-EVT", "AP-EVT_pf"), DELTAS):
+        rows = [table[setting, name, delta, tau] for setting, tau in product(SPREADS_42, TAUS)]
+        verdicts.append(judged((_speed(row) - NICE * row["tau"], row["speedup_se"] or 0.0) for row in rows).verdict)
+        up_to = [
+            tau for tau in TAUS if all(_speed(table[setting, name, delta, tau]) >= NICE * tau for setting in SPREADS_42)
+        ]
+        at = "; ".join(
+            f"τ = {tau}: {', '.join(_shown(table[setting, name, delta, tau]) for setting in SPREADS_42)}"
+            for tau in (10, 100, 500)
+        )
+        last = max(up_to, default=0)
+        lines.append(f"{name}, δ = {delta:g}, small, median, large: {at}; at least τ/2 in all three up to τ = {last}.")
+    return Claim("4.2", "Both algorithms achieve a nice speedup property.", _joined(verdicts), tuple(lines))
+
+
+def _rivals(table: Speeds) -> Claim:
+    lines, verdicts = [], []
+    for delta in DELTAS:
+        pairs = [
+            tuple(table[setting, name, delta, tau] for name in ("AP-EVT", "AP-EVT_pf"))
+            for setting, tau in product(SPREADS_42, TAUS)
+        ]
+        pulls = judged((_gap(_pulls(two), _pulls(one)), _hypot(one, two, "pulls_to_95_se")) for one, two in pairs)
+        speeds = judged((_gap(_speed(one), _speed(two)), _hypot(one, two, "speedup_se")) for one, two in pairs)
+        verdicts += [pulls.verdict, speeds.verdict]
+        lines.append(
+            f"δ = {delta:g}, AP-EVT against AP-EVT_pf: by pulls to 95 % better at {pulls.better}, worse at "
+            f"{pulls.worse}, even at {pulls.even} of {pulls.points} points; by speed-up better at {speeds.better}, "
+            f"worse at {speeds.worse}, even at {speeds.even}."
+        )
+    return Claim("4.2", "AP-EVT overall outperforms AP-EVT_pf.", _joined(verdicts), tuple(lines))
+
+
+def _variance(table: Speeds) -> Claim:
+    lines, verdicts = [], []
+    for name, delta in product(("AP-EVT", "AP-EVT_pf"), DELTAS):
+        pairs = [tuple(table[setting, name, delta, tau] for setting in ("small", "large")) for tau in TAUS]
+        tally = judged(
+            (_gap(_speed(large), _speed(small)), _hypot(small, large, "speedup_se")) for small, large in pairs
+        )
+        verdicts.append(tally.verdict)
+        lines.append(
+            f"{name}, δ = {delta:g}: the speed-up at large variance is higher than at small at {tally.better}, lower "
+            f"at {tally.worse}, even at {tally.even} of {tally.points} values of τ: {tally.verdict}."
+        )
+    return Claim("4.2", "The speedup is better when the variance is large.", _joined(verdicts), tuple(lines))
+
+
+def _joined(verdicts: Sequence[str]) -> str:
+    """Of several parts: what they come to however those that are not decided may turn out, or not decided."""
+    decided = set(verdicts) - {OPEN}
+    if len(decided) > 1 or PARTLY in decided:
+        return PARTLY
+    return OPEN if OPEN in verdicts else verdicts[0]
+
+
+def _difference(one: Row, other: Row, measure: str) -> tuple[float, float]:
+    """The difference and its error; shares of 0 or 1 have errors too, about one repetition's worth."""
+    least = 1.0 / one["repetitions"] if measure == "success" else 0.0
+    error = math.hypot(one[f"{measure}_se"], other[f"{measure}_se"])
+    return one[measure] - other[measure], least if math.isnan(error) else max(error, least)
+
+
+def _share(row: Row, measure: str) -> str:
+    return f"{row[measure]:.3f} ± {row[f'{measure}_se']:.3f}"
+
+
+def _gap(one: float, other: float) -> float:
+    """A difference; two lines that never arrive are even."""
+    return 0.0 if one == other else one - other
+
+
+def _hypot(one: Row, other: Row, column: str) -> float:
+    return math.hypot(one[column] or 0.0, other[column] or 0.0)
+
+
+def _speed(row: Row) -> float:
+    return row["speedup"] if row["speedup"] is not None else -math.inf
+
+
+def _pulls(row: Row) -> float:
+    return row["pulls_to_95"] if row["pulls_to_95"] is not None else math.inf
+
+
+def _shown(row: Row) -> str:
+    error = f" ± {row['speedup_se']:.1f}" if row["speedup_se"] is not None else ""
+    return f"{row['speedup']:.1f}{error}" if row["speedup"] is not None else "never"

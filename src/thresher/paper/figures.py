@@ -1,0 +1,161 @@
+"""The experiments of the paper's Section 4, as data.
+
+Section 4.1 as printed: uniform arms around means U(.6, .8), never clipped though some leave [0, 1], against 0.7, every
+instance drawn anew. Section 4.2: means U(.3, .7) against 0.5, rewards back first in, first out, at most τ unobserved.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..core import policies
+from ..core.policies import Policy
+from ..lab.crossing import first_columns, first_reached, resampled
+from ..lab.setup import Setup
+from ..lab.simulator import simulate
+from ..lab.warming import Loop
+
+Row = dict[str, Any]
+Progress = Callable[[int], None] | None
+
+ARMS = 100
+PULLS_41 = (1000, 2000, 3000, 5000, 7000, 10_000, 15_000, 20_000, 30_000, 50_000, 70_000, 100_000)
+SPREADS_41 = {"small": (0.15, 0.25), "median": (0.25, 0.35), "large": (0.35, 0.45)}
+ALGORITHMS_41 = {
+    "ATP": policies.apt(),
+    "EVT": policies.evt(),
+    "EVT_pf": policies.evt_pf(),
+    "uniform": policies.uniform(),
+    "anytime EVT": policies.anytime_evt(),
+}
+
+BUDGET_42 = 20_000
+SPREADS_42 = {"small": (0.05, 0.15), "median": (0.1, 0.2), "large": (0.15, 0.25)}
+DELTAS = (0.0, 0.5, 1.0)
+TAUS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+LEVEL = 0.95
+STEP = 5  # pulls between measurements
+HORIZONS = (1500, 5000, BUDGET_42)  # most lines reach the level soon; the others are played on to the end
+
+FIGURE1_COLUMNS = ("setting", "algorithm", "n", "repetitions", "accuracy", "accuracy_se", "success", "success_se")
+FIGURE2_COLUMNS = ("setting", "algorithm", "delta", "tau", "pulls_to_95", "speedup")
+
+
+def setup_41(setting: str, policy: Policy, budget: int) -> Setup:
+    """Section 4.1 with that variance."""
+    return Setup(policy=policy, spreads=SPREADS_41[setting], budget=budget, arms=ARMS)
+
+
+def setup_42(setting: str, policy: Policy, budget: int, tau: int = 0) -> Setup:
+    """Section 4.2 with that variance and at most τ rewards unobserved."""
+    return Setup(
+        policy=policy,
+        threshold=0.5,
+        means=(0.3, 0.7),
+        spreads=SPREADS_42[setting],
+        budget=budget,
+        arms=ARMS,
+        delay=f"fifo:{tau}",
+    )
+
+
+def figure1(repetitions: int, seed: int, progress: Progress = None) -> Iterator[Row]:
+    """A row for each variance, algorithm and number of pulls n; EVT plays each n anew, with a = n/K."""
+    for setting in SPREADS_41:
+        for name, policy in ALGORITHMS_41.items():
+            whole = setup_41(setting, policy, PULLS_41[-1])
+            runs = (
+                [whole.but(budget=pulls, checkpoints=(pulls,)) for pulls in PULLS_41]
+                if policy.needs_budget
+                else [whole.but(checkpoints=PULLS_41)]
+            )
+            for run in runs:
+                result = simulate(run, repetitions=repetitions, seed=seed, progress=progress)
+                for row in result.rows():
+                    pulls = row.pop("pulls")
+                    known = {key: math.nan if value is None else value for key, value in row.items()}
+                    yield {"setting": setting, "algorithm": name, "n": pulls, "repetitions": repetitions, **known}
+
+
+def loops(part: str) -> list[Loop]:
+    """What must be compiled for a part of the paper."""
+    at_once = list(ALGORITHMS_41.values()) if part != "table1" else [policies.apt(), policies.evt(), policies.evt_pf()]
+    late = [algorithm_42(name, 0.0) for name in ("AP-EVT", "AP-EVT_pf")]
+    mine = [(policy, "uniform", False, False) for policy in at_once] if part != "figure2" else []
+    return mine + ([(policy, "uniform", True, False) for policy in late] if part in ("figure2", "all") else [])
+
+
+def figure1_pulls(repetitions: int) -> int:
+    """How many pulls figure 1 plays."""
+    lines = len(ALGORITHMS_41) - 1
+    return len(SPREADS_41) * repetitions * (lines * PULLS_41[-1] + sum(PULLS_41))
+
+
+def algorithm_42(name: str, delta: float) -> Policy:
+    """AP-EVT with a = n/K for the whole budget, or AP-EVT_pf."""
+    if name == "AP-EVT":
+        return policies.ap_evt(BUDGET_42 / ARMS, pending_weight=delta)
+    return policies.ap_evt_pf(pending_weight=delta)
+
+
+@dataclass(frozen=True)
+class Line:
+    """How soon one line of figure 2 reaches the level: in pulls, and over resampled repetitions."""
+
+    pulls: int | None
+    resampled: np.ndarray[tuple[int], np.dtype[np.float64]]
+
+
+def reach(setting: str, policy: Policy, tau: int, repetitions: int, seed: int, progress: Progress) -> Line:
+    """Play until the mean share of arms right is 95 %, looking every five pulls."""
+    for horizon in HORIZONS:
+        points = tuple(range(STEP, horizon + 1, STEP))
+        # at its budget a run waits for every reward: stop looking before it
+        setup = setup_42(setting, policy, horizon + STEP, tau).but(checkpoints=points)
+        result = simulate(setup, repetitions=repetitions, seed=seed, per_arm=False)
+        shares = result.shares[:, :-1]
+        place = first_reached(shares, LEVEL)
+        again = first_columns(resampled(shares, seed), LEVEL)
+        if place is not None and (np.isfinite(again).all() or horizon == HORIZONS[-1]):
+            break
+    if progress is not None:
+        progress(1)
+    return Line(None if place is None else (place + 1) * STEP, (again + 1) * STEP)
+
+
+def figure2(repetitions: int, seed: int, progress: Progress = None) -> Iterator[Row]:
+    """A row for each variance, algorithm, δ and τ; ``progress`` counts lines, `figure2_lines` of them."""
+    for setting in SPREADS_42:
+        for name in ("AP-EVT", "AP-EVT_pf"):
+            alone = reach(setting, algorithm_42(name, 0.0), 0, repetitions, seed, progress)
+            for delta in DELTAS:
+                yield _row(setting, name, delta, 0, alone, alone)
+                for tau in TAUS:
+                    line = reach(setting, algorithm_42(name, delta), tau, repetitions, seed, progress)
+                    yield _row(setting, name, delta, tau, line, alone)
+
+
+def figure2_lines() -> int:
+    """How many lines figure 2 plays."""
+    return len(SPREADS_42) * 2 * (1 + len(DELTAS) * len(TAUS))
+
+
+def _row(setting: str, name: str, delta: float, tau: int, line: Line, alone: Line) -> Row:
+    """The speed-up by the paper's definition, and its standard error over resampled repetitions."""
+    both = line.pulls is not None and alone.pulls is not None and tau > 0
+    with np.errstate(invalid="ignore"):
+        speedups = alone.resampled / line.resampled * tau
+    sure = both and bool(np.isfinite(speedups).all())
+    return {
+        "setting": setting,
+        "algorithm": name,
+        "delta": delta,
+        "tau": tau,
+        "pulls_to_95": line.pulls,
+        "pulls_to_95_se": float(line.resampled.std(ddof=1)) if np.isfinite(line.resampled).all() else None,
+        "speedup": alone.pulls / line.pulls * tau if both else None,  # type: ignore[operator]
+        "speedup_se": float(speedups.std(ddof=1)) if sure else None,
+    }

@@ -1,0 +1,82 @@
+"""What the guarantee rests on, measured: the order in which rewards are committed; and evidence as it grows.
+
+`thresher paper guarantee` draws both; docs/explanation/guarantee.md shows the picture.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from ..core import evidence, policies
+from ..core.evidence import ABOVE, BETS, OPEN
+from ..lab.setup import Setup
+from ..lab.simulator import simulate, trace
+from ..lab.warming import Loop
+from .arrival import label_by_arrival
+
+WORKERS = (1, 2, 5, 10, 20, 50, 100, 200)
+SLOWER = (5, 20)  # times that a failure takes as long as a success
+BUDGET = 2000
+COLUMNS = ("slower", "workers", "repetitions", "arrival", "issue")
+RUNS = 12  # drawn
+
+
+def bad_arm(workers: int, slower: int) -> Setup:
+    """One arm of mean .45 against .5, all workers on it; exponential times, longer for failures."""
+    return Setup(
+        policy="uniform",
+        family="bernoulli",
+        arms=1,
+        means=0.45,
+        threshold=0.5,
+        budget=BUDGET,
+        checkpoints=(BUDGET,),
+        confidence=0.95,
+        delay=f"workers:{workers}:failures:{slower}",
+    )
+
+
+def orders(repetitions: int, seed: int, progress: Callable[[int], None] | None = None) -> Iterator[dict[str, Any]]:
+    """The share of repetitions in which the arm is falsely settled "above", by the order in which rewards count."""
+    for slower in SLOWER:
+        for workers in WORKERS:
+            setup = bad_arm(workers, slower)
+            arrival = sum(label_by_arrival(setup, repetition=run, seed=seed) == ABOVE for run in range(repetitions))
+            issue = simulate(setup, repetitions=repetitions, seed=seed).measures.mislabelled[:, -1].sum()
+            yield {
+                "slower": slower,
+                "workers": workers,
+                "repetitions": repetitions,
+                "arrival": arrival / repetitions,
+                "issue": float(issue) / repetitions,
+            }
+            if progress is not None:
+                progress(1)
+
+
+class Growth(NamedTuple):
+    """One arm's capitals after each of its rewards, until it is settled."""
+
+    above: list[float]
+    below: list[float]
+
+
+def growth(seed: int, run: int) -> Growth:
+    """Ten arms of mean .6 against .5 are looked at; this is one of them."""
+    setup = Setup(policy="uniform", family="bernoulli", arms=1, means=0.6, threshold=0.5, budget=BUDGET)
+    setup = setup.but(delay="workers:1")  # as at once, in machine code that is there already
+    stakes = setup.but(confidence=0.95).stakes._replace(level=10 / 0.05)
+    capital = evidence.fresh(stakes)
+    found = Growth([1.0], [1.0])
+    played = trace(setup, repetition=run, seed=seed)
+    for reward in played.reward[::2]:  # every reward is there twice: asked, told
+        label = evidence.commit(capital, stakes, reward, reward)
+        found.above.append(sum(capital[:BETS]) / BETS)
+        found.below.append(sum(capital[BETS:]) / BETS)
+        if label != OPEN:
+            break
+    return found
+
+
+def loops() -> list[Loop]:
+    """What must be compiled besides the traced ones."""
+    return [(policies.uniform(), "bernoulli", True, True)]

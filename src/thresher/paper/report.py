@@ -1,0 +1,151 @@
+"""`thresher paper`: data, pictures and claims into a folder, all or nothing."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ..errors import InvalidInput
+from ..lab import checks
+from ..lab.output import csv_text, progress_bar, whole_folder
+from ..lab.warming import Loop, compile_together
+from ..text.files import Kind, check
+from . import certificate_plots, claims, figures, guarantee, kano, plots, table1
+from .claims import Claim
+from .figures import Row
+
+PARTS = ("figure1", "figure2", "table1", "certificates", "guarantee")
+HEADS = {  # how the files begin
+    "figure1.csv": figures.FIGURE1_COLUMNS[0],
+    "figure2.csv": figures.FIGURE2_COLUMNS[0],
+    "figure2_errors.csv": figures.FIGURE2_COLUMNS[0],
+    "table1.csv": table1.COLUMNS[0],
+    "table1.md": "# Table 1: hardness",
+    "certificates.csv": kano.COLUMNS[0],
+    "certificates.md": "# Pulls until every arm is settled",
+    "guarantee.csv": guarantee.COLUMNS[0],
+    "claims.md": "# The paper's claims",
+    **{f"{part}.png": "\x89PNG" for part in PARTS},
+    **{f"{part}.pdf": "%PDF" for part in PARTS},
+}
+
+
+def write(what: str, out: str | Path, *, repetitions: int = 100, seed: int = 0, force: bool = False) -> list[str]:
+    """Play what was asked for and write it to the folder; returns the names of the files.
+
+    One of PARTS, or ``all``. Nothing is written unless everything is, and nothing in place of files that an earlier
+    call did not write, unless by ``force``.
+    """
+    if what not in (*PARTS, "all"):
+        raise InvalidInput("part", what, "is not a part of the paper", f"choose one of {', '.join(PARTS)}, all")
+    checks.whole("repetitions", repetitions, 1, 1_000_000, "the paper has 100")
+    checks.seed(seed)
+    plots.check_ready()
+    found: list[Claim] = []
+    more: list[str] = []
+    with whole_folder(out) as folder:
+        for name, head in HEADS.items():
+            if what == "all" or name.startswith((what, "claims")):
+                check(Path(out, name), _kind(head), force=force)
+        compile_together(_loops(what))
+        if what in ("figure1", "all"):
+            with progress_bar("figure 1", figures.figure1_pulls(repetitions)) as progress:
+                rows = list(figures.figure1(repetitions, seed, progress))
+            _put(folder / "figure1.csv", csv_text(rows, figures.FIGURE1_COLUMNS))
+            plots.figure1(rows, folder / "figure1")
+            found += claims.claims_41(rows)
+            more = claims.besides(rows)
+        if what in ("figure2", "all"):
+            with progress_bar("figure 2", figures.figure2_lines()) as progress:
+                rows = list(figures.figure2(repetitions, seed, progress))
+            _put(folder / "figure2.csv", csv_text(rows, figures.FIGURE2_COLUMNS))
+            _put(folder / "figure2_errors.csv", csv_text(rows))
+            plots.figure2(rows, folder / "figure2")
+            found += claims.claims_42(rows)
+        if what in ("table1", "all"):
+            with progress_bar("table 1", 18) as progress:
+                rows = []
+                for row in table1.table1(repetitions, seed):
+                    rows.append(row)
+                    if progress is not None:
+                        progress(1)
+            _put(folder / "table1.csv", csv_text(rows, table1.COLUMNS))
+            plots.table1(rows, folder / "table1")
+            _put(folder / "table1.md", _table(rows))
+        if what in ("certificates", "all"):
+            with progress_bar("certificates", kano.lines()) as progress:
+                rows = list(kano.rows(repetitions, seed, progress))
+            _put(folder / "certificates.csv", csv_text(rows, kano.COLUMNS))
+            certificate_plots.certificates(rows, folder / "certificates")
+            _put(folder / "certificates.md", kano.table(rows))
+        if what in ("guarantee", "all"):
+            with progress_bar("guarantee", len(guarantee.WORKERS) * len(guarantee.SLOWER)) as progress:
+                rows = list(guarantee.orders(repetitions, seed, progress))
+            _put(folder / "guarantee.csv", csv_text(rows, guarantee.COLUMNS))
+            runs = [guarantee.growth(seed, run) for run in range(guarantee.RUNS)]
+            certificate_plots.guarantee(rows, runs, folder / "guarantee")
+        if repetitions == 1:  # no errors, no verdicts
+            found = [replace(claim, verdict=claims.OPEN) for claim in found]
+        if found:
+            _put(folder / "claims.md", claims_page(found, more, repetitions, seed))
+        return sorted(file.name for file in folder.iterdir())
+
+
+def _loops(what: str) -> list[Loop]:
+    """What must be compiled for a part, or for all."""
+    found = figures.loops(what) if what in ("figure1", "figure2", "table1", "all") else []
+    found += kano.loops() if what in ("certificates", "all") else []
+    return found + (guarantee.loops() if what in ("guarantee", "all") else [])
+
+
+def _kind(head: str) -> Kind:
+    return Kind("a file that thresher paper wrote", lambda found: found.startswith(head.encode("latin-1")))
+
+
+def _put(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+def claims_page(found: Sequence[Claim], more: Sequence[str], repetitions: int, seed: int) -> str:
+    """The claims as Markdown: a summary, then what was measured."""
+    lines = [
+        "# The paper's claims, measured",
+        "",
+        f"Written by `thresher paper` with {repetitions:,} repetitions and seed {seed}. ± is one standard error over "
+        "repetitions. Verdicts on Section 4.1 go by all arms right, the paper's measure; a speed-up is called nice "
+        "when it is at least τ/2.",
+        "",
+        claims.RULE,
+        "",
+        "| section | claim | verdict |",
+        "|---|---|---|",
+        *(f"| {claim.section} | {claim.words} | **{claim.verdict}** |" for claim in found),
+    ]
+    for claim in found:
+        lines += ["", f"## {claim.section}: {claim.words}", "", f"Verdict: **{claim.verdict}**.", ""]
+        lines += [f"- {line}" for line in claim.measured]
+    if more:
+        lines += ["", "## Besides, not in the paper", "", *(f"- {line}" for line in more)]
+    return "\n".join(lines) + "\n"
+
+
+def _table(rows: Sequence[Row]) -> str:
+    """Table 1 as Markdown."""
+    lines = [
+        "# Table 1: hardness, required rounds, rounds that simulation needed",
+        "",
+        f"H: median over {table1.INSTANCES:,} instances. Rounds by the theorems, at risk {table1.RISK:g}, on the "
+        "instance whose H_EVT is the median (Propositions 1 and 2, as printed and with erratum 3 mended; for ATP the "
+        "paper gives no constant). Simulated: the first n of "
+        f"{', '.join(f'{pulls:,}' for pulls in table1.PULLS)} at which all arms are right in at least "
+        f"{1 - table1.RISK:.0%} of repetitions on that instance, and the share there ± one standard error.",
+        "",
+        "| section | setting | algorithm | H | rounds, printed | rounds, corrected | simulated | all arms right |",
+        "|---|---|---|---:|---:|---:|---:|---:|",
+    ]
+    for row in rows:
+        cells = [row["section"], row["setting"], row["algorithm"], f"{row['hardness']:,.0f}"]
+        cells += [f"{row[name]:.2e}" if row[name] else "–" for name in ("rounds_printed", "rounds_corrected")]
+        cells.append(f"{row['rounds_simulated']:,}" if row["rounds_simulated"] else f"> {row['most_pulls']:,}")
+        cells.append(f"{row['success']:.3f} ± {row['success_se']:.3f}")
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"

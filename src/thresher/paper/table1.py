@@ -1,0 +1,79 @@
+"""Table 1: how hard the paper's problems are, what its theorems ask for, and what simulation needed.
+
+The theorems hold for one instance, so the simulation plays one too: the instance whose H_EVT is the median.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..core import policies
+from ..core.policies import Policy
+from ..lab.setup import Setup
+from ..lab.simulator import instances, simulate
+from . import figures, theory
+
+RISK = 0.05
+INSTANCES = 1001
+PULLS = (*(digit * 10**power for power in (3, 4) for digit in (1, 2, 3, 5, 7)), 100_000, 200_000)
+COLUMNS = (
+    "section",
+    "setting",
+    "algorithm",
+    "hardness",
+    "rounds_printed",
+    "rounds_corrected",
+    "rounds_simulated",
+    "success",
+    "success_se",
+    "most_pulls",
+)
+
+
+def table1(repetitions: int, seed: int) -> Iterator[dict[str, Any]]:
+    """A row for each section, variance and algorithm; ``rounds_simulated`` is None beyond ``most_pulls``."""
+    for section, spreads in (("4.1", figures.SPREADS_41), ("4.2", figures.SPREADS_42)):
+        for setting in spreads:
+            yield from _setting(section, setting, repetitions, seed)
+
+
+def _setting(section: str, setting: str, repetitions: int, seed: int) -> Iterator[dict[str, Any]]:
+    make = figures.setup_41 if section == "4.1" else figures.setup_42
+    base = make(setting, policies.evt(), PULLS[-1]).but(delay="none")
+    drawn = instances(base, repetitions=INSTANCES, seed=seed)
+    bar = base.threshold
+    hard = {
+        algorithm: [theory.hardness(list(means), list(spreads), bar, algorithm) for means, spreads in drawn]
+        for algorithm in ("apt", "evt")
+    }
+    middle = int(np.argsort(hard["evt"])[INSTANCES // 2])
+    means, deviations = (list(map(float, column)) for column in drawn[middle])
+    fixed = base.but(means=means, spreads=[float(deviation * 3.0**0.5) for deviation in deviations])
+    rows: tuple[tuple[str, Policy, theory.Algorithm | None], ...] = (
+        ("ATP", policies.apt(), None),
+        ("EVT", policies.evt(), "evt"),
+        ("EVT_pf", policies.evt_pf(), "ap-evt-pf"),
+    )
+    for name, policy, theorem in rows:
+        yield {
+            "section": section,
+            "setting": setting,
+            "algorithm": name,
+            "hardness": float(np.median(hard["evt" if theorem else "apt"])),
+            "rounds_printed": theorem and theory.rounds(RISK, means, deviations, bar, theorem, corrected=False),
+            "rounds_corrected": theorem and theory.rounds(RISK, means, deviations, bar, theorem),
+            **_simulated(fixed.but(policy=policy), repetitions, seed),
+            "most_pulls": PULLS[-1],
+        }
+
+
+def _simulated(setup: Setup, repetitions: int, seed: int) -> dict[str, Any]:
+    """The first of PULLS at which all arms are right in 95 % of repetitions."""
+    groups = [(pulls,) for pulls in PULLS] if setup.rules.needs_budget else [PULLS[:-2], PULLS]
+    for points in groups:
+        result = simulate(setup.but(budget=points[-1], checkpoints=points), repetitions=repetitions, seed=seed)
+        for pulls, success, error in zip(points, result.success, result.success_se, strict=True):
+            if success >= 1.0 - RISK:
+                return {"rounds_simulated": pulls, "success": float(success), "success_se": float(error)}
+    return {"rounds_simulated": None, "success": float(result.success[-1]), "success_se": float(error)}

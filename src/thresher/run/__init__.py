@@ -1,0 +1,1 @@
+"""Running a study: the loop, failures, stopping; engines and commands."""

@@ -1,0 +1,230 @@
+"""A program as an evaluator: run it once per pull; `reading` finds the reward in what it prints or how it exits."""
+
+import contextlib
+import errno
+import json
+import os
+import re
+import selectors
+import signal
+import subprocess
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ...errors import shown
+from ...study import Pull
+from . import guard
+from .reward import FAILING, PASSING, CommandFailed, read_reward
+
+TAIL = 64 * 1024  # bytes of output that count, from the end
+TOO_MANY = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY)  # a start that may work later
+PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_-]*)\}")
+PULL_FIELDS = ("arm", "seed", "number", "pull")
+
+
+@dataclass(frozen=True)
+class Command:
+    """Calls a program with the pull's values in its arguments and environment.
+
+    >>> study_pull = Pull(1, "7", 1, {}, 5)
+    >>> Command(("echo", "the answer is {arm}"), "last-float")(study_pull)
+    7.0
+    """
+
+    argv: tuple[str, ...]  # never a shell's line
+    reward: str = "last-float"  # or exit-code, json:KEY, regex:RE
+    timeout: float | None = None
+    passing: frozenset[int] = PASSING  # exit codes that mean reward 1, with exit-code
+    failing: frozenset[int] = FAILING  # those that mean reward 0; any other is a failure of the pull
+    _runs: "Runs" = field(default_factory=lambda: Runs(), compare=False, repr=False)
+
+    def __call__(self, pull: Pull) -> float:
+        """The reward of one run."""
+        values = pull_values(pull)
+        argv = [fill(part, values) for part in self.argv]
+        environment = {**os.environ, **{f"THRESHER_{name.upper()}": values[name] for name in PULL_FIELDS}}
+        code, out, err = self._run(argv, environment)
+        return read_reward(self.reward, code, out, err, passing=self.passing, failing=self.failing)
+
+    def __reduce__(self) -> tuple[type["Command"], tuple[object, ...]]:
+        """What is under way stays here."""
+        return Command, (self.argv, self.reward, self.timeout, self.passing, self.failing)
+
+    def stop(self) -> None:
+        """End every run that is under way, for good: none can begin afterwards."""
+        self._runs.stop()
+
+    def _run(self, argv: Sequence[str], environment: Mapping[str, str]) -> tuple[int, bytes, bytes]:
+        """Exit code and the tails of both outputs. The run is over when the program exits, whoever holds its pipes."""
+        try:
+            process = self._runs.begin(argv, environment)
+        except (OSError, ValueError) as error:  # ValueError: a NUL or half a surrogate pair among the parameters
+            busy = isinstance(error, OSError) and error.errno in TOO_MANY
+            text = f"cannot start {shown(argv[0])}: {_why(error)}"
+            raise CommandFailed(text, kind=f"cannot start: {_why(error)}", transient=busy) from None
+        with process.stdout, process.stderr:  # type: ignore[union-attr]
+            try:
+                tails = _follow(process, self.timeout, lambda: self._runs.over(process))
+            except BaseException as error:
+                self._runs.kill(process)
+                if isinstance(error, TimeoutError):
+                    text = f"timed out after {self.timeout:g} s and was killed"
+                    raise CommandFailed(text, kind="timed out", transient=True) from None
+                raise
+        return process.returncode, *tails
+
+
+class Runs:
+    """The processes under way. A process is reaped and forgotten in one step, so no signal meets a reused pid."""
+
+    def __init__(self) -> None:
+        self._begin_anew()
+        self._stopped = False
+        RUNS.add(self)
+
+    def _begin_anew(self) -> None:
+        """As in a forked child, where nothing is under way and no thread is left that would let go of the lock."""
+        self._lock = threading.Lock()
+        self._under_way: set[int] = set()  # each leads a process group, having a session of its own
+
+    def begin(self, argv: Sequence[str], environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+        """Start a program, unless all was stopped."""
+        guard.GUARD.start()
+        with self._lock:  # starts are serial anyway, and so none slips through while `stop` is at work
+            if self._stopped:
+                raise OSError(errno.ECANCELED, "the run was stopped")
+            process = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment,
+                start_new_session=True,
+            )
+            self._under_way.add(process.pid)
+            guard.GUARD.watch(process.pid)
+            return process
+
+    def over(self, process: "subprocess.Popen[bytes]") -> bool:
+        """Whether the program has exited. What it started may go on, unless it was killed: then nobody meant it to."""
+        with self._lock:
+            if process.pid in self._under_way and _was_killed(process.pid):
+                _kill(process.pid)  # before it is reaped: now the number is still its own
+            if process.poll() is None:
+                return False
+            self._under_way.discard(process.pid)
+            guard.GUARD.forget(process.pid)
+            return True
+
+    def kill(self, process: "subprocess.Popen[bytes]") -> None:
+        """End a run and whatever it started in its group."""
+        with self._lock:
+            if process.pid in self._under_way:
+                _kill(process.pid)
+        while not self.over(process):  # outside of the lock: one that the system cannot end yet holds nobody up
+            time.sleep(0.002)
+
+    def stop(self) -> None:
+        """Kill all, and let none begin."""
+        with self._lock:
+            self._stopped = True
+            for group in self._under_way:
+                _kill(group)
+
+
+RUNS: "weakref.WeakSet[Runs]" = weakref.WeakSet()
+
+
+def _forked() -> None:
+    for runs in list(RUNS):
+        runs._begin_anew()
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
+def _kill(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # it went by itself, or became somebody else's
+        os.killpg(group, signal.SIGKILL)
+
+
+def _was_killed(pid: int) -> bool:
+    """Whether a process that was not reaped yet was ended by SIGKILL."""
+    if not hasattr(os, "waitid"):
+        return False
+    with contextlib.suppress(ChildProcessError):  # somebody else reaped it
+        found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return found is not None and (found.si_code, found.si_status) == (os.CLD_KILLED, signal.SIGKILL)
+    return False
+
+
+def _why(error: OSError | ValueError) -> str:
+    if isinstance(error, OSError):
+        hint = "; does it begin with a line such as #!/bin/sh?" if error.errno == errno.ENOEXEC else ""
+        return f"{error.strerror}{hint}"
+    return str(error)
+
+
+def _follow(process: "subprocess.Popen[bytes]", timeout: float | None, over: Callable[[], bool]) -> tuple[bytes, bytes]:
+    """Read both pipes until the program exits; keep the ends."""
+    end = None if timeout is None else time.monotonic() + timeout
+    tails = {process.stdout: bytearray(), process.stderr: bytearray()}
+    exited = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else None
+    try:
+        with selectors.PollSelector() as selector:  # poll, as epoll would cost a file descriptor more a run
+            for pipe in tails:
+                os.set_blocking(pipe.fileno(), False)  # type: ignore[union-attr]
+                selector.register(pipe, selectors.EVENT_READ)  # type: ignore[arg-type]
+            if exited is not None:
+                selector.register(exited, selectors.EVENT_READ)
+            while not over():
+                left = None if end is None else end - time.monotonic()
+                if left is not None and left <= 0:
+                    raise TimeoutError
+                patience = left if exited is not None else min(0.02, left or 0.02)
+                for key, _ in selector.select(patience):
+                    if key.fileobj in tails and _read(key.fileobj, tails[key.fileobj]) == 0:
+                        selector.unregister(key.fileobj)
+    finally:
+        if exited is not None:
+            os.close(exited)
+    for pipe, tail in tails.items():
+        for _ in range(64):  # what is left in the pipe; a daemon may go on writing, and is not waited for
+            if not _read(pipe, tail):
+                break
+    return bytes(tails[process.stdout]), bytes(tails[process.stderr])
+
+
+def _read(pipe: object, tail: bytearray) -> int | None:
+    """Take what is there and say how much it was: 0 at the end, None if there is nothing yet."""
+    try:
+        data = os.read(pipe.fileno(), TAIL)  # type: ignore[attr-defined]
+    except BlockingIOError:
+        return None
+    tail += data
+    del tail[:-TAIL]
+    return len(data)
+
+
+# -- arguments ---------------------------------------------------------------------------------------------------
+
+
+def pull_values(pull: Pull) -> dict[str, str]:
+    """What a placeholder may name: the pull's fields and the arm's parameters."""
+    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in pull.params.items()}
+    return {**texts, "arm": pull.arm, "seed": str(pull.seed), "number": str(pull.number), "pull": str(pull.id)}
+
+
+def fill(template: str, values: Mapping[str, str]) -> str:
+    """The template with its placeholders filled in, and ``{{`` and ``}}`` made single.
+
+    A template without any ``{{`` keeps its ``}}``: it closes two braces there, as in JSON, and escapes nothing.
+
+    >>> fill('{arm} {{arm}}', {"arm": "a"}), fill('{"model": {"seed": {seed}}}', {"seed": "5"})
+    ('a {arm}', '{"model": {"seed": 5}}')
+    """
+    escapes = "{{" in template
+    return PLACEHOLDER.sub(lambda found: values[found[1]] if found[1] else found[0][escapes:], template)

@@ -1,0 +1,71 @@
+"""Clients of Dask clusters: somebody's, one at an address, or one of our own on this machine."""
+
+import contextlib
+import logging
+import multiprocessing
+import re
+import signal
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from distributed import Client, LocalCluster
+
+from ...errors import CannotGoOn, InvalidInput, told_of
+from .. import signals
+
+PATIENCE = 20.0  # seconds for an answer of the scheduler
+
+
+def connected(place: Any, workers: int, closing: contextlib.ExitStack) -> tuple[Client, LocalCluster | None]:
+    """The client of a place, and the cluster if it is ours. What is made here is closed with ``closing``."""
+    own = None
+    if place == "dask":
+        with signals.later():
+            place = own = _cluster_here(workers)
+            closing.callback(place.close, timeout=PATIENCE)
+    elif isinstance(place, Client):
+        if place.asynchronous:
+            remedy = "pass its cluster's address, or Client(…) without asynchronous=True"
+            raise InvalidInput("executor", place, "is an asynchronous client, and run is not", remedy)
+        if place.status != "running":
+            raise CannotGoOn("executor", place, "is a client that is closed, or has lost its scheduler", "connect anew")
+        return place, None
+    elif isinstance(place, str) and not re.fullmatch(r"((tcp|tls|ws|wss|ucx)://)?[^/]+:\d+/?|inproc://.+", place):
+        rule = "is no address of a Dask scheduler"
+        raise InvalidInput("executor", place, rule, "write HOST:PORT, as in dask://host:8786")
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # what it says there, we say in a line
+    try:
+        client = Client(place, set_as_default=False, timeout=PATIENCE)
+    except (OSError, ValueError) as error:
+        remedy = "start one with: dask scheduler; and workers with: dask worker ADDRESS"
+        raise CannotGoOn("executor", place, f"no Dask scheduler answers: {told_of(error)}", remedy) from None
+    closing.callback(client.close, timeout=PATIENCE)
+    return client, own
+
+
+def _cluster_here(workers: int) -> LocalCluster:
+    """A cluster of our own, whose workers ignore Ctrl-C from their first moment: a terminal sends it to all."""
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise SystemExit(1)  # a worker that reads the script which started it; the one that did says what is wrong
+    settings: dict[str, Any] = {"scheduler_kwargs": {"allowed_failures": 0}, "silence_logs": logging.CRITICAL}
+    settings |= {"threads_per_worker": 1, "processes": True, "dashboard_address": "127.0.0.1:0"}
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which workers inherit
+    try:
+        return LocalCluster(n_workers=workers, **settings)
+    except RuntimeError as error:
+        remedy = 'a script that starts workers does so under: if __name__ == "__main__":'
+        raise CannotGoOn("executor", "dask", f"no worker could be started: {told_of(error)}", remedy) from None
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
+def weakly(method: Callable[[Any], None]) -> Callable[[Any], None]:
+    """A handler that does not keep alive whose method it calls."""
+    known = weakref.WeakMethod(method)
+
+    def handle(event: Any) -> None:
+        if (found := known()) is not None:
+            found(event)
+
+    return handle

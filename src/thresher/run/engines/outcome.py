@@ -1,0 +1,62 @@
+"""What an evaluation came to, as bytes that any two processes can exchange.
+
+Only a reward is pickled, never an exception: many cannot be read back, and some of the evaluator's look like the
+engine's own. An exception travels as texts: what it says, where it was raised, its traceback.
+"""
+
+import numbers
+import pickle
+from typing import Any
+
+from ...errors import Busy, EvaluationFailed, NoReward, told_of
+from ...study import Pull
+from ..tracebacks import is_transient, same_error, traceback_text
+from .engine import Evaluate
+
+VALUE, BUSY, NONSENSE, RAISED, INTERRUPTED = range(5)
+
+
+def outcome(evaluate: Evaluate, pull: Pull) -> bytes:
+    """Evaluate, over there."""
+    try:
+        found: tuple[int, object] = VALUE, evaluate(pull)
+    except Busy as busy:
+        found = BUSY, busy.after
+    except KeyboardInterrupt:
+        found = INTERRUPTED, None
+    except BaseException as error:
+        found = NONSENSE if isinstance(error, NoReward) else RAISED, _told(error)
+    try:
+        return pickle.dumps(found)
+    except Exception:
+        if isinstance(found[1], numbers.Real):  # of a class that only the script knows, as like as not
+            return pickle.dumps((VALUE, float(found[1])))
+        text = f"TypeError: it returned {found[1]!r:.200}, which cannot be sent between processes"
+        return pickle.dumps((NONSENSE, {"text": text, "kind": "returned what cannot be sent between processes"}))
+
+
+def _told(error: BaseException) -> dict[str, Any]:
+    """An exception as arguments of `EvaluationFailed`."""
+    return {
+        "text": told_of(error),
+        "kind": same_error(error),
+        "transient": is_transient(error),
+        "output": error.output if isinstance(error, EvaluationFailed) else "",
+        "traceback": traceback_text(error),
+    }
+
+
+def opened(data: bytes) -> object:
+    """The evaluator's answer, here: returned or raised as if it had been called here."""
+    try:
+        kind, value = pickle.loads(data)  # noqa: S301 - from a worker of our own
+    except Exception as error:
+        text = f"it returned something that cannot be read here: {told_of(error)}"
+        raise NoReward(text, kind="returned what cannot be read here") from None
+    if kind == VALUE:
+        return value
+    if kind == BUSY:
+        raise Busy(after=value)
+    if kind == INTERRUPTED:
+        raise KeyboardInterrupt
+    raise (NoReward if kind == NONSENSE else EvaluationFailed)(**value)

@@ -1,0 +1,140 @@
+"""Processes of our own."""
+
+import contextlib
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+import time
+from concurrent.futures import Future
+from multiprocessing.connection import Connection
+from typing import Any
+
+from ...study import Pull
+from .engine import Evaluate, WorkerLost
+from .outcome import opened, outcome
+from .threads import Threads, fulfil
+
+# One start at a time: a sibling forked in between would hold a copy of the new worker's end of its pipe, and its
+# death would go unnoticed.
+_STARTING = threading.Lock()
+
+
+class Processes(Threads):
+    """Processes of our own, each with its own pipe and a thread that waits for it: a death costs one pull alone."""
+
+    def stop(self, future: "Future[object]") -> None:
+        """Kill the process; its thread notices and starts another."""
+        process = self._running.get(future)
+        if process is not None:
+            process.kill()
+
+    def close(self, *, wait: bool) -> None:
+        """Let idle processes go; kill those at work."""
+        super().close(wait=wait)
+        if not wait:
+            for process in list(self._running.values()):
+                process.kill()
+        for thread in self._threads:
+            thread.join(timeout=5)
+
+    def _work(self) -> None:
+        process = Process(self.evaluate)
+        try:
+            while (task := self._tasks.get()) is not None:
+                future, pull = task
+                if future.set_running_or_notify_cancel():
+                    self._running[future] = process
+                    fulfil(future, process.evaluate, pull)
+                    del self._running[future]
+        finally:
+            process.close()
+
+
+class Process:
+    """Evaluates one pull at a time in another process, and starts a new one after a death."""
+
+    def __init__(self, evaluate: Evaluate) -> None:
+        self._evaluate = evaluate
+        self._pipe: Connection | None = None
+        self._process: Any = None
+
+    def evaluate(self, pull: Pull) -> object:
+        """What the evaluator returns or raises, over there."""
+        question = pickle.dumps(pull)
+        pipe = self._pipe or self._start()
+        try:
+            pipe.send_bytes(question)
+        except OSError:  # it died while it was idle: this pull has not begun
+            self._bury()
+            pipe = self._start()
+            pipe.send_bytes(question)
+        try:
+            while not pipe.poll(0.5):  # a child of the evaluator's may hold the pipe: its end alone tells nothing
+                if not self._process.is_alive() and not pipe.poll(0):
+                    raise EOFError
+            answer = pipe.recv_bytes()
+        except (EOFError, OSError):
+            raise WorkerLost(self._bury(), (pull,)) from None
+        return opened(answer)
+
+    def kill(self) -> None:
+        """End the process now; a pull in it fails."""
+        with _STARTING:  # one that is just starting has to come alive first
+            if self._process is not None:
+                self._process.kill()
+
+    def close(self) -> None:
+        """Let the process go."""
+        if self._pipe is not None:
+            with contextlib.suppress(OSError):
+                self._pipe.send_bytes(b"")
+            self._process.join()
+            self._pipe.close()
+
+    def _start(self) -> Connection:
+        context: Any = multiprocessing.get_context()
+        with _STARTING:
+            ours: Connection
+            ours, theirs = context.Pipe()
+            with theirs:
+                process = context.Process(target=_serve, args=(theirs, self._evaluate), name="thresher-worker")
+                try:
+                    process.start()
+                except BaseException:
+                    ours.close()
+                    raise
+            self._process, self._pipe = process, ours
+        return ours
+
+    def _bury(self) -> str:
+        self._process.join()
+        if self._pipe is not None:
+            self._pipe.close()
+        code, self._pipe = self._process.exitcode, None
+        return (
+            f"its process was ended by {signal.Signals(-code).name}" if code < 0 else f"its process exited with {code}"
+        )
+
+
+def _serve(pipe: Connection, evaluate: Evaluate) -> None:
+    """The other side: answer until told to go or the parent is gone. Ctrl-C is the parent's business."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    above = os.getppid()  # the parent, or the server that forks for it, which ends with it
+    threading.Thread(target=_follow, args=(above,), daemon=True).start()
+    with contextlib.suppress(EOFError, OSError):
+        while os.getppid() == above:  # siblings may hold copies of the pipe's far end, so no EOF tells of its death
+            if pipe.poll(1.0):
+                question = pipe.recv_bytes()
+                if not question:
+                    return
+                pipe.send_bytes(outcome(evaluate, pickle.loads(question)))  # noqa: S301 - from our own parent
+
+
+def _follow(above: int) -> None:
+    """End with the parent, in the middle of an evaluation too."""
+    while os.getppid() == above:
+        time.sleep(1.0)
+    os._exit(1)

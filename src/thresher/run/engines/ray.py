@@ -1,0 +1,283 @@
+"""Pulls on a Ray cluster: somebody's, or one of our own on this machine.
+
+A worker is an actor with one pull at a time, so that it is known which pull was begun, and so that a death costs one
+pull. Ray restarts no actor and repeats no call of ours.
+"""
+
+import contextlib
+import functools
+import math
+import queue
+import re
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+import ray
+from ray.exceptions import ActorUnavailableError, OutOfMemoryError, RayActorError, RayTaskError
+
+from ...errors import CannotGoOn, EvaluationFailed, InvalidInput, told_of
+from ...study import Pull
+from .engine import Engine, Evaluate, WorkerLost, with_queue
+from .outcome import opened, outcome
+from .ray_place import Connection
+from .resources import fits, sought, told
+
+LOOK = 1.0  # seconds between two looks at the size of the cluster
+HOPELESS = 3  # workers that die before the first is ready: the evaluator cannot be set up there
+
+
+class Worker:
+    """What runs on the cluster."""
+
+    def __init__(self, evaluate: Evaluate) -> None:
+        self._evaluate = evaluate
+
+    def ready(self) -> None:
+        """Answers once the evaluator is here."""
+
+    def evaluate(self, fields: list[Any]) -> bytes:
+        """The outcome of a pull."""
+        return outcome(self._evaluate, Pull(*fields))
+
+
+class Ray(Engine):
+    """A run's part of a Ray cluster."""
+
+    elastic = True
+
+    def __init__(
+        self, evaluate: Evaluate, place: str, workers: int | None, needed: dict[str, float] | None = None
+    ) -> None:
+        self._needed = {"CPU": 1.0, **(needed or {})}  # resources of each pull
+        own = Connection.open(place, workers and math.ceil(workers * self._needed["CPU"]))
+        self.sought = sought(needed or {})
+        super().__init__(0)
+        self._wanted = workers
+        self._lock = threading.RLock()
+        self._waiting: deque[tuple[Future[object], Pull]] = deque()
+        self._staff: set[Any] = set()  # all actors; each is either starting, idle or at work
+        self._idle: list[Any] = []
+        self._at_work: dict[Future[object], Any] = {}
+        self._stillborn = 0
+        self._failed: CannotGoOn | None = None
+        self._closed = threading.Event()
+        self._news: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()  # for our own thread
+        try:
+            self._set_up(evaluate, own=own)
+        except BaseException:
+            Connection.close()
+            raise
+        self._clerk = threading.Thread(target=self._serve, name="thresher-ray", daemon=True)
+        self._clerk.start()
+
+    def _set_up(self, evaluate: Evaluate, *, own: bool) -> None:
+        try:
+            self._evaluate = ray.put(evaluate)
+        except Exception as error:
+            rule = f"cannot be sent to Ray: {told_of(error)}"
+            raise CannotGoOn("evaluate", evaluate, rule, "pass what can be pickled") from None
+        there = ray.cluster_resources()
+        if own and fits(there, self._needed) < 1:  # a Ray of our own does not grow
+            has = {name: there.get(name, 0.0) for name in self._needed}
+            rule = f"the Ray of this machine has only {told(has)}"
+            raise CannotGoOn("resources", told(self._needed), rule, "ask for less, or name a cluster that has more")
+        try:
+            self._actor = ray.remote(max_restarts=0, max_task_retries=0, **_options(self._needed))(Worker)
+            self._hire()
+        except ValueError as error:
+            rule = f"Ray says: {' '.join(map(str, error.args))}"
+            raise InvalidInput("resources", told(self._needed), rule) from None
+
+    # -- the staff ----------------------------------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        """Deal with what Ray answers. Its own threads only bring it here: in them, no call to Ray may be waited for.
+
+        Now and then follow the cluster as it grows; where it shrinks, actors die, and calls of them fail.
+        """
+        while not self._closed.is_set():
+            try:
+                self._news.get(timeout=LOOK)()
+            except queue.Empty:
+                self._hire_if_it_can_be()
+
+    def _hire_if_it_can_be(self) -> None:
+        with contextlib.suppress(Exception):  # a cluster that is gone shows in the calls
+            self._hire()
+
+    def _hire(self) -> None:
+        """As many actors as were asked for, or as the cluster has room for; Ray starts them as it has it."""
+        wanted = self._wanted or max(1, int(fits(ray.cluster_resources(), self._needed)))
+        while len(self._staff) < wanted and not self._closed.is_set() and self._failed is None:
+            actor = self._actor.remote(self._evaluate)
+            with self._lock:
+                self._staff.add(actor)
+            ready = actor.ready.remote()
+            self._when_done(ready.future(), functools.partial(self._started, actor))
+
+    def _when_done(self, answer: "Future[Any]", deal: "Callable[[Future[Any]], None]") -> None:
+        answer.add_done_callback(lambda done: self._news.put(functools.partial(deal, done)))
+
+    def _started(self, actor: Any, ready: "Future[None]") -> None:
+        error = ready.exception()
+        with self._lock:
+            if error is None:
+                self.workers += 1
+                self._idle.append(actor)
+            else:
+                self._staff.discard(actor)
+        if error is None:
+            self._hand_on()
+            return
+        with self._lock:
+            self._stillborn += 1
+            if self.workers == 0 and self._stillborn >= HOPELESS and not self._closed.is_set():
+                rule = f"no worker could be started: {_cause(error)}"
+                remedy = "thresher, and what the evaluator uses, must be installed on the cluster"
+                self._fail(CannotGoOn("executor", "ray", rule, remedy))
+
+    def _fail(self, error: CannotGoOn) -> None:
+        self._failed = error
+        while self._waiting:
+            future, _ = self._waiting.popleft()
+            if future.set_running_or_notify_cancel():
+                future.set_exception(error)
+
+    def _strike_off(self, actor: Any) -> None:
+        """An actor is dead, or shall be: another is hired, by our own thread, which may wait for Ray."""
+        self._staff.discard(actor)
+        self.workers -= 1
+        self._news.put(self._hire_if_it_can_be)
+
+    # -- the engine ---------------------------------------------------------------------------------------------
+
+    @property
+    def room(self) -> int:
+        """The actors that are there and a small queue."""
+        if self._failed is not None:
+            raise self._failed
+        return with_queue(self.workers)
+
+    def submit(self, pull: Pull) -> "Future[object]":
+        """Wait for an idle actor, here: what waits has not begun."""
+        future: Future[object] = Future()
+        with self._lock:
+            self._waiting.append((future, pull))
+        self._hand_on()
+        return future
+
+    def _next(self) -> tuple["Future[object]", Pull, Any] | None:
+        """A pull that waits and an actor for it, if there are both."""
+        with self._lock:
+            while self._idle and self._waiting:
+                future, pull = self._waiting.popleft()
+                if future.set_running_or_notify_cancel():
+                    actor = self._at_work[future] = self._idle.pop()
+                    return future, pull, actor
+        return None
+
+    def _hand_on(self) -> None:
+        """Give actors their pulls. No lock is held while Ray is called: its answers come on another thread."""
+        while (found := self._next()) is not None:
+            future, pull, actor = found
+            try:
+                answer = actor.evaluate.remote(list(pull)).future()
+            except Exception as error:
+                self._over(future, pull, _failure(error))
+            else:
+                self._when_done(answer, functools.partial(self._over, future, pull))
+
+    def _over(self, future: "Future[object]", pull: Pull, answer: "Future[bytes]") -> None:
+        error = answer.exception()
+        with self._lock:
+            actor = self._at_work.pop(future, None)
+            if actor is None:  # its time was over
+                return
+            if error is None:
+                self._idle.append(actor)
+            else:
+                self._strike_off(actor)
+        if error is None:
+            self._hand_on()
+            future.set_result(answer.result())
+        else:
+            future.set_exception(_meaning(error, pull))
+
+    def result(self, future: "Future[object]") -> object:
+        """The outcome, once it is here."""
+        data: Any = future.result()
+        return opened(data)
+
+    def stop(self, future: "Future[object]") -> None:
+        """Kill the actor; another is hired."""
+        with self._lock:
+            actor = self._at_work.pop(future, None)
+            if actor is None:
+                return
+            self._strike_off(actor)
+        future.set_exception(WorkerLost("its time was over", ()))
+        with contextlib.suppress(Exception):
+            ray.kill(actor)
+
+    def close(self, *, wait: bool) -> None:
+        """End the actors, those at work too, and let go of the cluster."""
+        self._closed.set()
+        self._news.put(lambda: None)
+        self._clerk.join(timeout=5)
+        with self._lock:
+            staff = list(self._staff)
+        for actor in staff:
+            with contextlib.suppress(Exception):
+                ray.kill(actor)
+        Connection.close()
+
+
+def _options(needed: dict[str, float]) -> dict[str, Any]:
+    """What Ray calls them: some have options of their own.
+
+    >>> _options({"CPU": 1.0, "GPU": 0.5, "licence": 1.0})
+    {'num_cpus': 1.0, 'num_gpus': 0.5, 'resources': {'licence': 1.0}}
+    """
+    own = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
+    options: dict[str, Any] = {own[name]: amount for name, amount in needed.items() if name in own}
+    others = {name: amount for name, amount in needed.items() if name not in own}
+    return options | ({"resources": others} if others else {})
+
+
+def _failure(error: Exception) -> "Future[bytes]":
+    future: Future[bytes] = Future()
+    future.set_exception(error)
+    return future
+
+
+def _meaning(error: BaseException, pull: Pull) -> Exception:
+    """What an error of Ray's means for the pull."""
+    if isinstance(error, RayActorError | OutOfMemoryError):
+        why = _epitaph(error)
+        blameless = isinstance(error, ActorUnavailableError) or "its node" in why
+        return WorkerLost(why, () if blameless else (pull,))
+    if isinstance(error, RayTaskError):
+        cause = error.cause or error
+        return EvaluationFailed(told_of(cause), kind=type(cause).__qualname__, traceback=_without_colours(error))
+    remedy = "the study is as it was: run again once the cluster is back"
+    return CannotGoOn("executor", "ray", f"the connection to the Ray cluster was lost: {told_of(error)}", remedy)
+
+
+def _cause(error: BaseException) -> str:
+    """The exception behind an error of Ray's, which tells it at the end of a page, in colours."""
+    lines = _without_colours(error).splitlines()
+    found = [line.strip() for line in lines if re.match(r"\s*[\w.]*(Error|Exception)\b", line)]
+    return found[-1][:300] if found else told_of(error)
+
+
+def _without_colours(error: BaseException) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+
+
+def _epitaph(error: BaseException) -> str:
+    """What Ray says of an actor's death is a page; what matters is one of its sentences."""
+    found = re.search(r"dead because (.*?)[.\n]", f"{error}.")
+    return found[1] if found else told_of(error)

@@ -1,0 +1,124 @@
+"""The connection to a Ray cluster: somebody's, or one of our own on this machine."""
+
+import logging
+import queue
+import re
+import signal
+import socket
+import threading
+from concurrent.futures import Future
+from typing import Any
+
+import ray
+from ray.exceptions import RayError
+
+from ...errors import CannotGoOn, told_of
+from ...text.logs import log
+from .. import signals
+
+PATIENCE = 20.0  # seconds for an answer
+
+
+class Connection:
+    """Ray knows one cluster a process: the first run of ours that needs it connects, the last lets go."""
+
+    _lock = threading.Lock()
+    _users = 0
+    _ours = False
+    _over = threading.Event()  # of a Ray of our own
+
+    @classmethod
+    def open(cls, place: str, processors: int | None) -> bool:
+        """Connect, unless somebody has. Says whether it is a Ray that we started on this machine."""
+        with cls._lock:
+            if not ray.is_initialized():
+                try:
+                    cls._init(place, processors)
+                except BaseException:  # Ctrl-C
+                    if ray.is_initialized():  # not in the middle of it
+                        ray.shutdown()
+                    cls._over.set()
+                    raise
+                cls._ours = True
+            elif place != "ray":
+                log.warning(f"this process is connected to a Ray cluster already: that one is used, not {place}")
+            cls._users += 1
+            return cls._ours and place == "ray"
+
+    @classmethod
+    def close(cls) -> None:
+        """Let go."""
+        with cls._lock:
+            cls._users -= 1
+            if cls._ours and cls._users == 0:
+                cls._ours = False
+                ray.shutdown()
+                cls._over.set()
+
+    @staticmethod
+    def _init(place: str, processors: int | None) -> None:
+        settings: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
+        if place == "ray":
+            settings |= {"num_cpus": processors, "include_dashboard": False}
+        else:
+            _check_address(place)
+            settings |= {"address": place}
+        try:
+            if place == "ray":
+                Connection._over = threading.Event()
+                _start_here(settings, Connection._over)
+            else:
+                before = signal.getsignal(signal.SIGTERM)
+                ray.init(**settings)
+                if threading.current_thread() is threading.main_thread():
+                    signal.signal(signal.SIGTERM, before)  # Ray's own ends the program with another status
+        except (ConnectionError, RuntimeError, ValueError, OSError, RayError, ImportError) as error:
+            remedy = "start one with: ray start --head"
+            if "ray[client]" in str(error):
+                remedy = "pip install 'ray[client]'"
+            raise CannotGoOn("executor", place, f"no Ray cluster answers: {told_of(error)}", remedy) from None
+
+
+def _start_here(settings: dict[str, Any], over: threading.Event) -> None:
+    """Start a Ray of our own. Ctrl-C has its effect when it has started, a second one at once.
+
+    So has SIGTERM: whoever sends it to all processes of a job ends those that are waited for.
+
+    By another thread: interrupted, Ray would leave processes, and in the main thread it takes signals for itself. The
+    thread stays until Ray is ``over``, for the system ends what it started when it is gone.
+    """
+    started: Future[None] = Future()
+
+    def start() -> None:
+        try:
+            ray.init(**settings)
+        except BaseException as error:
+            started.set_exception(error)
+        else:
+            started.set_result(None)
+            over.wait()
+
+    inbox: queue.SimpleQueue[signal.Signals | Future[None]] = queue.SimpleQueue()
+    caught: list[signal.Signals] = []
+    started.add_done_callback(inbox.put)
+    with signals.into(inbox):
+        threading.Thread(target=start, name="thresher-ray-start", daemon=True).start()
+        while not started.done() and len(caught) < 2 and signal.SIGTERM not in caught:
+            item = inbox.get()
+            if isinstance(item, signal.Signals):
+                caught.append(item)
+    for number in caught:
+        signal.raise_signal(number)
+    started.result()
+
+
+def _check_address(address: str) -> None:
+    """Ray itself tries for minutes where nobody answers."""
+    found = re.fullmatch(r"(?:ray://)?\[?([^/\]]+)\]?:([0-9]{1,5})", address)
+    if found is None:
+        return
+    try:
+        socket.create_connection((found[1], int(found[2])), timeout=PATIENCE).close()
+    except OSError as error:
+        remedy = "start one with: ray start --head"
+        raise CannotGoOn("executor", address, f"no Ray cluster answers: {told_of(error)}", remedy) from None

@@ -1,0 +1,54 @@
+"""What a pull needs of a worker besides a thread or a processor: GPUs, licences, memory."""
+
+import math
+from collections.abc import Mapping
+
+from ...core import checks
+from ...errors import InvalidInput
+
+REMEDY = "write them as {'GPU': 1}"
+
+
+def checked(resources: Mapping[str, float] | None) -> dict[str, float]:
+    """Names and amounts, none by default.
+
+    >>> checked({"GPU": 1}), checked(None)
+    ({'GPU': 1.0}, {})
+    """
+    if resources is None:
+        return {}
+    if not isinstance(resources, Mapping):
+        raise InvalidInput("resources", resources, "must be amounts by name", REMEDY)
+    for name, amount in resources.items():
+        checks.name("resource", name)
+        if checks.number(f"resource {name}", amount, remedy=REMEDY) <= 0:
+            raise InvalidInput(f"resource {name}", amount, "must be more than 0", "ask for some of it, or leave it out")
+    return {name: float(amount) for name, amount in resources.items()}
+
+
+def fits(there: Mapping[str, float], needed: Mapping[str, float]) -> float:
+    """How many pulls at once find what they need; infinitely many if they need nothing.
+
+    >>> fits({"CPU": 8.0, "GPU": 2.0}, {"GPU": 0.5}), fits({}, {"GPU": 1}), fits({}, {})
+    (4.0, 0.0, inf)
+    """
+    slots = [(there.get(name, 0.0) + 1e-9) // amount for name, amount in needed.items()]
+    return min(slots, default=math.inf)
+
+
+def told(amounts: Mapping[str, float]) -> str:
+    """For people.
+
+    >>> told({"GPU": 1.0, "licence": 0.5})
+    'GPU 1, licence 0.5'
+    """
+    return ", ".join(f"{name} {amount:g}" for name, amount in amounts.items()) or "none"
+
+
+def sought(needed: Mapping[str, float]) -> str:
+    """A worker that has what is needed.
+
+    >>> sought({"GPU": 1.0}), sought({})
+    ('worker with GPU 1', 'worker')
+    """
+    return f"worker with {told(needed)}" if needed else "worker"

@@ -1,0 +1,72 @@
+"""Threads."""
+
+import queue
+import threading
+from concurrent.futures import Future
+from typing import Any
+
+from ...study import Pull
+from .engine import Engine, Evaluate, as_the_evaluators
+
+
+class Threads(Engine):
+    """Daemon threads of our own: a hung call neither blocks its fellows nor keeps the interpreter alive."""
+
+    def __init__(self, evaluate: Evaluate, workers: int) -> None:
+        super().__init__(workers)
+        self.evaluate = evaluate
+        self._tasks: queue.SimpleQueue[tuple[Future[object], Pull] | None] = queue.SimpleQueue()
+        self._running: dict[Future[object], Any] = {}  # by whom
+        self._threads: set[threading.Thread] = set()
+
+    def submit(self, pull: Pull) -> "Future[object]":
+        """Hand the pull to the next free thread; threads are started as they are needed."""
+        future: Future[object] = Future()
+        if len(self._threads) < self.workers:
+            self._start()
+        self._tasks.put((future, pull))
+        return future
+
+    def stop(self, future: "Future[object]") -> None:
+        """Abandon the thread, which cannot be ended, and start another in its place."""
+        thread = self._running.pop(future, None)
+        if thread is not None:
+            self._threads.discard(thread)
+            self._start()
+
+    def close(self, *, wait: bool) -> None:
+        """Let idle threads go."""
+        for _ in self._threads:
+            self._tasks.put(None)
+
+    def _call(self, pull: Pull) -> object:
+        try:
+            return self.evaluate(pull)
+        except BaseException as error:
+            if (meant := as_the_evaluators(error)) is error:
+                raise  # with its traceback and its cause as they are
+            raise meant from error
+
+    def _start(self) -> None:
+        thread = threading.Thread(target=self._work, name="thresher-worker", daemon=True)
+        self._threads.add(thread)
+        thread.start()
+
+    def _work(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            future, pull = task
+            if future.set_running_or_notify_cancel():
+                self._running[future] = threading.current_thread()
+                fulfil(future, self._call, pull)
+                if self._running.pop(future, None) is None:
+                    return  # abandoned: another thread has this one's place
+
+
+def fulfil(future: "Future[object]", evaluate: Evaluate, pull: Pull) -> None:
+    """Give the future what the evaluator returns or raises."""
+    try:
+        result = evaluate(pull)
+    except BaseException as error:
+        future.set_exception(error)
+    else:
+        future.set_result(result)

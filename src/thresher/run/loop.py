@@ -1,0 +1,260 @@
+"""The loop that keeps workers busy: hand out, take in, and never wait for a pending pull before deciding the next."""
+
+import concurrent.futures as futures
+import contextlib
+import queue
+import signal
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from ..errors import AlreadyTold, Busy, CannotGoOn, InvalidInput, OutsideBounds, told_of
+from ..study import SWEEP, Study
+from ..text.logs import log
+from . import signals
+from .engines import Engine, WorkerLost
+from .flights import Flights
+from .outage import WINDOW, Watch
+from .progress import TICK, Meter, Progress
+from .starting import Failure
+from .tracebacks import TracebackLog, is_transient, same_error
+from .waiting import Flight
+from .workers import Desertion, Suspects
+
+LONGEST_WAIT = 3600.0
+
+
+class Runner:
+    """One run. ``signal`` tells afterwards whether, and by which signal, it was stopped."""
+
+    def __init__(
+        self,
+        study: Study,
+        engine: Engine,
+        in_flight: int | None,
+        timeout: float | None,
+        attempts: int,
+        end: float | None,
+        on_progress: Callable[[Progress], object] | None,
+        give_up: float,
+    ) -> None:
+        self.study, self.timeout, self.attempts, self.give_up = study, timeout, attempts, give_up
+        self.signal: signal.Signals | None = None
+        self._engine, self._in_flight, self._end = engine, in_flight, end
+        self._spec = study.spec
+        self._inbox: queue.SimpleQueue[Future[object] | signal.Signals] = queue.SimpleQueue()
+        self._suspects = Suspects()
+        self._flights = Flights(study, engine, self._suspects, self._inbox.put)
+        self._watch, self._tracebacks = Watch(study, self._flights.oldest), TracebackLog()
+        self._desertion = Desertion(engine.sought, give_up)
+        self._withdrawn = False
+        self._signals = 0
+        self._next_sweep = 0.0
+        self._meter = Meter(study, on_progress, end)
+
+    # -- the loop -----------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Hand out and take in until the study is done, the time is over, or a signal comes."""
+        with signals.into(self._inbox):
+            try:
+                while self._hand_out() or self._flights:
+                    self._take_in()
+                    self._end_overdue()
+                    self._sweep()
+                    if self._meter.tell:
+                        self._meter.report()
+                self._watch.release()
+                if self._watch.out and not self._stopping:
+                    remedy = "mend the evaluator and go on with a larger budget"
+                    raise self._watch.end("the budget ended in an outage", remedy)
+            finally:
+                self._ground()
+        self._meter.report(last=True)
+
+    @property
+    def _stopping(self) -> bool:
+        return self._signals > 0 or (self._end is not None and time.monotonic() >= self._end)
+
+    def _hand_out(self) -> bool:
+        """Fill the engine. True while there is more to come of it, even if only later."""
+        now = time.monotonic()
+        if self._stopping:
+            if not self._withdrawn:
+                self._withdrawn = True
+                self._flights.withdraw()
+            self._flights.cancel_waiting()
+            if self._flights.flying and self._engine.room >= 0:  # which raises if the engine is beyond hope
+                self._is_manned(now)  # or nobody will bring them
+            return False
+        self._flights.submit_waiting(now)
+        room = self._engine.room
+        if self._is_manned(now):
+            room = self._in_flight or room
+        elif room == 0:
+            return not self.study.done
+        free = room - len(self._flights)
+        if self._watch.out:
+            if now - (self._watch.since or now) >= self.give_up:
+                rule = f"every evaluation failed for {self.give_up:g} s"
+                raise self._watch.end(rule, "mend the evaluator and run again")
+            free = 1 if now >= self._watch.next_try and not self._flights else 0
+        if free > 0:
+            self._flights.begin(self.study.ask_many(free), now)
+        return self._watch.out and not self.study.done
+
+    def _is_manned(self, now: float) -> bool:
+        """Whether the engine has a worker; one without any is waited for, but not for ever."""
+        workers, desertion = self._engine.workers, self._desertion
+        self._watch.window = max(WINDOW, 2 * workers)
+        return (workers > 0 and desertion.since is None) or desertion.is_over(workers, now)
+
+    def _take_in(self) -> None:
+        """Wait for something to happen, then deal with all that has."""
+        with contextlib.suppress(queue.Empty):
+            item = self._inbox.get(timeout=self._patience())
+            while True:
+                if isinstance(item, signal.Signals):
+                    self._caught(item)
+                else:
+                    self._landed(item)
+                    self._watch.check_start()  # what failed may have waited for this one
+                item = self._inbox.get_nowait()
+
+    def _patience(self) -> float | None:
+        """How long to wait before something must be looked at again; None: until something happens."""
+        now = time.monotonic()
+        waits = [] if self._flights.waiting.next_try is None else [self._flights.waiting.next_try - now]
+        if self.study.store.leased:
+            waits.append(self._next_sweep - now)
+        if self._meter.tell or self._desertion.since is not None:
+            waits.append(TICK)
+        if self._engine.elastic:
+            waits.append(SWEEP)
+        if self.timeout is not None and self._flights.flying:
+            waits.append(min(0.25, self.timeout / 10))
+        if self._end is not None and not self._stopping:
+            waits.append(self._end - now)
+        if self._watch.out and not self._stopping:
+            waits.append(TICK if self._flights.flying else self._watch.next_try - now)
+            waits.append((self._watch.since or now) + self.give_up - now)
+        return max(0.001, min(*waits, LONGEST_WAIT)) if waits else None
+
+    # -- results ------------------------------------------------------------------------------------------------
+
+    def _landed(self, future: "Future[object]") -> None:
+        flight = self._flights.flying.pop(future, None)
+        if flight is None:
+            self._late(future)
+            return
+        try:
+            value = self._engine.result(future)
+        except Busy as busy:
+            self._flights.waiting.come_back(flight, time.monotonic() + max(0.0, busy.after))
+        except futures.CancelledError:
+            self._flights.drop(flight, "cancelled before it began", "cancelled")
+        except KeyboardInterrupt:  # a worker that takes Ctrl-C itself
+            self._flights.drop(flight, "its worker was interrupted", "lost")
+        except CannotGoOn:
+            self._flights.drop(flight, "its engine failed", "lost")
+            raise
+        except WorkerLost as error:
+            if self._suspects.judge(flight.pull, error.together) == "failed":
+                self._failed(flight, str(error), kind="its worker was lost")
+            else:
+                self._watch.failure(Failure(flight.pull, str(error), cause="broken-pool"), time.monotonic())
+        except BaseException as error:
+            self._tracebacks.note(flight.pull.arm, error)
+            self._failed(flight, told_of(error), None if is_transient(error) else same_error(error), error)
+        else:
+            self._returned(flight, value)
+
+    def _returned(self, flight: Flight, value: object) -> None:
+        try:
+            self._spec.reward(value)
+        except OutsideBounds:
+            pass  # not a failure: telling it retires the arm
+        except InvalidInput as error:
+            self._failed(flight, str(error), kind="no valid reward")
+            return
+        else:
+            self._watch.success()
+        self._suspects.clear(flight.pull.arm)
+        try:
+            self._tell(flight, value)
+        except OutsideBounds as error:
+            log.warning(str(error))
+            self._watch.start.outside_bounds(flight.pull, error)
+
+    def _tell(self, flight: Flight, value: object) -> None:
+        with contextlib.suppress(AlreadyTold):  # another agent gave the pull up, and a reward, before us
+            self.study.tell(flight.pull, value, repeatable=self.attempts > 1 or flight.repeated)
+
+    def _late(self, future: "Future[object]") -> None:
+        """A pull whose time was over came to an end after all."""
+        flight = self._flights.overdue.pop(future, None)
+        if flight is not None:
+            with contextlib.suppress(BaseException):
+                value = self._engine.result(future)
+                with contextlib.suppress(OutsideBounds):  # telling it retires the arm
+                    self._spec.reward(value)
+                self._watch.start.close()
+                self._watch.let_go(flight.pull)
+                self._tell(flight, value)
+
+    def _failed(self, flight: Flight, reason: str, kind: str | None = None, error: BaseException | None = None) -> None:
+        if flight.attempt < self.attempts and not self._stopping:
+            self._flights.waiting.hold(Flight(flight.pull, flight.attempt + 1, was_busy=flight.was_busy))
+        else:
+            self._watch.failure(Failure(flight.pull, reason, kind=kind, error=error), time.monotonic())
+
+    def _end_overdue(self) -> None:
+        """End evaluations whose time is over."""
+        if self.timeout is None:
+            return
+        for future, flight in self._flights.timed_out(self.timeout, time.monotonic()):
+            try:
+                self._engine.stop(future)
+            finally:
+                self._failed(flight, f"timed out after {self.timeout:g} s")
+
+    def _sweep(self) -> None:
+        """Once a second, give up what other agents that are gone have left under way."""
+        now = time.monotonic()
+        if now >= self._next_sweep:
+            self._next_sweep = now + SWEEP
+            self.study.sweep()
+
+    # -- stopping -----------------------------------------------------------------------------------------------
+
+    def _caught(self, number: signal.Signals) -> None:
+        self._signals += 1
+        self.signal = self.signal or number
+        self._watch.start.close()  # the user has ended the run
+        if self._signals == 1:
+            self._withdrawn = True
+            self._flights.withdraw()
+        flying = len(self._flights.flying)
+        if self._signals == 1 and flying:
+            pulls = "1 pull" if flying == 1 else f"{flying:,} pulls"
+            log.warning(f"stopping: waiting for {pulls} under way; once more does not wait")
+        elif self._signals > 1:
+            self._flights.abandon("the run was stopped")
+
+    def _ground(self) -> None:
+        """Leave nothing behind: no pull that looks pending, no worker at work."""
+        finished = not self._flights.flying and not self._flights.overdue and self._signals < 2
+        with contextlib.ExitStack() as steps:  # each, whatever becomes of the others; the last first
+            steps.callback(self._engine.close, wait=finished)
+            steps.callback(self._flights.abandon, "the run ended before it did")
+            steps.callback(self._flights.cancel_waiting)
+            steps.callback(self._watch.release)
+        self._note_late_signals()
+
+    def _note_late_signals(self) -> None:
+        """A signal that came while the engine was closed has its effect too."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                item = self._inbox.get_nowait()
+                if isinstance(item, signal.Signals):
+                    self.signal = self.signal or item

@@ -1,0 +1,115 @@
+"""Telling an outage from arms that fail: when everything fails, the world is to blame and no arm is retired for it."""
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ..core.events import Cause
+from ..errors import AlreadyTold, CannotGoOn
+from ..study import Pull, Study, give_up
+from ..text.logs import log
+from .starting import Failure, Start
+
+WINDOW = 8  # failures in a row, at least, that make an outage
+LONGEST_PAUSE = 60.0
+
+
+@dataclass
+class Watch:
+    """Holds failures back until it is clear whether the arms, the evaluator or the world is to blame.
+
+    A success settles it: the failures before it count against their arms. ``window`` failures in a row over at least
+    two arms are an outage: they are dropped with cause ``outage``, which counts against nobody. So are those that show,
+    before anything succeeded, that the evaluator is wrong: then the run ends.
+    """
+
+    study: Study
+    oldest: Callable[[], float]  # as in `Start`
+    window: int = WINDOW
+    held: list[Failure] = field(default_factory=list)
+    since: float | None = None  # when the outage was noticed; None: there is none
+    next_try: float = 0.0
+    pause: float = 1.0
+    _last: Failure | None = None  # since the last success
+
+    def __post_init__(self) -> None:
+        self.start = Start(self.study, self.oldest)
+
+    @property
+    def out(self) -> bool:
+        """Whether there is an outage."""
+        return self.since is not None
+
+    def success(self) -> None:
+        """A reward came."""
+        if self.out:
+            log.warning("an evaluation succeeded: going on")
+        self.start.close()
+        self.since, self.pause, self._last = None, 1.0, None
+        self.release()
+
+    def failure(self, failure: Failure, now: float) -> None:
+        """A pull failed. Raises `CannotGoOn` if the evaluator is wrong."""
+        self._last = failure
+        self.held.append(failure._replace(error=None))  # which would keep all that its traceback refers to
+        self.start.failure(failure)
+        self.check_start()
+        if self.out:
+            self.forgive()
+            if now >= self.next_try:  # a try failed, and not a pull from before
+                self.pause = min(2 * self.pause, LONGEST_PAUSE)
+                self.next_try = now + self.pause
+        elif self._is_the_last_arms(failure):
+            self.release()  # with one arm left there is no telling: its failures are its own
+        elif len(self.held) >= self.window:
+            if len({held.pull.arm for held in self.held}) < 2:
+                self.release()
+            else:
+                self.since, self.next_try = now, now + self.pause
+                self.forgive()
+                log.warning(
+                    f"the last {self.window} evaluations all failed, the last with: {failure.reason}; "
+                    "handing out stops, one pull is tried now and then; no arm is retired for it"
+                )
+
+    def _is_the_last_arms(self, failure: Failure) -> bool:
+        """Whether there is no other arm to compare with; the only arm of a study may end the run instead."""
+        if self.study.look(lambda ledger: ledger.open) > 1:
+            return False
+        return failure.kind is None or not self.start.is_for_one_arm
+
+    def check_start(self) -> None:
+        """Raise `CannotGoOn` if failures before the first success show that the evaluator is wrong."""
+        if not self.start.over and (end := self.start.end()) is not None:
+            self.forgive()
+            raise end
+
+    def end(self, rule: str, remedy: str) -> CannotGoOn:
+        """An outage ends the run."""
+        last = "" if self._last is None else f", the last with: {self._last.reason}"
+        end = CannotGoOn("run", rule=f"{rule}{last}", remedy=f"{remedy}; no arm was retired")
+        return end.with_cause(None if self._last is None else self._last.error)
+
+    def release(self) -> None:
+        """The failures count against their arms."""
+        self.start.blamed |= bool(self.held)
+        self._drop(None)
+
+    def forgive(self) -> None:
+        """The failures count against nobody."""
+        self._drop("outage")
+
+    def _drop(self, cause: Cause | None) -> None:
+        while self.held:
+            self._drop_one(self.held.pop(0), cause)
+
+    def _drop_one(self, held: Failure, cause: Cause | None) -> None:
+        instead = cause if held.cause == "failed" else None
+        with contextlib.suppress(AlreadyTold):  # somebody else told its reward
+            give_up(self.study, held.pull, reason=held.reason, cause=instead or held.cause)
+
+    def let_go(self, pull: Pull) -> None:
+        """Wait no longer with this one, if it failed: its reward is here after all, and is late."""
+        for held in [held for held in self.held if held.pull.id == pull.id]:
+            self.held.remove(held)
+            self._drop_one(held, None)

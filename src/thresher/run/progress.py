@@ -1,0 +1,48 @@
+"""How far a run is, and how fast."""
+
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ..core.ledger import Ledger
+from ..study import Study
+
+TICK = 0.1  # seconds between two reports
+
+
+class Progress(NamedTuple):
+    """What `run` tells its ``on_progress``."""
+
+    issued: int
+    told: int
+    pending: int
+    settled: int
+    rate: float  # rewards a second, lately
+    seconds_left: float | None  # None: nobody can tell
+
+
+class Meter:
+    """Tells whoever wants to know, at most ten times a second; the rate is that over the last hundred readings."""
+
+    def __init__(self, study: Study, tell: Callable[[Progress], object] | None, end: float | None) -> None:
+        self._study, self.tell = study, tell
+        self._end = end  # when the handing out stops
+        self._told_at = 0.0
+        self._recent: deque[tuple[float, int]] = deque(maxlen=100)
+
+    def report(self, *, last: bool = False) -> None:
+        """Tell, if it is time or the end."""
+        now = time.monotonic()
+        if self.tell is not None and (last or now - self._told_at >= TICK):
+            self._told_at = now
+            self.tell(self._study.look(lambda ledger: self._read(ledger, now)))
+
+    def _read(self, ledger: Ledger, now: float) -> Progress:
+        self._recent.append((now, ledger.told))
+        then, told = self._recent[0]
+        rate = (ledger.told - told) / (now - then) if now > then else 0.0
+        waits = [] if self._end is None else [max(0.0, self._end - now)]
+        if ledger.budget is not None and rate > 0:
+            waits.append((ledger.budget - ledger.issued + ledger.pending) / rate)
+        return Progress(ledger.issued, ledger.told, ledger.pending, ledger.certified, rate, min(waits, default=None))

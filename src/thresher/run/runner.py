@@ -1,0 +1,91 @@
+"""`thresher.run`: evaluate pulls, many at once, until the study is done."""
+
+import signal
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ..core import checks
+from ..core.verdict import Verdict
+from ..study import Study
+from .engines import Engine, Evaluate, Place, open_engine
+from .loop import Runner
+from .progress import Progress
+
+
+def run(
+    study: Study,
+    evaluate: Evaluate,
+    *,
+    workers: int | None = None,
+    executor: Place = None,
+    resources: Mapping[str, float] | None = None,
+    in_flight: int | None = None,
+    timeout: float | None = None,
+    attempts: int = 1,
+    seconds: float | None = None,
+    on_progress: Callable[[Progress], object] | None = None,
+    give_up: float = 600.0,
+) -> Verdict:
+    """Evaluate pulls, many at once, until the study is done; then the verdict.
+
+    The arguments:
+        study: what `create_study` or `open_study` gave.
+        evaluate: takes a `Pull` and returns a number or a bool, or raises; a coroutine function runs on an event loop.
+        workers: how many at once; by default the machine's cores, the cluster's capacity, or 16 coroutines.
+        executor: ``"threads"``, ``"processes"``, a ``concurrent.futures.Executor`` or a function that makes one; a Dask
+            ``Client``, ``"dask"`` (a cluster on this machine) or ``"dask://host:8786"``; ``"ray"`` or a Ray address.
+        resources: what each pull needs on a Dask or Ray cluster, as ``{"GPU": 1}``; of Ray's processors it needs 1
+            unless ``"CPU"`` says otherwise.
+        in_flight: how many pulls to have under way, if not as many as there are workers, and on a cluster a few more.
+        timeout: seconds for one evaluation; a thread is then abandoned, a process killed, a coroutine cancelled.
+        attempts: how often a failing evaluation is made, with the same seed; the verdict says what that means.
+        seconds: hand nothing out after so many seconds.
+        on_progress: called with a `Progress`, at most ten times a second.
+        give_up: seconds of an outage, in which everything fails, after which `CannotGoOn` is raised. It is raised at
+            once when three arms fail with the same error before anything succeeds. Its ``__cause__`` is that error.
+
+    Ctrl-C and SIGTERM stop the handing out and wait for what runs, and then have their usual effect; a second one
+    does not wait.
+
+    >>> import thresher
+    >>> study = thresher.create_study("dice", arms=["d4", "d8"], threshold=3.0, bounds=(1, 8), budget=400)
+    >>> verdict = thresher.run(study, lambda pull: pull.seed % int(pull.arm[1:]) + 1, workers=4)
+    >>> verdict.above, verdict.below
+    (['d8'], ['d4'])
+    """
+    limits = Limits(in_flight=in_flight, timeout=timeout, attempts=attempts, seconds=seconds, give_up=give_up)
+    study.look(lambda ledger: ledger.seq)  # a study that cannot be read needs no engine
+    engine = open_engine(evaluate, workers=workers, executor=executor, resources=resources)
+    run_on(engine, study, limits, on_progress)
+    return study.verdict()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How far a run may go; `run` documents the fields."""
+
+    in_flight: int | None = None
+    timeout: float | None = None
+    attempts: int = 1
+    seconds: float | None = None
+    give_up: float = 600.0
+
+    def __post_init__(self) -> None:
+        for what in ("timeout", "seconds", "give_up"):
+            if getattr(self, what) is not None:
+                checks.seconds(what, getattr(self, what))
+        checks.whole("attempts", self.attempts, least=1)
+        if self.in_flight is not None:
+            checks.whole("in_flight", self.in_flight, least=1)
+
+
+def run_on(engine: Engine, study: Study, limits: Limits, on_progress: Callable[[Progress], object] | None) -> None:
+    """The same as `run`, on an engine that is open; it is closed at the end."""
+    end = None if limits.seconds is None else time.monotonic() + limits.seconds
+    runner = Runner(study, engine, limits.in_flight, limits.timeout, limits.attempts, end, on_progress, limits.give_up)
+    runner.run()
+    if runner.signal == signal.SIGINT:
+        raise KeyboardInterrupt
+    if runner.signal is not None:
+        signal.raise_signal(runner.signal)

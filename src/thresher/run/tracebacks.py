@@ -1,0 +1,94 @@
+"""What an exception tells: whether two are the same error, whether it may pass by itself, and its traceback."""
+
+import errno
+import socket
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+
+from ..errors import EvaluationFailed, shown
+from ..text.logs import log
+from ..text.masking import masked
+
+MOST = 20  # different errors of a run whose tracebacks are logged
+FRAMES, LONGEST = 40, 8000  # of a traceback: frames and characters, the last ones
+NETWORK = {
+    errno.ENETDOWN, errno.ENETUNREACH, errno.ENETRESET, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ETIMEDOUT,
+    errno.ENOTCONN, errno.EADDRNOTAVAIL, errno.ENOBUFS,
+}  # fmt: skip
+PASSING_NAMES = ("timeout", "connect", "ratelimit")  # in the names of the errors of many libraries
+_OURS = tuple(str(Path(__file__).parent / name) for name in ("executors", "running.py"))
+
+
+def same_error(error: BaseException) -> str:
+    """Equal for two failures with the same error: the type of the exception and the place where it was raised."""
+    if isinstance(error, EvaluationFailed) and error.kind:
+        return error.kind
+    name, frame = f"{type(error).__module__}.{type(error).__qualname__}", error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    return name if frame is None else f"{name} at {frame.tb_frame.f_code.co_filename}:{frame.tb_lineno}"
+
+
+def is_transient(error: BaseException) -> bool:
+    """Whether an error may pass by itself: a timeout, the network, a rate limit; in what caused it, too.
+
+    >>> is_transient(ConnectionRefusedError()), is_transient(FileNotFoundError()), is_transient(KeyError("depth"))
+    (True, False, False)
+    """
+    return any(map(_passes, _chain(error)))
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """An exception and those that led to it."""
+    seen: set[int] = set()
+    waiting: list[object] = [error]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, BaseException) and id(found) not in seen:
+            seen.add(id(found))
+            yield found
+            waiting += [found.__cause__, None if found.__suppress_context__ else found.__context__]
+            waiting += found.exceptions if isinstance(found, BaseExceptionGroup) else []
+            waiting.append(getattr(found, "reason", None))  # where urllib keeps it
+
+
+def _passes(error: BaseException) -> bool:
+    if isinstance(error, EvaluationFailed) and error.transient:
+        return True
+    if isinstance(error, TimeoutError | ConnectionError | socket.gaierror | socket.herror):
+        return True
+    if isinstance(error, OSError) and error.errno in NETWORK:
+        return True
+    return any(part in kind.__name__.lower() for kind in type(error).__mro__ for part in PASSING_NAMES)
+
+
+def traceback_text(error: BaseException) -> str:
+    """The traceback of what an evaluator raised, without secrets and the frames of its callers; none for a command."""
+    if isinstance(error, EvaluationFailed) and (error.traceback or error.__cause__ is None):
+        return masked(error.traceback)
+    frames = error.__traceback__
+    while frames is not None and frames.tb_next is not None and _is_ours(frames):
+        frames = frames.tb_next
+    text = masked("".join(traceback.format_exception(type(error), error, frames, limit=-FRAMES)).rstrip())
+    return text if len(text) <= LONGEST else f"…{text[-LONGEST:]}"
+
+
+def _is_ours(frame: TracebackType) -> bool:
+    file = frame.tb_frame.f_code.co_filename
+    return file.startswith(_OURS) or "concurrent/futures" in file
+
+
+class TracebackLog:
+    """Logs the first traceback of each error of a run."""
+
+    def __init__(self) -> None:
+        self._logged: set[str] = set()
+
+    def note(self, arm: str, error: BaseException) -> None:
+        """An evaluation of this arm raised."""
+        kind = same_error(error)
+        if kind not in self._logged and len(self._logged) < MOST and (text := traceback_text(error)):
+            self._logged.add(kind)
+            log.warning(f"an evaluation of arm {shown(arm)} failed; the first traceback of this error:\n{text}")

@@ -1,0 +1,65 @@
+"""Pulls that were asked for and wait for their turn."""
+
+import heapq
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ..study import Pull
+
+
+@dataclass(slots=True)
+class Flight:
+    """A pull on its way."""
+
+    pull: Pull
+    attempt: int
+    started: float | None = None
+    was_busy: bool = False  # it began before, and was told to come back: its outcome may have been known by then
+
+    @property
+    def repeated(self) -> bool:
+        """Whether the evaluation began more than once: then it is no single draw, and it cannot be called unbegun."""
+        return self.attempt > 1 or self.was_busy
+
+
+@dataclass
+class Waiting:
+    """Those that were told to come back later, and those of suspected arms, of which one is tried at a time."""
+
+    _busy: list[tuple[float, int, Flight]] = field(default_factory=list)  # when to try again, the pull's id
+    _held: deque[Flight] = field(default_factory=deque)
+
+    def __len__(self) -> int:
+        return len(self._busy) + len(self._held)
+
+    def __iter__(self) -> Iterator[Flight]:
+        yield from (flight for _, _, flight in self._busy)
+        yield from self._held
+
+    @property
+    def next_try(self) -> float | None:
+        """When the next of those that come back later is due."""
+        return self._busy[0][0] if self._busy else None
+
+    def come_back(self, flight: Flight, when: float) -> None:
+        """Try this one again then."""
+        heapq.heappush(self._busy, (when, flight.pull.id, Flight(flight.pull, flight.attempt, was_busy=True)))
+
+    def hold(self, flight: Flight) -> None:
+        """Not to fly beside its like."""
+        self._held.append(flight)
+
+    def due(self, now: float) -> Iterator[Flight]:
+        """Those to try now; one that is held again does not come twice."""
+        while self._busy and self._busy[0][0] <= now:
+            yield heapq.heappop(self._busy)[2]
+        for _ in range(len(self._held)):
+            yield self._held.popleft()
+
+    def empty(self) -> Iterator[Flight]:
+        """Take out all."""
+        while self._busy:
+            yield self._busy.pop()[2]
+        while self._held:
+            yield self._held.popleft()

@@ -1,0 +1,66 @@
+"""Workers that are lost: whose pull killed one, and for how long there is none."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..errors import CannotGoOn
+from ..study import Pull
+from ..text.logs import log
+
+DESERTED = 10.0  # seconds without a worker after which it is said
+
+
+@dataclass
+class Suspects:
+    """Finds the arm whose pulls kill workers that others share.
+
+    When several pulls die together, any of their arms may be to blame. From then on only one pull of a suspected arm is
+    under way at a time, until a reward clears the arm: the next time that pulls die together, that one is to blame.
+    """
+
+    arms: set[str] = field(default_factory=set)
+    _judged: dict[tuple[int, ...], str | None] = field(default_factory=dict)  # what died together: who is to blame
+
+    def judge(self, pull: Pull, together: Sequence[Pull]) -> str:
+        """The cause of the drop of a pull that died with these: ``"failed"`` for one pull of the arm to blame."""
+        if len(together) == 1:
+            return "failed"
+        group = tuple(lost.id for lost in together)
+        if group not in self._judged:
+            arms = {lost.arm for lost in together}
+            known = arms if len(arms) == 1 else arms & self.arms
+            self._judged[group] = next(iter(known)) if len(known) == 1 else None
+            self.arms |= arms
+        if self._judged[group] != pull.arm:
+            return "broken-pool"
+        self._judged[group] = None
+        return "failed"
+
+    def clear(self, arm: str) -> None:
+        """A pull of this arm ended well."""
+        self.arms.discard(arm)
+
+
+@dataclass
+class Desertion:
+    """A time in which there is no worker: it is said, and does not last for ever."""
+
+    sought: str  # what is missing
+    give_up: float  # seconds
+    since: float | None = None
+    _is_said: bool = False
+
+    def is_over(self, workers: int, now: float) -> bool:
+        """Whether there are workers."""
+        if workers > 0:
+            self.since = None
+            return True
+        if self.since is None:
+            self.since, self._is_said = now, False
+        if now - self.since >= DESERTED and not self._is_said:
+            self._is_said = True
+            log.warning(f"there is no {self.sought}: waiting for one")
+        if now - self.since >= self.give_up:
+            rule = f"there was no {self.sought} for {self.give_up:g} s"
+            raise CannotGoOn("run", rule=rule, remedy="start some; run again")
+        return False

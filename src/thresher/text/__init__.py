@@ -1,0 +1,1 @@
+"""Text that comes in or goes out: secrets, escapes, numbers, files."""
