@@ -14,6 +14,7 @@ from typing import Any
 
 import thresher
 from thresher import Pull
+from thresher.run.engines import WorkerLost
 
 HERE = ("threads", "asyncio", "thread-pool")  # in this process
 SHARED = ("process-pool", "loky", "dask")  # a death takes others along
@@ -150,7 +151,7 @@ def answer(pull: Pull, folder: Path | None) -> object:
     if pull.arm == "unreadable":
         raise Unreadable(1, 2)
     if pull.arm == "looks-like-the-engine":
-        raise thresher.run.engines.WorkerLost("not at all", ())
+        raise WorkerLost("not at all", ())
     if pull.arm == "dies":
         os.kill(os.getpid(), 9)
     if pull.arm == "nan":

@@ -1,7 +1,5 @@
 """thresher finds which of K noisy options clear a bar, with as few evaluations as possible."""
 
-from typing import TYPE_CHECKING
-
 from ._version import __version__
 from .core.events import Event
 from .core.policies import Policy, anytime_evt, ap_evt, ap_evt_pf, apt, balanced, evt, evt_pf, lsa, uniform
@@ -22,21 +20,8 @@ from .errors import (
     UnknownStudy,
 )
 from .run.progress import Progress
+from .run.runner import run  # this binds the function; the room `run` is reached with `from thresher.run import …`
 from .study import Pull, Study
-
-if TYPE_CHECKING:
-    from .run.runner import run
-else:  # executors and signals: a command that asks or tells ends before they would be loaded
-
-    def __getattr__(name):
-        """Load the runner when it is first asked for."""
-        if name != "run":
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from .run.runner import run
-
-        globals()["run"] = run
-        return run
-
 
 __all__ = [
     "AlreadyTold",

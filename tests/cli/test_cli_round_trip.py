@@ -14,6 +14,7 @@ from thresher.core import evidence
 from thresher.core.events import DROPPED, OUTSIDE
 from thresher.core.ledger import Ledger
 from thresher.errors import InvalidInput
+from thresher.log.stores import open_store
 from thresher.study import give_up
 
 ARMS = ("a", "b", "c")
@@ -75,7 +76,7 @@ def test_an_import_of_an_export_has_every_reward_and_every_charge(
     original = library.create_study("original", **question, max_failures=chance.choice([None, 3]))
     lived(original, chance, outside)
     ledger = original.look(lambda ledger: ledger)
-    store = library.store.open_store(url)
+    store = open_store(url)
     store.append("original", original.events())
     cli.main(["export", "original", "csv", "--storage", url], standalone_mode=False)
     file = tmp_path / "original.csv"

@@ -178,8 +178,7 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
     thresher plan --threshold 0.9 --arms 40 --means 0.7:0.99 --tolerance 0.02
     thresher plan --threshold 0.5 --pilot results.csv --picture plan.png
     """  # noqa: D301 - click wants the character itself
-    from ..lab import planning
-    from ..paper import plots
+    from ..lab import pictures, planning
     from ..text.files import replacing
 
     if pilot is None and (given["arms"] is None or given["means"] is None):
@@ -192,7 +191,7 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
     if picture is not None and not picture.lower().endswith((".png", ".pdf", ".svg")):
         raise InvalidInput("picture", picture, "must end with .png, .pdf or .svg")
     if picture is not None:
-        plots.check_ready()
+        pictures.check_ready()
     shared = {
         "policy": given["policy"],
         "threshold": given["threshold"],

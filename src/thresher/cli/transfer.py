@@ -16,7 +16,7 @@ from ..core.checks import MAX_NAME, number, whole
 from ..core.checks import name as checked_name
 from ..core.events import DROPPED, OUTSIDE, STATES, TOLD, Event, to_json
 from ..core.ledger import Ledger
-from ..core.results import CANCELLED, LOST, SHAPES, WITH_REWARD, Row, read_json, read_rows, read_text
+from ..core.results import CANCELLED, LOST, SHAPES, WITH_REWARD, Row, read_json, read_rows
 from ..core.spec import Spec, finite
 from ..errors import Conflict, InvalidInput, StudyExists, ThresherError
 from ..log.chain import Head, chained
@@ -24,6 +24,7 @@ from ..log.journal import plain
 from ..log.tail import NO_EVENT
 from ..study import Study, import_pulls
 from ..text.escapes import cell
+from ..text.files import read_text
 from . import FINISHED, put, say
 from .storage import name_argument, place_of, storage_option, store_at, study_at
 

@@ -1,6 +1,6 @@
 """Events: all that a study's log holds. State is what folding them gives, and nothing else."""
 
-import time as clock
+from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, get_args
 
 PENDING, TOLD, DROPPED, LATE, OUTSIDE = range(5)  # what events make of a pull; LATE: dropped first, told afterwards
@@ -48,4 +48,4 @@ def moment(seconds: float | None) -> str | None:
     >>> moment(0.0)
     '1970-01-01T00:00:00Z'
     """
-    return None if seconds is None else clock.strftime("%Y-%m-%dT%H:%M:%SZ", clock.gmtime(seconds))
+    return None if seconds is None else datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -2,9 +2,7 @@
 
 import csv
 import io
-import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import InvalidInput, shown
@@ -27,15 +25,6 @@ class Row(NamedTuple):
     arm: Any  # as it is written
     state: str  # one of STATES, or CANCELLED
     reward: Any  # None unless the state is one of WITH_REWARD
-
-
-def read_text(file: str) -> str:
-    """The text of a file, - being standard input."""
-    try:
-        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-        return data.decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput("file", file, f"cannot be read ({error})", "check its name, and that it is UTF-8") from None
 
 
 def read_json(text: str, file: str) -> Any:

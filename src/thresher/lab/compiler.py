@@ -9,6 +9,7 @@ where that cannot be written, it is compiled anew.
 import gc
 import hashlib
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -22,11 +23,10 @@ from numba.extending import overload
 
 from ..core import evidence, kernel
 from ..core.policies import DOUBLING, Policy
-from ..paper import rivals
 from . import delays, families, late, loops, parts, proofs, slots, streams
 
 SHARED = (kernel, evidence, streams, families, delays, parts, proofs, slots)  # the same for every loop
-LOOPS = (loops, late, rivals)  # compiled for each policy and family
+LOOPS = (loops, late)  # compiled for each policy and family
 FORMULAS = frozenset(name for name, f in vars(kernel).items() if "gap" in getattr(f, "__annotations__", ()))
 njit: Any = numba.njit  # its annotations know nothing of the options below
 settings: Any = numba.config
@@ -203,10 +203,11 @@ def _loop(kind: Kind, late_rewards: bool) -> Callable[..., None]:
 
 
 @cache
-def rival_loop(family: str) -> Callable[..., None]:
-    """The compiled loop of the stopping rules that ours is compared with."""
-    namespace = _namespace(Kind("evt", None, False, family, False, False))
-    return _kept(_rebuilt(_functions(rivals)["run_rivals"], namespace, f"run_rivals-{family}"))
+def other_loop(function: FunctionType, family: str) -> Callable[..., None]:
+    """A loop of another room, compiled with everything in its module for one family."""
+    kind = Kind("evt", None, False, family, False, False)
+    namespace = _extended(dict(_namespace(kind)), (sys.modules[function.__module__],), kind.variant)
+    return _kept(_rebuilt(function, namespace, f"{function.__name__}-{family}"))
 
 
 def _kept(rebuilt: FunctionType) -> Callable[..., None]:

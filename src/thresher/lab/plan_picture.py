@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from ..paper.plots import BLUE, GREY, ORANGE, _band, _percent, picture
 from ..text.files import Kind
+from .pictures import BLUE, GREY, ORANGE, band, percent, picture
 from .planning import ALL_RIGHT, ALL_SETTLED, SETTLED, TARGETS, Need, Plan
 
 PICTURE = Kind("a picture", lambda head: head.startswith((b"\x89PNG", b"%PDF", b"<?xml")))
@@ -22,13 +22,13 @@ def draw(plan: Plan, path: Path) -> None:
             axis.set_title(title)
             axis.set_xscale("log")
             axis.set_xlabel("pulls")
-            axis.yaxis.set_major_formatter(_percent())
+            axis.yaxis.set_major_formatter(percent())
             axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         for name, curve in plan.curves.items():
             colour, dash = styles[name]
             style = {"color": colour, "linestyle": dash, "label": name, "linewidth": 1.8}
             axes[0, 0].plot(curve.pulls, curve.accuracy, **style)
-            _band(axes[0, 0], curve.pulls, curve.accuracy, curve.accuracy_se, colour)
+            band(axes[0, 0], curve.pulls, curve.accuracy, curve.accuracy_se, colour)
             axes[0, 1].plot(curve.pulls, curve.success, **style)
             if curve.settled:
                 axes[0, 2].plot(curve.pulls, curve.settled, **style)

@@ -12,6 +12,7 @@ import numpy as np
 from ..core import results
 from ..core.checks import as_float
 from ..errors import InvalidInput
+from ..text.files import read_text
 from . import checks
 from .families import Reals
 
@@ -75,7 +76,7 @@ class Recorded:
 
 def read(path: str | Path, *, expected: Sequence[str] = ()) -> Recorded:
     """Read recorded rewards; errors name the line (the header is line 1) and the column."""
-    text = results.read_text(str(path))
+    text = read_text(str(path))
     rows = results.read_rows(results.read_json(text, str(path)), text, str(path))
     return gather(rows, str(path), expected=expected)
 

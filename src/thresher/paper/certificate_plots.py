@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ..lab.pictures import BLUE, GREY, ORANGE, RED, percent, picture
 from .figures import Row
 from .guarantee import SLOWER, Growth
 from .kano import BENCHMARKS, OURS, RIVALS
-from .plots import BLUE, GREY, ORANGE, RED, _percent, picture
 
 LEVEL = 10 / 0.05
 
@@ -87,7 +87,7 @@ def _orders(axis: Any, rows: Sequence[Row]) -> None:
     axis.minorticks_off()
     axis.set_ylim(-0.11, 1.04)
     axis.set_yticks([0, 0.25, 0.5, 0.75, 1.0])
-    axis.yaxis.set_major_formatter(_percent())
+    axis.yaxis.set_major_formatter(percent())
     axis.set_xlabel("workers, all on one arm of mean 0.45 against 0.5")
     axis.set_title('Studies that wrongly settle on "above"')
 

@@ -88,7 +88,7 @@ def play_rival(name: str, setup: Setup, *, repetitions: int, seed: int = 0) -> t
     if name not in RIVALS:
         raise InvalidInput("reference", name, "is not known", f"choose one of {', '.join(RIVALS)}")
     repetitions, seed = checks.whole("repetitions", repetitions, 1, checks.MOST_REPETITIONS), checks.seed(seed)
-    run = compiler.rival_loop(setup.family)
+    run = compiler.other_loop(rivals.run_rivals, setup.family)
     used, still, wrong = (np.zeros((repetitions, 1), np.int64) for _ in range(3))
     columns = (np.zeros(setup.arms, np.int64), np.zeros(setup.arms), np.zeros(setup.arms, np.int64))
     rule, risk, arms = RIVALS[name], 1 - setup.confidence, blank_arms(setup)

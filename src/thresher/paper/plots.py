@@ -1,31 +1,11 @@
-"""The pictures: the same look for all, colours that colour-blind people tell apart, PNG and PDF."""
+"""The pictures of the paper's figures and table."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from importlib.util import find_spec
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from ..errors import ThresherError
+from ..lab.pictures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, band, percent, picture
 from .figures import DELTAS, SPREADS_41, SPREADS_42, Row
 
-# Okabe and Ito's palette
-BLUE, ORANGE, GREEN, RED, GREY, PURPLE = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#6E6E6E", "#CC79A7"
-LOOK: Any = {
-    "font.size": 9.5,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#E4E4E4",
-    "grid.linewidth": 0.6,
-    "axes.axisbelow": True,
-    "axes.titlesize": 10.5,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "legend.frameon": False,
-    "savefig.facecolor": "white",
-    "pdf.fonttype": 42,
-}
 LINES_41 = {
     "EVT": (BLUE, "-", "o"),
     "anytime EVT": (PURPLE, "--", "D"),
@@ -34,33 +14,6 @@ LINES_41 = {
     "uniform": (GREY, ":", "v"),
 }
 LINES_42 = {0.0: (RED, "^"), 0.5: (ORANGE, "s"), 1.0: (BLUE, "o")}
-
-
-def check_ready() -> None:
-    """Raise, before any work is done, where there is nothing to draw with."""
-    if find_spec("matplotlib") is None:
-        words = "pictures need matplotlib, which is not installed"
-        raise ThresherError(words, remedy="pip install 'thresher[lab]'")
-
-
-@contextmanager
-def picture(path: Path, rows: int, columns: int, size: tuple[float, float], **options: Any) -> Iterator[Any]:
-    """A figure with axes, saved as PNG and PDF where ``path`` has no ending, else in the format of its ending."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    with plt.rc_context(LOOK):
-        figure, axes = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False, **options)
-        try:
-            yield figure, axes
-            targets = [path] if path.suffix else [path.with_suffix(".png"), path.with_suffix(".pdf")]
-            for target in targets:
-                dated = {"metadata": {"CreationDate": None}} if target.suffix == ".pdf" else {}
-                figure.savefig(target, dpi=160, **dated)
-        finally:
-            plt.close(figure)
 
 
 def _name(algorithm: str) -> str:
@@ -79,10 +32,10 @@ def figure1(rows: Sequence[Row], path: Path) -> None:
                 style = {"color": colour, "linestyle": dash, "marker": mark, "markersize": 3.5, "linewidth": 1.4}
                 share, error = [row["success"] for row in mine], [row["success_se"] for row in mine]
                 top.plot(pulls, share, label=_name(algorithm), **style)
-                _band(top, pulls, share, error, colour)
+                band(top, pulls, share, error, colour)
                 share, error = [1 - row["accuracy"] for row in mine], [row["accuracy_se"] for row in mine]
                 bottom.plot(pulls, share, **style)
-                _band(bottom, pulls, share, error, colour)
+                band(bottom, pulls, share, error, colour)
             top.set_title(f"{setting} variance, r ~ U({low:g}, {high:g})")
             top.set_xscale("log")
             bottom.set_yscale("log")
@@ -91,7 +44,7 @@ def figure1(rows: Sequence[Row], path: Path) -> None:
             bottom.minorticks_off()
             bottom.set_xticks([1000, 10_000, 100_000], ["1,000", "10,000", "100,000"])
         axes[0, 0].set_ylabel("runs with all arms right")
-        axes[0, 0].yaxis.set_major_formatter(_percent())
+        axes[0, 0].yaxis.set_major_formatter(percent())
         axes[1, 0].set_ylabel("share of arms wrong")
         axes[0, 0].legend(loc="upper left")
         figure.suptitle("Section 4.1: K = 100, bar 0.7, means U(.6, .8); bands are ± one standard error", fontsize=10.5)
@@ -115,7 +68,7 @@ def figure2(rows: Sequence[Row], path: Path) -> None:
                     ]
                     taus, speeds = [row["tau"] for row in mine], [row["speedup"] for row in mine]
                     axis.plot(taus, speeds, color=colour, marker=mark, markersize=3.5, linewidth=1.4)
-                    _band(axis, taus, speeds, [row["speedup_se"] or 0.0 for row in mine], colour)
+                    band(axis, taus, speeds, [row["speedup_se"] or 0.0 for row in mine], colour)
                     words = f"δ = {delta:g}" if taus[-1] == 1000 else f"δ = {delta:g},\nthen never"
                     axis.annotate(
                         words,
@@ -177,15 +130,3 @@ def table1(rows: Sequence[Row], path: Path) -> None:
             axis.plot([], [], marker=mark, linestyle="", color=GREY, markerfacecolor=face or GREY, label=words)
         axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
         axis.set_title("All arms right with probability 0.95")
-
-
-def _band(axis: Any, xs: Sequence[float], ys: Sequence[float], errors: Sequence[float], colour: str) -> None:
-    low = [max(y - error, 1e-6) for y, error in zip(ys, errors, strict=True)]
-    high = [y + error for y, error in zip(ys, errors, strict=True)]
-    axis.fill_between(xs, low, high, color=colour, alpha=0.15, linewidth=0)
-
-
-def _percent() -> Any:
-    from matplotlib.ticker import PercentFormatter
-
-    return PercentFormatter(xmax=1.0, decimals=0)

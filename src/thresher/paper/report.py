@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..errors import InvalidInput
-from ..lab import checks
+from ..lab import checks, pictures
 from ..lab.output import csv_text, progress_bar, whole_folder
 from ..lab.warming import Loop, compile_together
 from ..text.files import Kind, check
@@ -39,7 +39,7 @@ def write(what: str, out: str | Path, *, repetitions: int = 100, seed: int = 0, 
         raise InvalidInput("part", what, "is not a part of the paper", f"choose one of {', '.join(PARTS)}, all")
     checks.whole("repetitions", repetitions, 1, 1_000_000, "the paper has 100")
     checks.seed(seed)
-    plots.check_ready()
+    pictures.check_ready()
     found: list[Claim] = []
     more: list[str] = []
     with whole_folder(out) as folder:

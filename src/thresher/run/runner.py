@@ -1,16 +1,23 @@
-"""`thresher.run`: evaluate pulls, many at once, until the study is done."""
+"""`thresher.run`: evaluate pulls, many at once, until the study is done.
+
+`import thresher` loads this file, so the loop and the engines are imported when a run begins.
+"""
+
+from __future__ import annotations
 
 import signal
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..core import checks
 from ..core.verdict import Verdict
 from ..study import Study
-from .engines import Engine, Evaluate, Place, open_engine
-from .loop import Runner
-from .progress import Progress
+
+if TYPE_CHECKING:
+    from .engines import Engine, Evaluate, Place
+    from .progress import Progress
 
 
 def run(
@@ -54,6 +61,8 @@ def run(
     >>> verdict.above, verdict.below
     (['d8'], ['d4'])
     """
+    from .engines import open_engine
+
     limits = Limits(in_flight=in_flight, timeout=timeout, attempts=attempts, seconds=seconds, give_up=give_up)
     study.look(lambda ledger: ledger.seq)  # a study that cannot be read needs no engine
     engine = open_engine(evaluate, workers=workers, executor=executor, resources=resources)
@@ -82,6 +91,8 @@ class Limits:
 
 def run_on(engine: Engine, study: Study, limits: Limits, on_progress: Callable[[Progress], object] | None) -> None:
     """The same as `run`, on an engine that is open; it is closed at the end."""
+    from .loop import Runner
+
     end = None if limits.seconds is None else time.monotonic() + limits.seconds
     runner = Runner(study, engine, limits.in_flight, limits.timeout, limits.attempts, end, on_progress, limits.give_up)
     runner.run()

@@ -1,8 +1,9 @@
-"""Files that are written whole or not at all, and never by mistake in place of something else."""
+"""Files: read as text, and written whole or not at all, never by mistake in place of something else."""
 
 import contextlib
 import os
 import stat
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -87,3 +88,12 @@ def _sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def read_text(file: str) -> str:
+    """The text of a file, - being standard input."""
+    try:
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        return data.decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput("file", file, f"cannot be read ({error})", "check its name, and that it is UTF-8") from None
