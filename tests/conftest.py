@@ -7,7 +7,9 @@ import engines
 import pytest
 
 # without an extra there is nothing of it to test
-collect_ignore = [folder for folder, library in {"lab": "numba", "web": "fastapi"}.items() if not find_spec(library)]
+collect_ignore = [
+    folder for folder, library in {"lab": "numba", "paper": "numba", "web": "fastapi"}.items() if not find_spec(library)
+]
 pytest_plugins = ["clusters", "postgres", "stores"]
 
 

@@ -11,7 +11,7 @@ import pytest
 from thresher.cli import cli
 from thresher.text.masking import masked
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 EXAMPLES = [  # of secrets, in texts of our own
     "TOKEN=a-long-secret",
     "postgresql://lab:password@server/lab",

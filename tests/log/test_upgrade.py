@@ -22,7 +22,7 @@ from thresher.log.store import Store
 from thresher.log.stores import open_store
 from thresher.log.tail import pages
 
-STORED = Path(__file__).parent.parent / "stored" / "0.1.db.gz"
+STORED = Path(__file__).parent.parent / "study" / "stored" / "0.1.db.gz"
 FIELDS = OLD_COLUMNS.removesuffix(", NULL")
 POSTGRES = """
 CREATE TABLE thresher_events (

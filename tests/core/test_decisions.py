@@ -159,7 +159,7 @@ def trace(policy: Policy) -> list[int]:
 
 @pytest.mark.parametrize("name", ALL)
 def test_decisions_are_what_they_always_were(name: str) -> None:
-    """The traces are in the repository; tests/golden/README.md says how one is made anew, and when."""
+    """The traces are in the repository; tests/core/golden/README.md says how one is made anew, and when."""
     assert trace(ALL[name]) == [int(word) for word in (GOLDEN / f"{name}.txt").read_text().split()]
 
 
