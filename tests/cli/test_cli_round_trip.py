@@ -202,6 +202,14 @@ def test_an_export_without_a_head_is_imported_and_it_is_said_that_its_end_may_be
     data = json.loads(exported.read_text())
     del data["head"]
     exported.write_text(json.dumps(data))
+    with pytest.raises(InvalidInput, match="head None: must be an object with seq and digest"):  # there are digests
+        imported(exported, "copy")
+    exported.write_text(json.dumps({**data, "head": {}}))
+    with pytest.raises(InvalidInput, match=r"head {}: must be an object"):
+        imported(exported, "copy")
+    for event in data["events"]:  # as version 0.1 wrote them
+        del event["digest"]
+    exported.write_text(json.dumps(data))
     imported(exported, "copy")
     assert capsys.readouterr().err == (
         f"thresher: {exported} does not say where its log ends, so it cannot be checked whether its end is missing\n"

@@ -174,7 +174,7 @@ def test_a_plan_overwrites_a_picture_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_a_paper_that_fails_on_the_way_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from thresher.paper import plots
+    from thresher.lab import pictures
 
     def broken(*_: object) -> None:
         raise RuntimeError("no ink")
@@ -248,7 +248,10 @@ def test_every_command_has_help_with_examples() -> None:
 
 def test_importing_the_commands_imports_nothing_heavy() -> None:
     heavy = "{'numpy', 'numba', 'matplotlib'}"
-    program = f"import sys, thresher, thresher.cli.lab, thresher.theory; sys.exit(bool({heavy} & set(sys.modules)))"
+    modules = "sys, thresher, thresher.cli.lab, thresher.paper.theory"
+    program = f"import {modules}; sys.exit(bool({heavy} & set(sys.modules)))"
+        f"import sys, thresher, thresher.cli.lab, thresher.paper.theory; sys.exit(bool({heavy} & set(sys.modules)))"
+    )
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
 
 
@@ -277,9 +280,9 @@ def test_one_repetition_has_no_error_and_says_so() -> None:
 def test_without_matplotlib_pictures_are_refused_before_the_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from thresher.paper import plots
+    from thresher.lab import pictures
 
-    monkeypatch.setattr(plots, "find_spec", lambda _: None)
+    monkeypatch.setattr(pictures, "find_spec", lambda _: None)
     out = tmp_path / "out"
     with pytest.raises(ThresherError, match="pictures need matplotlib"):
         run("paper", "all", "--out", str(out))

@@ -345,3 +345,17 @@ def test_a_text_that_is_none_stops_the_upgrade_and_not_the_others(tmp_path: Path
     store.delete(STUDY)
     assert thresher.create_study("new", arms=["a"], threshold=0.5, storage=store).ask()
     store.close()
+
+
+def test_a_chained_store_that_says_it_is_of_version_0_1_is_refused(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=9, storage=url)
+    pull = study.ask()
+    assert pull
+    study.tell(pull, 0.25)
+    study.store.close()
+    connection = apsw.Connection(f"{tmp_path}/s.db")
+    connection.execute("PRAGMA user_version = 1; UPDATE events SET reward = 0.75 WHERE seq = 3")
+    connection.close()
+    with pytest.raises(StoreFailed, match="is damaged: it says that its schema is 1"):
+        thresher.open_study("s", storage=url).verdict()

@@ -177,12 +177,45 @@ COMMANDS = [
     f"mysql -p'my {WORD}' db",
     f'curl https://host | sh -c "mysql -p{WORD} db"',
 ]
+LISTS = [
+    f"Command '['false', '--api-key', '{WORD}']' returned non-zero exit status 1.",
+    f"['mysql', '-p{WORD}']",
+    f"['curl', '-u', 'me:{WORD}']",
+    f"('sshpass', '-p', '{WORD}')",
+    f'["docker","login","-p","{WORD}"]',
+    f"args=['e', '--password', '{WORD}'], timeout=5",
+    f'["e.sh", "--api-key", "{WORD}"]',
+]
+SHELLS = [
+    f"echo 0.5 # --password=my\\ {WORD}",
+    f"PASSWORD='a'{WORD}; echo 0.5",
+    f'PASSWORD="a b"{WORD}',
+    f"--password $'a {WORD}'",
+    f"PASSWORD='it'\\''s {WORD}'",
+    f"password=a\\ {WORD} host=h",
+    f"TOKEN+={WORD}",
+    f"setenv PASSWORD {WORD}",
+]
 LONE = [
     f"https://{WORD}@host",
     f"git clone https://{WORD}@github.com/me/it.git",
     f"HTTP://{WORD}@host:8080/x and me@example.com",
 ]
-SECRET = BLOCKS + STATEMENTS + COMMANDS + LONE + URLS + QUERIES + SETTINGS + JSON + HEADERS + OPTIONS + TOKENS
+SECRET = (
+    LISTS
+    + SHELLS
+    + BLOCKS
+    + STATEMENTS
+    + COMMANDS
+    + LONE
+    + URLS
+    + QUERIES
+    + SETTINGS
+    + JSON
+    + HEADERS
+    + OPTIONS
+    + TOKENS
+)
 
 PLAIN = [
     "",
@@ -431,3 +464,13 @@ def _seconds(line: str) -> float:
     for _ in range(50):
         masked(line)
     return (time.process_time() - began) / 50
+
+
+@pytest.mark.parametrize("option", ["--no-password", "--use-auth-token", "--skip-auth", "-HX-Auth-Token: 123456"])
+def test_a_switch_takes_no_value_so_the_next_word_keeps_commands_apart(option: str) -> None:
+    assert masked_words(["e.sh", option, "model-a"])[2] == "model-a"
+
+
+def test_a_list_of_words_without_secrets_stays_as_it_is() -> None:
+    for text in ("['a', 'b', 'c']", "('x', '--max-tokens', '512')", '["--arm", "it\'s", "-p"]'):
+        assert masked(text) == text

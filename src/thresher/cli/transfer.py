@@ -211,7 +211,7 @@ def _folded(data: dict[str, Any], file: str) -> tuple[list[Event], Ledger]:
         place = "its events"
         ledger = ledgers.fold(events)
         found, place = _chained(events), "its end"
-        _check_head(data.get("head"), found[-1], file)
+        _check_head(data.get("head"), found[-1], file, is_old=events[-1].digest is None)
         return found, ledger
     except (ThresherError, *NO_EVENT) as error:
         raise InvalidInput(
@@ -231,8 +231,10 @@ def _chained(events: list[Event]) -> list[Event]:
     return found
 
 
-def _check_head(said: Any, last: Event, file: str) -> None:
-    """Whether the log ends where its export says. Those of version 0.1 say nothing."""
+def _check_head(said: Any, last: Event, file: str, *, is_old: bool) -> None:
+    """Raise unless the log ends where its export says. Version 0.1 wrote neither digests nor a head."""
+    if not is_old and not (isinstance(said, dict) and said.keys() >= {"seq", "digest"}):
+        raise InvalidInput("head", said, "must be an object with seq and digest", "leave out all digests as well")
     if said is None:
         say(f"{file} does not say where its log ends, so it cannot be checked whether its end is missing")
         return

@@ -15,7 +15,7 @@ LEFT_OUT = ("arms", "params", "budget", "settling_constant", "rule", "evaluator"
 def differences(mine: Spec, other: Spec) -> list[str]:
     """In words; none if they ask the same. The budget is not looked at.
 
-    >>> from thresher.spec import specify
+    >>> from thresher.core.spec import specify
     >>> first, second = (specify(arms=["a", arm], threshold=bar, budget=4) for bar, arm in [(0.5, "b"), (0.6, "c")])
     >>> differences(first, second)
     ["arm 2 is 'b', not 'c'", 'threshold is 0.5, not 0.6']

@@ -3,8 +3,9 @@
 import apsw
 
 from ..core.events import Event
+from ..errors import StoreFailed
 from .chain import Head
-from .rows import OLD_COLUMNS, SCHEMA, TOO_OLD, not_upgraded, sealed
+from .rows import OLD_COLUMNS, OLDEST, SCHEMA, TOO_OLD, not_upgraded, sealed
 
 APPLICATION = 0x74687273  # "thrs", in the file's header
 _LOG = f"""
@@ -33,7 +34,11 @@ NEW = f"{_LOG} {_BESIDE} {_MARKS}"
 
 def version_of(connection: apsw.Connection) -> int:
     """The schema that the file has now."""
-    return int(connection.pragma("user_version"))
+    version = int(connection.pragma("user_version"))
+    if version == OLDEST and connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'heads'").fetchone():
+        rule = f"is damaged: it says that its schema is {version}, but it has the heads of schema {SCHEMA}"
+        raise StoreFailed("storage", connection.filename, rule, "restore it from a copy")
+    return version
 
 
 def upgrade(connection: apsw.Connection) -> None:

@@ -1,10 +1,28 @@
 """Programs whose flags take a password, in the words of a command and in a script."""
 
 import re
+import zlib
 from typing import NamedTuple
 
+from .secretnames import UNSURE
+
 MASK = "***"
+_ANYTHING = re.compile(r"[A-Za-z_-]{1,15}|\d{1,15}|\w{1,5}")  # no more like a secret than like anything else
 _QUOTES = ("'", '"')
+
+
+def mask(value: str, kind: str) -> str:
+    """What stands for a value. One that is perhaps no secret keeps a checksum, so that commands stay different."""
+    return marked(value) if kind == UNSURE and _ANYTHING.fullmatch(value) else MASK
+
+
+def marked(value: str) -> str:
+    """The mask with a checksum of two digits.
+
+    >>> marked("5")
+    '***ae'
+    """
+    return f"{MASK}{zlib.crc32(value.encode('utf-8', 'replace')) & 255:02x}"
 
 
 class Flags(NamedTuple):

@@ -9,10 +9,10 @@ Every pattern looks at a character a bounded number of times: a megabyte of anyt
 """
 
 import re
-import zlib
 
-from .maskprograms import MASK, Flags, flags_of, without_flags
-from .secretnames import HEADER, IN_QUERIES, METHOD, PATH, PERHAPS, SURE, TOKEN, UNSURE, meaning, spelled
+from .maskprograms import MASK, Flags, flags_of, marked, mask, without_flags
+from .maskurls import without_accounts
+from .secretnames import HEADER, IN_QUERIES, METHOD, PATH, PERHAPS, SURE, TOKEN, UNSURE, meaning, spelled, takes
 
 MOST_PASSES = 10
 
@@ -41,15 +41,15 @@ def _once(text: str) -> str:
     lower = text.lower()
     if "private key" in lower:
         text = _PRIVATE_KEY.sub(rf"\1{MASK}\2", text)
-    if ":/" in text:
-        text = "\n".join(map(_without_accounts, text.split("\n")))
-        text = _SLIP.sub(rf"\1:{MASK}", text)
+    text = without_accounts(text)
     if "bearer" in lower:
         text = _BEARER.sub(rf"\1{MASK}", text)
     text = _without_settings(text)
     if "passw" in lower or "identified" in lower:
         text = _STATEMENT.sub(_without_word, text)
     text = without_flags(text)
+    if "'," in text or '",' in text:
+        text = _LIST.sub(_without_items, text)
     if "</" in text:
         text = _TAG.sub(_without_content, text)
     return TOKEN.sub(lambda found: f"{next(filter(None, found.groups()))}{MASK}", text)
@@ -68,16 +68,36 @@ _BEARER = re.compile(
 _TAG = re.compile(r"(<([\w:.-]{1,100}+)(?:\s[^<>]{0,300}+)?>)([^<>]{1,1000}+)(?=</)")
 _STATEMENT = re.compile(  # of SQL, and of a netrc file
     r"(\b(?:password[ \t(]{1,9}(?=[Ee]?['\"])|identified\s{1,9}(?:with\s{1,9}\S{1,99}\s{1,9})?(?:by|as)\s{1,9}"
-    r"|(?:machine|login)\s{1,9}\S{1,300}+\s{1,9}password\s{1,9}))"
+    r"|(?:machine|login)\s{1,9}\S{1,300}+\s{1,9}password\s{1,9}"
+    r"|(?:setenv|env)[ \t]{1,9}\w{0,99}passw\w{0,99}[ \t]{1,9}))"
     r"([Ee]?'(?:[^'\\\n]|\\.|'')*+'?|\"(?:[^\"\\\n]|\\.)*+\"?|[^\s;,]++)",
     re.IGNORECASE,
 )
 
 
+_ITEM = re.compile(r"([bruBRU]{0,2}[\"'])((?<=')(?:[^'\\\n]|\\.)*+(?=')|(?<=\")(?:[^\"\\\n]|\\.)*+(?=\"))[\"']")
+_LIST = re.compile(
+    r"[\[(]\s{0,9}[bruBRU]{0,2}(?:'(?:[^'\\\n]|\\.)*+'|\"(?:[^\"\\\n]|\\.)*+\")"
+    r"(?:\s{0,9},\s{0,99}[bruBRU]{0,2}(?:'(?:[^'\\\n]|\\.)*+'|\"(?:[^\"\\\n]|\\.)*+\")){1,999}+"
+)
+
+
+def _without_items(found: "re.Match[str]") -> str:
+    """A list of words, as Python and JSON print a command, without secrets."""
+    items = [item[2] for item in _ITEM.finditer(found[0])]
+    words = iter(zip(items, hidden_in_words(items), strict=True))
+
+    def item_without(item: "re.Match[str]") -> str:
+        before, after = next(words)
+        return item[0] if MASK in before else f"{item[1]}{after}{item[1][-1]}"
+
+    return _ITEM.sub(item_without, found[0])
+
+
 def _without_content(found: "re.Match[str]") -> str:
     kind = meaning(found[2])
     is_secret = kind and found[3].strip() and not _is_harmless(found[3].strip(), kind, "=")
-    return f"{found[1]}{_mask(found[3], kind)}" if is_secret else found[0]
+    return f"{found[1]}{mask(found[3], kind)}" if is_secret else found[0]
 
 
 def _without_word(found: "re.Match[str]") -> str:
@@ -86,48 +106,18 @@ def _without_word(found: "re.Match[str]") -> str:
     return found[0] if _PROSE.fullmatch(found[2]) else f"{found[1]}{quote}{MASK}{quote}"
 
 
-# -- URLs --------------------------------------------------------------------------------------------------------
-
-_ACCOUNT = re.compile(r"(?<=[\w+.-]):/{1,3}[^\s/:\"'<>]{0,300}+:")
-_LONE = re.compile(r"(https?://)(?!git@)([^\s/:@?#\"'<>{}*\\]{1,300}+)@(?![^\s/]{0,300}@)(?=[\w\[])", re.IGNORECASE)
-_PORT = re.compile(r"\d{1,5}(?![^\s/?#,;'\"`)\]}>])")
-_WEB = re.compile(r"https?\Z", re.IGNORECASE)
-_RUN = re.compile(r"\S*")
-_SLIP = re.compile(  # a port that is none: the host, or the @ before it, was forgotten
-    r"((?:postgres(?:ql)?|mysql|mariadb|mongodb|rediss?|amqps?|mssql|oracle)(?:\+\w{1,30})?:/++[^\s/@:?]*+)"
-    r":(?!\d*+(?:[/?,;\s'\")\]}>]|$))(?!\*\*\*)[^/?\s]+",
-    re.IGNORECASE,
-)
-
-
-def _without_accounts(line: str) -> str:
-    """Passwords of accounts: from the user's name to the last @ on the line, or before the next such URL."""
-    if "@" not in line:
-        return line
-    line = _LONE.sub(lambda found: f"{found[1]}{_mask(found[2], UNSURE)}@", line)
-    found = list(_ACCOUNT.finditer(line))
-    parts, done = [], 0
-    for place, start in enumerate(found):
-        begin, end = start.end(), found[place + 1].start() if place + 1 < len(found) else len(line)
-        if (port := _PORT.match(line, begin, end)) and (run := _RUN.match(line, begin, end)):
-            is_web = _WEB.search(line, max(0, start.start() - 5), start.start())  # paths there may hold an @
-            end = port.end() if is_web else run.end()  # a port, unless an @ follows in the same word
-        at = line.rfind("@", begin, end)
-        if at >= 0:
-            parts += [line[done:begin], MASK]
-            done = at
-    return "".join([*parts, line[done:]])
-
-
 # -- names and values --------------------------------------------------------------------------------------------
 
 _SETTING = re.compile(
     r"(?<![\w%.-])(?:(--?[A-Za-z][\w%.-]*+)([ \t]{1,9})(?=[^\s-])"
-    r"|([\w%.-]++)((?:\\{0,8}[\"'])?\]?[ \t]{0,9}(?:=>|:=|={1,3}|:)[ \t]{0,9}))"
+    r"|([\w%.-]++)((?:\\{0,8}[\"'])?\]?[ \t]{0,9}(?:=>|:=|\+?={1,3}|:)[ \t]{0,9}))"
 )
-_OPENING = re.compile(r"[bBrRuU]{0,2}(\\{0,8})(\"\"\"|'''|[\"'`])")
+_OPENING = re.compile(r"[bBrRuU$]{0,2}(\\{0,8})(\"\"\"|'''|[\"'`])")
 _INSIDE = {quote: re.compile(rf"(?:[^{quote}\\\n]|\\.)*+") for quote in "\"'`"}
-_BARE = re.compile(r"(?:[^\s&;]++|[&;](?!\s{0,9}[\w%.\[\]-]++=))++")
+_BARE = re.compile(r"(?:\\[^\n]|[^\s&;\\]++|[&;](?!\s{0,9}[\w%.\[\]-]++=))++")
+_JOINED = re.compile(  # quoted texts as a shell joins them
+    r"[\"'](?=[\w$\\])(?:\\[^\n]|'[^'\n]*+'|\"(?:[^\"\\\n]|\\.)*+\"|[^\s'\"\\;&|<>(),\]}]++)++"
+)
 _ENDING = ",;)]}>\"'`"  # marks that stand behind a value, not in it
 _HARMLESS = re.compile(  # values that show that a name meant something else
     r"(?:~|\.{0,2})/\S*\.[a-z]{1,5}|\{\w*\}|\d{1,4}|\d*\.\d+%?|\d{1,3}%|\d{1,3}(?:[,-] ?\w{0,3})+"
@@ -135,7 +125,6 @@ _HARMLESS = re.compile(  # values that show that a name meant something else
     re.IGNORECASE,
 )
 _MASKED = re.compile(r"\*\*\*(?:[0-9a-f]{2})?")
-_ANYTHING = re.compile(r"[A-Za-z_-]{1,15}|\d{1,15}|\w{1,5}")  # no more like a secret than like anything else
 _SPOKEN = re.compile(r"([A-Za-z]{1,30})[ \t](?:(key|keys|phrase)[ \t])?\Z", re.IGNORECASE)  # as in: api key
 _SENTENCE = re.compile(r"[A-Za-z] \Z")
 _NAMED = re.compile(  # a name and a value as two settings
@@ -160,7 +149,7 @@ def _without_settings(text: str) -> str:
     while found := _SETTING.search(text, at):
         at = found.end()
         name, between = found[1] or found[3], found[2] or found[4]
-        kind = _kind(name, between, text, found.start())
+        kind = takes(name) if found[1] else _kind(name, between, text, found.start())
         if not kind or (kind == PATH and text.startswith("/", at)):
             continue
         if continued := _CONTINUED.match(text, at):
@@ -175,7 +164,7 @@ def _without_settings(text: str) -> str:
         else:
             begin, end = _value(text, at, end_of_line, around, is_header=kind == HEADER and "=" not in between)
         if end > begin and not _is_harmless(text[begin:end], kind, between):
-            parts += [text[done:begin], _mask(text[begin:end], kind)]
+            parts += [text[done:begin], mask(text[begin:end], kind)]
             done = at = end
     return "".join([*parts, text[done:]]) if parts else text
 
@@ -209,12 +198,6 @@ def _is_harmless(value: str, kind: str, between: str) -> bool:
     return kind in (PERHAPS, UNSURE, METHOD) and _HARMLESS.fullmatch(value) is not None
 
 
-def _mask(value: str, kind: str) -> str:
-    """What stands for a value. One that is perhaps no secret keeps a checksum, so that commands stay different."""
-    is_unsure = kind == UNSURE and _ANYTHING.fullmatch(value)
-    return f"{MASK}{zlib.crc32(value.encode('utf-8', 'replace')) & 255:02x}" if is_unsure else MASK
-
-
 def _value(text: str, at: int, end_of_line: int, around: str, *, is_header: bool) -> tuple[int, int]:
     """Where a value begins and ends; ``around`` is the quote before its name, if there is one."""
     if opening := _OPENING.match(text, at):
@@ -242,6 +225,8 @@ def _end_of_quoted(text: str, opening: "re.Match[str]", end_of_line: int) -> int
     end = _end_of(_INSIDE[mark], text, at)
     while text.startswith(mark * 2, end):  # how SQL writes a quote
         end = _end_of(_INSIDE[mark], text, end + 2)
+    if joined := _JOINED.match(text, end):
+        return joined.end()
     return end if text.startswith(mark, end) else end_of_line
 
 
@@ -270,14 +255,12 @@ _EQUALS = re.compile(r"(-{0,2}[\w%.-]+)=(.+)", re.DOTALL)
 def _hidden_in_word(word: str, before: str, flags: Flags | None) -> str:
     if flags is not None and (rest := flags.without_value(word, before)) is not None:
         return rest
-    if before.startswith("-") and "=" not in before and (kind := meaning(before)):
-        return word if _is_harmless(word, kind, "=") else _mask(word, kind)
+    if kind := takes(before):
+        return word if _is_harmless(word, kind, "=") else mask(word, kind)
     is_script = _SCRIPT.fullmatch(before) is not None
     if not is_script and (setting := _EQUALS.fullmatch(word)) and (kind := meaning(setting[1])):
         is_plain = _is_harmless(setting[2], kind, "=") or (kind != SURE and hidden(word) == word)
-        return (
-            word if is_plain else f"{setting[1]}={_mask(setting[2], kind)}"
-        )  # with all blanks: they may be part of it
+        return word if is_plain else f"{setting[1]}={mask(setting[2], kind)}"  # with all blanks: they may be part of it
     if found := _UNCLEAR.fullmatch(word):
-        return f"-p{MASK}{zlib.crc32(found[1].encode('utf-8', 'replace')) & 255:02x}"
+        return f"-p{marked(found[1])}"
     return hidden(word)

@@ -41,6 +41,8 @@ _OF_DATA = re.compile(
     r"(?:cache|column|dict|foreign|group|hash|index|join|lookup|map|partition|primary|public|row|sort)_"
 )
 _KINDS = {SURE: _SURE, HEADER: _HEADER, PERHAPS: _PERHAPS, UNSURE: _UNSURE, METHOD: _METHOD, PATH: _PATH}
+_OPTION = re.compile(r"--?[\w%.-]+")
+_SWITCH = re.compile(r"(?:no|not|use|skip|show|with|without|disable|enable|ask|prompt|require|allow|print)_")
 IN_QUERIES = re.compile(r"(?:^|_)(?:key|sig|signature)$")  # names that mean a secret in the query of a URL alone
 
 TOKEN = re.compile(
@@ -69,6 +71,16 @@ def meaning(name: str) -> str:
         if pattern.search(plain):
             return kind
     return UNSURE if _VARIABLE.fullmatch(name) and not _OF_DATA.search(plain) else ""
+
+
+def takes(option: str) -> str:
+    """What an option says of the next word; nothing if it is a switch, which takes none.
+
+    >>> takes("--password"), takes("--no-password"), takes("-HX-Token: 5")
+    ('sure', '', '')
+    """
+    is_switch = not _OPTION.fullmatch(option) or _SWITCH.match(spelled(option))
+    return "" if is_switch else meaning(option)
 
 
 def spelled(name: str) -> str:
