@@ -25,6 +25,8 @@ START = b"thresher chain 1"  # what the first event follows
 _FORMS = "qqqddqq"  # of seq, pull, arm, time, reward, late, budget
 _ASKED, _TOLD = struct.Struct("<Bqqqd").pack, struct.Struct("<Bqqqdd").pack  # as nearly all events are
 
+_EMPTY = blake2b(digest_size=SIZE)
+
 
 class Head(NamedTuple):
     """The end of a log: its last event's number and digest."""
@@ -53,7 +55,9 @@ def link(before: bytes, event: tuple[Any, ...]) -> bytes:
             texts = "=" + kind + "\0=" + key + "\0=" + agent
             if texts.count("\0") != 2:
                 raise ValueError("a text holds a NUL")
-        return blake2b(before + numbers + texts.encode(), digest_size=SIZE).digest()
+        digest = _EMPTY.copy()  # a copy costs half as much as a new one
+        digest.update(before + numbers + texts.encode())
+        return digest.digest()
     except (struct.error, TypeError) as error:
         raise ValueError(f"a field is of the wrong type ({error})") from None
 
