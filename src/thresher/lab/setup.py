@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..core import policies
-from ..core.evidence import RULE, Stakes, bets
+from ..core import columns, policies
+from ..core.evidence import Stakes
 from ..core.policies import Policy
 from ..errors import InvalidInput
 from . import checks, delays, families
@@ -148,10 +148,9 @@ bernoulli, beta, normal, clipped, constant, recorded
     def stakes(self) -> Stakes:
         """What certificates are measured against; a level that is never reached where there are none."""
         low, high = self.bounds
-        level = math.inf if self.confidence is None else self.arms / (1.0 - self.confidence)
-        bar: float = self.scaled_threshold
-        upward, downward = (np.array(bets(RULE, edge if edge > 0 else 1.0)) for edge in (bar, 1.0 - bar))
-        return Stakes(bar, self.tolerance / (high - low), level, RULE, upward, downward)  # type: ignore[arg-type]
+        stakes = columns.stakes(self.scaled_threshold, self.tolerance / (high - low), self.arms, self.confidence)
+        upward, downward = (np.array(bets) for bets in (stakes.upward, stakes.downward))
+        return stakes._replace(upward=upward, downward=downward)  # type: ignore[arg-type]
 
     @cached_property
     def mean_ranges(self) -> tuple[Reals, Reals]:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core import columns
 from ..core.evidence import CHARGED, LEFT_OUT
 from ..core.kernel import Board, Rule
 from ..core.policies import settling_constant
@@ -14,7 +15,7 @@ from ..errors import InvalidInput
 from . import checks, compiler
 from .delays import NONE
 from .families import Reals
-from .parts import Arms, Counts, Measures, Trace
+from .parts import Arms, Counts, Measures, Trace, zeros
 from .proofs import Proof, blank_proof
 from .result import Result
 from .setup import Setup
@@ -129,24 +130,6 @@ def instances(setup: Setup, *, repetitions: int, seed: int = 0) -> list[tuple[Re
     return found
 
 
-def blank_board(arms: int) -> Board:
-    """A board in arrays, with room for a tournament."""
-    leaves = 1
-    while leaves < arms:
-        leaves *= 2
-    return Board(
-        seen=np.zeros(arms, np.int64),  # type: ignore[arg-type]  # arrays serve as the sequences that lists are
-        pending=np.zeros(arms, np.int64),  # type: ignore[arg-type]
-        mean=np.zeros(arms),  # type: ignore[arg-type]
-        scatter=np.zeros(arms),  # type: ignore[arg-type]
-        total=np.zeros(arms),  # type: ignore[arg-type]
-        residue=np.zeros(arms),  # type: ignore[arg-type]
-        shut=np.zeros(arms, np.int8),  # type: ignore[arg-type]
-        best=np.zeros(2 * leaves),  # type: ignore[arg-type]
-        winner=np.zeros(2 * leaves, np.int32),  # type: ignore[arg-type]
-    )
-
-
 def rules(setup: Setup) -> tuple[Rule, Rule]:
     """The rule of each tournament at the start."""
     first = setup.rules.rule(setup.scaled_threshold, arms=setup.arms, budget=setup.budget)
@@ -157,10 +140,8 @@ def rules(setup: Setup) -> tuple[Rule, Rule]:
 def _arguments(
     setup: Setup, seed: int, begin: int, end: int, measures: Measures, written: Trace, certifies: bool
 ) -> tuple[Any, ...]:
-    board = blank_board(setup.arms)
-    other = board
-    if setup.rules.second is not None:
-        other = board._replace(best=np.zeros_like(board.best), winner=np.zeros_like(board.winner))  # type: ignore[arg-type]
+    board = columns.board(setup.arms, zeros)
+    other = board if setup.rules.second is None else columns.second(board, zeros)
     state, delay = np.zeros(4, np.uint64), setup.timing
     fixed = (rules(setup), blank_arms(setup), measures, written, state, _proof(setup, certifies))
     shared = (seed, begin, end, (board, other), *fixed)
