@@ -110,7 +110,7 @@ def several(studies: int) -> Pool:
 
 def cases(chance: float, together: int, *, studies: int = 60) -> float:
     """How many cases an arm of 100 needs to be settled against 0.9, when a pull is the mean of so many."""
-    stakes, total = columns.stakes_of(0.9, 0.0, SMALL / 0.05), 0
+    stakes, total = columns.stakes(0.9, 0.0, SMALL, 0.95), 0
     for seed in range(studies):
         draw, capital = random.Random(seed), evidence.fresh(stakes)
         settled = evidence.OPEN

@@ -2,30 +2,18 @@
 
 import math
 import random
-from array import array
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from thresher.core import kernel
-from thresher.core.kernel import Board, Rule
+from thresher.core.columns import board
+from thresher.core.kernel import Rule
 
 FORMULAS = [kernel.uniform, kernel.apt, kernel.evt, kernel.evt_supplement, kernel.evt_pf, kernel.lsa, kernel.cheapest]
 gaps = st.floats(0, 1)
 counts = st.integers(1, 10**6)
-
-
-def board(arms: int) -> Board:
-    leaves = 1
-    while leaves < arms:
-        leaves *= 2
-    whole, real = array("q", [0]), array("d", [0.0])
-    return Board(
-        *(whole * arms, whole * arms, real * arms, real * arms, real * arms, real * arms, whole * arms),
-        best=real * (2 * leaves),
-        winner=whole * (2 * leaves),
-    )
 
 
 RULE = Rule(threshold=0.5, exploration=4.0, pending_weight=1.0, warmup=2, slack=0.0)

@@ -1,4 +1,4 @@
-"""Checks of single values at the border: each returns the value in its proper type, or raises `InvalidInput`."""
+"""Checks of single values from outside: each returns the value in its proper type, or raises `InvalidInput`."""
 
 import math
 import numbers
@@ -6,9 +6,9 @@ from decimal import Decimal
 
 from ..errors import InvalidInput
 
-MAX_WHOLE = 2**63 - 1  # databases count with 64 bits
-MAX_SECONDS = 1e9  # 31 years: beyond some length, databases run out of dates
-MAX_NAME = 1000  # characters: a name is a handle, and it is printed in tables
+MAX_WHOLE = 2**63 - 1  # databases use 64 bits
+MAX_SECONDS = 1e9  # 31 years; later dates overflow in databases
+MAX_NAME = 1000  # characters: names are printed in tables
 
 
 def name(kind: str, value: object) -> str:
@@ -29,14 +29,19 @@ def name(kind: str, value: object) -> str:
     return value
 
 
-def whole(what: str, value: object, *, least: int, most: int = MAX_WHOLE) -> int:
-    """A whole number that is large enough, and not too large for a database."""
-    if type(value) is int and least <= value <= most:  # as nearly always
+def whole(what: str, value: object, *, least: int, most: int = MAX_WHOLE, remedy: str = "") -> int:
+    """A whole number from ``least`` to ``most``; no bool.
+
+    >>> whole("repetitions", 0, least=1)
+    Traceback (most recent call last):
+    thresher.errors.InvalidInput: repetitions 0: must be a whole number of at least 1
+    """
+    if type(value) is int and least <= value <= most:  # the usual case
         return value
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-        raise InvalidInput(what, value, f"must be a whole number of at least {least}")
+        raise InvalidInput(what, value, f"must be a whole number of at least {least}", remedy)
     if int(value) > most:
-        raise InvalidInput(what, value, f"must be a whole number of at most {most:,}")
+        raise InvalidInput(what, value, f"must be a whole number of at most {most:,}", remedy)
     return int(value)
 
 
@@ -48,6 +53,17 @@ def number(what: str, value: object, low: float = -math.inf, high: float = math.
     if not low <= found <= high:
         raise InvalidInput(what, value, f"must be a number from {low:g} to {high:g}", remedy)
     return found
+
+
+def pair(what: str, value: object) -> tuple[float, float]:
+    """Two finite numbers.
+
+    >>> pair("bounds", (0, 1))
+    (0.0, 1.0)
+    """
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise InvalidInput(what, value, "must be two numbers")
+    return number(what, value[0]), number(what, value[1])
 
 
 def share(what: str, value: object, *, remedy: str = "") -> float:
@@ -72,7 +88,7 @@ def as_float(value: object) -> float | None:
     >>> as_float(True), as_float("1"), as_float(1j), as_float(-(10**400))
     (1.0, None, None, -inf)
     """
-    if type(value) is float:  # as nearly always
+    if type(value) is float:  # the usual case
         return value
     if isinstance(value, numbers.Real | Decimal):
         try:

@@ -1,55 +1,75 @@
-"""The columns of a live study, empty."""
+"""Empty columns, for a live study and for the laboratory."""
 
+import math
 from array import array
+from collections.abc import Callable
+from typing import Any
 
 from . import evidence, kernel
 from .spec import Spec
 
-
-def stakes(specification: Spec) -> evidence.Stakes:
-    """What certificates are measured against."""
-    low, high = specification.bounds or (0.0, 1.0)
-    level = len(specification.arms) / (1.0 - (specification.confidence or 0.0))
-    return stakes_of(specification.scaled_threshold, specification.tolerance / (high - low), level, specification.rule)
+# Makes a column of this many zeros. The typecode is "d" for real numbers and "q", "i" or "b" for whole ones.
+Zeros = Callable[[str, int], Any]
 
 
-def stakes_of(bar: float, tolerance: float, level: float, rule: int = evidence.RULE) -> evidence.Stakes:
-    """The stakes for a scaled bar and tolerance. Without certificates a bar may lie anywhere, and nothing is bet."""
-    upward, downward = (array("d", evidence.bets(rule, edge if edge > 0 else 1.0)) for edge in (bar, 1.0 - bar))
-    return evidence.Stakes(bar, tolerance, level, rule, upward, downward)
+def zeros(code: str, size: int) -> Any:
+    """A column of a live study.
+
+    Arrays, not lists: they are a tenth slower at K = 100, but the garbage collector need not walk a million arms.
+    """
+    return array("d" if code == "d" else "q", [0]) * size
 
 
-def docket(arms: int) -> evidence.Docket:
-    """A docket of so many arms and no pull yet."""
-    whole = array("q", [0])
-    return evidence.Docket(
-        first=whole * arms,
-        last=whole * arms,
-        waiting=whole * arms,
-        committed=whole * arms,
-        charged=whole * arms,
-        settled=whole * arms,
-        following=array("q", [0]),  # of pull 0, which is none
-        outcome=array("q", [0]),
-        reward=array("d", [0.0]),
-    )
-
-
-def board(arms: int) -> kernel.Board:
-    """A board of so many arms without any reward."""
+def board(arms: int, zeros: Zeros = zeros) -> kernel.Board:
+    """A board without any reward."""
     leaves = 1
     while leaves < arms:
         leaves *= 2
-    # arrays, not lists: a tenth slower at K = 100, but at K = 1,000,000 the garbage collector need not walk them
-    whole, real = array("q", [0]), array("d", [0.0])
     return kernel.Board(
-        seen=whole * arms,
-        pending=whole * arms,
-        mean=real * arms,
-        scatter=real * arms,
-        total=real * arms,
-        residue=real * arms,
-        shut=whole * arms,
-        best=real * (2 * leaves),
-        winner=whole * (2 * leaves),
+        seen=zeros("q", arms),
+        pending=zeros("q", arms),
+        mean=zeros("d", arms),
+        scatter=zeros("d", arms),
+        total=zeros("d", arms),
+        residue=zeros("d", arms),
+        shut=zeros("b", arms),
+        best=zeros("d", 2 * leaves),
+        winner=zeros("i", 2 * leaves),
     )
+
+
+def second(board: kernel.Board, zeros: Zeros = zeros) -> kernel.Board:
+    """A second tournament over the same arms."""
+    nodes = len(board.best)
+    return board._replace(best=zeros("d", nodes), winner=zeros("i", nodes))
+
+
+def docket(arms: int, pulls: int = 0, zeros: Zeros = zeros) -> evidence.Docket:
+    """A docket without any pull, with room for this many; pull 0 means none."""
+    return evidence.Docket(
+        first=zeros("q", arms),
+        last=zeros("q", arms),
+        waiting=zeros("q", arms),
+        committed=zeros("q", arms),
+        charged=zeros("q", arms),
+        settled=zeros("q", arms),
+        following=zeros("q", pulls + 1),
+        outcome=zeros("b", pulls + 1),
+        reward=zeros("d", pulls + 1),
+    )
+
+
+def stakes_of(specification: Spec) -> evidence.Stakes:
+    """The stakes of a study."""
+    low, high = specification.bounds or (0.0, 1.0)
+    bar, tolerance = specification.scaled_threshold, specification.tolerance / (high - low)
+    return stakes(bar, tolerance, len(specification.arms), specification.confidence, specification.rule)
+
+
+def stakes(
+    bar: float, tolerance: float, arms: int, confidence: float | None, rule: int = evidence.RULE
+) -> evidence.Stakes:
+    """The stakes for a scaled bar and tolerance. Without certificates nothing is bet: the bar may lie anywhere."""
+    level = math.inf if confidence is None else arms / (1.0 - confidence)
+    upward, downward = (array("d", evidence.bets(rule, edge if edge > 0 else 1.0)) for edge in (bar, 1.0 - bar))
+    return evidence.Stakes(bar, tolerance, level, rule, upward, downward)

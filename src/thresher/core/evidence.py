@@ -201,6 +201,14 @@ def advance(docket: Docket, arm: int, capital: MutableSequence[float], stakes: S
         docket.settled[arm] = commit(capital, stakes, 0.0, 1.0)
 
 
+def weigh(docket: Docket, arm: int, pending: int, capital: MutableSequence[float], stakes: Stakes) -> bool:
+    """Commit every pull of the arm that can be committed; return whether this settled the arm."""
+    was_open = docket.settled[arm] == OPEN
+    while ready(docket, arm, pending):
+        advance(docket, arm, capital, stakes)
+    return was_open and docket.settled[arm] != OPEN
+
+
 def weigh_imported(docket: Docket, arm: int, capital: MutableSequence[float], stakes: Stakes) -> None:
     """Commit all that was imported for the arm, then look at its capitals once.
 

@@ -1,16 +1,17 @@
-"""Intervals that hold at any time, for people to look at.
+"""For display: intervals that hold at all times, and how far an arm's evidence has come.
 
-They use logarithms, decide nothing, and are no part of the state that is compared. They are the predictable plug-in
+Both use logarithms, decide nothing and are not part of the compared state. The intervals are the predictable plug-in
 empirical Bernstein sequence of Waudby-Smith and Ramdas (2023, theorem 2) on the rewards that the certificate has
 committed, in their order; a charged pull is 0 for the lower end and 1 for the upper.
 """
 
 import math
 import random
+from collections.abc import MutableSequence
+from typing import NamedTuple
 
-from .evidence import CHARGED, TOLD, Docket
-
-Imports = tuple[int, str]  # how many pulls were imported, and the key to their order
+from .evidence import CHARGED, TOLD, mean_of
+from .state import State
 
 
 class Side:
@@ -53,31 +54,50 @@ class Interval:
 
     def __init__(self, risk: float) -> None:
         self.low, self.high = Side(risk, +1), Side(risk, -1)
-        self.fed = 0  # the last pull that is in
+        self.fed = 0  # the last pull that was fed in
 
-    def follow(self, docket: Docket, arm: int, first: int, imports: Imports) -> tuple[float, float]:
-        """The scaled interval after feeding in what was committed since; ``first`` is the arm's very first pull."""
-        for pull in in_order(docket, arm, docket.following[self.fed] if self.fed else first, imports):
-            outcome, reward = docket.outcome[pull], docket.reward[pull]
-            if outcome in (TOLD, CHARGED):
-                self.low.feed(reward if outcome == TOLD else 0.0)
-                self.high.feed(reward if outcome == TOLD else 1.0)
+    def follow(self, study: State, arm: int) -> tuple[float, float]:
+        """The scaled interval, after feeding in what was committed since the last call."""
+        for pull, low, high in committed(study, arm, after=self.fed):
+            self.low.feed(low)
+            self.high.feed(high)
             self.fed = max(self.fed, pull)
         return self.low.end, self.high.end
 
 
-def in_order(docket: Docket, arm: int, pull: int, imports: Imports) -> list[int]:
-    """The arm's committed pulls from this one on, in an order that nobody could choose by their rewards.
+class Commit(NamedTuple):
+    """A pull that is in its arm's capitals, and what the claims from above and from below see of it."""
 
-    That is the order of their issue. Imported ones, which have no order that can be trusted, come first, shuffled by a
-    key that was drawn after the import.
+    pull: int
+    low: float
+    high: float
+
+
+def committed(study: State, arm: int, *, after: int = 0) -> list[Commit]:
+    """The arm's committed pulls after this one, in an order that nobody could choose by their rewards.
+
+    That is the order in which they were issued. Imported pulls have no order that can be trusted: they come first,
+    shuffled by a key that was drawn after the import.
     """
-    imported, key = imports
-    known: list[int] = []
-    rest: list[int] = []
+    docket = study.docket
+    imported: list[Commit] = []
+    rest: list[Commit] = []
+    pull = docket.following[after] if after else study.first_pull[arm]
     while pull not in (0, docket.first[arm]):
-        (known if pull <= imported else rest).append(pull)
+        outcome, reward = docket.outcome[pull], docket.reward[pull]
+        if outcome in (TOLD, CHARGED):
+            seen = (reward, reward) if outcome == TOLD else (0.0, 1.0)
+            (imported if pull <= study.imported else rest).append(Commit(pull, *seen))
         pull = docket.following[pull]
-    if key:  # logs of version 0.1 have none
-        random.Random(key).shuffle(known)  # noqa: S311 - not for secrets
-    return known + rest
+    if study.shuffle:  # logs of version 0.1 have none
+        random.Random(study.shuffle).shuffle(imported)  # noqa: S311 - not for secrets
+    return imported + rest
+
+
+def way(capital: MutableSequence[float], start: int, level: float) -> float:
+    """How far one of an arm's capitals is on its way to the level, as a share: on a logarithmic scale.
+
+    >>> way([10.0] * 16, 0, 1000.0)
+    0.33333333333333337
+    """
+    return min(1.0, math.log(max(mean_of(capital, start), 1.0)) / math.log(level))

@@ -245,7 +245,7 @@ def is_above(total: float, seen: int, threshold: float) -> bool:
     return total / seen >= threshold or total >= threshold * seen
 
 
-# -- the doublings of anytime EVT -----------------------------------------------------------------------------------
+# -- steps: what a live study and the laboratory both do, with one tournament or two -------------------------------
 
 
 def doubled(exploration: float, issued: int, arms: int) -> float:
@@ -257,3 +257,48 @@ def doubled(exploration: float, issued: int, arms: int) -> float:
     while issued >= 2.0 * exploration * arms:
         exploration *= 2.0
     return exploration
+
+
+def choose_for(board: Board, second: Board, pull: int, alternates: bool) -> int:
+    """The arm for the pull with this id, or −1 if every arm is shut: even pulls use the second tournament, if any."""
+    if alternates and pull % 2 == 0:
+        return choose(second)
+    return choose(board)
+
+
+def rescore_both(
+    board: Board,
+    second: Board,
+    arm: int,
+    formula: Formula,
+    rule: Rule,
+    second_formula: Formula,
+    second_rule: Rule,
+    alternates: bool,
+) -> None:
+    """Update one arm's score in each tournament."""
+    rescore(board, arm, formula, rule)
+    if alternates:
+        rescore(second, arm, second_formula, second_rule)
+
+
+def rescore_asked(
+    board: Board,
+    second: Board,
+    arm: int,
+    formula: Formula,
+    rule: Rule,
+    second_formula: Formula,
+    second_rule: Rule,
+    alternates: bool,
+    doubles: bool,
+    issued: int,
+) -> Rule:
+    """Update the tournaments after pull number ``issued``, a pull of the arm; return the rule of the next decision."""
+    if doubles:
+        exploration = doubled(rule.exploration, issued, len(board.seen))
+        if exploration != rule.exploration:
+            rule = Rule(rule.threshold, exploration, rule.pending_weight, rule.warmup, rule.slack, rule.pending_ratio)
+            rescore_all(board, formula, rule)
+    rescore_both(board, second, arm, formula, rule, second_formula, second_rule, alternates)
+    return rule

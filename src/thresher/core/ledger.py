@@ -38,7 +38,7 @@ class Ledger(State):
         for event in events:
             self.apply(event)
         self.folding = False
-        self._rescore_all()
+        self._follow_rule()
 
     def _asked(self, event: Event) -> None:
         arm: int = event.arm  # type: ignore[assignment]  # checked
@@ -59,13 +59,19 @@ class Ledger(State):
             self.docket.reward.append(0.0)
             evidence.enqueue(self.docket, arm, self.issued)
             self.first_pull[arm] = self.first_pull[arm] or self.issued
-        if self._doubles:
-            exploration = kernel.doubled(self.rule.exploration, self.issued, len(self.spec.arms))
-            if exploration != self.rule.exploration:
-                self.rule = self.rule._replace(exploration=exploration)
-                self._rescore_all()
-                return
-        self._rescore(arm)
+        if not self.folding:
+            self.rule = kernel.rescore_asked(
+                self.board,
+                self.second,
+                arm,
+                self.formula,
+                self.rule,
+                kernel.cheapest,
+                self.second_rule,
+                self.alternates,
+                self._doubles,
+                self.issued,
+            )
 
     def _told(self, event: Event) -> None:
         pull: int = event.pull  # type: ignore[assignment]  # checked
@@ -132,9 +138,7 @@ class Ledger(State):
     def _extended(self, event: Event) -> None:
         self.budget = event.budget
         if self.spec.policy.needs_budget:
-            bar, arms = self.spec.scaled_threshold, len(self.spec.arms)
-            self.rule = self.spec.policy.rule(bar, arms=arms, budget=self.budget)
-            self._rescore_all()
+            self._follow_rule()
 
     def _proved_wrong(self, arm: int, event: Event) -> None:
         """A pull of the arm gave a reward outside the bounds: whatever was certified of it is certain no more."""
@@ -157,7 +161,8 @@ class Ledger(State):
         for arm in range(len(self.spec.arms)):
             if self.docket.first[arm]:
                 evidence.weigh_imported(self.docket, arm, self._capital(arm), self.stakes)
-                self._settle(arm)
+                if self.docket.settled[arm] != evidence.OPEN:
+                    self._settle(arm)
         self._rescore_all()
 
     def _accepted(self, event: Event) -> None:
@@ -165,8 +170,12 @@ class Ledger(State):
 
     def _weigh(self, arm: int) -> None:
         """Commit what can be committed of the arm."""
-        while not self.unweighed and evidence.ready(self.docket, arm, self.board.pending[arm]):
-            evidence.advance(self.docket, arm, self._capital(arm), self.stakes)
+        pending = self.board.pending[arm]
+        if self.unweighed:
+            return
+        if arm not in self.capitals and not evidence.ready(self.docket, arm, pending):
+            return  # capitals are made at the first commit
+        if evidence.weigh(self.docket, arm, pending, self._capital(arm), self.stakes):
             self._settle(arm)
 
     def _capital(self, arm: int) -> "array[float]":
@@ -177,11 +186,10 @@ class Ledger(State):
         return capital
 
     def _settle(self, arm: int) -> None:
-        """An arm that is settled takes no further pulls."""
-        if self.docket.settled[arm]:
-            self.settled += 1
-            self.due = None if self.due == arm else self.due
-            self._shut(arm)
+        """The arm was just settled: it takes no further pulls."""
+        self.settled += 1
+        self.due = None if self.due == arm else self.due
+        self._shut(arm)
 
     def _shut(self, arm: int) -> None:
         """Retired and settled arms take no further pulls."""
@@ -194,11 +202,23 @@ class Ledger(State):
         self.complaint[arm] = event.reason or "no reason was given"
 
     def _rescore(self, arm: int) -> None:
-        if self.folding:
-            return
-        kernel.rescore(self.board, arm, self.formula, self.rule)
-        if self.alternates:
-            kernel.rescore(self.second, arm, kernel.cheapest, self.second_rule)
+        if not self.folding:
+            kernel.rescore_both(
+                self.board,
+                self.second,
+                arm,
+                self.formula,
+                self.rule,
+                kernel.cheapest,
+                self.second_rule,
+                self.alternates,
+            )
+
+    def _follow_rule(self) -> None:
+        """Score by the rule for the budget in force and the pulls issued."""
+        bar, arms = self.spec.scaled_threshold, len(self.spec.arms)
+        self.rule = self.spec.policy.rule(bar, arms=arms, budget=self.budget, issued=self.issued)
+        self._rescore_all()
 
     def _rescore_all(self) -> None:
         if self.folding:

@@ -1,11 +1,9 @@
 """How sure a verdict is, in words and numbers for people. Nothing here decides anything."""
 
-import math
-
 from ..errors import shown
 from . import evidence
 from .evidence import BETS, OPEN
-from .intervals import Interval
+from .intervals import Interval, committed, way
 from .ledger import Ledger
 
 LABELS = {evidence.ABOVE: "above", evidence.BELOW: "below", evidence.CLOSE: "close"}
@@ -32,9 +30,7 @@ def interval(ledger: Ledger, arm: int, mean: float | None) -> tuple[float, float
     found = ledger.intervals.get(arm)
     if found is None:
         found = ledger.intervals[arm] = Interval(1.0 / ledger.stakes.level)
-    imports = (ledger.imported, ledger.shuffle)
-    ends = found.follow(ledger.docket, arm, ledger.first_pull[arm], imports)
-    low, high = (bottom + end * (top - bottom) for end in ends)
+    low, high = (bottom + end * (top - bottom) for end in found.follow(ledger, arm))
     if label == "above":
         return max(low, spec.threshold), max(high, spec.threshold)
     if label == "below":
@@ -56,16 +52,12 @@ def progress(ledger: Ledger, arm: int) -> float | None:
     capital = ledger.capitals.get(arm)
     if capital is None:
         return 0.0
-
-    def way(start: int) -> float:
-        grown = sum(capital[start : start + BETS]) / BETS
-        return min(1.0, math.log(max(grown, 1.0)) / math.log(ledger.stakes.level))
-
+    level = ledger.stakes.level
+    sides = max(way(capital, 0, level), way(capital, BETS, level))
     if ledger.stakes.tolerance <= 0:
-        return max(way(0), way(BETS))
-    reached = capital[4 * BETS :]
-    near = min(1.0 if reached[0] else way(2 * BETS), 1.0 if reached[1] else way(3 * BETS))
-    return max(way(0), way(BETS), near)
+        return sides
+    near = [1.0 if capital[4 * BETS + side] else way(capital, (2 + side) * BETS, level) for side in (0, 1)]
+    return max(sides, min(near))
 
 
 def guarantee(ledger: Ledger) -> str:
@@ -150,15 +142,10 @@ def _is_close(ledger: Ledger, arm: int, tolerance: float) -> bool:
     """Whether the arm's committed rewards would have settled it with that (scaled) tolerance."""
     stakes = ledger.stakes._replace(tolerance=tolerance)
     capital = evidence.fresh(stakes)
-    docket, pull = ledger.docket, ledger.first_pull[arm]
-    while pull not in (0, docket.first[arm]):
-        outcome, reward = docket.outcome[pull], docket.reward[pull]
-        seen = (reward, reward) if outcome == evidence.TOLD else (0.0, 1.0)
-        if outcome in (evidence.TOLD, evidence.CHARGED):
-            label = evidence.commit(capital, stakes, *seen)
-            if label != OPEN and pull > ledger.imported:  # imported ones are looked at once, after the last
-                return True
-        pull = docket.following[pull]
+    for pull, low, high in committed(ledger, arm):
+        label = evidence.commit(capital, stakes, low, high)
+        if label != OPEN and pull > ledger.imported:  # imported ones are looked at once, after the last
+            return True
     return False
 
 

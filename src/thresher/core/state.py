@@ -27,7 +27,7 @@ class State:
         self.formula: kernel.Formula = getattr(kernel, specification.policy.function)
         self.rule = specification.policy.rule(specification.scaled_threshold, arms=arms, budget=self.budget)
         self.board = columns.board(arms)
-        self.second = self.board._replace(best=self.board.best[:], winner=self.board.winner[:])
+        self.second = columns.second(self.board)
         self.second_rule = self.rule._replace(exploration=specification.settling_constant)
         self.alternates = specification.policy.second is not None
         self._doubles = specification.policy.exploration == "doubling"
@@ -41,7 +41,7 @@ class State:
         self.outside: set[int] = set()  # arms that proved the bounds wrong: nothing is certified about them any more
         self.complaint: dict[int, str] = {}  # the reason of the last failure
         self.certifies = specification.confidence is not None
-        self.stakes = columns.stakes(specification)
+        self.stakes = columns.stakes_of(specification)
         self.docket = columns.docket(arms if self.certifies else 0)
         self.capitals: dict[int, array[float]] = {}  # of an arm, from its first commit on
         self.first_pull = array("q", [0]) * (arms if self.certifies else 0)
@@ -76,8 +76,7 @@ class State:
         """The arm that the next pull must go to; None exactly when done."""
         if self.done:
             return None
-        even = (self.issued + 1) % 2 == 0
-        return kernel.choose(self.second if even and self.alternates else self.board)
+        return kernel.choose_for(self.board, self.second, self.issued + 1, self.alternates)
 
     def is_certified(self, arm: int) -> bool:
         """Whether the arm's label can be relied on."""

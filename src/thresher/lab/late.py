@@ -2,9 +2,20 @@
 
 import math
 
-from ..core.kernel import Board, Rule, assign, release
+from ..core.kernel import Board, Rule, assign, choose_for, release, rescore_asked, rescore_both
 from .delays import WORKERS, service
-from .loops import CERTIFIES, DRAW, TRACED, chosen, draw_instance, followed, measured, open_boards, rescored
+from .loops import (
+    ALTERNATES,
+    CERTIFIES,
+    DOUBLING,
+    DRAW,
+    FORMULA,
+    SECOND,
+    TRACED,
+    draw_instance,
+    measured,
+    open_boards,
+)
 from .parts import Arms, Measures, Trace, note, saw
 from .proofs import Proof, issue, learn
 from .slots import Slots, Timing, back_first, empty_slots, hangs, is_lost, owed, put_due, slot_for
@@ -54,12 +65,12 @@ def run_late(
         clock, barrier, column, told, hung = 0.0, 0.0, 0, 0, 0
         for issued in range(1, budget + 1):
             measures.in_flight[row, 0] = max(measures.in_flight[row, 0], capacity - free)
-            asked = chosen(board, other, issued)
+            asked = choose_for(board, other, issued, ALTERNATES)
             reward = DRAW(arms.first[asked], arms.second[asked], arms.low, arms.high, arms.samples, state)
             assign(board, asked)
             if CERTIFIES:
                 issue(proof, asked, issued)
-            rule = followed(board, other, asked, issued, rule, other_rule)
+            rule = rescore_asked(board, other, asked, FORMULA, rule, SECOND, other_rule, ALTERNATES, DOUBLING, issued)
             if TRACED:
                 note(trace, issued, asked, reward)
             measures.used[row, 0] = issued
@@ -84,7 +95,7 @@ def run_late(
                 clock = slots.due[len(slots.due) // 2 + slot] if timing.model == WORKERS else barrier
                 was_open = CERTIFIES and proof.open[0] > 0
                 came_back(board, proof, arms, trace, slots, slot, timing, late)
-                rescored(board, other, slots.arm[slot], rule, other_rule)
+                rescore_both(board, other, slots.arm[slot], FORMULA, rule, SECOND, other_rule, ALTERNATES)
                 slots.pull[slot] = 0
                 slots.free[free] = slot
                 free += 1

@@ -6,7 +6,7 @@ every choice between them is made once, not at every pull.
 """
 
 from ..core import kernel
-from ..core.kernel import Board, Formula, Rule, choose, doubled, rescore, rescore_all
+from ..core.kernel import Board, Formula, Rule, choose_for, rescore_all, rescore_asked
 from . import families
 from .parts import Arms, Measures, Trace, measure, note, saw, wipe
 from .proofs import Proof, issue, learn, measure_proof, open_proof
@@ -44,32 +44,6 @@ def open_boards(board: Board, other: Board, rule: Rule, other_rule: Rule, proof:
         rescore_all(other, SECOND, other_rule)
 
 
-def chosen(board: Board, other: Board, pull: int) -> int:
-    """The arm of the pull with that id."""
-    if ALTERNATES and pull % 2 == 0:
-        return choose(other)
-    return choose(board)
-
-
-def rescored(board: Board, other: Board, arm: int, rule: Rule, other_rule: Rule) -> None:
-    """Bring one arm up to date in each tournament."""
-    rescore(board, arm, FORMULA, rule)
-    if ALTERNATES:
-        rescore(other, arm, SECOND, other_rule)
-
-
-def followed(board: Board, other: Board, arm: int, issued: int, rule: Rule, other_rule: Rule) -> Rule:
-    """Bring the tournaments up to date after an arm was pulled, and return the rule from here on."""
-    if DOUBLING:
-        exploration = doubled(rule.exploration, issued, len(board.seen))
-        if exploration != rule.exploration:
-            fixed = (rule.pending_weight, rule.warmup, rule.slack, rule.pending_ratio)
-            rule = Rule(rule.threshold, exploration, *fixed)
-            rescore_all(board, FORMULA, rule)
-    rescored(board, other, arm, rule, other_rule)
-    return rule
-
-
 def measured(board: Board, proof: Proof, arms: Arms, measures: Measures, row: int, column: int) -> None:
     """Measure a checkpoint."""
     measure(board, arms, measures, row, column)
@@ -102,13 +76,13 @@ def run_at_once(
                 if CERTIFIES and proof.open[0] == 0:
                     break  # the checkpoints that are left find everything as it is
                 issued += 1
-                arm = chosen(board, other, issued)
+                arm = choose_for(board, other, issued, ALTERNATES)
                 reward = DRAW(arms.first[arm], arms.second[arm], arms.low, arms.high, arms.samples, state)
                 saw(board, arms, arm, reward)
                 if CERTIFIES:
                     issue(proof, arm, issued)
                     learn(board, proof, arms, arm, issued, reward, False)
-                rule = followed(board, other, arm, issued, rule, other_rule)
+                rule = rescore_asked(board, other, arm, FORMULA, rule, SECOND, other_rule, ALTERNATES, DOUBLING, issued)
                 if TRACED:
                     note(trace, issued, arm, reward)
                     note(trace, -issued, arm, reward)

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core import policies
+from ..core import checks, policies
 from ..errors import InvalidInput
-from . import checks, delays
+from . import delays
 from .crossing import first_columns, first_reached, resampled
 from .recorded import Recorded
 from .result import Result
@@ -105,11 +105,11 @@ def plan(
     if setup.rules.needs_budget:
         remedy = "choose balanced, anytime-evt, ap-evt-pf, lsa, apt or uniform"
         raise InvalidInput("policy", str(setup.rules), "needs the budget that is looked for", remedy)
-    checks.whole("workers", workers, 1, delays.MOST)
+    checks.whole("workers", workers, least=1, most=delays.MOST)
     checks.number("seconds per pull", seconds)
-    checks.seed(seed)
+    checks.whole("seed", seed, least=0)
     if threads is not None:
-        checks.whole("threads", threads, 1, 1024)
+        checks.whole("threads", threads, least=1, most=1024)
     delay = delays.parse(f"workers:{workers}:{service}", seconds=seconds)
     chosen = lines(setup.but(delay=delay))
     certifies = setup.confidence is not None

@@ -3,10 +3,11 @@
 The rule itself is `evidence.py`, compiled; nothing of it is said here again.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from ..core import columns
 from ..core.evidence import (
     ABOVE,
     BELOW,
@@ -15,16 +16,15 @@ from ..core.evidence import (
     PENDING,
     Docket,
     Stakes,
-    advance,
     columns_needed,
     enqueue,
     give_up,
-    ready,
     reset,
     tell,
+    weigh,
 )
 from ..core.kernel import Board
-from .parts import Arms, Counts, Measures, Times, misjudged
+from .parts import Arms, Counts, Measures, Times, misjudged, zeros
 
 
 class Proof(NamedTuple):
@@ -39,11 +39,8 @@ class Proof(NamedTuple):
 
 def blank_proof(arms: int, budget: int, stakes: Stakes, lost: int) -> Proof:
     """Columns for a repetition of so many arms and pulls."""
-    columns: Any = [np.zeros(arms, np.int64) for _ in range(6)]  # arrays serve as the sequences that lists are
-    pulls: Any = (np.zeros(budget + 1, np.int64), np.zeros(budget + 1, np.int8), np.zeros(budget + 1))
-    docket = Docket(*columns, *pulls)
     capitals = np.zeros((arms, columns_needed(stakes.tolerance)))
-    return Proof(docket, capitals, stakes, np.zeros(1, np.int64), lost)
+    return Proof(columns.docket(arms, budget, zeros), capitals, stakes, np.zeros(1, np.int64), lost)
 
 
 def open_proof(proof: Proof) -> None:
@@ -68,22 +65,15 @@ def issue(proof: Proof, arm: int, pull: int) -> None:
     enqueue(proof.docket, arm, pull)
 
 
-def weigh(board: Board, proof: Proof, arm: int) -> None:
-    """Commit what can be committed of the arm; a settled one is shut."""
-    while ready(proof.docket, arm, board.pending[arm]):
-        advance(proof.docket, arm, proof.capitals[arm], proof.stakes)
-        if proof.docket.settled[arm] != OPEN:
-            board.shut[arm] = 1
-            proof.open[0] -= 1
-
-
 def learn(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, reward: float, lost: bool) -> None:
-    """A reward came, or its pull was lost."""
+    """A reward came, or its pull was lost. An arm that this settles takes no further pulls."""
     if lost:
         give_up(proof.docket, pull, proof.lost)
     else:
         tell(proof.docket, arm, pull, (reward - arms.low) / (arms.high - arms.low))
-    weigh(board, proof, arm)
+    if weigh(proof.docket, arm, board.pending[arm], proof.capitals[arm], proof.stakes):
+        board.shut[arm] = 1
+        proof.open[0] -= 1
 
 
 def mislabelled(label: int, mean: float, arms: Arms, stakes: Stakes) -> bool:

@@ -9,11 +9,9 @@ from statistics import mean
 
 import numpy as np
 
-from ..core import results
-from ..core.checks import as_float
+from ..core import checks, results
 from ..errors import InvalidInput
 from ..text.files import read_text
-from . import checks
 from .families import Reals
 
 
@@ -109,7 +107,7 @@ def gather(rows: Iterable[results.Row], file: str, *, expected: Sequence[str] = 
 
 
 def _number(reward: object, where: str) -> float:
-    value = as_float(reward)
+    value = checks.as_float(reward)
     if value is None or not math.isfinite(value):
         raise InvalidInput(where, reward, "is not a finite number", "write one reward to a row, or leave the row out")
     return value

@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..core import policies
-from ..core.evidence import RULE, Stakes, bets
+from ..core import checks, columns, policies
+from ..core.evidence import Stakes
 from ..core.policies import Policy
 from ..errors import InvalidInput
-from . import checks, delays, families
+from . import delays, families
 from .delays import Delay
 from .families import Reals
 from .recorded import Recorded
@@ -71,10 +71,11 @@ bernoulli, beta, normal, clipped, constant, recorded
             if not isinstance(self.recorded, Recorded):
                 raise InvalidInput("recorded", self.recorded, "must be a Recorded", "read it with recorded.read")
             put(self, "arms", len(self.recorded.names))
-        arms = checks.whole("arms", self.arms, 1, MOST_ARMS)
-        least = arms * self.rules.warmup
-        if checks.whole("budget", self.budget, 1, MOST_PULLS) < least:
-            rule = f"must be at least {least}: {self.rules.warmup} warm-up pulls for each of {arms} arms"
+        put(self, "arms", checks.whole("arms", self.arms, least=1, most=MOST_ARMS))
+        put(self, "budget", checks.whole("budget", self.budget, least=1, most=MOST_PULLS))
+        least = self.arms * self.rules.warmup
+        if self.budget < least:
+            rule = f"must be at least {least}: {self.rules.warmup} warm-up pulls for each of {self.arms} arms"
             raise InvalidInput("budget", self.budget, rule, "give a larger budget or fewer arms")
         low, high = checks.pair("bounds", self.bounds)
         if not low < high:
@@ -148,10 +149,9 @@ bernoulli, beta, normal, clipped, constant, recorded
     def stakes(self) -> Stakes:
         """What certificates are measured against; a level that is never reached where there are none."""
         low, high = self.bounds
-        level = math.inf if self.confidence is None else self.arms / (1.0 - self.confidence)
-        bar: float = self.scaled_threshold
-        upward, downward = (np.array(bets(RULE, edge if edge > 0 else 1.0)) for edge in (bar, 1.0 - bar))
-        return Stakes(bar, self.tolerance / (high - low), level, RULE, upward, downward)  # type: ignore[arg-type]
+        stakes = columns.stakes(self.scaled_threshold, self.tolerance / (high - low), self.arms, self.confidence)
+        upward, downward = (np.array(bets) for bets in (stakes.upward, stakes.downward))
+        return stakes._replace(upward=upward, downward=downward)  # type: ignore[arg-type]
 
     @cached_property
     def mean_ranges(self) -> tuple[Reals, Reals]:
@@ -202,7 +202,7 @@ def _checkpoints(given: Sequence[int], budget: int, least: int) -> tuple[int, ..
     if not given:
         steps = (digit * 10**power for power in range(13) for digit in (1, 2, 5))
         return (*(step for step in steps if least <= step < budget), budget)
-    points = tuple(checks.whole("checkpoint", point, 1, budget) for point in given)
+    points = tuple(checks.whole("checkpoint", point, least=1, most=budget) for point in given)
     if any(one >= two for one, two in pairwise(points)):
         raise InvalidInput("checkpoints", given, "must rise")
     return points if points[-1] == budget else (*points, budget)

@@ -7,14 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core import checks, columns
 from ..core.evidence import CHARGED, LEFT_OUT
 from ..core.kernel import Board, Rule
 from ..core.policies import settling_constant
 from ..errors import InvalidInput
-from . import checks, compiler
+from . import compiler
 from .delays import NONE
 from .families import Reals
-from .parts import Arms, Counts, Measures, Trace
+from .parts import Arms, Counts, Measures, Trace, zeros
 from .proofs import Proof, blank_proof
 from .result import Result
 from .setup import Setup
@@ -23,6 +24,7 @@ from .threads import aside, available_cores, share_out
 
 Progress = Callable[[int], None]  # called with the pulls done since the last call
 MOST_CELLS = 500_000_000
+MOST_REPETITIONS = 100_000_000
 PULLS_PER_CHUNK = 2_000_000
 
 
@@ -48,9 +50,9 @@ def simulate(
     (1.0, [10.0, 10.0, 10.0, 10.0])
     """
     _known(setup)
-    repetitions = checks.whole("repetitions", repetitions, 1, checks.MOST_REPETITIONS)
-    threads = checks.whole("threads", available_cores() if threads is None else threads, 1, 1024)
-    seed = checks.seed(seed)
+    repetitions = checks.whole("repetitions", repetitions, least=1, most=MOST_REPETITIONS)
+    threads = checks.whole("threads", available_cores() if threads is None else threads, least=1, most=1024)
+    seed = checks.whole("seed", seed, least=0)
     if setup.confidence is not None and 34 * setup.arms + setup.budget > MOST_CELLS // 4:
         rule = f"with certificates for {setup.arms:,} arms is more than memory should hold"
         raise InvalidInput("budget", setup.budget, rule, "give fewer of either")
@@ -96,8 +98,8 @@ def trace(setup: Setup, *, repetition: int = 0, seed: int = 0) -> Played:
     ([1, -1, 2, -2, 3, -3, 4, -4], [0, 0, 1, 1, 0, 0, 1, 1])
     """
     _known(setup)
-    repetition = checks.whole("repetition", repetition, 0, checks.MOST_REPETITIONS - 1)
-    certifies, size, seed = setup.confidence is not None, 2 * setup.budget, checks.seed(seed)
+    repetition = checks.whole("repetition", repetition, least=0, most=MOST_REPETITIONS - 1)
+    certifies, size, seed = setup.confidence is not None, 2 * setup.budget, checks.whole("seed", seed, least=0)
     if size > MOST_CELLS or (repetition + 1) * len(setup.checkpoints) > MOST_CELLS:
         rule = f"of repetition {repetition:,} is more than memory should hold"
         raise InvalidInput("budget", setup.budget, rule, "give a smaller budget, or an earlier repetition")
@@ -119,7 +121,8 @@ def instances(setup: Setup, *, repetitions: int, seed: int = 0) -> list[tuple[Re
     [0.6, 0.1732]
     """
     _known(setup)
-    repetitions, seed = checks.whole("repetitions", repetitions, 1, checks.MOST_REPETITIONS), checks.seed(seed)
+    repetitions = checks.whole("repetitions", repetitions, least=1, most=MOST_REPETITIONS)
+    seed = checks.whole("seed", seed, least=0)
     draw = compiler.instance_drawer(setup.family)
     arms, state, found = blank_arms(setup), np.zeros(4, np.uint64), []
     _compiled(setup, draw, (arms, seed, 0, state))
@@ -127,24 +130,6 @@ def instances(setup: Setup, *, repetitions: int, seed: int = 0) -> list[tuple[Re
         draw(arms, seed, repetition, state)
         found.append((arms.mean.copy(), np.sqrt(arms.variance)))
     return found
-
-
-def blank_board(arms: int) -> Board:
-    """A board in arrays, with room for a tournament."""
-    leaves = 1
-    while leaves < arms:
-        leaves *= 2
-    return Board(
-        seen=np.zeros(arms, np.int64),  # type: ignore[arg-type]  # arrays serve as the sequences that lists are
-        pending=np.zeros(arms, np.int64),  # type: ignore[arg-type]
-        mean=np.zeros(arms),  # type: ignore[arg-type]
-        scatter=np.zeros(arms),  # type: ignore[arg-type]
-        total=np.zeros(arms),  # type: ignore[arg-type]
-        residue=np.zeros(arms),  # type: ignore[arg-type]
-        shut=np.zeros(arms, np.int8),  # type: ignore[arg-type]
-        best=np.zeros(2 * leaves),  # type: ignore[arg-type]
-        winner=np.zeros(2 * leaves, np.int32),  # type: ignore[arg-type]
-    )
 
 
 def rules(setup: Setup) -> tuple[Rule, Rule]:
@@ -157,10 +142,8 @@ def rules(setup: Setup) -> tuple[Rule, Rule]:
 def _arguments(
     setup: Setup, seed: int, begin: int, end: int, measures: Measures, written: Trace, certifies: bool
 ) -> tuple[Any, ...]:
-    board = blank_board(setup.arms)
-    other = board
-    if setup.rules.second is not None:
-        other = board._replace(best=np.zeros_like(board.best), winner=np.zeros_like(board.winner))  # type: ignore[arg-type]
+    board = columns.board(setup.arms, zeros)
+    other = board if setup.rules.second is None else columns.second(board, zeros)
     state, delay = np.zeros(4, np.uint64), setup.timing
     fixed = (rules(setup), blank_arms(setup), measures, written, state, _proof(setup, certifies))
     shared = (seed, begin, end, (board, other), *fixed)

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from ..core import policies
+from ..core import checks, policies
 from ..core.policies import Policy
 from ..errors import InvalidInput
-from ..lab import checks, compiler
+from ..lab import compiler
 from ..lab.settled import known, standard_error
 from ..lab.setup import Setup
-from ..lab.simulator import blank_arms, simulate
+from ..lab.simulator import MOST_REPETITIONS, blank_arms, simulate
 from ..lab.threads import aside
 from ..lab.warming import Loop
 from . import rivals
@@ -87,7 +87,8 @@ def play_rival(name: str, setup: Setup, *, repetitions: int, seed: int = 0) -> t
         raise InvalidInput("bounds", setup.bounds, "the references are for rewards in [0, 1] and a confidence")
     if name not in RIVALS:
         raise InvalidInput("reference", name, "is not known", f"choose one of {', '.join(RIVALS)}")
-    repetitions, seed = checks.whole("repetitions", repetitions, 1, checks.MOST_REPETITIONS), checks.seed(seed)
+    repetitions = checks.whole("repetitions", repetitions, least=1, most=MOST_REPETITIONS)
+    seed = checks.whole("seed", seed, least=0)
     run = compiler.other_loop(rivals.run_rivals, setup.family)
     used, still, wrong = (np.zeros((repetitions, 1), np.int64) for _ in range(3))
     columns = (np.zeros(setup.arms, np.int64), np.zeros(setup.arms), np.zeros(setup.arms, np.int64))

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ..core import checks
 from ..errors import InvalidInput
-from ..lab import checks, pictures
+from ..lab import pictures
 from ..lab.output import csv_text, progress_bar, whole_folder
 from ..lab.warming import Loop, compile_together
 from ..text.files import Kind, check
@@ -37,8 +38,8 @@ def write(what: str, out: str | Path, *, repetitions: int = 100, seed: int = 0, 
     """
     if what not in (*PARTS, "all"):
         raise InvalidInput("part", what, "is not a part of the paper", f"choose one of {', '.join(PARTS)}, all")
-    checks.whole("repetitions", repetitions, 1, 1_000_000, "the paper has 100")
-    checks.seed(seed)
+    checks.whole("repetitions", repetitions, least=1, most=1_000_000, remedy="the paper has 100")
+    checks.whole("seed", seed, least=0)
     pictures.check_ready()
     found: list[Claim] = []
     more: list[str] = []

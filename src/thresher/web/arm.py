@@ -1,13 +1,12 @@
 """One arm by itself: its rewards, and how its evidence grew."""
 
-import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..core import evidence
 from ..core.events import DROPPED, LATE, PENDING, STATES
 from ..core.evidence import BETS, Stakes
-from ..core.intervals import Side, in_order
+from ..core.intervals import Commit, Side, committed, way
 from ..core.ledger import Ledger
 from ..core.verdict import row_of
 from ..errors import InvalidInput
@@ -19,14 +18,6 @@ from .words import question
 MOST_REWARDS = 2000  # the last ones are sent
 MOST_REPLAYED = 20_000  # commits whose evidence is worked out again
 MOST_POINTS = 400
-
-
-class Commit(NamedTuple):
-    """A pull that went into the capitals: what the claims from above and from below saw of it."""
-
-    pull: int
-    low: float
-    high: float
 
 
 def number_of(ledger: Ledger, name: str) -> int:
@@ -57,15 +48,8 @@ def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Sta
         }
         for pull in pulls[-MOST_REWARDS:]
     ]
-    commits: list[Commit] = []
-    if ledger.certifies:
-        docket = ledger.docket
-        for pull in in_order(docket, arm, ledger.first_pull[arm], (ledger.imported, ledger.shuffle)):
-            outcome, reward = docket.outcome[pull], docket.reward[pull]
-            if outcome == evidence.TOLD:
-                commits.append(Commit(ledger.pull_number[pull - 1], reward, reward))
-            elif outcome == evidence.CHARGED:
-                commits.append(Commit(ledger.pull_number[pull - 1], 0.0, 1.0))
+    commits = committed(ledger, arm)[:MOST_REPLAYED] if ledger.certifies else []
+    commits = [commit._replace(pull=ledger.pull_number[commit.pull - 1]) for commit in commits]
     data = {
         "format": 1,
         "seq": ledger.seq,
@@ -82,7 +66,7 @@ def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Sta
         "late": sum(ledger.pull_state[pull - 1] == LATE for pull in pulls),
         "rewards": rewards,
     }
-    return data, commits[:MOST_REPLAYED], ledger.stakes, 1.0 / ledger.stakes.level if ledger.certifies else 1.0
+    return data, commits, ledger.stakes, 1.0 / ledger.stakes.level if ledger.certifies else 1.0
 
 
 def _pulls(ledger: Ledger, arm: int) -> Iterator[int]:
@@ -111,16 +95,11 @@ def _replayed(
         high.feed(commit.high)
         yield {
             "number": commit.pull,
-            "above": short(_way(capital, 0, stakes.level)),
-            "below": short(_way(capital, BETS, stakes.level)),
+            "above": short(way(capital, 0, stakes.level)),
+            "below": short(way(capital, BETS, stakes.level)),
             "low": short(bottom + low.end * (top - bottom)),
             "high": short(bottom + high.end * (top - bottom)),
         }
-
-
-def _way(capital: list[float], start: int, level: float) -> float:
-    grown = sum(capital[start : start + BETS]) / BETS
-    return min(1.0, math.log(max(grown, 1.0)) / math.log(level))
 
 
 def _thinned(points: Iterator[dict[str, Any]], count: int) -> Iterator[dict[str, Any]]:

@@ -1,0 +1,126 @@
+"""Intervals: the formula to the letter, how often they miss, and how they fit the labels."""
+
+import math
+import random
+from typing import Any
+
+import pytest
+from chances import most
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import thresher
+from thresher.core.intervals import Interval, Side
+
+
+def make(**given: Any) -> thresher.Study:
+    plain: dict[str, Any] = {"arms": ["a", "b", "c"], "threshold": 0.5, "confidence": 0.9}
+    return thresher.create_study("s", **plain | given)
+
+
+def theorem_2(rewards: list[float], risk: float) -> list[tuple[float, float]]:
+    """Both ends after each reward, as Waudby-Smith and Ramdas (2023, theorem 2, c = 1/2) write them."""
+
+    def mean(t: int) -> float:
+        return (0.5 + sum(rewards[:t])) / (t + 1)
+
+    def variance(t: int) -> float:
+        return (0.25 + sum((rewards[i - 1] - mean(i)) ** 2 for i in range(1, t + 1))) / (t + 1)
+
+    bets = [
+        min(0.5, math.sqrt(2 * math.log(2 / risk) / (variance(t - 1) * t * math.log(1 + t))))
+        for t in range(1, len(rewards) + 1)
+    ]
+    ends = []
+    for t in range(1, len(rewards) + 1):
+        v = [4 * (rewards[i] - mean(i)) ** 2 * (-math.log(1 - bets[i]) - bets[i]) / 4 for i in range(t)]
+        centre = sum(bets[i] * rewards[i] for i in range(t)) / sum(bets[:t])
+        margin = (math.log(2 / risk) + sum(v)) / sum(bets[:t])
+        ends.append((centre - margin, centre + margin))
+    return ends
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_intervals_are_those_of_the_theorem_with_a_charged_pull_at_its_worst(seed: int) -> None:
+    rng = random.Random(seed)
+    study = make(arms=["a", "b"], confidence=0.9, threshold=0.5, policy="uniform", budget=1000)
+    lows: list[float] = []
+    highs: list[float] = []
+    for pull in study.ask_many(120):
+        if pull.arm == "b":
+            continue
+        if rng.random() < 0.2:
+            study.drop(pull, cause="lost")
+            lows.append(0.0)
+            highs.append(1.0)
+        else:
+            reward = round(rng.random(), 3)
+            study.tell(pull, reward)
+            lows.append(reward)
+            highs.append(reward)
+        study.verdict()
+    found: Interval = study.look(lambda ledger: ledger.intervals[0])
+    risk = 0.1 / 2  # each of two arms has its share
+    assert found.low.count == len(lows) == 60
+    assert found.low.end == pytest.approx(max(0.0, *(low for low, _ in theorem_2(lows, risk))))
+    assert found.high.end == pytest.approx(min(1.0, *(high for _, high in theorem_2(highs, risk))))
+
+
+@pytest.mark.parametrize(("risk", "rewards", "studies"), [(0.9, 100, 600), (0.1, 400, 1000)])
+def test_intervals_hold_at_all_times_together(risk: float, rewards: int, studies: int) -> None:
+    """Fails by chance less than once in a million. A large risk shows a lost factor 2, a small one a lost variation."""
+    missed, rng = 0, random.Random(f"intervals {risk}")
+    for _ in range(studies):
+        low, high = Side(risk, +1), Side(risk, -1)
+        for _ in range(rewards):
+            reward = float(rng.random() < 0.5)
+            low.feed(reward)
+            high.feed(reward)
+        missed += not low.end <= 0.5 <= high.end  # an end only moves inwards: it missed at some time
+    assert missed <= most(studies, risk)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    mean=st.floats(0.05, 0.95),
+    bar=st.sampled_from([0.3, 0.5, 0.8]),
+    tolerance=st.sampled_from([0.0, 0.1]),
+)
+def test_interval_and_label_never_contradict_each_other(seed: int, mean: float, bar: float, tolerance: float) -> None:
+    study = make(threshold=bar, tolerance=tolerance, budget=200, max_failures=None)
+    rng = random.Random(seed)
+    under_way: list[thresher.Pull] = []
+    while under_way or not study.done:
+        under_way += study.ask_many(rng.randrange(4))
+        if under_way:
+            pull = under_way.pop(rng.randrange(len(under_way)))
+            if rng.random() < 0.1:
+                study.drop(pull, cause="lost")
+            else:
+                study.tell(pull, rng.random() < mean)
+        for row in study.verdict().rows:
+            assert row.low is not None
+            assert row.high is not None
+            assert 0 <= row.low <= row.high <= 1
+            if row.label == "above":
+                assert row.high >= bar
+            if row.label == "below":
+                assert row.low <= bar
+            if row.certified:
+                near = {"above": row.low >= bar, "below": row.high <= bar}
+                assert near.get(row.label, row.low >= bar - tolerance - 1e-12 and row.high <= bar + tolerance + 1e-12)
+            elif row.mean is not None:
+                assert row.low <= row.mean <= row.high
+
+
+def test_intervals_narrow_in_the_units_of_the_rewards() -> None:
+    study = make(arms=["a"], bounds=(-10, 10), threshold=2.6, confidence=0.95, budget=3000)
+    for pull in study.ask_many(300):
+        study.tell(pull, 2.0 + (pull.number % 2))
+        if study.verdict()["a"].certified:
+            break
+    row = study.verdict()["a"]
+    assert row.low is not None
+    assert row.high is not None
+    assert 1 < row.low < 2.5 < row.high < 4

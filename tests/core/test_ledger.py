@@ -1,0 +1,110 @@
+"""The fold: what a live study knows, a reopened one knows too."""
+
+import math
+from typing import Any
+
+import pytest
+from rules import study_of_rule
+
+import thresher
+from thresher.core import seeds
+from thresher.core import spec as specs
+from thresher.core.ledger import Ledger, fold
+
+
+def make(**given: Any) -> thresher.Study:
+    plain: dict[str, Any] = {"arms": ["a", "b", "c"], "threshold": 0.5, "confidence": 0.9}
+    return thresher.create_study("s", **plain | given)
+
+
+def test_an_extended_study_asks_for_the_same_arm_live_and_reopened() -> None:
+    """EVT's exploration is budget / K, so a larger budget changes every score at once."""
+    study = make(policy="ap-evt", budget=7, confidence=None)
+    rewards = {"a": [0.6, 0.6], "b": [0.28, 0.98], "c": [0.0, 0.1]}
+    for _ in range(6):
+        pull = study.ask() or pytest.fail("no pull")
+        study.tell(pull, rewards[pull.arm][pull.number - 1])
+    before = study.look(lambda ledger: ledger.choose())
+    study.extend(budget=100_000)
+    live = study.look(lambda ledger: ledger.choose())
+    again = fold(study.events())
+    assert (before, live) == (1, 0)  # the wide spread of b counts for less
+    assert again.choose() == live
+    assert again.state() == study.look(lambda ledger: ledger.state())
+
+
+@pytest.mark.parametrize(
+    ("arms", "confidence", "risk"), [(3, 0.9, 0.1), (3, 0.99, 0.01), (5, 0.9, 0.1), (3, None, 0.05)]
+)
+def test_the_constant_of_the_cheapest_arm_follows_from_arms_and_confidence(
+    arms: int, confidence: float | None, risk: float
+) -> None:
+    spec = specs.specify(arms=map(str, range(arms)), threshold=0.5, budget=100, confidence=confidence)
+    assert spec.settling_constant == pytest.approx(2 * math.log(16 * arms / risk))
+    assert Ledger(spec).second_rule.exploration == spec.settling_constant
+
+
+def test_a_log_keeps_the_constant_that_it_was_written_with() -> None:
+    """Another machine's logarithm may differ in the last digit, and its decisions must be the same here."""
+    data = specs.specify(arms=["a", "b"], threshold=0.5).to_json()
+    for stored in (math.nextafter(data["settling_constant"], step) for step in (-math.inf, math.inf)):
+        read = specs.from_json({**data, "settling_constant": stored})
+        assert read.settling_constant == Ledger(read).second_rule.exploration == stored
+
+
+@pytest.mark.parametrize("bit", [32, 33, 63, 64, 100, 127])
+def test_every_bit_of_a_study_seed_counts(bit: int) -> None:
+    assert seeds.pull_seed(1, 7) != seeds.pull_seed(1, 7 + (1 << bit))
+    one, other = (make(seed=seed).ask_many(20) for seed in (7, 7 + (1 << bit)))
+    assert not {pull.seed for pull in one} & {pull.seed for pull in other}
+
+
+def test_seeds_never_change() -> None:
+    found = [seeds.pull_seed(1, seed) for seed in (0, 7, 7 + 2**32, 2**127)]
+    assert found == [
+        1075906205,
+        2421355081,
+        472178359,
+        571693342,
+    ]
+
+
+def test_one_repeated_evaluation_adds_a_caveat_to_the_guarantee_for_good() -> None:
+    caveat = "Some evaluations were repeated"
+    study = make(arms=["a"], budget=100)
+    first, second, third = study.ask_many(3)
+    study.tell(first, 1)
+    assert caveat not in study.verdict().guarantee
+    study.tell(second, 1, repeatable=True)
+    assert caveat in study.verdict().guarantee
+    study.tell(third, 1)
+    assert caveat in study.verdict().guarantee
+    assert fold(study.events()).repeatable
+    while pull := study.ask():
+        study.tell(pull, 1)
+    assert study.verdict()["a"].certified
+    assert caveat in study.verdict().guarantee
+
+
+def test_a_run_that_may_repeat_evaluations_says_so_in_the_guarantee() -> None:
+    for attempts in (1, 2):
+        study = make(arms=["a"], budget=50)
+        verdict = thresher.run(study, lambda pull: True, workers=1, attempts=attempts)
+        assert ("Some evaluations were repeated" in verdict.guarantee) == (attempts > 1)
+
+
+def test_results_are_imported_even_after_they_settled_their_arm() -> None:
+    """Logs of version 0.1 look at imported results one by one, so an arm may be settled in the middle."""
+    study = study_of_rule(1, arms=["a", "b"], threshold=0.5, confidence=0.9)
+    study.add_many([("a", 1.0)] * 60)
+    assert study.verdict()["a"].certified
+    study.add_many([("a", 0.0)] * 5)
+    row = study.verdict()["a"]
+    assert (row.seen, row.label, row.certified) == (65, "above", True)
+
+
+def test_results_are_imported_for_a_retired_arm() -> None:
+    study = make(arms=["a", "b"])
+    study.retire("a")
+    study.add_many([("a", 1.0)] * 60)
+    assert study.verdict()["a"].seen == 60
