@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from .core import checks
-from .core import spec as specs
 from .core.differences import differences
 from .core.events import Event
 from .core.policies import Policy
@@ -66,10 +65,7 @@ def create_study(
     Pull(id=1, arm='terse', number=1, params={'temperature': 0.2}, seed=...)
 
     """
-    checks.name("study", name)
-    if if_exists not in ("error", "join"):
-        raise InvalidInput("if_exists", if_exists, "must be 'error' or 'join'")
-    spec = specs.specify(
+    spec = Spec(
         arms=arms,
         threshold=threshold,
         bounds=bounds,
@@ -83,6 +79,21 @@ def create_study(
         clip=clip,
         evaluator=evaluator,
     )
+    return create(name, spec, storage=storage, if_exists=if_exists, lease=lease)
+
+
+def create(
+    name: str,
+    spec: Spec,
+    *,
+    storage: str | Store | None = None,
+    if_exists: Literal["error", "join"] = "error",
+    lease: float = LEASE,
+) -> Study:
+    """The same as `create_study`, for callers that have a specification."""
+    checks.name("study", name)
+    if if_exists not in ("error", "join"):
+        raise InvalidInput("if_exists", if_exists, "must be 'error' or 'join'")
     store, seconds = open_store(storage), checks.seconds("lease", lease)
     if not _created(name, store, spec):
         if if_exists == "error":

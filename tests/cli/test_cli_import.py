@@ -14,7 +14,7 @@ from program import complaint
 
 import thresher as library
 from thresher.cli import cli
-from thresher.core.spec import specify
+from thresher.core.spec import Spec
 from thresher.study import give_up
 
 
@@ -199,7 +199,7 @@ def test_csv_says_what_the_certificate_made_of_each_pull(place: Place) -> None:
 
 @pytest.mark.parametrize(("failure", "state"), [("worst", "cancelled"), ("ignore", "dropped")])
 def test_a_study_of_version_0_1_exports_what_its_certificate_leaves_out(place: Place, failure: Any, state: str) -> None:
-    spec = replace(specify(arms=["a"], threshold=0.5, budget=9, failure=failure), rule=1)
+    spec = replace(Spec(arms=["a"], threshold=0.5, budget=9, failure=failure), rule=1)
     append(place.study().store, "old", [library.Event(1, "created", spec=spec.to_json(), key="old")])
     study = place.study("old")
     first, second = study.ask_many(2)

@@ -6,13 +6,11 @@ import json
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from ..core import spec as specs
 from ..core.checks import MAX_NAME
 from ..core.differences import differences
 from ..core.spec import Spec
-from ..create import create_study, open_study
+from ..create import create, open_study
 from ..errors import Conflict, StudyExists, UnknownStudy
 from ..log.journal import plain
 from ..log.store import Store
@@ -56,10 +54,9 @@ class Kept:
     """The study that a command line asks for. Making this checks everything and writes nothing; `begin` writes."""
 
     def __init__(
-        self, name: str | None, store: Store, asked: dict[str, Any], *, fresh: bool = False, accepts: bool = False
+        self, name: str | None, store: Store, spec: Spec, *, fresh: bool = False, accepts: bool = False
     ) -> None:
-        self.store, self.asked, self.fresh, self.accepts = store, asked, fresh, accepts
-        self.spec = specs.specify(**asked)
+        self.store, self.spec, self.fresh, self.accepts = store, spec, fresh, accepts
         self.name = name or f"run-{fingerprint(self.spec)}"
         found = self._found()
         if found is not None:
@@ -70,7 +67,7 @@ class Kept:
         if self.fresh:
             self._set_aside()
         try:
-            study = create_study(self.name, **self.asked, storage=self.store)
+            study = create(self.name, self.spec, storage=self.store)
         except StudyExists:
             study = open_study(self.name, storage=self.store)
             self._resume(study)

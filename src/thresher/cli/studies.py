@@ -11,7 +11,8 @@ import click
 
 from ..core.events import Event
 from ..core.ledger import Ledger
-from ..create import create_study, open_study
+from ..create import create as create_new
+from ..create import open_study
 from ..errors import DamagedStudy, InvalidInput, StoreFailed, StudyExists, shown
 from ..log.store import Store
 from ..study import Study
@@ -65,7 +66,7 @@ def create(name: str, storage: str | None, **given: Any) -> int:
     """  # noqa: D301 - click wants the character itself
     asked, store = question(arms_given(given["file"], given["names"]), given), store_at(storage)
     try:
-        create_study(name, **asked, storage=store)
+        create_new(name, asked, storage=store)
     except StudyExists:
         rule = f"is in {place_of(store)} already"
         raise StudyExists("study", name, rule, "thresher status shows it, thresher delete forgets it") from None

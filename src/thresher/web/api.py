@@ -12,7 +12,7 @@ from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from ..core.events import LATE
-from ..create import create_study
+from ..create import create as create_study
 from ..log.tail import section
 from ..study import Study
 from . import models
@@ -131,10 +131,8 @@ def _writing(api: APIRouter, house: House) -> None:
     @api.post("/studies", response_model=models.Summary, status_code=201, responses=_problems(409))
     async def create(new: models.NewStudy) -> Any:
         """Create a study."""
-        given = new.model_dump()
-        name = given.pop("name")
-        await house.write(lambda: create_study(name, storage=house.store, **given))
-        return Json(await run_in_threadpool(lambda: house.live(name).head()), 201)
+        await house.write(lambda: create_study(new.name, new.spec(), storage=house.store, if_exists=new.if_exists))
+        return Json(await run_in_threadpool(lambda: house.live(new.name).head()), 201)
 
     @api.post("/studies/{study}/ask", response_model=models.Asked)
     async def ask(
