@@ -1,20 +1,21 @@
-"""Making a study, and opening one that is there."""
+"""Creating a study, opening one, and the rule for resuming one."""
 
 import os
 import time
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from .core import checks
 from .core.differences import differences
 from .core.events import Event
+from .core.ledger import Ledger
 from .core.policies import Policy
 from .core.spec import Params, Spec
 from .errors import Conflict, Interrupted, InvalidInput, StudyExists, shown
 from .log.chain import chained
 from .log.store import Store
 from .log.stores import open_store
-from .study import LEASE, Study
+from .study import LEASE, Study, accept
 
 ATTEMPTS = 3  # to bring a new study to the disk, should connections be lost
 
@@ -132,16 +133,59 @@ def open_study(name: str, *, storage: str | Store | None = None, lease: float = 
     return Study(checks.name("study", name), open_store(storage), lease=checks.seconds("lease", lease))
 
 
+class Match(NamedTuple):
+    """How a study that is there compares with a specification that asks to resume it."""
+
+    differences: list[str]  # of the specifications, in words: with any of them the study cannot be resumed
+    grows: bool  # the budget asked for is larger than the study's
+    budget: int | None  # of the study
+    measured_by: str | None  # what measured its rewards, if that is another evaluator; "" if it is not recorded
+
+    def all_differences(self, wanted: Spec) -> list[str]:
+        """The same with a larger budget and another evaluator among them."""
+        budget = [_budget_differs(self.budget, wanted)] if self.grows else []
+        if self.measured_by is None:
+            return [*self.differences, *budget]
+        mine = shown(self.measured_by) if self.measured_by else "unknown"
+        return [*self.differences, f"evaluator is {mine}, not {shown(wanted.evaluator)}", *budget]
+
+
+def compare(study: Study, wanted: Spec) -> Match:
+    """The rule for resuming: the same specification; the budget may grow, and another evaluator may be accepted.
+
+    An evaluator is another one if the study has rewards and none of them came from it.
+    """
+
+    def read(ledger: Ledger) -> Match:
+        spec, budget, known = ledger.spec, ledger.budget, ledger.evaluators
+        unlike, other = differences(spec, wanted), None
+        grows = wanted.budget is not None and budget is not None and wanted.budget > budget
+        if wanted.budget not in (budget, spec.budget) and not grows:
+            unlike.append(_budget_differs(budget, wanted))
+        measured = ledger.told - ledger.imported + ledger.pending > 0
+        if wanted.evaluator is not None and wanted.evaluator not in known and measured:
+            other = known[-1] if known else ""
+        return Match(unlike, grows, budget, other)
+
+    return study.look(read)
+
+
+def resume(study: Study, wanted: Spec) -> None:
+    """Resume a study that `compare` allows to be: accept its evaluator, and give it the larger budget."""
+    if wanted.evaluator is not None:
+        accept(study, wanted.evaluator)
+    if wanted.budget is not None and compare(study, wanted).grows:
+        study.extend(budget=wanted.budget)
+
+
 def _join(study: Study, wanted: Spec) -> Study:
-    found, evaluators = study.look(lambda ledger: (ledger.spec, ledger.evaluators))
-    unlike = differences(found, wanted)
-    if wanted.evaluator is not None and wanted.evaluator not in evaluators:
-        found_there = shown(evaluators[-1]) if evaluators else "unknown"
-        unlike.append(f"evaluator is {found_there}, not {shown(wanted.evaluator)}")
-    if wanted.budget not in (found.budget, study.look(lambda ledger: ledger.budget)):
-        unlike.append(f"budget is {study.look(lambda ledger: ledger.budget)}, not {wanted.budget}")
-    if unlike:
-        raise StudyExists(
-            "study", study.name, f"is there with another specification: {'; '.join(unlike)}", "use another name"
-        )
+    """The study, if nothing at all differs."""
+    if unlike := compare(study, wanted).all_differences(wanted):
+        rule = f"is there with another specification: {'; '.join(unlike)}"
+        raise StudyExists("study", study.name, rule, "use another name")
+    resume(study, wanted)
     return study
+
+
+def _budget_differs(budget: int | None, wanted: Spec) -> str:
+    return f"budget is {budget}, not {wanted.budget}"
