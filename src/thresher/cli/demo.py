@@ -13,12 +13,12 @@ import click
 
 from ..create import create_study
 from ..run.runner import run
+from ..run.signals import until_stopped
 from ..study import Pull, Study
 from . import say
 from .comparison import comparison
 from .live import watching
 from .output import FORMATS, print_verdict
-from .stopping import until_stopped
 
 WINDOW = 256 * 1024  # bytes that one pull compresses
 BAR, TOLERANCE = 0.76, 0.03

@@ -9,6 +9,7 @@ from ..errors import CannotGoOn, StoreFailed
 from ..run.command.process import Command
 from ..run.engines import check_name, open_engine
 from ..run.runner import Limits, run_on
+from ..run.signals import until_stopped
 from ..study import Study
 from . import FINISHED, NOT_MET, say
 from .checking import check_command, check_exits, check_reader, check_resources, room_for
@@ -16,7 +17,6 @@ from .keeping import Kept, evaluator_of
 from .live import watching
 from .output import FORMATS, print_verdict
 from .question import arm_options, arms_given, question, reward_of_failure
-from .stopping import until_stopped
 from .storage import is_kept, storage_option, store_at
 from .words import Duration
 
