@@ -14,8 +14,8 @@ from .core.spec import Params, Spec
 from .errors import Conflict, Interrupted, InvalidInput, StudyExists, shown
 from .log.chain import chained
 from .log.store import Store
-from .log.stores import open_store
-from .study import LEASE, Study, accept
+from .log.stores import Storage, open_store
+from .study import LEASE, Study, accept, look
 
 ATTEMPTS = 3  # to bring a new study to the disk, should connections be lost
 
@@ -31,7 +31,7 @@ def create_study(
     confidence: float | None = 0.95,
     tolerance: float = 0.0,
     failure: float | Literal["worst", "ignore"] = "worst",
-    storage: str | Store | None = None,
+    storage: Storage = None,
     seed: int = 0,
     max_failures: int | None = 3,
     clip: bool = False,
@@ -51,7 +51,7 @@ def create_study(
         confidence: how sure all settled labels together must be; None: no certificates.
         tolerance: an arm provably within ± this of the bar is "close".
         failure: what a failed pull means to the certificate: ``"worst"``, ``"ignore"``, or the reward that it is told.
-        storage: ``"sqlite:///file.db"``, ``"postgresql://…"``, a store, or None for memory.
+        storage: ``"sqlite:///file.db"``, ``Path("file.db")``, ``"postgresql://…"``, a store, or None for memory.
         seed: keys the seeds of the pulls.
         max_failures: so many failures in a row retire an arm; None: never.
         clip: count rewards outside the bounds as the bound. Without it such a reward proves the bounds wrong, and its
@@ -87,7 +87,7 @@ def create(
     name: str,
     spec: Spec,
     *,
-    storage: str | Store | None = None,
+    storage: Storage = None,
     if_exists: Literal["error", "join"] = "error",
     lease: float = LEASE,
 ) -> Study:
@@ -123,7 +123,7 @@ def _created(name: str, store: Store, spec: Spec) -> bool:
     return True
 
 
-def open_study(name: str, *, storage: str | Store | None = None, lease: float = LEASE) -> Study:
+def open_study(name: str, *, storage: Storage = None, lease: float = LEASE) -> Study:
     """The study of that name in that store.
 
     >>> open_study("nobody")
@@ -167,7 +167,7 @@ def compare(study: Study, wanted: Spec) -> Match:
             other = known[-1] if known else ""
         return Match(unlike, grows, budget, other)
 
-    return study.look(read)
+    return look(study, read)
 
 
 def resume(study: Study, wanted: Spec) -> None:

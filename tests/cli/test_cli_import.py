@@ -15,7 +15,7 @@ from program import complaint
 import thresher as library
 from thresher.cli import cli
 from thresher.core.spec import Spec
-from thresher.study import give_up
+from thresher.study import give_up, look
 
 
 def test_what_is_exported_is_imported_equal_to_the_bit(place: Place, tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_an_import_says_what_it_charges_and_when_it_is_weighed(place: Place) -> 
     assert said.err == f"thresher: {words} at the first ask\n"
     study = place.study()
     study.ask()
-    docket = study.look(lambda ledger: ledger.docket)
+    docket = look(study, lambda ledger: ledger.docket)
     assert (list(docket.committed), list(docket.charged)) == ([2, 0], [1, 4])
     assert study.verdict()["b"].mean == 0.25  # late rewards count in the statistics
     uncertified = library.create_study("plain", arms=["a"], threshold=0.5, budget=9, confidence=None, storage=place.url)

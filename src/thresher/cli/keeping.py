@@ -15,7 +15,7 @@ from ..log.journal import plain
 from ..log.store import Store
 from ..run.command.process import Command
 from ..run.command.reward import codes_text
-from ..study import Study
+from ..study import Study, look
 from ..text.masking import masked_words
 from . import say
 from .storage import is_kept, place_of
@@ -84,7 +84,7 @@ class Kept:
         """Raise unless the study can be resumed, or set aside."""
         if self.fresh:
             study.sweep()
-            pending = study.look(lambda ledger: ledger.pending)
+            pending = look(study, lambda ledger: ledger.pending)
             if pending:
                 rule = f"has {pending:,} pulls pending: another agent may be at work on it"
                 remedy = "stop it, wait a minute if it was killed, or name another --study"

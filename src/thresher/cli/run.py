@@ -10,7 +10,7 @@ from ..run.command.process import Command
 from ..run.engines import check_name, open_engine
 from ..run.runner import Limits, run_on
 from ..run.signals import until_stopped
-from ..study import Study
+from ..study import Study, look
 from . import FINISHED, NOT_MET, say
 from .checking import check_command, check_exits, check_reader, check_resources, room_for
 from .keeping import Kept, evaluator_of
@@ -164,7 +164,7 @@ def run(command: tuple[str, ...], **given: Any) -> int:
     try:
         status = until_stopped(job.carry_out)
     except CannotGoOn:
-        if job.study and (given["style"] != "table" or job.study.look(lambda ledger: ledger.told)):
+        if job.study and (given["style"] != "table" or look(job.study, lambda ledger: ledger.told)):
             print_verdict(job.study.verdict(), given["style"])  # a table of nothing tells nothing
         raise
     finally:

@@ -15,7 +15,7 @@ from ..create import create as create_new
 from ..create import open_study
 from ..errors import DamagedStudy, InvalidInput, StoreFailed, StudyExists, shown
 from ..log.store import Store
-from ..study import Study
+from ..study import Study, look
 from ..text.masking import masked
 from . import FINISHED, NOT_MET, put, say
 from .question import arm_options, arms_given, question
@@ -165,7 +165,7 @@ def delete(name: str, yes: bool, storage: str | None) -> int:
     store = store_at(storage)
     try:
         study = study_at(name, store)
-        issued, told = study.look(lambda ledger: (ledger.issued, ledger.told))
+        issued, told = look(study, lambda ledger: (ledger.issued, ledger.told))
         what = f"study {shown(name)} with {issued:,} pulls and {told:,} rewards"
     except DamagedStudy:
         what = f"study {shown(name)}, which is damaged"
@@ -199,7 +199,7 @@ def _summary(study: Study) -> dict[str, Any]:
             "head": ledger.head,
         }
 
-    return {**study.look(read), "storage": place_of(study.store)}
+    return {**look(study, read), "storage": place_of(study.store)}
 
 
 def _people(study: Study) -> dict[str, Any]:
