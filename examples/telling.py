@@ -10,7 +10,7 @@ from thresher.cli import say
 from thresher.cli.comparison import comparison
 from thresher.cli.live import watching
 from thresher.cli.output import FORMATS, print_verdict
-from thresher.cli.stopping import until_stopped
+from thresher.run.signals import until_stopped
 
 
 def options(text: str | None) -> argparse.ArgumentParser:

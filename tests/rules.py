@@ -14,6 +14,6 @@ from thresher.log.memory import MemoryStore
 def study_of_rule(rule: int, **given: Any) -> thresher.Study:
     """A study in memory whose log says that it follows that rule."""
     store = MemoryStore()
-    spec = replace(specs.specify(**given), rule=rule)
+    spec = replace(specs.Spec(**given), rule=rule)
     append(store, "s", [Event(1, "created", spec=spec.to_json(), key="made")])
     return thresher.open_study("s", storage=store)

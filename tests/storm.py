@@ -14,6 +14,7 @@ from typing import Any
 import thresher
 from thresher.core.replay import verify
 from thresher.log.stores import open_store
+from thresher.study import look
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["storm", "thresher.log.sqlite", "thresher.log.postgres"])
@@ -73,7 +74,7 @@ class Storm:
     def extend(self, pulls: int) -> None:
         """The study was done: let it go on."""
         study = thresher.open_study("s", storage=self.url)
-        study.extend(budget=(study.look(lambda ledger: ledger.budget) or 0) + pulls)
+        study.extend(budget=(look(study, lambda ledger: ledger.budget) or 0) + pulls)
         study.store.close()
 
     def finish(self, seconds: float) -> None:
@@ -108,11 +109,11 @@ def check(url: str, acknowledged: list[tuple[int, float]]) -> dict[str, int]:
     assert len({pull for pull, _ in told}) == len(told)
     assert len({pull for pull, _ in acknowledged}) == len(acknowledged)
     assert set(acknowledged) <= set(told)
-    verdict, budget = study.verdict(), study.look(lambda ledger: ledger.budget) or 0
+    verdict, budget = study.verdict(), look(study, lambda ledger: ledger.budget) or 0
     assert (verdict.issued, verdict.done) == (budget, True)
     report = verify(events)
     assert report.sound, report
-    assert set(study.look(lambda ledger: ledger.pull_state)) <= {1, 2, 3}
+    assert set(look(study, lambda ledger: ledger.pull_state)) <= {1, 2, 3}
     study.store.close()
     return {"acknowledged": len(acknowledged), "told": len(told), "lost": budget - len(told)}
 

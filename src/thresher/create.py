@@ -1,21 +1,21 @@
-"""Making a study, and opening one that is there."""
+"""Creating a study, opening one, and the rule for resuming one."""
 
 import os
 import time
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from .core import checks
-from .core import spec as specs
 from .core.differences import differences
 from .core.events import Event
+from .core.ledger import Ledger
 from .core.policies import Policy
 from .core.spec import Params, Spec
 from .errors import Conflict, Interrupted, InvalidInput, StudyExists, shown
 from .log.chain import chained
 from .log.store import Store
-from .log.stores import open_store
-from .study import LEASE, Study
+from .log.stores import Storage, open_store
+from .study import LEASE, Study, accept, look
 
 ATTEMPTS = 3  # to bring a new study to the disk, should connections be lost
 
@@ -31,7 +31,7 @@ def create_study(
     confidence: float | None = 0.95,
     tolerance: float = 0.0,
     failure: float | Literal["worst", "ignore"] = "worst",
-    storage: str | Store | None = None,
+    storage: Storage = None,
     seed: int = 0,
     max_failures: int | None = 3,
     clip: bool = False,
@@ -51,7 +51,7 @@ def create_study(
         confidence: how sure all settled labels together must be; None: no certificates.
         tolerance: an arm provably within ± this of the bar is "close".
         failure: what a failed pull means to the certificate: ``"worst"``, ``"ignore"``, or the reward that it is told.
-        storage: ``"sqlite:///file.db"``, ``"postgresql://…"``, a store, or None for memory.
+        storage: ``"sqlite:///file.db"``, ``Path("file.db")``, ``"postgresql://…"``, a store, or None for memory.
         seed: keys the seeds of the pulls.
         max_failures: so many failures in a row retire an arm; None: never.
         clip: count rewards outside the bounds as the bound. Without it such a reward proves the bounds wrong, and its
@@ -66,10 +66,7 @@ def create_study(
     Pull(id=1, arm='terse', number=1, params={'temperature': 0.2}, seed=...)
 
     """
-    checks.name("study", name)
-    if if_exists not in ("error", "join"):
-        raise InvalidInput("if_exists", if_exists, "must be 'error' or 'join'")
-    spec = specs.specify(
+    spec = Spec(
         arms=arms,
         threshold=threshold,
         bounds=bounds,
@@ -83,6 +80,21 @@ def create_study(
         clip=clip,
         evaluator=evaluator,
     )
+    return create(name, spec, storage=storage, if_exists=if_exists, lease=lease)
+
+
+def create(
+    name: str,
+    spec: Spec,
+    *,
+    storage: Storage = None,
+    if_exists: Literal["error", "join"] = "error",
+    lease: float = LEASE,
+) -> Study:
+    """The same as `create_study`, for callers that have a specification."""
+    checks.name("study", name)
+    if if_exists not in ("error", "join"):
+        raise InvalidInput("if_exists", if_exists, "must be 'error' or 'join'")
     store, seconds = open_store(storage), checks.seconds("lease", lease)
     if not _created(name, store, spec):
         if if_exists == "error":
@@ -111,7 +123,7 @@ def _created(name: str, store: Store, spec: Spec) -> bool:
     return True
 
 
-def open_study(name: str, *, storage: str | Store | None = None, lease: float = LEASE) -> Study:
+def open_study(name: str, *, storage: Storage = None, lease: float = LEASE) -> Study:
     """The study of that name in that store.
 
     >>> open_study("nobody")
@@ -121,16 +133,59 @@ def open_study(name: str, *, storage: str | Store | None = None, lease: float = 
     return Study(checks.name("study", name), open_store(storage), lease=checks.seconds("lease", lease))
 
 
+class Match(NamedTuple):
+    """How a study that is there compares with a specification that asks to resume it."""
+
+    differences: list[str]  # of the specifications, in words: with any of them the study cannot be resumed
+    grows: bool  # the budget asked for is larger than the study's
+    budget: int | None  # of the study
+    measured_by: str | None  # what measured its rewards, if that is another evaluator; "" if it is not recorded
+
+    def all_differences(self, wanted: Spec) -> list[str]:
+        """The same with a larger budget and another evaluator among them."""
+        budget = [_budget_differs(self.budget, wanted)] if self.grows else []
+        if self.measured_by is None:
+            return [*self.differences, *budget]
+        mine = shown(self.measured_by) if self.measured_by else "unknown"
+        return [*self.differences, f"evaluator is {mine}, not {shown(wanted.evaluator)}", *budget]
+
+
+def compare(study: Study, wanted: Spec) -> Match:
+    """The rule for resuming: the same specification; the budget may grow, and another evaluator may be accepted.
+
+    An evaluator is another one if the study has rewards and none of them came from it.
+    """
+
+    def read(ledger: Ledger) -> Match:
+        spec, budget, known = ledger.spec, ledger.budget, ledger.evaluators
+        unlike, other = differences(spec, wanted), None
+        grows = wanted.budget is not None and budget is not None and wanted.budget > budget
+        if wanted.budget not in (budget, spec.budget) and not grows:
+            unlike.append(_budget_differs(budget, wanted))
+        measured = ledger.told - ledger.imported + ledger.pending > 0
+        if wanted.evaluator is not None and wanted.evaluator not in known and measured:
+            other = known[-1] if known else ""
+        return Match(unlike, grows, budget, other)
+
+    return look(study, read)
+
+
+def resume(study: Study, wanted: Spec) -> None:
+    """Resume a study that `compare` allows to be: accept its evaluator, and give it the larger budget."""
+    if wanted.evaluator is not None:
+        accept(study, wanted.evaluator)
+    if wanted.budget is not None and compare(study, wanted).grows:
+        study.extend(budget=wanted.budget)
+
+
 def _join(study: Study, wanted: Spec) -> Study:
-    found, evaluators = study.look(lambda ledger: (ledger.spec, ledger.evaluators))
-    unlike = differences(found, wanted)
-    if wanted.evaluator is not None and wanted.evaluator not in evaluators:
-        found_there = shown(evaluators[-1]) if evaluators else "unknown"
-        unlike.append(f"evaluator is {found_there}, not {shown(wanted.evaluator)}")
-    if wanted.budget not in (found.budget, study.look(lambda ledger: ledger.budget)):
-        unlike.append(f"budget is {study.look(lambda ledger: ledger.budget)}, not {wanted.budget}")
-    if unlike:
-        raise StudyExists(
-            "study", study.name, f"is there with another specification: {'; '.join(unlike)}", "use another name"
-        )
+    """The study, if nothing at all differs."""
+    if unlike := compare(study, wanted).all_differences(wanted):
+        rule = f"is there with another specification: {'; '.join(unlike)}"
+        raise StudyExists("study", study.name, rule, "use another name")
+    resume(study, wanted)
     return study
+
+
+def _budget_differs(budget: int | None, wanted: Spec) -> str:
+    return f"budget is {budget}, not {wanted.budget}"

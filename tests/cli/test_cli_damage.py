@@ -12,6 +12,7 @@ from place import Place, a_place  # noqa: F401 - the fixture
 from program import ENVIRONMENT, PATIENCE, THRESHER, Result, complaint
 
 import thresher as library
+from thresher.study import look
 
 
 @pytest.fixture
@@ -84,7 +85,7 @@ def test_pulls_whose_answer_could_not_be_written_are_given_up(place: Place, wher
     assert "standard output" in complaint(Result(done.returncode, "", done.stderr), 3)
     events = place.study().events()
     assert [event.cause for event in events if event.kind == "dropped"] == ["lost"] * 2
-    assert place.study().look(lambda ledger: ledger.pending) == 0
+    assert look(place.study(), lambda ledger: ledger.pending) == 0
 
 
 @pytest.mark.parametrize("command", ["status", "verdict", "log", "studies", "doctor"])
@@ -152,6 +153,7 @@ def test_a_password_in_the_wrong_place_is_not_shown(place: Place, args: tuple[st
 
 BREAK = """
 import sys, thresher.cli, thresher.cli.agents
+from thresher.study import look
 def broken(*args, **kwargs): raise KeyError("nobody\\nthought of this")
 thresher.cli.agents.study_at = broken
 sys.argv = ["thresher", "ask", "s"]
@@ -183,7 +185,7 @@ def test_a_study_in_a_link_is_where_the_link_leads(place: Place) -> None:
     link = place.folder / "link.db"
     link.symlink_to(place.folder / "studies.db")
     place.good("ask", "s", "--storage", f"sqlite:///{link}")
-    assert place.study().look(lambda ledger: ledger.issued) == 1
+    assert look(place.study(), lambda ledger: ledger.issued) == 1
     assert not (place.folder / "link.db-lock").exists(), "all agents queue at one lock"
     assert library.open_study("s", storage=f"sqlite:///{link}").ask()
 

@@ -14,8 +14,8 @@ from program import complaint
 
 import thresher as library
 from thresher.cli import cli
-from thresher.core.spec import specify
-from thresher.study import give_up
+from thresher.core.spec import Spec
+from thresher.study import give_up, look
 
 
 def test_what_is_exported_is_imported_equal_to_the_bit(place: Place, tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_an_import_says_what_it_charges_and_when_it_is_weighed(place: Place) -> 
     assert said.err == f"thresher: {words} at the first ask\n"
     study = place.study()
     study.ask()
-    docket = study.look(lambda ledger: ledger.docket)
+    docket = look(study, lambda ledger: ledger.docket)
     assert (list(docket.committed), list(docket.charged)) == ([2, 0], [1, 4])
     assert study.verdict()["b"].mean == 0.25  # late rewards count in the statistics
     uncertified = library.create_study("plain", arms=["a"], threshold=0.5, budget=9, confidence=None, storage=place.url)
@@ -199,7 +199,7 @@ def test_csv_says_what_the_certificate_made_of_each_pull(place: Place) -> None:
 
 @pytest.mark.parametrize(("failure", "state"), [("worst", "cancelled"), ("ignore", "dropped")])
 def test_a_study_of_version_0_1_exports_what_its_certificate_leaves_out(place: Place, failure: Any, state: str) -> None:
-    spec = replace(specify(arms=["a"], threshold=0.5, budget=9, failure=failure), rule=1)
+    spec = replace(Spec(arms=["a"], threshold=0.5, budget=9, failure=failure), rule=1)
     append(place.study().store, "old", [library.Event(1, "created", spec=spec.to_json(), key="old")])
     study = place.study("old")
     first, second = study.ask_many(2)

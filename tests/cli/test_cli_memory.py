@@ -92,7 +92,10 @@ def test_a_command_needs_the_columns_of_a_study_and_not_its_log(place: Path, com
 def test_finding_calls_by_their_keys_and_comparing_plans_read_in_pages(place: Path) -> None:
     study = thresher.open_study("s", storage=f"sqlite:///{place}/large.db")
     reading: list[Callable[[], object]]
-    reading = [lambda: Keys("s", study.store).pulls("again:x", 2 * PULLS + 1), lambda: comparison(study, 60.0)]
+    reading = [
+        lambda: Keys("s", study.store).pulls("again:x", study.events(2 * PULLS)[-1]),
+        lambda: comparison(study, 60.0),
+    ]
     for read in reading:
         tracemalloc.start()
         read()

@@ -14,7 +14,7 @@ import thresher
 from thresher.core import evidence
 from thresher.core.events import CAUSES, Cause
 from thresher.core.ledger import fold
-from thresher.study import give_up
+from thresher.study import give_up, look
 
 
 def make(**given: Any) -> thresher.Study:
@@ -93,7 +93,7 @@ def test_the_bets_are_those_of_the_rule(rule: int) -> None:
     rewards = [0.3, 0.9, 0.1, 0.8, 0.55]
     for reward in rewards:
         study.tell(study.ask() or 0, reward)
-    capital = study.look(lambda ledger: ledger.capitals[0])
+    capital = look(study, lambda ledger: ledger.capitals[0])
     up, down = bets(rule, 0.4), bets(rule, 0.6)
     for g in range(16):
         assert capital[g] == pytest.approx(up[g][1] * math.prod(1 + up[g][0] * (x - 0.4) for x in rewards))
@@ -105,7 +105,7 @@ def test_the_worst_possible_reward_makes_the_all_in_bet_exactly_nothing(worst: f
     for bar in (0.1, 0.3, 0.7, 0.9, 0.99):
         study = make(arms=["a"], threshold=bar, confidence=1 - 1e-12)
         study.tell(study.ask() or 0, worst)
-        assert study.look(lambda ledger: ledger.capitals[0][place]) == 0.0
+        assert look(study, lambda ledger: ledger.capitals[0][place]) == 0.0
 
 
 @given(st.permutations(range(20)), st.lists(st.booleans(), min_size=20, max_size=20))
@@ -115,7 +115,7 @@ def test_the_order_of_arrival_does_not_matter(order: list[int], rewards: list[bo
         issued = study.ask_many(20)
         for at in arrival:
             study.tell(issued[at], rewards[at])
-    one, two = (study.look(lambda ledger: ledger.capitals[0]) for study in studies)
+    one, two = (look(study, lambda ledger: ledger.capitals[0]) for study in studies)
     assert one == two  # to the bit
 
 
@@ -124,15 +124,15 @@ def test_a_reward_waits_until_all_earlier_pulls_of_its_arm_are_known() -> None:
     first, second, third = study.ask_many(3)
     study.tell(second, 1)
     study.tell(third, 1)
-    assert study.look(lambda ledger: (ledger.docket.committed[0], ledger.docket.waiting[0])) == (0, 2)
+    assert look(study, lambda ledger: (ledger.docket.committed[0], ledger.docket.waiting[0])) == (0, 2)
     assert study.verdict()["a"].seen == 2  # the statistics have them
     study.tell(first, 0)
-    assert study.look(lambda ledger: (ledger.docket.committed[0], ledger.docket.waiting[0])) == (3, 0)
+    assert look(study, lambda ledger: (ledger.docket.committed[0], ledger.docket.waiting[0])) == (3, 0)
 
 
 def products(study: thresher.Study) -> tuple[float, float]:
     """The second bet of each side, as a multiple of its stake; at a bar of .5 its λ is 1.6."""
-    capital = study.look(lambda ledger: ledger.capitals[0])
+    capital = look(study, lambda ledger: ledger.capitals[0])
     return capital[1] / evidence.STAKE, capital[17] / evidence.STAKE
 
 
@@ -178,7 +178,7 @@ def test_a_log_of_version_0_1_leaves_cancelled_pulls_out() -> None:
     pulls = study.ask_many(2)
     give_up(study, pulls[0], cause="cancelled", reason="never began")
     study.tell(2, 1)
-    assert study.look(lambda ledger: ledger.capitals[0][0]) == pytest.approx(1 + 1.96 * 0.5)
+    assert look(study, lambda ledger: ledger.capitals[0][0]) == pytest.approx(1 + 1.96 * 0.5)
     assert study.verdict()["a"].charged == 0
 
 
@@ -203,10 +203,10 @@ def test_a_hung_pull_is_charged_when_too_many_rewards_wait_behind_it() -> None:
     # now one is pending and 29 wait: more than 16 + 4
     row = study.verdict()["a"]
     assert (row.charged, row.pending) == (1, 1)
-    assert study.look(lambda ledger: ledger.docket.committed[0]) == 29
+    assert look(study, lambda ledger: ledger.docket.committed[0]) == 29
     study.tell(pulls[0], 0.0)  # it comes after all: the statistics take it
     assert study.verdict()["a"].seen == 30
-    assert study.look(lambda ledger: ledger.docket.committed[0]) == 29
+    assert look(study, lambda ledger: ledger.docket.committed[0]) == 29
 
 
 def test_exactly_so_many_may_wait_behind_a_pending_pull() -> None:
@@ -279,9 +279,9 @@ def test_tolerance_is_in_the_units_of_the_rewards() -> None:
 
 def test_capitals_are_made_at_the_first_commit() -> None:
     study = make(arms=map(str, range(10_000)), budget=None)
-    assert study.look(lambda ledger: len(ledger.capitals)) == 0
+    assert look(study, lambda ledger: len(ledger.capitals)) == 0
     study.tell(study.ask() or 0, 1)
-    assert study.look(lambda ledger: len(ledger.capitals)) == 1
+    assert look(study, lambda ledger: len(ledger.capitals)) == 1
 
 
 def test_a_restored_study_has_the_same_capitals_to_the_bit() -> None:
@@ -297,7 +297,7 @@ def test_a_restored_study_has_the_same_capitals_to_the_bit() -> None:
             else:
                 study.tell(pull, rng.random())
     study.verdict()  # intervals are made here, and are no part of the state
-    assert fold(study.events()).state() == study.look(lambda ledger: ledger.state())
+    assert fold(study.events()).state() == look(study, lambda ledger: ledger.state())
 
 
 def test_evidence_is_exact_arithmetic_alone() -> None:

@@ -10,6 +10,7 @@ from thresher.core.events import Event
 from thresher.log.chain import SIZE, START, chained, link
 from thresher.log.memory import MemoryStore
 from thresher.log.tail import pages
+from thresher.study import look
 
 FULL = Event(
     7, "told", 3, 2, 0.1, "why ✓", "failed", True, 90, {"b": [1, 2.5, None], "a": "ü"}, "k-1", 1.75e9, "host:1"
@@ -101,9 +102,9 @@ def test_every_event_of_a_study_is_chained_and_the_verdict_names_the_head() -> N
 def test_reasons_and_keys_from_anywhere_are_chained_as_they_are_kept() -> None:
     study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=9, max_failures=None)
     for number, reason in enumerate(["", "a\0b", "\ud800", "✓" * 20_000, "="]):
-        (pull,) = study.ask_for(1, lease=60, key=f"\0{number}")
+        (pull,) = study.ask_many(1, lease=60, key=f"\0{number}")
         study.drop(pull, reason=reason)
-    assert thresher.open_study("s", storage=study.store).look(lambda ledger: ledger.issued) == 5
+    assert look(thresher.open_study("s", storage=study.store), lambda ledger: ledger.issued) == 5
 
 
 GOLDEN = [

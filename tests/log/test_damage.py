@@ -22,7 +22,7 @@ def make(store: "Store | str", name: str = "s", **given: Any) -> thresher.Study:
     return thresher.create_study(name, arms=["a", "b"], threshold=0.5, budget=100, storage=store, **given)
 
 
-SPEC: dict[str, Any] = json.loads(json.dumps(specs.specify(arms=["a", "b"], threshold=0.5, budget=100).to_json()))
+SPEC: dict[str, Any] = json.loads(json.dumps(specs.Spec(arms=["a", "b"], threshold=0.5, budget=100).to_json()))
 IMPOSSIBLE = {
     "no beginning": [Event(1, "asked", 1, 0)],
     "no specification": [Event(1, "created")],

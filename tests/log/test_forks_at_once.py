@@ -12,7 +12,7 @@ import pytest
 
 import thresher
 from thresher.core.events import Event
-from thresher.core.spec import specify
+from thresher.core.spec import Spec
 from thresher.errors import Interrupted, StoreFailed
 from thresher.log.chain import chained
 from thresher.log.memory import MemoryStore
@@ -82,7 +82,7 @@ class Losing(MemoryStore):
 
 def test_a_repeated_tell_whose_reward_is_gone_is_written_again() -> None:
     store = Losing()
-    spec = specify(arms=["a"], threshold=0.5, budget=9, confidence=None)
+    spec = Spec(arms=["a"], threshold=0.5, budget=9, confidence=None)
     store.append("s", chained([Event(1, "created", spec=spec.to_json())]))
     study = thresher.open_study("s", storage=store)
     pull = study.ask() or pytest.fail("no pull")

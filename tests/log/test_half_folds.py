@@ -11,6 +11,7 @@ from thresher.core.ledger import fold
 from thresher.core.replay import verify
 from thresher.log.memory import MemoryStore
 from thresher.log.store import Store
+from thresher.study import look
 
 PLACES = [
     (kernel, "assign"),
@@ -49,12 +50,12 @@ def make(store: Store) -> thresher.Study:
 
 def goes_on(study: thresher.Study) -> None:
     """The state is that of a fresh fold, and whatever is decided next is what had to be."""
-    live, fresh = study.look(lambda ledger: ledger.state()), fold(study.events()).state()
+    live, fresh = look(study, lambda ledger: ledger.state()), fold(study.events()).state()
     assert live == fresh
     for pull in study.ask_many(4):
         study.tell(pull, pull.id % 2)
     assert verify(study.events()).sound
-    assert study.look(lambda ledger: ledger.state()) == fold(study.events()).state()
+    assert look(study, lambda ledger: ledger.state()) == fold(study.events()).state()
 
 
 @pytest.mark.parametrize("error", ERRORS)
@@ -82,7 +83,7 @@ def test_an_interrupt_while_an_event_is_written(
             assert len(study.events()) == before, "what was interrupted is not written"
         trap.set(0, after=False)
         before = len(study.events())
-        assert study.look(lambda ledger: ledger.state()) == fold(study.events()).state()
+        assert look(study, lambda ledger: ledger.state()) == fold(study.events()).state()
     goes_on(study)
 
 
@@ -92,7 +93,7 @@ def test_an_interrupt_at_the_first_event_of_an_ask(monkeypatch: pytest.MonkeyPat
     trap.set(1, after=True)
     with pytest.raises(KeyboardInterrupt):
         study.ask()
-    assert study.look(lambda ledger: (ledger.issued, ledger.pending)) == (0, 0)
+    assert look(study, lambda ledger: (ledger.issued, ledger.pending)) == (0, 0)
     goes_on(study)
 
 
@@ -112,7 +113,7 @@ def test_an_interrupt_while_news_are_read(
     trap = Trap(monkeypatch, *place, KeyboardInterrupt)
     trap.set(nth, after=after)
     with pytest.raises(KeyboardInterrupt):
-        reader.look(lambda ledger: ledger.issued)
+        look(reader, lambda ledger: ledger.issued)
     goes_on(reader)
     goes_on(writer)
 
@@ -131,7 +132,7 @@ def test_what_the_grammar_refuses_costs_no_folding(call: str, monkeypatch: pytes
     for _ in range(2):
         with pytest.raises(thresher.ThresherError):
             calls[call]()
-    assert study.look(lambda ledger: ledger.issued) == 1
+    assert look(study, lambda ledger: ledger.issued) == 1
     assert study.ask()
 
 

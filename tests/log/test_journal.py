@@ -13,6 +13,7 @@ from thresher.core.events import Event
 from thresher.errors import Conflict, Interrupted, StoreFailed
 from thresher.log.memory import MemoryStore
 from thresher.log.store import Store
+from thresher.study import look
 
 
 def make(store: Store | str, **given: Any) -> thresher.Study:
@@ -46,7 +47,7 @@ def test_a_lost_answer_writes_once(trouble: list[str]) -> None:
     study.tell(pulls[0], 0.25)
     kinds = [event.kind for event in store.read("s")]
     assert kinds == ["created", "asked", "asked", "told"]
-    assert study.look(lambda ledger: (ledger.issued, ledger.told)) == (2, 1)
+    assert look(study, lambda ledger: (ledger.issued, ledger.told)) == (2, 1)
 
 
 def test_an_answer_that_is_found_later_is_still_ours() -> None:
@@ -91,7 +92,7 @@ def test_a_crash_between_writing_and_flushing_writes_once(survives: bool) -> Non
         def flush(self) -> None:
             if self.crash:
                 self.crash = False
-                seen.append(other.look(lambda ledger: ledger.issued))
+                seen.append(look(other, lambda ledger: ledger.issued))
                 if not survives:
                     del self._logs["s"][-2:]
                 raise Interrupted("storage")
@@ -105,7 +106,7 @@ def test_a_crash_between_writing_and_flushing_writes_once(survives: bool) -> Non
     assert seen == [2]
     assert [event.kind for event in store.read("s")] == ["created", "asked", "asked"]
     other.tell(1, 0.5)
-    assert study.look(lambda ledger: ledger.told) == 1
+    assert look(study, lambda ledger: ledger.told) == 1
 
 
 def test_a_call_that_is_repeated_waits_for_the_disk_too() -> None:
@@ -156,7 +157,7 @@ def test_a_study_that_took_the_name_of_a_deleted_one_is_another(store: Store) ->
     for call in (old.ask, lambda: old.tell(pull, 1), old.verdict, old.ask):
         with pytest.raises(thresher.StudyDeleted, match="deleted"):
             call()
-    assert new.look(lambda ledger: (ledger.issued, ledger.told)) == (9, 0)
+    assert look(new, lambda ledger: (ledger.issued, ledger.told)) == (9, 0)
 
 
 def test_restored_state_equals_live_state_to_the_bit(store: Store) -> None:
@@ -168,7 +169,7 @@ def test_restored_state_equals_live_state_to_the_bit(store: Store) -> None:
             else:
                 study.tell(pull, pull.seed / 2**32)
     again = thresher.open_study("s", storage=store)
-    assert again.look(lambda ledger: ledger.state()) == study.look(lambda ledger: ledger.state())
+    assert look(again, lambda ledger: ledger.state()) == look(study, lambda ledger: ledger.state())
 
 
 def test_negative_zero_is_zero_before_it_is_written(store: Store) -> None:
@@ -271,10 +272,10 @@ def test_a_call_of_before_is_found_though_the_end_of_the_log_was_lost() -> None:
     """A server that crashed has lost what nobody had been told was safe: keys are looked up in what is there."""
     store = MemoryStore()
     study = make(store)
-    first = study.ask_for(2, lease=60, key="one")
-    lost = study.ask_for(1, lease=60, key="two")
+    first = study.ask_many(2, lease=60, key="one")
+    lost = study.ask_many(1, lease=60, key="two")
     del store._logs["s"][-1:]
-    assert study.ask_for(2, lease=60, key="one") == first
-    assert study.ask_for(1, lease=60, key="three") == lost
-    assert study.ask_for(1, lease=60, key="three") == lost
-    assert [pull.id for pull in study.ask_for(1, lease=60, key="two")] == [4]
+    assert study.ask_many(2, lease=60, key="one") == first
+    assert study.ask_many(1, lease=60, key="three") == lost
+    assert study.ask_many(1, lease=60, key="three") == lost
+    assert [pull.id for pull in study.ask_many(1, lease=60, key="two")] == [4]

@@ -15,6 +15,7 @@ import thresher
 from thresher.errors import StoreFailed
 from thresher.log.sqlite import SqliteStore
 from thresher.log.stores import open_store
+from thresher.study import look
 
 WAYS: dict[str, Callable[[Path], object]] = {
     "deleted": lambda file: file.unlink(),
@@ -125,7 +126,7 @@ def test_a_log_deleted_under_agents_loses_nothing_that_was_acknowledged(tmp_path
         one.kill()  # it saved its part before it said so
         other.kill()
     again = thresher.open_study("s", storage=url)
-    assert again.look(lambda ledger: ledger.told) == 40
+    assert look(again, lambda ledger: ledger.told) == 40
     again.store.close()
 
 
@@ -154,7 +155,7 @@ def test_an_agent_with_a_lost_log_does_not_write_it_over_what_others_did_since(t
         study.store.close()
         old.end()
     study = thresher.open_study("new", storage=url)
-    assert study.look(lambda ledger: ledger.told) == 50
+    assert look(study, lambda ledger: ledger.told) == 50
     assert study.store.describe()["check"] == "sound"
     study.store.close()
 
@@ -171,7 +172,7 @@ def test_others_that_come_go_and_checkpoint_are_no_loss(tmp_path: Path, options:
         study.tell(pull, 1)
         connection.close()
         other.close()
-    assert study.look(lambda ledger: ledger.told) == 5
+    assert look(study, lambda ledger: ledger.told) == 5
     study.store.close()
 
 

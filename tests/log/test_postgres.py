@@ -15,6 +15,7 @@ from thresher.core.events import Event
 from thresher.errors import Conflict, StoreFailed
 from thresher.log.postgres import PostgresStore
 from thresher.log.stores import open_store
+from thresher.study import look
 from thresher.text.masking import masked
 
 SECRET = "s3cr3t-Pa55"
@@ -119,7 +120,7 @@ def test_a_wrong_password_is_said_at_once_and_not_shown(guarded: str) -> None:
     ],
 )
 def test_passwords_are_never_shown(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("thresher.log.postgres.PATIENCE", 0.1)
+    monkeypatch.setattr("thresher.log.postgres_connection.PATIENCE", 0.1)
     unreachable(url)
 
 
@@ -190,7 +191,7 @@ def test_an_answer_lost_with_the_flush_is_flushed_again(postgres_url: str, monke
 
     monkeypatch.setattr(store, "_end", lose)
     study.tell(pull, 1)
-    assert study.look(lambda ledger: ledger.told) == 1
+    assert look(study, lambda ledger: ledger.told) == 1
     assert sum(event.kind == "told" for event in study.events()) == 1
     assert flushes == [False, False], "the first finds that the session is gone, the second waits for the disk"
     store.close()

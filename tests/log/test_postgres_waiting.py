@@ -60,7 +60,7 @@ def test_an_agent_that_waits_for_its_server_ends_with_ctrl_c(stopped: Server) ->
 
 
 def test_a_server_that_never_comes_is_given_up(stopped: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("thresher.log.postgres.PATIENCE", 0.3)
+    monkeypatch.setattr("thresher.log.postgres_connection.PATIENCE", 0.3)
     with pytest.raises(StoreFailed, match=r"cannot be reached, for \d+ s: .*Is the server running") as caught:
         open_store(stopped.url).studies()
     assert "\n" not in str(caught.value)
@@ -177,7 +177,7 @@ def test_a_row_that_is_locked_is_waited_for(study_url: str) -> None:
 
 def test_a_lock_that_is_never_let_go_is_named_in_the_end(study_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     study = thresher.open_study("s", storage=study_url)
-    monkeypatch.setattr("thresher.log.postgres.PATIENCE", 1.0)
+    monkeypatch.setattr("thresher.log.postgres_connection.PATIENCE", 1.0)
     with locked(study_url, "LOCK TABLE thresher_events IN SHARE ROW EXCLUSIVE MODE") as holder:
         rule = rf"another session holds a lock on its tables \(server process {holder.info.backend_pid}, maintenance\)"
         with pytest.raises(StoreFailed, match=rule):
@@ -242,7 +242,7 @@ def test_an_upgrade_that_waits_ends_with_a_signal(old_url: str, number: signal.S
 
 def test_an_upgrade_that_waits_in_vain_names_who_is_in_its_way(old_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     study = thresher.open_study("s", storage=old_url)
-    monkeypatch.setattr("thresher.log.postgres.PATIENCE", 1.0)
+    monkeypatch.setattr("thresher.log.postgres_connection.PATIENCE", 1.0)
     with locked(old_url, READING) as holder:
         rule = rf"another session holds a lock on its tables \(server process {holder.info.backend_pid}, maintenance\)"
         with pytest.raises(StoreFailed, match=rule):

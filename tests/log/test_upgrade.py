@@ -21,6 +21,7 @@ from thresher.log.rows import OLD_COLUMNS
 from thresher.log.store import Store
 from thresher.log.stores import open_store
 from thresher.log.tail import pages
+from thresher.study import look
 
 STORED = Path(__file__).parent.parent / "study" / "stored" / "0.1.db.gz"
 FIELDS = OLD_COLUMNS.removesuffix(", NULL")
@@ -116,7 +117,7 @@ def test_an_old_store_is_read_without_being_touched(old: Old, opened: Store) -> 
     assert len(names) > 10
     assert all(event.digest is None for event in opened.read(STUDY))
     study = thresher.open_study(STUDY, storage=opened)
-    assert study.look(lambda ledger: ledger.issued)  # a verdict would give up pulls whose leases ran out
+    assert look(study, lambda ledger: ledger.issued)  # a verdict would give up pulls whose leases ran out
     assert study.events()[-1].digest is not None, "readers know the digests that it will have"
     head = opened.head(STUDY)
     assert head is not None
@@ -142,13 +143,13 @@ def test_the_first_write_upgrades_all_studies_and_changes_no_state(old: Old, ope
 def test_an_old_study_goes_on_in_a_chain(old: Old, opened: Store) -> None:
     study, reader = (thresher.open_study(STUDY, storage=open_store(old.url)) for _ in range(2))
     seen = len(reader.events()) + study.sweep()
-    study.extend(budget=(study.look(lambda ledger: ledger.budget) or 0) + 50)
+    study.extend(budget=(look(study, lambda ledger: ledger.budget) or 0) + 50)
     for pull in study.ask_many(5):
         study.tell(pull, 1)
     assert len(reader.events()) == seen + 11, "whoever read the old store reads the new one"
     assert reader.verdict().head == study.verdict().head
     again = thresher.open_study(STUDY, storage=opened)
-    assert again.look(lambda ledger: ledger.state()) == study.look(lambda ledger: ledger.state())
+    assert look(again, lambda ledger: ledger.state()) == look(study, lambda ledger: ledger.state())
     for each in (study, reader):
         each.store.close()
 
@@ -214,14 +215,14 @@ def test_a_head_without_a_log_is_damage_that_can_be_deleted(url: str) -> None:
 
 def test_what_an_agent_of_0_1_writes_meanwhile_is_read(old: Old, opened: Store) -> None:
     study = thresher.open_study(STUDY, storage=opened)
-    budget = study.look(lambda ledger: ledger.budget) or 0
+    budget = look(study, lambda ledger: ledger.budget) or 0
     with old.agent() as run:
         last = study.events()[-1].seq
         run(old.write, (STUDY, *Event(last + 1, "extended", budget=budget + 7, key="other")[:-1]))
-        assert study.look(lambda ledger: ledger.budget) == budget + 7
+        assert look(study, lambda ledger: ledger.budget) == budget + 7
         run(f"DELETE FROM {old.prefix}events WHERE study = ?", (STUDY,))
         with pytest.raises(thresher.StudyDeleted):
-            study.look(lambda ledger: ledger.budget)
+            look(study, lambda ledger: ledger.budget)
 
 
 def test_a_study_that_took_the_name_of_a_deleted_one_is_another_in_an_old_store(old: Old, opened: Store) -> None:

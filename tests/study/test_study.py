@@ -20,6 +20,7 @@ from thresher.core import spec as specs
 from thresher.core.ledger import fold
 from thresher.errors import Conflict
 from thresher.log.memory import MemoryStore
+from thresher.study import look
 
 
 def make(**given: Any) -> thresher.Study:
@@ -371,9 +372,9 @@ def test_a_restored_study_equals_the_live_one_to_the_bit() -> None:
             else:
                 study.tell(pull, rng.uniform(-3, 7))
     restored = fold(study.events())
-    live = study.look(lambda ledger: ledger.state())
+    live = look(study, lambda ledger: ledger.state())
     assert restored.state() == live
-    assert restored.choose() == study.look(lambda ledger: ledger.choose())
+    assert restored.choose() == look(study, lambda ledger: ledger.choose())
 
 
 def test_a_specification_survives_json() -> None:
@@ -429,7 +430,7 @@ def test_whoever_loses_the_race_decides_again() -> None:
     store.interfere = True
     pull = study.ask() or pytest.fail("no pull")
     assert (pull.id, pull.arm) == (2, "b")
-    assert study.look(lambda ledger: ledger.issued) == 2
+    assert look(study, lambda ledger: ledger.issued) == 2
 
 
 class FullDisk(MemoryStore):

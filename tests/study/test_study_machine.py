@@ -21,6 +21,7 @@ import thresher
 from thresher.core import policies
 from thresher.core.events import Cause
 from thresher.core.ledger import fold
+from thresher.study import give_up, look
 
 rewards = st.floats(0, 1)
 arms = st.sampled_from(["a", "b", "c", "d"])
@@ -62,7 +63,7 @@ class StudyMachine(RuleBasedStateMachine):
 
     def settled(self) -> dict[str, str]:
         """The arms whose label stays; those that proved the bounds wrong are not certified all the same."""
-        kept = self.study.look(lambda ledger: [ledger.certifies and ledger.docket.settled[arm] for arm in range(4)])
+        kept = look(self.study, lambda ledger: [ledger.certifies and ledger.docket.settled[arm] for arm in range(4)])
         return {row.name: row.label for row, label in zip(self.study.verdict().rows, kept, strict=True) if label}
 
     def done(self) -> bool:
@@ -99,7 +100,7 @@ class StudyMachine(RuleBasedStateMachine):
         target=ended, pull=consumes(pulls), cause=st.sampled_from(["failed", "failed", "lost", "cancelled", "outage"])
     )
     def drop(self, pull: int, cause: Cause) -> int:
-        self.study._drop(pull, cause, "dropped by a runner")
+        give_up(self.study, pull, cause=cause, reason="dropped by a runner")
         self.pending.discard(pull)
         self.dropped.add(pull)
         if cause == "failed":
@@ -208,7 +209,7 @@ class StudyMachine(RuleBasedStateMachine):
     @invariant()
     def the_log_makes_the_same_state(self) -> None:
         if hasattr(self, "study"):
-            assert fold(self.study.events()).state() == self.study.look(lambda ledger: ledger.state())
+            assert fold(self.study.events()).state() == look(self.study, lambda ledger: ledger.state())
 
 
 StudyMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

@@ -7,9 +7,9 @@ from itertools import chain
 
 import click
 
-from ..core.events import CAUSES, LATE, PENDING
+from ..core.events import CAUSES, PENDING
 from ..errors import AlreadyTold, CannotGoOn, InvalidInput, ThresherError, UnknownPull, shown
-from ..study import Pull, Study
+from ..study import Pull, Study, look, tell_for_reply
 from . import FINISHED, NOT_MET, print_lines, say
 from .storage import format_option, name_argument, storage_option, study_at
 from .words import Duration
@@ -38,7 +38,7 @@ Examples:
 def ask(name: str, count: int, lease: float, storage: str | None, style: str) -> int:
     """Print pulls."""
     study = study_at(name, storage)
-    pulls = study.ask_for(count, lease=lease)
+    pulls = study.ask_many(count, lease=lease)
     try:
         print_lines(json.dumps(_shown(pull)) if style == "json" else _line(pull) for pull in pulls)
     except CannotGoOn as error:
@@ -77,8 +77,7 @@ def tell(name: str, pull: int, reward: float, storage: str | None, style: str) -
       thresher tell prompts 17 0.85
     """  # noqa: D301 - click wants the character itself
     study = study_at(name, storage)
-    study.tell(pull, reward)
-    late = study.look(lambda ledger: ledger.state_of(pull) == LATE)
+    late = tell_for_reply(study, pull, reward)
     if style == "json":
         print_lines([json.dumps({"format": 1, "pull": pull, "reward": reward, "late": late})])
     elif late:
@@ -102,7 +101,7 @@ def renew(name: str, pulls: tuple[int, ...], lease: float, storage: str | None) 
     """  # noqa: D301 - click wants the character itself
     study = study_at(name, storage)
     study.renew(pulls, lease)
-    over = study.look(lambda ledger: [pull for pull in pulls if ledger.state_of(pull) != PENDING])
+    over = look(study, lambda ledger: [pull for pull in pulls if ledger.state_of(pull) != PENDING])
     if over:
         say(f"not under way any more, so there is nothing to renew: {shown(over)}")
     return NOT_MET if over else FINISHED

@@ -2,7 +2,7 @@
 
 from itertools import chain
 
-from ..study import Study
+from ..study import Study, look
 from .words import duration
 
 
@@ -15,7 +15,7 @@ def comparison(study: Study, took: float) -> str:
             begun[event.pull or 0] = event.time or 0.0
         elif event.kind == "told":
             seconds[event.arm or 0] += (event.time or 0.0) - begun.pop(event.pull or 0)
-    rows, needed = study.verdict().rows, study.look(lambda ledger: list(ledger.docket.committed))
+    rows, needed = study.verdict().rows, look(study, lambda ledger: list(ledger.docket.committed))
     most, arms, spent = max(needed), len(rows), sum(seconds)
     each = [taken / row.seen for taken, row in zip(seconds, rows, strict=True)]
     equally, skipping = (

@@ -12,13 +12,14 @@ from pathlib import Path
 import click
 
 from ..create import create_study
-from ..run.runner import run
+from ..run.engines import open_engine
+from ..run.runner import Limits, run_on
+from ..run.signals import until_stopped
 from ..study import Pull, Study
 from . import say
 from .comparison import comparison
 from .live import watching
 from .output import FORMATS, print_verdict
-from .stopping import until_stopped
 
 WINDOW = 256 * 1024  # bytes that one pull compresses
 BAR, TOLERANCE = 0.76, 0.03
@@ -81,8 +82,9 @@ def demo(budget: int | None, workers: int | None, seed: int, compare: bool, styl
     began = time.monotonic()
     status = _carry_out(study, workers)
     took = time.monotonic() - began
-    print_verdict(study.verdict(), style)
-    if compare and not study.verdict().open:
+    verdict = study.verdict()
+    print_verdict(verdict, style)
+    if compare and not verdict.open:
         say(comparison(study, took))
     return status
 
@@ -90,6 +92,7 @@ def demo(budget: int | None, workers: int | None, seed: int, compare: bool, styl
 def _carry_out(study: Study, workers: int | None) -> int:
     def job() -> None:
         with watching(study, quiet=False) as show:
-            run(study, bytes_saved, workers=workers, executor="processes", on_progress=show)
+            engine = open_engine(bytes_saved, workers=workers, executor="processes")
+            run_on(engine, study, Limits(), show)
 
     return until_stopped(job)

@@ -6,19 +6,16 @@ import json
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from ..core import spec as specs
 from ..core.checks import MAX_NAME
-from ..core.differences import differences
 from ..core.spec import Spec
-from ..create import create_study, open_study
+from ..create import compare, create, open_study, resume
 from ..errors import Conflict, StudyExists, UnknownStudy
 from ..log.journal import plain
 from ..log.store import Store
 from ..run.command.process import Command
 from ..run.command.reward import codes_text
-from ..study import Study, accept
+from ..study import Study, look
 from ..text.masking import masked_words
 from . import say
 from .storage import is_kept, place_of
@@ -56,10 +53,9 @@ class Kept:
     """The study that a command line asks for. Making this checks everything and writes nothing; `begin` writes."""
 
     def __init__(
-        self, name: str | None, store: Store, asked: dict[str, Any], *, fresh: bool = False, accepts: bool = False
+        self, name: str | None, store: Store, spec: Spec, *, fresh: bool = False, accepts: bool = False
     ) -> None:
-        self.store, self.asked, self.fresh, self.accepts = store, asked, fresh, accepts
-        self.spec = specs.specify(**asked)
+        self.store, self.spec, self.fresh, self.accepts = store, spec, fresh, accepts
         self.name = name or f"run-{fingerprint(self.spec)}"
         found = self._found()
         if found is not None:
@@ -70,7 +66,7 @@ class Kept:
         if self.fresh:
             self._set_aside()
         try:
-            study = create_study(self.name, **self.asked, storage=self.store)
+            study = create(self.name, self.spec, storage=self.store)
         except StudyExists:
             study = open_study(self.name, storage=self.store)
             self._resume(study)
@@ -84,45 +80,32 @@ class Kept:
         except UnknownStudy:
             return None
 
-    def _check(self, study: Study) -> bool:
-        """Raise unless the study can be resumed, or set aside; says whether its budget grows."""
+    def _check(self, study: Study) -> None:
+        """Raise unless the study can be resumed, or set aside."""
         if self.fresh:
             study.sweep()
-            pending = study.look(lambda ledger: ledger.pending)
+            pending = look(study, lambda ledger: ledger.pending)
             if pending:
                 rule = f"has {pending:,} pulls pending: another agent may be at work on it"
                 remedy = "stop it, wait a minute if it was killed, or name another --study"
                 raise StudyExists("study", self.name, rule, remedy)
-            return False
-        first, budget = study.look(lambda ledger: (ledger.spec, ledger.budget))
-        unlike = differences(first, self.spec)
-        grown = self.spec.budget is not None and budget is not None and self.spec.budget > budget
-        if self.spec.budget not in (budget, first.budget) and not grown:
-            unlike.append(f"budget is {budget}, not {self.spec.budget}")
-        if unlike:
-            rule = f"is in {place_of(self.store)} with another specification: {'; '.join(unlike)}"
+            return
+        found = compare(study, self.spec)
+        if found.differences:
+            rule = f"is in {place_of(self.store)} with another specification: {'; '.join(found.differences)}"
             remedy = "name another --study, or ask as before; a larger --budget is fine"
             raise StudyExists("study", self.name, rule, remedy)
-        self._check_evaluator(study)
-        return grown
-
-    def _check_evaluator(self, study: Study) -> None:
-        known, measured = study.look(
-            lambda ledger: (list(ledger.evaluators), ledger.told - ledger.imported + ledger.pending)
-        )
-        mine = self.spec.evaluator
-        if mine is None or mine in known or self.accepts or measured <= 0:  # nothing was measured, or only imported
-            return
-        rule = f"its rewards were measured by {known[-1] if known else 'something that is not recorded'}, not by {mine}"
-        remedy = "name another --study, start over with --fresh, or say --accept-new-command if it measures the same"
-        raise StudyExists("study", self.name, rule, remedy)
+        if found.measured_by is not None and not self.accepts:
+            before = found.measured_by or "something that is not recorded"
+            rule = f"its rewards were measured by {before}, not by {self.spec.evaluator}"
+            remedy = (
+                "name another --study, start over with --fresh, or say --accept-new-command if it measures the same"
+            )
+            raise StudyExists("study", self.name, rule, remedy)
 
     def _resume(self, study: Study) -> None:
-        grown = self._check(study)
-        if self.spec.evaluator is not None:
-            accept(study, self.spec.evaluator)
-        if grown:
-            study.extend(budget=self.spec.budget or 0)
+        self._check(study)
+        resume(study, self.spec)
         verdict, where = study.verdict(), f"study {study.name!r} in {place_of(self.store)}"
         if verdict.done:
             more = "a larger --budget extends it, " if verdict.open else ""

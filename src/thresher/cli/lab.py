@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ..errors import InvalidInput, shown
+from ..run.signals import until_stopped
 from . import put, say
 from .lab_tables import print_plan, print_result
-from .stopping import until_stopped
 
 if TYPE_CHECKING:
     from ..lab.planning import Plan

@@ -15,7 +15,7 @@ from rich.text import Text
 from ..core.ledger import Ledger
 from ..core.verdict import Row, openness, row_of
 from ..run.progress import Progress
-from ..study import Study
+from ..study import Study, look
 from . import say
 from .output import certainty
 from .speaking import spoken
@@ -67,7 +67,7 @@ class Screen:
         """Draw, if it is time to."""
         began = time.monotonic()
         if began >= self._next:
-            self._live.update(self._study.look(lambda ledger: self._picture(ledger, progress)), refresh=True)
+            self._live.update(look(self._study, lambda ledger: self._picture(ledger, progress)), refresh=True)
             done = time.monotonic()
             self._next = done + max(REDRAW, SHARE * (done - began))
 

@@ -9,6 +9,7 @@ from ..core.checks import MAX_WHOLE
 from ..core.events import Event, to_json
 from ..errors import DamagedStudy, UnknownStudy
 from ..log.tail import event_at, pages
+from ..study import look
 from . import FINISHED, put
 from .storage import format_option, name_argument, storage_option, study_at
 from .words import clean
@@ -40,7 +41,7 @@ def log(name: str, follow: bool, after: int, storage: str | None, style: str) ->
     """  # noqa: D301 - click wants the character itself
     study = study_at(name, storage)
     names, last = study.spec.arms, event_at(study.store, name, after)
-    last = study.look(lambda ledger: ledger.last) if last is None and after else last  # it is not there yet
+    last = look(study, lambda ledger: ledger.last) if last is None and after else last  # it is not there yet
     while True:
         try:
             for page in pages(study.store, name, last):
@@ -49,11 +50,11 @@ def log(name: str, follow: bool, after: int, storage: str | None, style: str) ->
                         put(json.dumps(to_json(event)) if style == "json" else line(event, names))
                 last = page[-1]
         except (DamagedStudy, UnknownStudy):  # the study says what happened, unless its server lost its end in a crash
-            last = study.look(lambda ledger: ledger.last)
+            last = look(study, lambda ledger: ledger.last)
         if not follow:
             return FINISHED
         time.sleep(POLL)
-        study.look(lambda ledger: None)  # that it is there, and not another one of its name
+        look(study, lambda ledger: None)  # that it is there, and not another one of its name
 
 
 def line(event: Event, names: tuple[str, ...]) -> str:

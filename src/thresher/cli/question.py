@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from ..core import policies
-from ..core.spec import Params
+from ..core.spec import Params, Spec
 from ..errors import InvalidInput
 from .arms import checked_arms, read_arms
 
@@ -64,21 +64,18 @@ def arm_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def question(arms: dict[str, Params], given: dict[str, Any]) -> dict[str, Any]:
-    """What `arm_options` ask, as arguments of `create_study`."""
-    return {
-        "arms": arms,
-        "threshold": given["threshold"],
-        "bounds": None if given["no_bounds"] else given["bounds"],
-        "budget": given["budget"],
-        "policy": given["policy"],
-        "confidence": _confidence(given["confidence"], given["no_confidence"], given["no_bounds"]),
-        "tolerance": given["tolerance"],
-        "failure": _failure(given["failure"]),
-        "seed": given["seed"],
-        "max_failures": given["max_failures"],
-        "clip": given["clip"],
-    }
+def question(arms: dict[str, Params], given: dict[str, Any], *, evaluator: str | None = None) -> Spec:
+    """What `arm_options` ask."""
+    return Spec(
+        arms=arms,
+        bounds=None if given["no_bounds"] else given["bounds"],
+        confidence=_confidence(given["confidence"], given["no_confidence"], given["no_bounds"]),
+        failure=reward_of_failure(given["failure"]),
+        evaluator=evaluator,
+        **{
+            name: given[name] for name in ("threshold", "budget", "policy", "tolerance", "seed", "max_failures", "clip")
+        },
+    )
 
 
 def arms_given(file: str | None, names: tuple[str, ...]) -> dict[str, Params]:
@@ -101,7 +98,8 @@ def _confidence(given: float | None, without: bool, no_bounds: bool) -> float | 
     return 0.95 if given is None else given
 
 
-def _failure(text: str) -> Any:
+def reward_of_failure(text: str) -> Any:
+    """What ``--failure`` means: a number, or a word."""
     try:
         return float(text)
     except ValueError:

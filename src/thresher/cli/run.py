@@ -9,14 +9,14 @@ from ..errors import CannotGoOn, StoreFailed
 from ..run.command.process import Command
 from ..run.engines import check_name, open_engine
 from ..run.runner import Limits, run_on
-from ..study import Study
+from ..run.signals import until_stopped
+from ..study import Study, look
 from . import FINISHED, NOT_MET, say
 from .checking import check_command, check_exits, check_reader, check_resources, room_for
 from .keeping import Kept, evaluator_of
 from .live import watching
 from .output import FORMATS, print_verdict
-from .question import arm_options, arms_given, question
-from .stopping import until_stopped
+from .question import arm_options, arms_given, question, reward_of_failure
 from .storage import is_kept, storage_option, store_at
 from .words import Duration
 
@@ -156,16 +156,15 @@ def run(command: tuple[str, ...], **given: Any) -> int:
         say(f"{command[0]} is looked for in the folders of the cluster's workers; give a path that is right there")
     reward, argv = check_reader(given["reward"]), check_command(command, arms, elsewhere=elsewhere)
     evaluate = Command(argv, reward, given["timeout"], *check_exits(reward, given["passing"], given["failing"]))
-    asked = question(arms, given)
-    asked["evaluator"] = evaluator_of(
-        evaluate, attempts=given["attempts"], failure=asked["failure"], elsewhere=elsewhere
-    )
+    failure = reward_of_failure(given["failure"])
+    evaluator = evaluator_of(evaluate, attempts=given["attempts"], failure=failure, elsewhere=elsewhere)
+    asked = question(arms, given, evaluator=evaluator)
     kept = Kept(given["name"], store_at(given["storage"]), asked, fresh=given["fresh"], accepts=given["accepts"])
     job = Job(kept, evaluate, given)
     try:
         status = until_stopped(job.carry_out)
     except CannotGoOn:
-        if job.study and (given["style"] != "table" or job.study.look(lambda ledger: ledger.told)):
+        if job.study and (given["style"] != "table" or look(job.study, lambda ledger: ledger.told)):
             print_verdict(job.study.verdict(), given["style"])  # a table of nothing tells nothing
         raise
     finally:

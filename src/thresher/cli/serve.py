@@ -11,10 +11,10 @@ from click.core import ParameterSource
 
 from ..errors import CannotGoOn, InvalidInput
 from ..log.memory import MemoryStore
+from ..run.signals import until_stopped
 from ..text.files import Kind, check, replacing
 from . import FINISHED, put, say
 from .speaking import spoken
-from .stopping import until_stopped
 from .storage import name_argument, storage_option, store_at, study_at
 
 EXTRA = "pip install 'thresher[web]'"

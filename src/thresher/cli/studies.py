@@ -11,10 +11,11 @@ import click
 
 from ..core.events import Event
 from ..core.ledger import Ledger
-from ..create import create_study, open_study
+from ..create import create as create_new
+from ..create import open_study
 from ..errors import DamagedStudy, InvalidInput, StoreFailed, StudyExists, shown
 from ..log.store import Store
-from ..study import Study
+from ..study import Study, look
 from ..text.masking import masked
 from . import FINISHED, NOT_MET, put, say
 from .question import arm_options, arms_given, question
@@ -65,7 +66,7 @@ def create(name: str, storage: str | None, **given: Any) -> int:
     """  # noqa: D301 - click wants the character itself
     asked, store = question(arms_given(given["file"], given["names"]), given), store_at(storage)
     try:
-        create_study(name, **asked, storage=store)
+        create_new(name, asked, storage=store)
     except StudyExists:
         rule = f"is in {place_of(store)} already"
         raise StudyExists("study", name, rule, "thresher status shows it, thresher delete forgets it") from None
@@ -164,7 +165,7 @@ def delete(name: str, yes: bool, storage: str | None) -> int:
     store = store_at(storage)
     try:
         study = study_at(name, store)
-        issued, told = study.look(lambda ledger: (ledger.issued, ledger.told))
+        issued, told = look(study, lambda ledger: (ledger.issued, ledger.told))
         what = f"study {shown(name)} with {issued:,} pulls and {told:,} rewards"
     except DamagedStudy:
         what = f"study {shown(name)}, which is damaged"
@@ -198,7 +199,7 @@ def _summary(study: Study) -> dict[str, Any]:
             "head": ledger.head,
         }
 
-    return {**study.look(read), "storage": place_of(study.store)}
+    return {**look(study, read), "storage": place_of(study.store)}
 
 
 def _people(study: Study) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from ..errors import Conflict, InvalidInput, StudyExists, ThresherError
 from ..log.chain import Head, chained
 from ..log.journal import plain
 from ..log.tail import NO_EVENT
-from ..study import Study, import_pulls
+from ..study import Study, import_pulls, look
 from ..text.escapes import cell
 from ..text.files import read_text
 from . import FINISHED, put, say
@@ -50,13 +50,13 @@ def export(name: str, style: str, storage: str | None) -> int:
     if style == "json":
         _print_log(study)
     else:
-        study.look(_print_pulls)
+        look(study, _print_pulls)
     return FINISHED
 
 
 def _print_log(study: Study) -> None:
     """The log up to its head at this moment. The head comes first: a file whose end was cut off still has it."""
-    seq, digest = study.look(lambda ledger: (ledger.seq, ledger.head))
+    seq, digest = look(study, lambda ledger: (ledger.seq, ledger.head))
     head = json.dumps({"seq": seq, "digest": digest})
     put(f'{{"format": 1, "study": {json.dumps(study.name)}, "head": {head}, "events": [', end="")
     for event in islice(chain.from_iterable(study.pages()), seq):
@@ -141,12 +141,12 @@ def import_(file: str, name: str | None, storage: str | None) -> int:
     pulls = list(_checked(rows, study.spec))
     if not pulls:
         raise InvalidInput("file", file, "has no row", SHAPES)
-    budget, left = study.look(lambda ledger: (ledger.budget, (ledger.budget or 0) - ledger.issued))
+    budget, left = look(study, lambda ledger: (ledger.budget, (ledger.budget or 0) - ledger.issued))
     if budget is not None and len(pulls) > left:
         rule = f"has {len(pulls):,} pulls, and the study has {left:,} left of its budget of {budget:,}"
         raise InvalidInput("file", file, rule, "results count towards the budget: create the study with a larger one")
     import_pulls(study, pulls)
-    say(study.look(lambda ledger: _imported(Counter(row.state for row in rows), ledger)))
+    say(look(study, lambda ledger: _imported(Counter(row.state for row in rows), ledger)))
     return FINISHED
 
 

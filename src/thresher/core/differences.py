@@ -1,4 +1,4 @@
-"""What two specifications say differently: a study is not gone on with under another question."""
+"""What differs between two specifications: a study resumes only with its original specification."""
 
 from dataclasses import fields
 
@@ -15,8 +15,8 @@ LEFT_OUT = ("arms", "params", "budget", "settling_constant", "rule", "evaluator"
 def differences(mine: Spec, other: Spec) -> list[str]:
     """In words; none if they ask the same. The budget is not looked at.
 
-    >>> from thresher.core.spec import specify
-    >>> first, second = (specify(arms=["a", arm], threshold=bar, budget=4) for bar, arm in [(0.5, "b"), (0.6, "c")])
+    >>> from thresher.core.spec import Spec
+    >>> first, second = (Spec(arms=["a", arm], threshold=bar, budget=4) for bar, arm in [(0.5, "b"), (0.6, "c")])
     >>> differences(first, second)
     ["arm 2 is 'b', not 'c'", 'threshold is 0.5, not 0.6']
     """

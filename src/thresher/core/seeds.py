@@ -1,6 +1,14 @@
 """Seeds of pulls: a bijection of the pull's id on 32 bits, keyed by the study's seed."""
 
+from .spec import Spec
+
 MASK = 0xFFFFFFFF
+
+
+def seed_of(pull: int, arm: int, number: int, spec: Spec) -> int:
+    """The seed of a study's pull, by its id, its arm and its number among the arm's pulls."""
+    index = pull if spec.rule == 1 else place(arm, number, len(spec.arms))
+    return pull_seed(index, spec.seed)
 
 
 def place(arm: int, number: int, arms: int) -> int:

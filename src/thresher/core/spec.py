@@ -1,37 +1,40 @@
-"""A study's specification: what was asked, fixed when the study is created. Frozen data, checked at the border."""
+"""A study's specification: what was asked, fixed when the study is created. Frozen data that validates itself."""
 
-import json
 import math
 import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Literal
 
-from ..errors import InvalidInput, OutsideBounds, shown
+from ..errors import InvalidInput, OutsideBounds
 from ..text.masking import masked
 from . import checks, policies
+from . import spec_checks as rules
 from .evidence import RULE
 from .policies import Policy
+from .spec_checks import MAX_EVALUATOR, MAX_REWARD, Params, check_budget, check_evaluator
 
-MAX_BUDGET = 10**15  # pulls; stores count with 64 bits
+__all__ = ["CLIP", "NO_PARAMS", "Params", "Spec", "check_budget", "check_evaluator", "finite", "from_json"]
+
 MAX_SEED = 2**128 - 1
-MAX_EVALUATOR = 10_000  # characters
 LARGEST = sys.float_info.max  # what stands for infinity in a log, where not every store knows it
 CLIP = "declare the bounds that rewards can really take, or clip=True (--clip) to count such rewards as the bound"
-MAX_REWARD = 1e100  # without bounds: beyond it squares of rewards leave the range of floats
-NEAREST = 1e-9  # how near to a bound the bar may lie, as a share of the range: nearer, rounding would decide
 FORMAT_1 = (  # the fields of a specification in a log of version 0.1
     "arms", "params", "threshold", "bounds", "budget", "policy", "confidence", "tolerance", "failure", "seed",
     "max_failures", "settling_constant",
 )  # fmt: skip
-Params = Mapping[str, Any]
 NO_PARAMS: Params = {}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Spec:
-    """Everything that a study's decisions depend on besides its rewards. Made by `specify`."""
+    """Everything that a study's decisions depend on besides its rewards; `create_study` documents the arguments.
+
+    >>> Spec(arms=["a", "b"], threshold=1.5)
+    Traceback (most recent call last):
+    thresher.errors.InvalidInput: threshold 1.5: must lie strictly inside the bounds (0, 1); choose another bar, ...
+    """
 
     arms: tuple[str, ...]
     params: tuple[Params, ...] | None
@@ -48,6 +51,52 @@ class Spec:
     rule: int = RULE  # of certificates
     clip: bool = False
     evaluator: str | None = None
+
+    def __init__(
+        self,
+        *,
+        arms: Iterable[str] | Mapping[str, Params],
+        threshold: float,
+        bounds: tuple[float, float] | None = (0.0, 1.0),
+        budget: int | None = None,
+        policy: Policy | str | None = None,
+        confidence: float | None = 0.95,
+        tolerance: float = 0.0,
+        failure: float | Literal["worst", "ignore"] = "worst",
+        seed: int = 0,
+        max_failures: int | None = 3,
+        clip: bool = False,
+        evaluator: str | None = None,
+        params: Sequence[Params] | None = None,  # where the arms are names alone
+        settling_constant: float | None = None,  # None: it is computed
+        rule: int = RULE,
+    ) -> None:
+        keep = vars(self).__setitem__  # the fields are frozen for everybody else
+        if rule not in (1, 2) or isinstance(rule, bool):
+            raise InvalidInput("rule", rule, "is not a rule of certificates that this version knows", "update thresher")
+        names = rules.arm_names(arms)
+        if isinstance(arms, Mapping):
+            params = rules.params_by_arm(arms)
+        elif params is not None:
+            params = rules.stored_params(params, len(names))
+        chosen, span = policies.policy(policy, certificates=confidence is not None), rules.bounds_or_none(bounds)
+        bar = rules.bar(threshold, span)
+        sure = rules.confidence_or_none(confidence, bar, span, nearest=0.0 if rule == 1 else rules.NEAREST)
+        keep("arms", names)
+        keep("params", params)
+        keep("threshold", bar)
+        keep("bounds", span)
+        keep("clip", rules.clips(clip, span))
+        keep("budget", rules.budget_or_none(budget, names, chosen, certifies=sure is not None))
+        keep("policy", chosen)
+        keep("confidence", sure)
+        keep("tolerance", checks.number("tolerance", tolerance, 0.0, MAX_REWARD))
+        keep("failure", rules.reward_of_failure(failure, span))
+        keep("seed", checks.whole("seed", seed, least=0, most=MAX_SEED))
+        keep("max_failures", None if max_failures is None else checks.whole("max_failures", max_failures, least=1))
+        keep("settling_constant", _constant(settling_constant, len(names), sure))
+        keep("rule", int(rule))
+        keep("evaluator", None if evaluator is None else masked(check_evaluator(evaluator))[:MAX_EVALUATOR])
 
     @cached_property
     def index(self) -> dict[str, int]:
@@ -81,7 +130,7 @@ class Spec:
     def reward(self, value: object) -> float:
         """A reward as a float, or an error that says what is wrong with it.
 
-        >>> specify(arms=["a"], threshold=0.5, budget=2).reward(True)
+        >>> Spec(arms=["a"], threshold=0.5, budget=2).reward(True)
         1.0
         """
         number = checks.as_float(value)
@@ -119,117 +168,22 @@ def finite(number: float) -> float:
     return min(max(number, -LARGEST), LARGEST) + 0.0
 
 
-def specify(
-    *,
-    arms: Iterable[str] | Mapping[str, Params],
-    threshold: float,
-    bounds: tuple[float, float] | None = (0.0, 1.0),
-    budget: int | None = None,
-    policy: Policy | str | None = None,
-    confidence: float | None = 0.95,
-    tolerance: float = 0.0,
-    failure: float | Literal["worst", "ignore"] = "worst",
-    seed: int = 0,
-    max_failures: int | None = 3,
-    clip: bool = False,
-    evaluator: str | None = None,
-) -> Spec:
-    """A checked specification; `create_study` documents the arguments."""
-    names, params = _arms(arms)
-    return _checked(
-        names,
-        params,
-        threshold=threshold,
-        bounds=bounds,
-        budget=budget,
-        policy=policies.policy(policy, certificates=confidence is not None),
-        confidence=confidence,
-        tolerance=tolerance,
-        failure=failure,
-        seed=seed,
-        max_failures=max_failures,
-        clip=clip,
-        evaluator=None if evaluator is None else masked(check_evaluator(evaluator))[:MAX_EVALUATOR],
-    )
-
-
-def _checked(
-    names: tuple[str, ...],
-    params: tuple[Params, ...] | None,
-    *,
-    threshold: object,
-    bounds: object,
-    budget: object,
-    policy: Policy,
-    confidence: object,
-    tolerance: object,
-    failure: object,
-    seed: object,
-    max_failures: object,
-    rule: object = RULE,
-    clip: object = False,
-    evaluator: object = None,
-) -> Spec:
-    """The rules that hold for every specification, wherever it comes from."""
-    if rule not in (1, 2) or isinstance(rule, bool):
-        raise InvalidInput("rule", rule, "is not a rule of certificates that this version knows", "update thresher")
-    span = _bounds(bounds)
-    bar = checks.number("threshold", threshold)
-    if span and not span[0] < bar < span[1]:
-        rule = f"must lie strictly inside the bounds ({span[0]:g}, {span[1]:g})"
-        raise InvalidInput("threshold", threshold, rule, "choose another bar, or the bounds that rewards really have")
-    if abs(bar) > MAX_REWARD:
-        raise InvalidInput("threshold", threshold, f"must lie within ±{MAX_REWARD:g}", "scale the rewards")
-    sure = None
-    if confidence is not None:
-        sure = checks.share("confidence", confidence, remedy="confidence=None goes without certificates")
-        if span is None:
-            raise InvalidInput("bounds", None, "certificates need bounded rewards", "give bounds, or confidence=None")
-        scaled, nearest = (bar - span[0]) / (span[1] - span[0]), 0.0 if rule == 1 else NEAREST
-        if not nearest < scaled < 1.0 - nearest:
-            wide = f"are so wide that the bar {bar:g} cannot be told from one of them"
-            raise InvalidInput("bounds", span, wide, "give the bounds that rewards really have")
-    if clip not in (False, True):
-        raise InvalidInput("clip", clip, "must be True or False")
-    if clip and span is None:
-        raise InvalidInput("clip", clip, "there are no bounds to count rewards as", "give bounds, or leave it out")
-    pulls = None if budget is None else check_budget(budget, names, policy)
-    if pulls is None and sure is None:
-        raise InvalidInput("budget", None, "without certificates a study ends with its budget alone", "give a budget")
-    if pulls is None and policy.needs_budget:
-        remedy = "give a budget or an exploration, or use anytime-evt"
-        raise InvalidInput("policy", str(policy), "takes its exploration from the budget, and there is none", remedy)
-    return Spec(
-        arms=names,
-        params=params,
-        threshold=bar,
-        bounds=span,
-        budget=pulls,
-        policy=policy,
-        confidence=sure,
-        tolerance=checks.number("tolerance", tolerance, 0.0, MAX_REWARD),
-        failure=_failure(failure, span),
-        seed=checks.whole("seed", seed, least=0, most=MAX_SEED),
-        max_failures=None if max_failures is None else checks.whole("max_failures", max_failures, least=1),
-        settling_constant=policies.settling_constant(len(names), 0.05 if sure is None else 1 - sure),
-        rule=int(rule),
-        clip=bool(clip),
-        evaluator=None if evaluator is None else check_evaluator(evaluator),
-    )
-
-
-def check_evaluator(text: object) -> str:
-    """What identifies an evaluator: any text that a log can keep."""
-    if not isinstance(text, str) or not text.strip() or len(text) > MAX_EVALUATOR:
-        rule = f"must be a text of 1 to {MAX_EVALUATOR:,} characters"
-        raise InvalidInput("evaluator", text, rule, "name the command or the version that measures the rewards")
-    return text
+def _constant(given: object, arms: int, confidence: float | None) -> float:
+    """The settling constant. One from a log is kept: a logarithm's last digit may differ elsewhere."""
+    computed = policies.settling_constant(arms, 0.05 if confidence is None else 1 - confidence)
+    if given is None:
+        return computed
+    constant = checks.number("settling_constant", given)
+    if not math.isclose(constant, computed, rel_tol=1e-9):
+        raise InvalidInput("settling_constant", constant, f"must be about {computed!r}")
+    return constant
 
 
 def from_json(data: object) -> Spec:
     """The specification that `Spec.to_json` wrote, checked as if it had been asked for now.
 
-    >>> spec = specify(arms={"a": {"depth": 2}}, threshold=0.5, budget=2)
+    >>> import json
+    >>> spec = Spec(arms={"a": {"depth": 2}}, threshold=0.5, budget=2)
     >>> from_json(json.loads(json.dumps(spec.to_json()))) == spec
     True
     """
@@ -246,90 +200,18 @@ def from_json(data: object) -> Spec:
         raise InvalidInput("specification: field", name, rule, "" if name in wanted else "update thresher")
     if old:
         kept["rule"] = 1
-    names, params = _names(kept.pop("arms")), kept.pop("params")
-    if params is not None and not (
-        isinstance(params, list | tuple) and len(params) == len(names) and all(isinstance(one, dict) for one in params)
-    ):
-        raise InvalidInput("params", params, "must be a list of objects, one an arm")
     try:
         kept["policy"] = policies.from_json(kept["policy"])
     except TypeError:
         raise InvalidInput("policy", kept["policy"], "is not one that this version knows", "update thresher") from None
-    constant = checks.number("settling_constant", kept.pop("settling_constant"))
-    spec = _checked(names, None if params is None else tuple(params), **kept)
-    if not math.isclose(constant, spec.settling_constant, rel_tol=1e-9):
-        raise InvalidInput("settling_constant", constant, f"must be about {spec.settling_constant!r}")
-    return replace(spec, settling_constant=constant)  # by a logarithm, whose last digit may differ elsewhere
-
-
-def check_budget(budget: object, arms: tuple[str, ...], policy: Policy) -> int:
-    """A budget that lets every arm warm up, or an error."""
-    pulls, least = checks.whole("budget", budget, least=1, most=MAX_BUDGET), policy.warmup * len(arms)
-    if pulls < least:
-        rule = f"must be at least {least}: {policy.warmup} warm-up pulls for each of {len(arms)} arms"
-        raise InvalidInput("budget", budget, rule, "give a larger budget, a smaller warmup or fewer arms")
-    return pulls
-
-
-def _arms(given: Iterable[str] | Mapping[str, Params]) -> tuple[tuple[str, ...], tuple[Params, ...] | None]:
-    names = _names(given)
-    if not isinstance(given, Mapping):
-        return names, None
-    return names, tuple(_params(name, given[name]) for name in names)
-
-
-def _names(given: object) -> tuple[str, ...]:
-    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise InvalidInput("arms", given, "must be a list of names, or a dict of names and parameters")
-    names = tuple(given)
-    if not names:
-        raise InvalidInput("arms", [], "there must be at least one", "name the options to compare")
-    known = set()
-    for name in names:
-        if checks.name("arm", name) in known:
-            raise InvalidInput("arm", name, "is there twice", "give every arm a name of its own")
-        known.add(name)
-    return names
-
-
-def _params(arm: str, params: object) -> Params:
-    what = f"parameters of arm {shown(arm)}"
-    if not isinstance(params, Mapping) or not all(isinstance(key, str) for key in params):
-        raise InvalidInput(what, params, "must be a dict with string keys")
-    try:
-        plain: Params = json.loads(json.dumps(dict(params), allow_nan=False))
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(
-            what, params, f"must be plain JSON data ({error})", "use strings, numbers, lists, dicts"
-        ) from None
-    return plain
-
-
-def _bounds(bounds: object) -> tuple[float, float] | None:
-    if bounds is None:
-        return None
-    if not isinstance(bounds, tuple | list) or len(bounds) != 2:
-        raise InvalidInput("bounds", bounds, "must be a pair (low, high), or None")
-    low, high = (checks.number("bounds", end) for end in bounds)
-    if not low < high:
-        raise InvalidInput(
-            "bounds", bounds, "the lower bound must come first and be smaller", f"did you mean ({high:g}, {low:g})?"
-        )
-    if math.isinf(high - low) or max(abs(low), abs(high)) > MAX_REWARD:
-        raise InvalidInput("bounds", bounds, f"must lie within ±{MAX_REWARD:g}", "scale the rewards")
-    return low, high
-
-
-def _failure(failure: object, bounds: tuple[float, float] | None) -> float | Literal["worst", "ignore"]:
-    if failure == "worst":
-        return "worst"
-    if failure == "ignore":
-        return "ignore"
-    number = checks.as_float(failure)
-    low, high = bounds or (-MAX_REWARD, MAX_REWARD)
-    if number is None or not low <= number <= high:
-        raise InvalidInput("failure", failure, f"must be 'worst', 'ignore', or a reward within ({low:g}, {high:g})")
-    return number
+    kept["settling_constant"] = checks.number("settling_constant", kept["settling_constant"])
+    if isinstance(kept["arms"], Mapping):  # a log has the parameters by themselves
+        kept["arms"] = tuple(kept["arms"])
+    evaluator = kept.pop("evaluator", None)
+    spec = Spec(**kept)
+    if evaluator is not None:  # it was masked when it was written
+        vars(spec)["evaluator"] = check_evaluator(evaluator)
+    return spec
 
 
 def _listed(names: tuple[str, ...]) -> str:

@@ -64,8 +64,7 @@ class State:
     def seed_of(self, pull: int) -> int:
         """The seed of a pull that was issued."""
         arm, number = self.pull_arm[pull - 1], self.pull_number[pull - 1]
-        index = pull if self.spec.rule == 1 else seeds.place(arm, number, len(self.spec.arms))
-        return seeds.pull_seed(index, self.spec.seed)
+        return seeds.seed_of(pull, arm, number, self.spec)
 
     @property
     def head(self) -> str | None:

@@ -87,8 +87,15 @@ class Draft:
 class Journal:
     """The log of one study, with its ledger kept up to date. Safe to use from several threads, and after a fork."""
 
-    def __init__(self, study: str, store: Store, lease: float | None = None) -> None:
+    def __init__(
+        self,
+        study: str,
+        store: Store,
+        lease: float | None = None,
+        on_write: Callable[[Event, Sequence[Event]], object] | None = None,
+    ) -> None:
         self.study, self.lease = study, lease
+        self._on_write = on_write  # called with the events of each append, and the event before them
         self._store = store
         self._birth: str | None = None  # the key of event 1: tells this study from a later one of its name
         self.created: str | None = None  # when the study was, as 2026-11-17T02:41:12Z
@@ -173,8 +180,12 @@ class Journal:
                     self._ledger = ledger
                 raise
             self._ledger = ledger
+            if not draft.events:
+                return Written(answer, 0, None)
             self.told += sum(event.kind == "told" for event in draft.events)
-            return Written(answer, draft.events[0].seq, draft.key) if draft.events else Written(answer, 0, None)
+            if self._on_write is not None:
+                self._on_write(self._basis, draft.events)
+            return Written(answer, draft.events[0].seq, draft.key)
 
     def _is_beaten(self) -> bool:
         """Whether somebody has written since the last decision: whoever won the race must have."""

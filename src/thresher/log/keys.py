@@ -1,4 +1,6 @@
-"""Calls that were made before: the pulls that a caller's own key stands for, so that asking again gives the same."""
+"""Repeated calls: the pulls that a caller's key stands for, so that asking again returns the same ones."""
+
+from collections.abc import Sequence
 
 from ..core.events import Event
 from ..errors import DamagedStudy
@@ -27,9 +29,9 @@ class Keys:
         self._pulls: dict[str, list[int]] = {}
         self._last: Event | None = None  # the last event that is in
 
-    def pulls(self, key: str, upto: int) -> list[int]:
-        """The pulls that were asked for with this key, as of event ``upto``."""
-        if self._last is not None and self._last.seq < upto:
+    def pulls(self, key: str, end: Event) -> list[int]:
+        """The pulls that were asked for with this key, in the log whose last event is ``end``."""
+        if self._last is not None and self._last.digest != end.digest:
             try:
                 self._read(self._last)
             except DamagedStudy:  # or it lost its end in a crash: the whole log tells
@@ -39,10 +41,18 @@ class Keys:
             self._read(None)
         return list(self._pulls.get(key, ()))
 
+    def follow(self, before: Event, events: Sequence[Event]) -> None:
+        """Take in what this process wrote after event ``before``, so that it need not be read."""
+        if self._last is not None and self._last.digest == before.digest:
+            self._add(events)
+
     def _read(self, last: Event | None) -> None:
         for page in pages(self._store, self._study, last):
-            self._last = None  # half a page is never kept
-            for event in page:
-                if event.kind == "asked" and event.pull and event.key and event.key.startswith(MARK):
-                    self._pulls.setdefault(event.key, []).append(event.pull)
-            self._last = page[-1]
+            self._add(page)
+
+    def _add(self, page: Sequence[Event]) -> None:
+        self._last = None  # half a page is never kept
+        for event in page:
+            if event.kind == "asked" and event.pull and event.key and event.key.startswith(MARK):
+                self._pulls.setdefault(event.key, []).append(event.pull)
+        self._last = page[-1]

@@ -43,6 +43,11 @@ class Keeper:
         with self._lock:
             self._pulls.discard(pull)
 
+    def let_go_of_all(self) -> None:
+        """Renew nothing any more; the leases run out."""
+        with self._lock:
+            self._pulls.clear()
+
     @property
     def held(self) -> list[int]:
         """The pulls that are ours, as far as we know."""

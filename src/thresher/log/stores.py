@@ -1,5 +1,6 @@
 """Stores: where a study's log lives. ``open_store`` turns what a user wrote into one."""
 
+import os
 from pathlib import Path
 from urllib.parse import parse_qsl
 
@@ -7,19 +8,24 @@ from ..errors import InvalidInput, StoreFailed
 from .memory import MemoryStore
 from .store import Store
 
-__all__ = ["MemoryStore", "Store", "open_store"]
+__all__ = ["MemoryStore", "Storage", "Store", "open_store"]
 
 KINDS = "memory, sqlite:///file.db or postgresql://user@host/database"
 
 
-def open_store(storage: "str | Store | None") -> Store:
-    """The store at a URL; None or ``"memory"`` keeps the log in this process.
+Storage = str | os.PathLike[str] | Store | None  # a URL, a path to an SQLite file, a store, or None for memory
+
+
+def open_store(storage: Storage) -> Store:
+    """The store at a URL or a path; None or ``"memory"`` keeps the log in this process.
 
     >>> open_store(None).studies()
     []
     """
     if storage is None or storage == "memory":
         return MemoryStore()
+    if isinstance(storage, os.PathLike):
+        return _sqlite_file(os.fspath(storage), str(storage), "full")
     if not isinstance(storage, str):
         return storage
     scheme = storage.partition("://")[0]
@@ -45,12 +51,17 @@ def _sqlite(url: str) -> Store:
     if not place.startswith("/") or not path or path.endswith("/") or path == ":memory:":
         remedy = "write sqlite:///file.db for a file here, sqlite:////folder/file.db for any other"
         raise InvalidInput("storage", masked(url), "names no file", remedy)
-    if "\0" in path or not path.isprintable():
-        raise InvalidInput("storage", masked(url), "must be printable, on one line", "name another file")
     if options or durability not in ("full", "normal"):
         raise InvalidInput(
             "storage", masked(url), "has an option that SQLite stores do not have", "?durability=normal is one"
         )
+    return _sqlite_file(path, masked(url), durability)
+
+
+def _sqlite_file(path: str, said: str, durability: str) -> Store:
+    """The store in a file that a user named as ``said``."""
+    if not isinstance(path, str) or not path.isprintable():
+        raise InvalidInput("storage", said, "must be printable, on one line", "name another file")
     from .sqlite import SqliteStore
 
     return SqliteStore(Path(path), durability=durability)

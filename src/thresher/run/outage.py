@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from ..core.events import Cause
 from ..errors import AlreadyTold, CannotGoOn
-from ..study import Pull, Study, give_up
+from ..study import Pull, Study, give_up, look
 from ..text.logs import log
 from .starting import Failure, Start
 
@@ -74,7 +74,7 @@ class Watch:
 
     def _is_the_last_arms(self, failure: Failure) -> bool:
         """Whether there is no other arm to compare with; the only arm of a study may end the run instead."""
-        if self.study.look(lambda ledger: ledger.open) > 1:
+        if look(self.study, lambda ledger: ledger.open) > 1:
             return False
         return failure.kind is None or not self.start.is_for_one_arm
 

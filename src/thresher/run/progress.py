@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..core.ledger import Ledger
-from ..study import Study
+from ..study import Study, look
 
 TICK = 0.1  # seconds between two reports
 
@@ -36,7 +36,7 @@ class Meter:
         now = time.monotonic()
         if self.tell is not None and (last or now - self._told_at >= TICK):
             self._told_at = now
-            self.tell(self._study.look(lambda ledger: self._read(ledger, now)))
+            self.tell(look(self._study, lambda ledger: self._read(ledger, now)))
 
     def _read(self, ledger: Ledger, now: float) -> Progress:
         self._recent.append((now, ledger.told))

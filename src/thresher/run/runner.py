@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from ..core import checks
 from ..core.verdict import Verdict
-from ..study import Study
+from ..errors import InvalidInput
+from ..study import Study, look
 
 if TYPE_CHECKING:
     from .engines import Engine, Evaluate, Place
@@ -64,7 +65,9 @@ def run(
     from .engines import open_engine
 
     limits = Limits(in_flight=in_flight, timeout=timeout, attempts=attempts, seconds=seconds, give_up=give_up)
-    study.look(lambda ledger: ledger.seq)  # a study that cannot be read needs no engine
+    if not isinstance(study, Study):
+        raise InvalidInput("study", study, "must be a Study", "write run(study, evaluate), in this order")
+    look(study, lambda ledger: ledger.seq)  # a study that cannot be read needs no engine
     engine = open_engine(evaluate, workers=workers, executor=executor, resources=resources)
     run_on(engine, study, limits, on_progress)
     return study.verdict()

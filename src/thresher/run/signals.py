@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as items of a queue, so that neither can interrupt a write."""
+"""Signals: as items of a queue during a run, so that none interrupts a write, and as endings of a command."""
 
 import contextlib
 import os
@@ -6,7 +6,7 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..log.patience import INTERRUPTS
@@ -16,9 +16,9 @@ CAUGHT = (signal.SIGINT, signal.SIGTERM)
 
 @contextlib.contextmanager
 def into(inbox: "queue.SimpleQueue[Any]") -> Iterator[None]:
-    """While this lasts, signals only put their number into the queue; other threads than the main one get none.
+    """Inside the block, a signal only puts its number into the queue. Only the main thread gets signals.
 
-    Except in a store that waits for another process: there nothing is half done, and a signal has its usual effect.
+    While a store waits for another process, nothing is half done, so there a signal has its usual effect.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -28,7 +28,7 @@ def into(inbox: "queue.SimpleQueue[Any]") -> Iterator[None]:
 
     def restore() -> None:
         for number, handler in before.items():
-            if handler is not None:  # what was not set from Python cannot be set again
+            if handler is not None:  # a handler that was not set from Python cannot be set again
                 signal.signal(number, handler)
 
     def caught(number: int, _: object) -> None:
@@ -57,9 +57,41 @@ def into(inbox: "queue.SimpleQueue[Any]") -> Iterator[None]:
 
 @contextlib.contextmanager
 def later() -> Iterator[None]:
-    """Signals that come while this lasts have their effect when it is over."""
+    """Delay signals until the end of the block."""
     meanwhile: queue.SimpleQueue[signal.Signals] = queue.SimpleQueue()
     with into(meanwhile):
         yield
     while not meanwhile.empty():
         signal.raise_signal(meanwhile.get())
+
+
+class Terminated(BaseException):
+    """SIGTERM came."""
+
+
+def until_stopped(job: Callable[[], object]) -> int:
+    """Do a job. Returns 0, or the exit status for the signal that stopped it: the caller can still print results."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        signal.signal(signal.SIGTERM, _terminate)
+        if before[signal.SIGHUP] is not signal.SIG_IGN:  # nohup asks to ignore it
+            signal.signal(signal.SIGHUP, _hang_up)
+        job()
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except Terminated:
+        return 128 + signal.SIGTERM
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return 0
+
+
+def _terminate(number: int, frame: object) -> None:
+    raise Terminated
+
+
+def _hang_up(number: int, frame: object) -> None:
+    """The terminal is gone. Commands run in sessions of their own and still live: do not wait for them."""
+    signal.raise_signal(signal.SIGTERM)
+    signal.raise_signal(signal.SIGTERM)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ..core.events import Cause
 from ..errors import CannotGoOn, shown
-from ..study import Pull, Study
+from ..study import Pull, Study, look
 
 ARMS = 3  # so many must fail with the same error, or all arms of a smaller study
 
@@ -90,7 +90,7 @@ class Start:
 
     def _needed(self) -> int:
         """The arms that must fail; where rewards are known from before, the evaluator cannot be all wrong."""
-        measured, arms = self.study.look(lambda ledger: (ledger.told - ledger.imported, len(ledger.spec.arms)))
+        measured, arms = look(self.study, lambda ledger: (ledger.told - ledger.imported, len(ledger.spec.arms)))
         return ARMS if measured > 0 else min(ARMS, arms)
 
     def _is_enough(self, same: SameError, needed: int) -> bool:

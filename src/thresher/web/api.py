@@ -11,10 +11,9 @@ from fastapi import APIRouter, Body, Depends, Header, Path, Query, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-from ..core.events import LATE
-from ..create import create_study
+from ..create import create as create_study
 from ..log.tail import section
-from ..study import Study
+from ..study import Study, ask_for_reply, look, tell_for_reply
 from . import models
 from .arm import arm_json
 from .house import House
@@ -131,10 +130,8 @@ def _writing(api: APIRouter, house: House) -> None:
     @api.post("/studies", response_model=models.Summary, status_code=201, responses=_problems(409))
     async def create(new: models.NewStudy) -> Any:
         """Create a study."""
-        given = new.model_dump()
-        name = given.pop("name")
-        await house.write(lambda: create_study(name, storage=house.store, **given))
-        return Json(await run_in_threadpool(lambda: house.live(name).head()), 201)
+        await house.write(lambda: create_study(new.name, new.spec(), storage=house.store, if_exists=new.if_exists))
+        return Json(await run_in_threadpool(lambda: house.live(new.name).head()), 201)
 
     @api.post("/studies/{study}/ask", response_model=models.Asked)
     async def ask(
@@ -148,8 +145,8 @@ def _writing(api: APIRouter, house: House) -> None:
 
         def act() -> Any:
             found = house.study(segment(study))
-            pulls = found.ask_for(n, lease=lease, key=idempotency_key)
-            return {"pulls": [pull_json(pull) for pull in pulls], "done": found.done}
+            asked = ask_for_reply(found, n, lease=lease, key=idempotency_key)
+            return {"pulls": [pull_json(pull) for pull in asked.pulls], "done": asked.done}
 
         return Json(await house.write(act, agent))
 
@@ -161,12 +158,7 @@ def _writing(api: APIRouter, house: House) -> None:
         """
         reward = _finite(told.reward)
 
-        def act() -> bool:
-            found = house.study(segment(study))
-            found.tell(told.pull, told.reward)
-            return found.look(lambda ledger: ledger.state_of(told.pull) == LATE)
-
-        late = await house.write(act, agent)
+        late = await house.write(lambda: tell_for_reply(house.study(segment(study)), told.pull, told.reward), agent)
         return Json({"pull": told.pull, "reward": reward, "late": late})
 
     @api.post("/studies/{study}/renew", response_model=models.Pulls)
@@ -207,6 +199,6 @@ def _finite(reward: float) -> float:
 
 def _each(study: Study, act: Callable[[int], None], pulls: list[int]) -> None:
     """One after the other, but not before all of them are known to be pulls of this study."""
-    study.look(lambda ledger: [ledger.state_of(pull) for pull in pulls])
+    look(study, lambda ledger: [ledger.state_of(pull) for pull in pulls])
     for pull in pulls:
         act(pull)

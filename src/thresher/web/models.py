@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
 from ..core.events import Cause
+from ..core.spec import Spec
 
 Number = StrictInt | StrictFloat
 Id = Annotated[StrictInt, Field(ge=1, le=10**15, description="The pull's id, as ask gave it.")]
@@ -43,6 +44,10 @@ class NewStudy(Strict):
     clip: StrictBool = False
     evaluator: StrictStr | None = None
     if_exists: Literal["error", "join"] = "error"
+
+    def spec(self) -> Spec:
+        """The specification, which checks itself."""
+        return Spec(**self.model_dump(exclude={"name", "if_exists"}))
 
 
 class Ask(Strict):

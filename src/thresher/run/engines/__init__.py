@@ -9,7 +9,7 @@ import inspect
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from typing import Any
+from typing import Any, Protocol
 
 from ...core import checks
 from ...errors import InvalidInput
@@ -22,7 +22,26 @@ __all__ = ["Engine", "Evaluate", "Place", "WorkerLost", "check_name", "open_engi
 CLUSTERS = ("dask", "ray")
 NAMES = ("threads", "processes", *CLUSTERS)
 
-Place = Executor | Callable[[], Executor] | str | Any | None  # any: a Dask client or cluster
+
+class DaskClient(Protocol):
+    """What a ``distributed.Client`` looks like."""
+
+    def submit(self, function: Callable[..., object], /, *args: object, **options: object) -> object:
+        """Run a function on the cluster."""
+
+    def scheduler_info(self) -> Mapping[str, object]:
+        """The cluster's workers."""
+
+
+class DaskCluster(Protocol):
+    """What Dask's clusters look like: ``LocalCluster``, and those of dask_jobqueue and dask_kubernetes."""
+
+    @property
+    def scheduler_address(self) -> str:
+        """Where its scheduler is."""
+
+
+Place = Executor | Callable[[], Executor] | DaskClient | DaskCluster | str | None
 
 
 def open_engine(

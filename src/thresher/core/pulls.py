@@ -1,0 +1,118 @@
+"""Pulls, as users see them: one to evaluate, and all of a study as a table."""
+
+import importlib
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, overload
+
+from ..errors import CannotGoOn
+from . import seeds
+from .events import Event
+from .ledger import Ledger
+from .spec import NO_PARAMS, Params, Spec
+
+
+class Pull(NamedTuple):
+    """One evaluation to make: of which arm, its number among the arm's pulls, and with which seed."""
+
+    id: int  # counts the study's pulls, from 1
+    arm: str
+    number: int  # counts the arm's pulls, from 1
+    params: Params
+    seed: int  # in [0, 2³²), no other pull of the study has it
+
+
+def pull_of(ledger: Ledger, pull: int) -> Pull:
+    """The pull of that id."""
+    spec, arm = ledger.spec, ledger.pull_arm[pull - 1]
+    params = NO_PARAMS if spec.params is None else spec.params[arm]
+    return Pull(pull, spec.arms[arm], ledger.pull_number[pull - 1], params, ledger.seed_of(pull))
+
+
+class PullRow(NamedTuple):
+    """One pull of a study and what became of it."""
+
+    id: int
+    arm: str
+    number: int
+    seed: int
+    state: str  # pending, told, dropped, late (dropped first, told afterwards) or outside (the bounds)
+    reward: float | None
+    agent: str | None  # the one that asked for it
+    asked: datetime | None
+    ended: datetime | None  # None while it is pending; for a late reward, when that came
+
+
+class Pulls(Sequence[PullRow]):
+    """Every pull of a study, in the order in which they were issued.
+
+    >>> import thresher
+    >>> study = thresher.create_study("coins", arms=["fair", "loaded"], threshold=0.6, budget=20)
+    >>> study.tell(study.ask(), 1)
+    >>> [(row.id, row.arm, row.state, row.reward) for row in study.pulls()]
+    [(1, 'fair', 'told', 1.0)]
+    """
+
+    def __init__(self, rows: Iterable[PullRow]) -> None:
+        self._rows = tuple(rows)
+
+    @overload
+    def __getitem__(self, at: int) -> PullRow: ...
+    @overload
+    def __getitem__(self, at: slice) -> "Pulls": ...
+    def __getitem__(self, at: int | slice) -> "PullRow | Pulls":
+        return Pulls(self._rows[at]) if isinstance(at, slice) else self._rows[at]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[PullRow]:
+        return iter(self._rows)
+
+    def __repr__(self) -> str:
+        return f"<{len(self):,} pulls>" if len(self) != 1 else "<1 pull>"
+
+    def to_frame(self) -> Any:
+        """The pulls as a pandas DataFrame, a row each; an error if pandas is not installed."""
+        try:
+            pandas = importlib.import_module("pandas")
+        except ModuleNotFoundError:
+            rule = "needs pandas, which is not installed"
+            raise CannotGoOn("to_frame", rule=rule, remedy="pip install pandas") from None
+        return pandas.DataFrame(list(self._rows), columns=list(PullRow._fields))
+
+
+def pulls_in(spec: Spec, events: Iterable[Event]) -> Pulls:
+    """Every pull that a log tells of."""
+    rows: list[PullRow] = []
+    numbers = [0] * len(spec.arms)
+    for event in events:
+        if event.kind == "asked":
+            rows.append(_asked(spec, event, numbers))
+        elif event.pull is not None:
+            at = event.pull - 1
+            rows[at] = _changed(rows[at], event)
+    return Pulls(rows)
+
+
+def _asked(spec: Spec, event: Event, numbers: list[int]) -> PullRow:
+    arm: int = event.arm  # type: ignore[assignment]  # the journal has checked it
+    pull: int = event.pull  # type: ignore[assignment]
+    numbers[arm] += 1
+    seed = seeds.seed_of(pull, arm, numbers[arm], spec)
+    return PullRow(pull, spec.arms[arm], numbers[arm], seed, "pending", None, event.agent, _time(event), None)
+
+
+def _changed(row: PullRow, event: Event) -> PullRow:
+    if event.kind == "told":
+        state = "late" if event.late else "told"
+        return row._replace(state=state, reward=event.reward, ended=_time(event))
+    if event.kind == "dropped":
+        return row._replace(state="dropped", ended=_time(event))
+    if row.state in ("pending", "dropped"):  # retired for its reward; else it keeps the reward that it was told
+        return row._replace(state="outside", reward=event.reward, ended=_time(event))
+    return row
+
+
+def _time(event: Event) -> datetime | None:
+    return None if event.time is None else datetime.fromtimestamp(event.time, UTC)

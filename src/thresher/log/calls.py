@@ -1,0 +1,131 @@
+"""What each call of a study writes: decisions on the newest ledger, as events of a draft."""
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from ..core.events import DROPPED, LATE, OUTSIDE, PENDING, TOLD
+from ..core.ledger import Ledger
+from ..core.pulls import Pull, pull_of
+from ..core.spec import CLIP, finite
+from ..errors import AlreadyTold, OutsideBounds
+from .journal import Draft
+
+LOST = "its agent did not renew its lease"  # the reason of a drop
+
+
+class Told(NamedTuple):
+    """What became of a reward."""
+
+    late: bool = False  # its pull was dropped before
+    outside: OutsideBounds | None = None  # it lies outside the bounds, and its arm is retired
+
+
+def ask(draft: Draft, n: int) -> list[Pull]:
+    """Issue pulls, fewer only when the study is done."""
+    ledger, pulls = draft.ledger, []
+    if n and ledger.unweighed:
+        draft.write("weighed", reason=os.urandom(8).hex())
+    for _ in range(n):
+        arm = ledger.choose()
+        if arm is None:
+            break
+        draft.write("asked", pull=ledger.issued + 1, arm=arm)
+        pulls.append(pull_of(ledger, ledger.issued))
+    return pulls
+
+
+def tell(draft: Draft, pull: int, reward: object, *, repeatable: bool) -> Told:
+    """Record the reward of a pull. The same again writes nothing."""
+    ledger = draft.ledger
+    state = ledger.state_of(pull)
+    try:
+        value = ledger.spec.reward(reward)
+    except OutsideBounds as error:
+        return Told(outside=_retire_for_bounds(draft, pull, error))
+    if state in (TOLD, LATE) and ledger.pull_reward[pull - 1] == value:
+        return Told(late=state == LATE)
+    late, cause = state == DROPPED, "repeatable" if repeatable else None
+    draft.write("told", pull=pull, arm=_arm(ledger, pull), reward=value, late=late or None, cause=cause)
+    return Told(late=late)
+
+
+def drop(draft: Draft, pull: int, cause: str, reason: str) -> None:
+    """Give a pull up, and retire its arm if that was one failure too many. Again writes nothing."""
+    ledger = draft.ledger
+    state, failure = ledger.state_of(pull), ledger.spec.failure
+    if state in (DROPPED, OUTSIDE):
+        return
+    if state != PENDING:
+        rule = f"was told {ledger.pull_reward[pull - 1]!r} before"
+        raise AlreadyTold("pull", pull, rule, "nothing is left to drop")
+    arm = _arm(ledger, pull)
+    if cause == "failed" and isinstance(failure, float):
+        draft.write("told", pull=pull, arm=arm, reward=failure, cause="failed", reason=reason)
+        return
+    draft.write("dropped", pull=pull, arm=arm, cause=cause, reason=reason)
+    if ledger.due is not None:
+        why = f"{ledger.streak[arm]} failures in a row, the last: {reason}"
+        draft.write("retired", arm=arm, cause="failures", reason=why)
+
+
+def drop_lost(draft: Draft, pulls: Iterable[int]) -> int:
+    """Drop those of the pulls that are still pending, because their leases ran out. Returns how many."""
+    lost = [pull for pull in pulls if draft.ledger.state_of(pull) == PENDING]
+    for pull in lost:
+        draft.write("dropped", pull=pull, arm=_arm(draft.ledger, pull), cause="lost", reason=LOST)
+    return len(lost)
+
+
+def add(draft: Draft, results: Sequence[tuple[int, float | None, bool]]) -> None:
+    """Record results from elsewhere: arm, reward (None: dropped), and whether it came after a drop."""
+    ledger = draft.ledger
+    for arm, value, late in results:
+        draft.write("asked", pull=ledger.issued + 1, arm=arm, cause="imported")
+        pull = ledger.issued
+        if value is None or late:
+            draft.write("dropped", pull=pull, arm=arm, cause="lost", reason="imported without a reward")
+        if value is not None:
+            draft.write("told", pull=pull, arm=arm, reward=value, cause="imported", late=late or None)
+
+
+def extend(draft: Draft, budget: int) -> None:
+    """Set the new total of pulls."""
+    if budget != draft.ledger.budget:
+        draft.write("extended", budget=budget)
+
+
+def retire(draft: Draft, arm: str, reason: str) -> None:
+    """Let the arm take no more pulls."""
+    number = draft.ledger.spec.arm(arm)
+    if number not in draft.ledger.retired:
+        draft.write("retired", arm=number, reason=reason)
+
+
+def restore(draft: Draft, arm: str) -> None:
+    """Let a retired arm take pulls again."""
+    number = draft.ledger.spec.arm(arm)
+    if number in draft.ledger.retired:
+        draft.write("restored", arm=number)
+
+
+def accept(draft: Draft, evaluator: str) -> None:
+    """Record that this evaluator measures the same as those before."""
+    if evaluator not in draft.ledger.evaluators:
+        draft.write("accepted", reason=evaluator)
+
+
+def _retire_for_bounds(draft: Draft, pull: int, error: OutsideBounds) -> OutsideBounds:
+    """Retire the arm of a pull whose reward lies outside the bounds."""
+    ledger = draft.ledger
+    state, arm, reward = ledger.state_of(pull), _arm(ledger, pull), finite(float(error.value))  # type: ignore[arg-type]
+    if state in (PENDING, DROPPED) or arm not in ledger.outside:
+        low, high = ledger.spec.bounds or (0.0, 1.0)
+        what = f"pull {pull} returned {error.value!r}, outside the bounds ({low:g}, {high:g})"
+        draft.write("retired", arm=arm, pull=pull, reward=reward, cause="bounds", reason=f"{what}; {CLIP}")
+    rule = f"{error.rule}: they are wrong, so arm {ledger.spec.arms[arm]!r} is retired and not certified"
+    return OutsideBounds("reward", error.value, rule, CLIP)
+
+
+def _arm(ledger: Ledger, pull: int) -> int:
+    return ledger.pull_arm[pull - 1]

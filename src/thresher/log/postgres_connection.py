@@ -1,0 +1,183 @@
+"""A connection to PostgreSQL, through psycopg 3, which the files of this store alone import.
+
+One connection a process, behind a lock. A lost connection is made anew; whether what was being written got through is
+for the caller to find out, by the key of its events.
+"""
+
+import contextlib
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import psycopg
+from psycopg import errors as postgres
+
+from ..errors import UNSAID, DamagedStudy, Interrupted, StoreFailed
+from ..text.masking import masked
+from . import postgres_schema as schema
+from .patience import HURRY, Patience
+from .postgres_waiting import blockers, is_leaving, passes
+from .rows import SCHEMA, TURN
+
+Answer = TypeVar("Answer")
+PATIENCE = 60.0  # seconds in which a server may come, or come back, and a lock on its tables be let go
+LONG = 1.0  # seconds after which an interrupted statement was one that waited
+_DAMAGE = (postgres.DataCorrupted, postgres.IndexCorrupted, UnicodeDecodeError)
+_SERVERS: "weakref.WeakSet[PostgresConnection]" = weakref.WeakSet()
+_PARENTS: list[object] = []  # connections of the process that forked us: closing them here would end its sessions
+
+
+class Turn:
+    """A place in the queue of a study's writers."""
+
+    def __init__(self, study: str) -> None:
+        self.study = study
+        self.session: psycopg.Connection[Any] | None = None  # the one that holds the lock
+
+
+class PostgresConnection:
+    """The server of a store: works on a session, and connects again when it is lost."""
+
+    def __init__(self, url: str) -> None:
+        self._settings = schema.settings(url)
+        self.url = masked(url)
+        self._lock = threading.RLock()
+        self._connection: psycopg.Connection[Any] | None = None
+        self._known = False  # whether the server ever let us in: then no refusal is taken for its last word
+        self._held = ""  # who held a lock when we last connected
+        self._unflushed: psycopg.Connection[Any] | None = None  # the session that wrote what is to be flushed
+        self._is_flushed = False  # whether the last append was brought to the disk with the end of its turn
+        self._level = "on"  # the server's own synchronous_commit
+        self._turn: Turn | None = None
+        self._impatient_until = self._given_up_until = 0.0
+        self._schema = 0  # of the tables, as far as we know
+        _SERVERS.add(self)
+
+    def close(self) -> None:
+        """End the session."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def _is_old(self, connection: "psycopg.Connection[Any]") -> bool:
+        """Whether the tables are still those of version 0.1; another agent may upgrade them at any time."""
+        if self._schema != SCHEMA:
+            self._schema = schema.version_of(connection)
+        return self._schema != SCHEMA
+
+    def _upgrade(self, connection: "psycopg.Connection[Any]") -> None:
+        """What is written is of this version, and so are then the tables."""
+        if self._is_old(connection):
+            schema.upgrade(connection)
+
+    def _do(
+        self, work: "Callable[[psycopg.Connection[Any]], Answer]", *, study: str | None = None, writes: bool = False
+    ) -> Answer:
+        """Work on the connection. If it is lost, connect and work again; but ``writes`` may have got through.
+
+        A lock that somebody holds is waited for like a server that is away: nothing is written before it is let go.
+        Where tables are damaged, the error names the study that is read or written.
+        """
+        with self._lock:
+            patience = Patience(PATIENCE)
+            while True:
+                with self._until_interrupted():
+                    connection = self._connection or self._connect(patience)
+                    try:
+                        return work(connection)
+                    except postgres.LockNotAvailable:
+                        held = blockers(connection)
+                        if not patience.pause(0.05, partial(self._lock_held, held)):
+                            raise self._locked(held) from None
+                    except _DAMAGE:
+                        rule = f"cannot be read: {self.url} is damaged, at least in parts"
+                        value = UNSAID if study is None else study
+                        raise DamagedStudy("study", value, rule, "restore it from a copy") from None
+                    except psycopg.Error as error:
+                        if not (connection.closed or is_leaving(error)):
+                            raise StoreFailed(
+                                "storage", self.url, self._said(error), "thresher doctor may know more"
+                            ) from None
+                        self._connection = None
+                        connection.close()
+                        if writes:
+                            raise Interrupted("storage", self.url, "the connection was lost while writing") from None
+
+    @contextlib.contextmanager
+    def _until_interrupted(self) -> Iterator[None]:
+        """After Ctrl-C or SIGTERM in a wait, whoever tidies up does not wait for the same again."""
+        began = time.monotonic()
+        if began < self._given_up_until:
+            raise StoreFailed("storage", self.url, "was being waited for when this process was interrupted")
+        try:
+            yield
+        except Exception:
+            raise
+        except BaseException:
+            if time.monotonic() - began >= LONG:
+                self._given_up_until = time.monotonic() + HURRY
+            session = self._connection
+            if session and session.pgconn.transaction_status == psycopg.pq.TransactionStatus.ACTIVE:
+                self._connection = None  # nobody will ever fetch its answer
+                session.close()
+            raise
+
+    def _connect(self, patience: Patience) -> "psycopg.Connection[Any]":
+        pause, began = 0.05, time.monotonic()
+        while True:
+            try:
+                return self._connected()
+            except postgres.LockNotAvailable:
+                if not patience.pause(pause, lambda: self._lock_held(self._held)):
+                    raise self._locked(self._held) from None
+            except (psycopg.Error, OSError, ValueError) as error:  # a host name may be no name at all
+                words, waits = self._said(error), self._known or passes(error)
+                if not (waits and patience.pause(pause, partial("{}: {}".format, self.url, words))):
+                    waited = f", for {time.monotonic() - began:.0f} s" if waits else ""
+                    what = "reached" if isinstance(error, psycopg.OperationalError | OSError) else "used"
+                    rule, remedy = f"cannot be {what}{waited}: {words}", "check the URL and the server"
+                    raise StoreFailed("storage", self.url, rule, remedy) from None
+            pause = min(1.0, 2 * pause)
+
+    def _connected(self) -> "psycopg.Connection[Any]":
+        connection = psycopg.connect(**self._settings, autocommit=True)
+        try:
+            self._level = schema.prepare(connection, lock_timeout=TURN)
+        except BaseException as error:
+            self._held = blockers(connection) if isinstance(error, postgres.LockNotAvailable) else ""
+            connection.close()
+            raise
+        self._connection, self._known = connection, True
+        return connection
+
+    def _lock_held(self, held: str) -> str:
+        return f"another session to let go of a lock on the tables at {self.url}{held}"
+
+    def _locked(self, held: str) -> StoreFailed:
+        return StoreFailed("storage", self.url, f"another session holds a lock on its tables{held}", "end it")
+
+    def _said(self, error: Exception) -> str:
+        """The server's words, on one line and without the password."""
+        words = " ".join(str(error).split()) or type(error).__name__
+        for secret in map(str, filter(None, map(self._settings.get, ("password", "sslpassword")))):
+            for form in (secret, quote(secret), quote(secret, safe="")):
+                words = words.replace(form, "***")
+        return masked(words)[:500]
+
+    def _forked(self) -> None:
+        _PARENTS.append(self._connection)
+        self._connection, self._lock, self._turn = None, threading.RLock(), None
+
+
+def _after_fork() -> None:
+    for server in list(_SERVERS):
+        server._forked()
+
+
+os.register_at_fork(after_in_child=_after_fork)

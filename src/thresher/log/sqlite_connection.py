@@ -1,0 +1,235 @@
+"""A connection to an SQLite file, through apsw, which carries a current SQLite.
+
+Older versions of SQLite can lose data under several writers.
+One connection a process, behind a lock, and none while it forks.
+"""
+
+import contextlib
+import os
+import threading
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from ..errors import DamagedStudy, StoreFailed
+from .filelock import FileLock
+from .rows import SCHEMA
+from .sqlite_file import beside, create, explained, explanation, is_missing
+from .sqlite_schema import upgrade, version_of
+from .sqlite_session import Session
+
+_FILES: "weakref.WeakSet[SqliteConnection]" = weakref.WeakSet()
+_FSYNC = (apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC)
+
+
+class SqliteConnection:
+    """The file of a store: reading, writing in transactions, and bringing what is written to the disk."""
+
+    def __init__(self, path: Path, *, durability: str = "full") -> None:
+        # the file that links lead to: SQLite keeps its log beside that one, and all agents must queue at one lock
+        self.path, self.durability = Path(os.path.realpath(path)), durability
+        self._turns = FileLock(beside(self.path, "lock"))
+        self._flushing, self._lock = threading.RLock(), threading.RLock()  # who needs both takes them in this order
+        self._session: Session | None = None
+        self._unflushed: tuple[int, int] | None = None  # the file to which something was written since the last flush
+        self._failed: tuple[str, str] | None = None  # why this object writes nothing any more, and what to do
+        self._schema = 0  # of the file, as far as we know
+        self._held: list[Any] = []  # locks that are held while the process forks
+        _FILES.add(self)
+
+    def flush(self) -> None:
+        """Bring the write-ahead log to the disk: as good as synchronous=FULL, but not while others wait.
+
+        If that fails, the system may have dropped what was written, and another try would find nothing left to write
+        and succeed: so there is none.
+        """
+        with self._flushing:  # one at a time: the system reports a failure to one of several
+            self._raise_if_failed()
+            if self._session is None and self._is_missing() and self._unflushed is None:
+                return
+            try:
+                if self._session is not None and self._session.is_settled:
+                    self._session.flush()
+                else:
+                    with self._use():
+                        self._settle()
+            except OSError as error:
+                raise self._fail(*_broken(error)) from None
+            except StoreFailed:
+                self._save()
+                raise
+            self._unflushed = None
+
+    def _settle(self) -> None:
+        """The first flush of a connection."""
+        assert self._session is not None
+        try:
+            self._session.settle()
+        except OSError as error:
+            raise self._fail(*_broken(error)) from None
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._turns.close()
+        with self._flushing, self._lock:
+            if self._session is not None:
+                session, self._session = self._session, None
+                session.close()
+
+    def __del__(self) -> None:
+        """SQLite would close the connection by itself, without looking whether its files are still the same."""
+        with contextlib.suppress(Exception):  # Python may have begun to end
+            self.close()
+
+    @contextlib.contextmanager
+    def _use(self, study: str | None = None) -> Iterator[Any]:
+        """The connection, for one thread at a time; what SQLite finds wrong comes out in one line.
+
+        Where the file is damaged, the error names the study that is read or written.
+        """
+        with self._lock:
+            is_open = False
+            try:
+                if self._session is None or self._session.is_over:
+                    self._open()
+                else:
+                    self._session.check_now_and_then()
+                is_open = True
+                yield self._session.connection  # type: ignore[union-attr]
+            except StoreFailed:
+                self._save()
+                raise
+            except (apsw.Error, OSError, UnicodeDecodeError) as error:
+                if getattr(error, "extendedresult", None) in _FSYNC:
+                    raise self._fail(*_broken(error)) from None
+                if study is not None and is_open and isinstance(error, apsw.CorruptError | UnicodeDecodeError):
+                    rule = f"cannot be read: {self.path} is damaged, at least in parts"
+                    remedy = "restore it from a copy; other studies may be well"
+                    raise DamagedStudy("study", study, rule, remedy) from None
+                raise explanation(self.path, error) from None
+
+    def _save(self) -> None:
+        """If it was the log that got lost, save what is in it at once: this process may be killed next."""
+        with self._lock:
+            if self._session is not None and self._session.can_save and not self._session.is_over:
+                self._session.save()
+
+    def _open(self) -> None:
+        if is_missing(self.path) and self._unflushed is None:
+            create(self.path, self._turns)
+        self._session = Session(self.path, self._fail, syncs=self.durability == "full")
+        self._schema = version_of(self._session.connection)
+        if self._unflushed not in (None, self._session.file):
+            raise self._fail("was deleted or replaced while it was in use; rewards may be lost", "start again")
+
+    @contextlib.contextmanager
+    def _write(self, study: str, *, upgrades: bool = True) -> Iterator[Any]:
+        """The connection, in a transaction. A store of version 0.1 is upgraded first, but to delete from it."""
+        self._raise_if_failed()
+        with self._use(study) as connection:
+            self._session.check_index()  # type: ignore[union-attr]
+            if upgrades and self._is_old(connection):
+                with _transaction(connection):
+                    upgrade(connection)
+            with _transaction(connection):
+                yield connection
+            self._unflushed = self._session.file  # type: ignore[union-attr]
+
+    def _is_old(self, connection: Any) -> bool:
+        """Whether the file is still one of version 0.1; another process may upgrade it at any time."""
+        if self._schema != SCHEMA:
+            self._schema = version_of(connection)
+        return self._schema != SCHEMA
+
+    def _fail(self, rule: str, remedy: str) -> StoreFailed:
+        """Write nothing any more with this object: what it wrote may be lost, and nobody can tell what."""
+        self._failed = self._failed or (rule, remedy)
+        return StoreFailed("storage", str(self.path), rule, remedy)
+
+    def _raise_if_failed(self) -> None:
+        if self._failed is not None:
+            raise StoreFailed("storage", str(self.path), *self._failed)
+
+    def _is_missing(self) -> bool:
+        """Whether there is nothing to read yet: reading makes no file."""
+        if self._session is not None:
+            return False
+        with explained(self.path):
+            return is_missing(self.path)
+
+    def _before_fork(self) -> None:
+        """Python goes on with a fork whatever is raised here, an interrupt too: so it is noted what was done."""
+        for lock in (self._flushing, self._lock):
+            lock.acquire()
+            self._held.append(lock)
+        self.close()
+
+    def _after_fork(self) -> None:
+        while self._held:
+            self._held.pop().release()
+
+    def _begin_anew(self) -> None:
+        """In the child: the parent's locks and connection are not ours."""
+        self._held, self._flushing, self._lock = [], threading.RLock(), threading.RLock()
+        if self._session is not None:
+            _PARENTS.append(self._session)
+            self._session = None
+
+
+def _broken(error: Exception) -> tuple[str, str]:
+    words = error.strerror if isinstance(error, OSError) else error
+    return f"a write to the disk failed ({words}); what was told since may be lost", "check the disk and start again"
+
+
+@contextlib.contextmanager
+def _transaction(connection: Any) -> Iterator[None]:
+    """All or nothing. IMMEDIATE: a transaction that begins by reading could not become a writing one."""
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # SQLite has rolled back itself after some errors
+            connection.execute("ROLLBACK")
+        raise
+
+
+# SQLite keeps its locks per process and file: a child that finds an open connection of its parent's, or one in the
+# middle of a transaction, would wait for itself for ever. So none is open while a process forks.
+_FORKING: list[SqliteConnection] = []
+_FORK = threading.Lock()  # held from before a fork until after it: two threads may fork at once
+_FORKER: list[int] = []  # the thread that holds it
+_PARENTS: list[object] = []  # connections of the process that forked us, should one have stayed open: not ours to close
+
+
+def _before_fork() -> None:
+    _FORK.acquire()
+    _FORKER[:] = [threading.get_ident()]
+    _FORKING[:] = list(_FILES)
+    for file in _FORKING:
+        file._before_fork()
+
+
+def _after_fork_in_parent() -> None:
+    if [threading.get_ident()] != _FORKER:  # an interrupt ended the wait for the other thread's fork
+        return
+    for file in _FORKING:
+        file._after_fork()
+    _FORKING.clear()
+    _FORKER.clear()
+    _FORK.release()
+
+
+def _after_fork_in_child() -> None:
+    global _FORK
+    for file in list(_FILES):
+        file._begin_anew()
+    _FORKING.clear()
+    _FORKER.clear()
+    _FORK = threading.Lock()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

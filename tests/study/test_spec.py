@@ -1,0 +1,65 @@
+"""A specification validates itself, once, and is passed on."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import thresher
+from thresher.cli.keeping import Kept
+from thresher.core.spec import Spec
+from thresher.log.memory import MemoryStore
+
+
+class CountingStore(MemoryStore):
+    """Notes how many specifications had been checked when the log was begun."""
+
+    def __init__(self, checked: list[Spec]) -> None:
+        super().__init__()
+        self._checked, self.at_append = checked, -1
+
+    def append(self, *args: Any, **options: Any) -> None:
+        self.at_append = len(self._checked)
+        super().append(*args, **options)
+
+
+def test_a_specification_is_validated_once_on_its_way_to_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[Spec] = []
+    check = Spec.__init__
+
+    def counted(spec: Spec, **given: Any) -> None:
+        checked.append(spec)
+        check(spec, **given)
+
+    monkeypatch.setattr(Spec, "__init__", counted)
+    store = CountingStore(checked)
+    Kept("s", store, Spec(arms=["a"], threshold=0.5, budget=4)).begin()
+    assert store.at_append == 1
+
+
+def test_a_specification_can_be_made_with_a_change_and_is_checked_again() -> None:
+    spec = Spec(arms={"a": {"depth": 1}, "b": {}}, threshold=0.5, budget=4)
+    assert replace(spec, budget=9).budget == 9
+    assert replace(spec, budget=9).params == ({"depth": 1}, {})
+    with pytest.raises(thresher.InvalidInput, match="budget 1: must be at least"):
+        replace(spec, budget=1)
+
+
+def test_numpy_numbers_in_parameters_become_plain_numbers() -> None:
+    np = pytest.importorskip("numpy")
+    given = {"depth": np.int64(3), "rate": np.float32(0.5), "deep": {"on": np.bool_(True), "at": [np.uint8(7)]}}
+    study = thresher.create_study(
+        "s", arms={"a": given}, threshold=np.float64(0.5), budget=np.int32(9), seed=np.int64(4), storage=None
+    )
+    (params,) = study.spec.params or ()
+    assert params == {"depth": 3, "rate": 0.5, "deep": {"on": True, "at": [7]}}
+    assert [type(params["depth"]), type(params["rate"]), type(params["deep"]["on"])] == [int, float, bool]
+    assert (study.spec.budget, study.spec.seed) == (9, 4)
+
+
+@pytest.mark.parametrize("value", ["array", "nan", "complex"])
+def test_numpy_values_that_json_cannot_hold_are_refused(value: str) -> None:
+    np = pytest.importorskip("numpy")
+    values = {"array": np.zeros(2), "nan": np.float64("nan"), "complex": np.complex64(1j)}
+    with pytest.raises(thresher.InvalidInput, match="must be plain JSON data"):
+        Spec(arms={"a": {"x": values[value]}}, threshold=0.5)
