@@ -88,11 +88,15 @@ def test_every_picture_is_shown_and_every_picture_shown_exists() -> None:
     assert shown == there
 
 
-@pytest.mark.parametrize("file", [file for file in DOCS if file.startswith(("docs/design/", "docs/explanation/"))])
+def test_the_readme_has_no_link_that_a_package_index_cannot_follow() -> None:
+    assert all("://" in target for target in re.findall(r"\]\(([^)]+)\)", DOCS["README.md"]))
+
+
+@pytest.mark.parametrize("file", DOCS)
 def test_source_files_that_the_documentation_names_exist(file: str) -> None:
     for path in re.findall(r"`((?:core|log|run|web|cli|lab|paper|text)/[\w/]+\.py)`", DOCS[file]):
         assert (ROOT / "src" / "thresher" / path).exists(), path
-    for path in re.findall(r"`((?:tests|bench|src|examples)/[\w/.]+)`", DOCS[file]):
+    for path in re.findall(r"`((?:docs|tests|bench|src|examples)/[\w/.-]+)`", DOCS[file]):
         assert (ROOT / path).exists(), path
 
 
