@@ -66,9 +66,72 @@ def test_every_command_is_documented(command: str) -> None:
 
 @pytest.mark.parametrize("file", DOCS)
 def test_links_lead_somewhere(file: str) -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", DOCS[file]):
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)\)", DOCS[file]):
         if "://" not in target:
-            assert (ROOT / file).parent.joinpath(target).exists(), target
+            found = (ROOT / file).parent.joinpath(target) if target else ROOT / file
+            assert found.exists(), target
+            assert not anchor or anchor in anchors(found), f"{target}#{anchor}"
+
+
+def anchors(page: Path) -> set[str]:
+    """What the headings of a page are linked by, as GitHub spells it."""
+    titles = re.findall(r"^#+ (.*)", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+def test_every_picture_is_shown_and_every_picture_shown_exists() -> None:
+    shown = set()
+    for file, text in DOCS.items():
+        for target in re.findall(r"!\[[^]]*\]\(([^)]+)\)|<(?:img|source)[^>]*\ssrc(?:set)?=\"([^\"]+)\"", text):
+            shown.add((ROOT / file).parent.joinpath(*filter(None, target)).resolve())
+    there = {file.resolve() for kind in ("png", "svg", "jpg", "gif") for file in ROOT.glob(f"docs/**/*.{kind}")}
+    assert shown == there
+
+
+def test_the_readme_has_no_link_that_a_package_index_cannot_follow() -> None:
+    assert all("://" in target for target in re.findall(r"\]\(([^)]+)\)", DOCS["README.md"]))
+
+
+@pytest.mark.parametrize("file", DOCS)
+def test_source_files_that_the_documentation_names_exist(file: str) -> None:
+    for path in re.findall(r"`((?:core|log|run|web|cli|lab|paper|text)/[\w/]+\.py)`", DOCS[file]):
+        assert (ROOT / "src" / "thresher" / path).exists(), path
+    for path in re.findall(r"`((?:docs|tests|bench|src|examples)/[\w/.-]+)`", DOCS[file]):
+        assert (ROOT / path).exists(), path
+
+
+CROSSED = """
+import collections, sys, threading
+calls, (source, budget) = collections.Counter(), sys.argv[1:3]
+def note(frame, event, argument):
+    if event == "call" and frame.f_code.co_filename.startswith(source) and frame.f_code.co_flags & 1:  # no class body
+        calls[frame.f_code.co_filename, frame.f_code.co_name] += 1
+threading.setprofile(note), sys.setprofile(note)
+from thresher.cli import main
+sys.argv[1:] = ["run", "--threshold", "0.5", "--arm", "a", "--budget", budget, "--workers", "1", "--quiet",
+                "--storage", f"sqlite:///{budget}.db", "--", "echo", "0.5"]
+try:
+    main()
+finally:
+    sys.setprofile(None)
+    for (file, name), count in calls.items():
+        print("crossed", file, name, count)
+"""
+
+
+def test_the_page_that_follows_one_pull_lists_the_files_that_a_pull_crosses(tmp_path: Path) -> None:
+    source = Path(thresher.__file__).parent
+
+    def calls(budget: int) -> dict[tuple[str, str], int]:
+        command = [sys.executable, "-c", CROSSED, f"{source}{os.sep}", str(budget)]
+        ran = subprocess.run(command, cwd=tmp_path, text=True, capture_output=True, check=True)
+        found = [line.split(" ") for line in ran.stdout.splitlines() if line.startswith("crossed ")]
+        return {(file, name): int(count) for _, file, name, count in found}
+
+    few, many = calls(2), calls(12)
+    crossed = {Path(key[0]).relative_to(source).as_posix() for key in many if many[key] - few.get(key, 0) >= 10}
+    page = DOCS["docs/design/follow-one-pull.md"]
+    assert crossed == set(re.findall(r"^- `([\w/]+\.py)`$", page, re.MULTILINE))
 
 
 def test_the_commands_of_the_readme_are_targets_of_the_makefile() -> None:
