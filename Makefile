@@ -5,13 +5,13 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help demo test again lint format bench paper clean
+.PHONY: help demo test lint format bench paper clean
 
 help:
 	@echo "make demo    install the base and run the main job on a real problem"
-	@echo "make test    install everything the tests need and run them all"
+	@echo "make test    install what the tests need and run them all, in at most six minutes on two cores"
 	@echo "make lint    ruff, mypy --strict and the layers"
-	@echo "make bench   measure speed, as ratios in one run"
+	@echo "make bench   measure speed, faults and which mutants the tests catch; takes hours"
 	@echo "make paper   the paper's experiments, 1,000 repetitions, into build/paper"
 	@echo "make format  let ruff lay out the code"
 
@@ -45,13 +45,10 @@ $(VENV)/browser: $(VENV)/dev
 demo: $(VENV)/base
 	@$(BIN)/thresher demo
 
+# Tests marked `alone` measure time or kill the workers of a cluster: nothing else may run beside them. Both runs must pass.
 test: $(VENV)/browser
-	$(PYTEST) --numprocesses 2 --dist worksteal || $(MAKE) --no-print-directory again
-
-# Tests kill real processes and wait for real clusters and browsers: what failed in the crowd must pass by itself.
-again:
-	@echo "once more, one at a time, what failed:"
-	$(PYTEST) --last-failed --last-failed-no-failures none
+	@$(PYTEST) --quiet --numprocesses 2 --dist worksteal -m "not alone"; crowd=$$?; \
+	  echo "the tests that run alone:"; $(PYTEST) --quiet -m alone && exit $$crowd
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 
 ASK = [sys.executable, "-m", "thresher.cli", "ask", "s", "--storage"]
-AT_ONCE = 2.0  # seconds until a signal has its effect
+AT_ONCE = 5.0  # seconds until a signal takes effect on a busy machine; the wait itself would take a minute
 RUN = """
 import sys, time, thresher
 from pathlib import Path
