@@ -7,6 +7,7 @@ nothing that a user could notice are listed in ``equivalent.toml``, each with th
 
 import argparse
 import contextlib
+import itertools
 import json
 import os
 import random
@@ -53,14 +54,18 @@ class Mutant(NamedTuple):
 
 def sample(count: int, seed: int = SEED, only: str = "") -> list[Mutation]:
     """A sample that takes from each file in proportion to its size."""
-    ranked = []
+    ranked, sources = [], {}
     for room in MEASURED:
         for path in sorted((ROOT / "src/thresher" / room).rglob("*.py")):
             file = str(path.relative_to(ROOT))
-            found = mutations(file, path.read_text())
+            if only not in file:
+                continue
+            sources[file] = path.read_text()
+            found = mutations(file, sources[file])
             random.Random(f"{seed} {file}").shuffle(found)
-            ranked += [((rank + 0.5) / len(found), mutation) for rank, mutation in enumerate(found) if only in file]
-    return [mutation for _, mutation in sorted(ranked)[:count]]
+            ranked += [((rank + 0.5) / len(found), mutation) for rank, mutation in enumerate(found)]
+    valid = (mutation for _, mutation in sorted(ranked) if mutation.is_valid(sources[mutation.file]))
+    return list(itertools.islice(valid, count))
 
 
 def known() -> dict[tuple[str, str, str], str]:

@@ -27,6 +27,14 @@ class Mutation(NamedTuple):
     def change(self) -> str:
         return f"{_short(self.before)}  →  {_short(self.text)}"
 
+    def is_valid(self, source: str) -> bool:
+        """Whether it is still Python: `1` in a pattern cannot become `(1 + 1)`."""
+        try:
+            ast.parse(self.applied(source))
+        except SyntaxError:
+            return False
+        return True
+
     def applied(self, source: str) -> str:
         return source[: self.start] + self.text + source[self.end :]
 
@@ -61,12 +69,7 @@ def mutations(file: str, source: str) -> list[Mutation]:
         body = getattr(statement, "body", None)  # of a compound statement only the head counts
         last = body[0].lineno - 1 if body else statement.end_lineno or statement.lineno
         first = min(node.lineno, statement.lineno)
-        mutation = Mutation(file, node.lineno, max(last, first), start, end, source[start:end], text)
-        try:
-            ast.parse(mutation.applied(source))
-        except SyntaxError:
-            continue
-        found.append(mutation)
+        found.append(Mutation(file, node.lineno, max(last, first), start, end, source[start:end], text))
     return sorted(found, key=lambda mutation: (mutation.start, mutation.text))
 
 
