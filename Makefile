@@ -1,4 +1,4 @@
-# Everything sets itself up: a virtual environment in .venv, and in it what the target needs, at pinned versions.
+# Each target sets up what it needs: a virtual environment in .venv, with dependencies at pinned versions.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -15,7 +15,7 @@ help:
 	@echo "make paper   the paper's experiments, 1,000 repetitions, into build/paper"
 	@echo "make format  let ruff lay out the code"
 
-# Debian keeps venv's pip in a package of its own; root may install it, others are told to.
+# Debian has venv in a separate package: root installs it here, others get a hint.
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "thresher needs Python 3.11 or newer: make PYTHON=python3.11"; exit 1; }
 	@$(PYTHON) -m venv $(VENV) >/dev/null 2>&1 || { rm -rf $(VENV); \
@@ -23,7 +23,7 @@ $(BIN)/python:
 	  else echo "python3 -m venv does not work here; try: sudo apt-get install python3-venv"; exit 1; fi; \
 	  $(PYTHON) -m venv $(VENV); }
 
-# A stamp says that what it names is installed as pyproject.toml and constraints.txt want it.
+# A stamp file means: installed as pyproject.toml and constraints.txt say.
 $(VENV)/base: $(BIN)/python pyproject.toml constraints.txt
 	@echo "installing thresher and its base dependencies into $(VENV) …"
 	@$(PIP) --editable .
@@ -34,12 +34,12 @@ $(VENV)/dev: $(VENV)/base
 	@$(PIP) --editable '.[dev,lab,web,dask,ray]'
 	@touch $@
 
-# The page is tested in a real browser, and failing disks with strace; root may install them, for others those tests say
-# why they are skipped.
+# The page is tested in a real browser, and failing disks with strace. Root installs them here; for others, those tests
+# are skipped and say why.
 $(VENV)/browser: $(VENV)/dev
 	@for program in chromium strace; do command -v $$program >/dev/null || \
 	  { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq $$program >/dev/null; } || \
-	  echo "there is no $$program here: some tests will be skipped; try: sudo apt-get install $$program"; done
+	  echo "$$program is not installed: some tests will be skipped; try: sudo apt-get install $$program"; done
 	@touch $@
 
 demo: $(VENV)/base

@@ -42,7 +42,7 @@ def started(argv: list[str]) -> Iterator["subprocess.Popen[str]"]:
 
 
 def _heed() -> None:
-    """As on a terminal: in the background Ctrl-C may be ignored."""
+    """Obey Ctrl-C as on a terminal: a background process may ignore it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
