@@ -1,21 +1,21 @@
-# Everything sets itself up: a virtual environment in .venv, and in it what the target needs, at pinned versions.
+# Each target sets up what it needs: a virtual environment in .venv, with dependencies at pinned versions.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help demo test again lint format bench paper clean
+.PHONY: help demo test lint format bench paper clean
 
 help:
 	@echo "make demo    install the base and run the main job on a real problem"
-	@echo "make test    install everything the tests need and run them all"
+	@echo "make test    install what the tests need and run them all, in at most six minutes on two cores"
 	@echo "make lint    ruff, mypy --strict and the layers"
-	@echo "make bench   measure speed, as ratios in one run"
+	@echo "make bench   measure speed, faults and which mutants the tests catch; takes hours"
 	@echo "make paper   the paper's experiments, 1,000 repetitions, into build/paper"
 	@echo "make format  let ruff lay out the code"
 
-# Debian keeps venv's pip in a package of its own; root may install it, others are told to.
+# Debian has venv in a separate package: root installs it here, others get a hint.
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "thresher needs Python 3.11 or newer: make PYTHON=python3.11"; exit 1; }
 	@$(PYTHON) -m venv $(VENV) >/dev/null 2>&1 || { rm -rf $(VENV); \
@@ -23,7 +23,7 @@ $(BIN)/python:
 	  else echo "python3 -m venv does not work here; try: sudo apt-get install python3-venv"; exit 1; fi; \
 	  $(PYTHON) -m venv $(VENV); }
 
-# A stamp says that what it names is installed as pyproject.toml and constraints.txt want it.
+# A stamp file means: installed as pyproject.toml and constraints.txt say.
 $(VENV)/base: $(BIN)/python pyproject.toml constraints.txt
 	@echo "installing thresher and its base dependencies into $(VENV) …"
 	@$(PIP) --editable .
@@ -34,24 +34,21 @@ $(VENV)/dev: $(VENV)/base
 	@$(PIP) --editable '.[dev,lab,web,dask,ray]'
 	@touch $@
 
-# The page is tested in a real browser, and failing disks with strace; root may install them, for others those tests say
-# why they are skipped.
+# The page is tested in a real browser, and failing disks with strace. Root installs them here; for others, those tests
+# are skipped and say why.
 $(VENV)/browser: $(VENV)/dev
 	@for program in chromium strace; do command -v $$program >/dev/null || \
 	  { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq $$program >/dev/null; } || \
-	  echo "there is no $$program here: some tests will be skipped; try: sudo apt-get install $$program"; done
+	  echo "$$program is not installed: some tests will be skipped; try: sudo apt-get install $$program"; done
 	@touch $@
 
 demo: $(VENV)/base
 	@$(BIN)/thresher demo
 
+# Tests marked `alone` measure time or kill the workers of a cluster: nothing else may run beside them. Both runs must pass.
 test: $(VENV)/browser
-	$(PYTEST) --numprocesses 2 --dist worksteal || $(MAKE) --no-print-directory again
-
-# Tests kill real processes and wait for real clusters and browsers: what failed in the crowd must pass by itself.
-again:
-	@echo "once more, one at a time, what failed:"
-	$(PYTEST) --last-failed --last-failed-no-failures none
+	@$(PYTEST) --quiet --numprocesses 2 --dist worksteal -m "not alone"; crowd=$$?; \
+	  echo "the tests that run alone:"; $(PYTEST) --quiet -m alone && exit $$crowd
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

@@ -1,1 +1,1 @@
-"""Measurements of speed: `make bench`. Ratios taken in one run on one machine; absolute times are for orientation."""
+"""Measurements of speed: `make bench`. Bars apply to ratios measured in one run; absolute times vary."""

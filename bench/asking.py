@@ -18,9 +18,12 @@ from .report import Figure
 TOKEN, WRITE_TOKEN = "a-token-for-the-bench", "a-token-that-writes"
 BEARER = {"authorization": f"Bearer {TOKEN}"}
 WRITER = {"authorization": f"Bearer {WRITE_TOKEN}"}
-SECONDS, TURNS = 2.0, 5  # of a turn; the best of them counts, for others use this machine too
+SECONDS, TURNS = (
+    2.0,
+    5,
+)  # length and number of turns; the best counts, because the machine is shared
 BAR = 400  # asks a second
-SLOW_DISK = 0.0015  # seconds for a sync; with more, the bar is out of reach for whoever waits for the disk
+SLOW_DISK = 0.0015  # seconds for a sync; a slower disk cannot reach the bar
 NEW = {"name": "asked", "arms": ["a", "b", "c"], "threshold": 0.5, "budget": 10_000_000}
 
 
@@ -36,7 +39,7 @@ def served(storage: str, *options: str) -> Iterator[str]:
 
 
 class Agent:
-    """An agent that costs next to nothing: one connection, the same bytes again and again."""
+    """An agent that costs almost nothing: one connection that sends the same bytes every time."""
 
     def __init__(self, url: str) -> None:
         place = url.removeprefix("http://")
@@ -75,7 +78,7 @@ def best_turn(storage: str, disk: Path | None = None) -> tuple[float, float]:
 
 
 def syncing(folder: Path) -> float:
-    """Median seconds that this disk takes for what a commit writes: two pages, in a file that has its length."""
+    """Median seconds that this disk takes to write what a commit writes: two pages, in a file of fixed length."""
     handle = os.open(folder / "sync", os.O_RDWR | os.O_CREAT)
     try:
         os.write(handle, bytes(200 * 4096))

@@ -1,4 +1,4 @@
-"""What certificates promise, with more repetitions than the tests have; and how fast the laboratory plays them."""
+"""What certificates promise, with more repetitions than in the tests, and how fast the laboratory simulates them."""
 
 import math
 from collections.abc import Iterator
@@ -49,19 +49,19 @@ def promise() -> Iterator[Figure]:
         yield Figure(f"slow failures, {workers} workers: false above, worst case", max(shares), "", RISK, at_most=True)
     setup = ALONE.but(delay="workers:50:failures:20", budget=600)
     above = sum(label_by_arrival(setup, repetition=run, seed=1) == evidence.ABOVE for run in range(1000)) / 1000
-    yield Figure("in order of arrival it would be (50 workers, failures 20 × slower)", above, "", 0.95)
+    yield Figure("the same, committed in order of arrival (50 workers, failures 20 × slower)", above, "", 0.95)
     lost = [
         wrong(ALONE.but(means=mean, delay="workers:50:exponential", lost=shares), 2500)
         for mean in (0.45, 0.5)
         for shares in ((0.5, 0.0), (0.2, 0.05), (0.05, 0.0))
     ]
-    yield Figure("lost pulls charged their worst: wrong labels, worst case", max(lost), "", RISK, at_most=True)
+    yield Figure("lost pulls charged as the worst reward: wrong labels, worst case", max(lost), "", RISK, at_most=True)
     hung = simulate(
         ALONE.but(means=0.6, delay="workers:50:exponential", hung=0.002, budget=50_000), repetitions=10_000, seed=1
     ).certificates
     assert hung is not None
     yield Figure("0.2 % of pulls hang: pulls to settle .6 against .5", hung.used[0], "pulls", 900, at_most=True)
-    yield Figure("... and the share of runs that settle it", hung.finished, "", 1.0)
+    yield Figure("0.2 % of pulls hang: share of runs that settle it", hung.finished, "", 1.0)
 
 
 def settling() -> Iterator[Figure]:

@@ -1,4 +1,4 @@
-"""The overhead of `run` over each engine's own submit loop, and what it gains not to wait for batches."""
+"""The overhead of `run` over each engine's own submit loop, and what is gained by not waiting for batches."""
 
 import concurrent.futures as futures
 import contextlib
@@ -23,7 +23,7 @@ SHAPE = 1.0  # σ of the lognormal service times
 
 
 def evaluate(pull: object) -> float:
-    """Wait, as for an answer from elsewhere."""
+    """Wait, as for a reply over the network."""
     time.sleep(SECONDS)
     return 0.3
 
@@ -32,7 +32,7 @@ def evaluate(pull: object) -> float:
 
 
 def with_run(pulls: int, **place: Any) -> float:
-    """Seconds a pull, once workers have started: after the first fifth."""
+    """Seconds per pull after the first fifth, when all workers have started."""
     arms = [f"arm {k}" for k in range(100)]
     study = thresher.create_study("bench", arms=arms, threshold=0.5, budget=pulls, confidence=None)
     thresher.run(study, evaluate, in_flight=IN_FLIGHT, **place)
@@ -113,8 +113,8 @@ def ray_cluster() -> Iterator[Any]:
 
 def ratio(name: str, ours: Callable[[], float], theirs: Callable[[], float], *, turns: int = 5) -> Iterator[Figure]:
     run, loop = fastest(ours, theirs, turns=turns)
-    yield Figure(f"{name}, {IN_FLIGHT} in flight, {1000 * SECONDS:g} ms: run", 1 / run, "pulls/s")
-    yield Figure(f"{name}: run / the engine's own submit loop, time a pull", run / loop, "times", 1.15, at_most=True)
+    yield Figure(f"{name}, {IN_FLIGHT} pending, {1000 * SECONDS:g} ms: run", 1 / run, "pulls/s")
+    yield Figure(f"{name}: run / the engine's own submit loop, time per pull", run / loop, "times", 1.15, at_most=True)
 
 
 def overheads() -> Iterator[Figure]:
@@ -152,7 +152,7 @@ class Plain:
 
 
 def simulated(workers: int) -> tuple[float, float]:
-    """How many times as long batches take for the same pulls; and the share of a worker's time that they leave idle."""
+    """How much longer batches take for the same pulls, and the share of a worker's time that they leave idle."""
     budget = 40 * max(workers, 64)
     shared: dict[str, Any] = {"family": "bernoulli", "threshold": 0.9, "means": (0.7, 0.99), "policy": "anytime-evt"}
 
@@ -178,7 +178,7 @@ def study_of(budget: int) -> thresher.Study:
 
 
 def real(workers: int = 8, budget: int = 800) -> float:
-    """The same with threads that wait."""
+    """The same with real threads that sleep."""
     began = time.monotonic()
     thresher.run(study_of(budget), service, workers=workers)
     at_once = time.monotonic() - began

@@ -1,4 +1,4 @@
-"""Durable studies: speed as ratios against Optuna's storages in the same run, and the storms in their full size."""
+"""Durable studies: speed as ratios against Optuna's storages in the same run, and the storms at full size."""
 
 import json
 import os
@@ -31,7 +31,7 @@ ARMS = [f"arm {number}" for number in range(100)]
 
 
 def ours(url: str, name: str, count: int, gate: Any, results: Any) -> None:
-    """Ask and tell so many times; report the longest wait of a single call."""
+    """Ask and tell again and again; report the longest wait of a single call."""
     study = thresher.open_study(name, storage=url)
     gate.wait()
     longest = 0.0
@@ -116,7 +116,7 @@ def against_optuna(kind: str, url: str, optuna_url: str, bar: float) -> Iterator
 
 
 def fill(store: Any, name: str, pulls: int) -> None:
-    """A log of so many pulls, as if they had been made; the fold does not ask why an arm was chosen."""
+    """Write a log of this many pulls directly; the fold does not check why an arm was chosen."""
     thresher.create_study(name, arms=ARMS, threshold=0.5, budget=10 * pulls, storage=store)  # on the bar: none settles
     rng, events, seq = random.Random(3), [], 1
     for pull in range(1, pulls + 1):
@@ -158,7 +158,7 @@ def command_line(folder: Path) -> Iterator[Figure]:
     store = open_store(f"sqlite:///{folder}/cli.db")
     fill(store, "s", 4990)
     store.close()
-    # with its bytecode, as an installed program has it, whatever this environment says
+    # with compiled bytecode, as for an installed program, whatever the environment says
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environment |= {"THRESHER_STORAGE": f"sqlite:///{folder}/cli.db", "PYTHONPYCACHEPREFIX": f"{folder}/bytecode"}
     asking, telling = [], []
@@ -219,7 +219,7 @@ def stops(folder: Path, count: int = 10) -> Iterator[Figure]:
 
 
 def starts(server: Server, folder: Path, times: int = 20) -> Iterator[Figure]:
-    """How often 32 processes that start together on nothing all join."""
+    """How often 32 processes that start together on a store that does not exist yet all join."""
     import psycopg
 
     whole = {"sqlite": 0, "postgres": 0}
@@ -233,7 +233,7 @@ def starts(server: Server, folder: Path, times: int = 20) -> Iterator[Figure]:
         for kind, url in urls.items():
             whole[kind] += set(storm.start_together(url, 32)) == set(range(1, 33))
     for kind, count in whole.items():
-        yield Figure(f"32 processes start together on nothing and all join, {kind}", count, f"of {times}", times)
+        yield Figure(f"32 processes start together on a new store and all join, {kind}", count, f"of {times}", times)
 
 
 def figures() -> Iterator[Figure]:

@@ -1,4 +1,4 @@
-"""Speed of the live study and of `run`, beside Optuna's ask and tell on the same machine."""
+"""Speed of the live study and of `run`, compared with Optuna's ask and tell on the same machine."""
 
 import gc
 import random
@@ -15,7 +15,7 @@ from .report import Figure, fastest
 
 
 def ask_and_tell(arms: int, pulls: int, confidence: float | None = None) -> Callable[[], float]:
-    """Seconds for one ask and one tell; every arm is on the bar, so that none is settled and all goes on."""
+    """Seconds for one ask and one tell; every arm is on the bar, so none is ever settled."""
     names = [f"arm {k}" for k in range(arms)]
     study = thresher.create_study("bench", arms=names, threshold=0.5, budget=10**9, confidence=confidence)
     rng = random.Random(0)
@@ -58,7 +58,7 @@ def create_million(confidence: float | None) -> float:
 
 
 def run_threads() -> float:
-    """Seconds a pull with eight threads and an evaluator that returns at once."""
+    """Seconds per pull with eight threads and an evaluator that returns at once."""
     arms, pulls = [f"arm {k}" for k in range(100)], 40_000
     study = thresher.create_study("bench", arms=arms, threshold=0.5, budget=pulls, confidence=None)
     before = time.perf_counter()

@@ -33,7 +33,7 @@ from .report import Figure
 
 KILLS, FLIPS, CUTS, DELETIONS, INJECTIONS, STOPS, CRASHES, JUMPS = 1000, 500, 200, 8, 24, 5, 5, 6
 AGENTS = 3
-PATIENCE = 90.0  # seconds after which an agent hangs
+PATIENCE = 90.0  # seconds after which an agent counts as hung
 AGENT = """
 import json, os, sys, time, thresher
 jump, real = float(sys.argv[3]), time.time
@@ -70,7 +70,7 @@ class Count:
 
 
 class Crew:
-    """Agents at work on a study, each a process with a diary of what was acknowledged to it."""
+    """Agents that work on a study, each a process that writes down every acknowledged reward."""
 
     def __init__(self, url: str, folder: Path) -> None:
         self.url, self.folder, self.agents = url, folder, list[subprocess.Popen[str]]()
@@ -90,7 +90,7 @@ class Crew:
         storm.until(lambda: len(self.acknowledged()) >= before + count or self.over, PATIENCE)
 
     def wait_for_all(self) -> None:
-        """Wait until every agent is at work."""
+        """Wait until every agent has told a reward."""
         diaries = [self.folder / f"diary-{number}" for number in range(len(self.agents))]
         storm.until(lambda: all(diary.exists() and diary.stat().st_size for diary in diaries) or self.over, PATIENCE)
 
@@ -99,7 +99,7 @@ class Crew:
         return all(agent.poll() is not None for agent in self.agents)
 
     def end(self, count: Count, *, within: float = PATIENCE) -> None:
-        """Wait for all agents, and count those that hung or ended with a traceback."""
+        """Wait for all agents; count those that hang or end with a traceback."""
         end = time.monotonic() + within
         for agent in self.agents:
             try:
@@ -120,7 +120,7 @@ class Crew:
 
 @contextlib.contextmanager
 def crew(url: str | None = None, *, budget: int = 10**6) -> Iterator[Crew]:
-    """A new study, and a folder for it."""
+    """A new study in a new folder, and agents to work on it."""
     with tempfile.TemporaryDirectory() as name:
         found = Crew(url or f"sqlite:///{name}/s.db", Path(name))
         storm.create(found.url, budget)
@@ -131,7 +131,7 @@ def crew(url: str | None = None, *, budget: int = 10**6) -> Iterator[Crew]:
 
 
 def told(url: str) -> set[tuple[int | None, float | None]] | None:
-    """The rewards of a store that says that it is sound; None: it says that it is damaged."""
+    """The rewards in a store; None if it reports damage."""
     store = open_store(url)
     try:
         study = thresher.open_study("s", storage=store)
@@ -143,7 +143,7 @@ def told(url: str) -> set[tuple[int | None, float | None]] | None:
 
 
 def missing(one: Crew, *, before: float = float("inf")) -> int:
-    """Rewards that were acknowledged and are gone, in a store that says that it is sound."""
+    """Acknowledged rewards that are gone from a store that reports no damage."""
     found = told(one.url)
     if found is None:
         return 0
@@ -170,12 +170,12 @@ def kills() -> Iterator[Figure]:
 
 
 def bit_flips() -> Iterator[Figure]:
-    """One bit of a closed store is turned over."""
+    """One bit of a closed store is flipped."""
     yield from _damaged("bit flips", FLIPS, flips.tally)
 
 
 def truncations() -> Iterator[Figure]:
-    """A closed store is cut off."""
+    """A closed store is truncated."""
     yield from _damaged("truncations", CUTS, flips.cuts)
 
 
@@ -188,18 +188,18 @@ def _damaged(what: str, tries: int, damage: "Callable[[Path, int], Counter[str]]
 
 
 def deletions() -> Iterator[Figure]:
-    """A file of the store is deleted under agents at work. What was acknowledged before may be gone with the file."""
+    """A file of the store is deleted while agents work. Rewards acknowledged before that may be gone with the file."""
     for ending in ("", "-wal", "-shm", "-lock"):
         count = Count()
         for _ in range(DELETIONS // 4):
             with crew() as one:
                 one.start()
                 one.wait_for_rewards(100)
-                one.wait_for_all()  # one that opens the store after the deletion rightly works on a new file
+                one.wait_for_all()  # an agent that opens the store later rightly works on a new file
                 (one.folder / f"s.db{ending}").unlink(missing_ok=True)
                 moment = time.monotonic()
                 count.tried += 1
-                if ending == "-lock":  # it only makes writers queue
+                if ending == "-lock":  # it only keeps the writers in a queue
                     one.wait_for_rewards(100)
                     one.stop()
                     count.lost += missing(one)
@@ -212,7 +212,7 @@ def deletions() -> Iterator[Figure]:
 
 
 def injections() -> Iterator[Figure]:
-    """A system call fails once: the disk breaks, or is full."""
+    """One system call fails: the disk is broken or full."""
     strace = shutil.which("strace")
     for error in ("EIO", "ENOSPC"):
         count = Count()
@@ -229,7 +229,7 @@ def injections() -> Iterator[Figure]:
 
 
 def stopped() -> Iterator[Figure]:
-    """An agent is stopped at a random moment, perhaps in a write; the others go on or say what they wait for."""
+    """An agent is stopped at a random moment, perhaps during a write; the others continue or say what they wait for."""
     count, rng = Count(), random.Random(5)
     for _ in range(STOPS):
         with crew(budget=2000) as one:
@@ -237,7 +237,7 @@ def stopped() -> Iterator[Figure]:
             one.wait_for_rewards(50 + rng.randrange(100))
             victim = one.agents[0]
             os.killpg(victim.pid, signal.SIGSTOP)
-            time.sleep(3.0)  # how long it is stopped: the weather
+            time.sleep(3.0)  # how long the agent is stopped; nothing is waited for
             os.killpg(victim.pid, signal.SIGCONT)
             one.end(count)
             count.tried += 1
@@ -246,7 +246,7 @@ def stopped() -> Iterator[Figure]:
 
 
 def crashes() -> Iterator[Figure]:
-    """A PostgreSQL server is ended as by a power cut, and started again."""
+    """A PostgreSQL server stops as in a power cut, and is started again."""
     count, server = Count(), Server()
     try:
         with crew(server.url, budget=20_000) as one:
@@ -265,7 +265,7 @@ def crashes() -> Iterator[Figure]:
 
 
 def clock_jumps() -> Iterator[Figure]:
-    """The clock of an agent jumps by a day: leases may run out early or late, but nothing is lost."""
+    """An agent's clock jumps by a day: leases may expire early or late, but nothing is lost."""
     count = Count()
     for turn in range(JUMPS):
         with crew(budget=1500) as one:

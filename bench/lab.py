@@ -1,4 +1,4 @@
-"""Speed of the laboratory, beside a straightforward C++ program of the same job that is compiled and run here."""
+"""Speed of the laboratory, compared with a straightforward C++ program for the same job, compiled and run here."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ PLAN = (
 
 
 def ours(policy: str, arms: int, budget: int, repetitions: int, threads: int = 1) -> Callable[[], float]:
-    """Seconds a pull, inside the compiled runs alone."""
+    """Seconds per pull, inside the compiled loops only."""
     setup = Setup(policy=policy, arms=arms, budget=budget, checkpoints=(budget,))
     simulate(setup, repetitions=1, threads=1)  # compiles
     return lambda: 1.0 / simulate(setup, repetitions=repetitions, threads=threads).pulls_per_second
@@ -38,7 +38,7 @@ def straight(program: Path, policy: str, arms: int, budget: int, repetitions: in
 
 
 def cold_command(*words: str) -> float:
-    """The seconds that a command takes with an empty cache of machine code."""
+    """Seconds that a command takes when nothing compiled is cached."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "XDG_CACHE_HOME": folder}
         filled = [word.replace("{folder}", folder) for word in words]

@@ -1,4 +1,4 @@
-"""How far more workers help, with the laboratory's worker pool: the numbers of docs/explanation/scale.md."""
+"""How much more workers help, simulated with the laboratory's worker pool: the numbers in docs/explanation/scale.md."""
 
 import random
 from collections.abc import Iterator
@@ -14,21 +14,21 @@ from .report import Figure
 SMALL, LARGE = 100, 10_000  # arms
 POOLS = {SMALL: (1, 8, 32, 128, 512, 2048, LARGE), LARGE: (1, 128, 1000, LARGE)}
 REPETITIONS = {SMALL: 50, LARGE: 1}  # many arms average among themselves
-EARLY = 300  # pulls an arm at which policies are compared
-MOST = {SMALL: 6000, LARGE: 3000}  # pulls an arm, more than any setup here needs
+EARLY = 300  # pulls per arm at which policies are compared
+MOST = {SMALL: 6000, LARGE: 3000}  # pulls per arm, more than any setup here needs
 TARGET = 0.95  # the share of arms on the right side that anytime EVT is timed to
 
 
 @dataclass(frozen=True)
 class Pool:
-    """What a pool of workers comes to; times in those of an average pull."""
+    """What a pool of workers achieves; the unit of time is an average pull."""
 
     policy: str
     arms: int
     workers: int
-    settled: float | None  # share of arms, after EARLY pulls an arm
+    settled: float | None  # share of arms, after EARLY pulls per arm
     right: float  # likewise
-    pulls: float  # an arm, until all are settled, or until TARGET of them are right
+    pulls: float  # per arm, until all are settled, or until TARGET of them are right
     seconds: float
     slowest: float  # of the repetitions
     ratio: float  # the largest pending / seen of an arm
@@ -103,13 +103,13 @@ def table(pools: list[Pool]) -> list[str]:
 
 
 def several(studies: int) -> Pool:
-    """The large problem as so many studies that share its workers and its risk; all must come to their end."""
+    """The large problem as this many studies that share its workers and its risk; all of them must finish."""
     each, workers = LARGE // studies, LARGE // studies
     return settling("balanced", each, workers, confidence=1 - 0.05 / studies, repetitions=studies)
 
 
 def cases(chance: float, together: int, *, studies: int = 60) -> float:
-    """How many cases an arm of 100 needs to be settled against 0.9, when a pull is the mean of so many."""
+    """How many cases an arm of 100 needs to be settled against 0.9, when a pull is the mean of this many."""
     stakes, total = columns.stakes(0.9, 0.0, SMALL, 0.95), 0
     for seed in range(studies):
         draw, capital = random.Random(seed), evidence.fresh(stakes)
@@ -122,7 +122,7 @@ def cases(chance: float, together: int, *, studies: int = 60) -> float:
 
 
 def figures(lines: list[str]) -> Iterator[Figure]:
-    """Everything; the tables are added to ``lines``."""
+    """All measurements; adds the tables to ``lines``."""
     for arms in POOLS:
         for policy in ("balanced", "uniform", "anytime-evt"):
             pools = series(policy, arms)

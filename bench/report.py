@@ -34,7 +34,7 @@ def write_json(figures: list[Figure], file: Path) -> None:
 
 
 def fastest(*sides: Callable[[], float], turns: int = 5) -> list[float]:
-    """The best of several turns of each side; the sides take turns, so that noise falls on all of them."""
+    """The best of several turns of each side; the sides alternate, so noise affects all of them."""
     best = [float("inf")] * len(sides)
     for _ in range(turns):
         best = [min(before, side()) for before, side in zip(best, sides, strict=True)]

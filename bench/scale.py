@@ -1,4 +1,4 @@
-"""How far one study goes: asks and tells a second by store and agents, and what pools of workers come to.
+"""How far one study goes: asks and tells a second by store and agents, and what pools of workers achieve.
 
 The tables of docs/explanation/scale.md are written to build/scale.md.
 """
@@ -40,13 +40,13 @@ def work(study: thresher.Study, batch: int) -> float:
 
 
 def create(name: str, storage: str | None) -> thresher.Study:
-    # without certificates: no arm is settled, so no agent runs out of work
+    # without certificates no arm is settled, so no agent runs out of work
     made: dict[str, Any] = {"arms": ARMS, "threshold": 0.6, "budget": 10**9, "confidence": None}
     return thresher.create_study(name, storage=storage, **made)
 
 
 def rounds(study: thresher.Study, gate: Any, results: Any) -> None:
-    """An agent: one batch after the other, every time together with the others."""
+    """An agent: one batch size after the other, each at the same time as the other agents."""
     for batch in BATCHES:
         gate.wait()
         results.put((batch, work(study, batch)))
@@ -81,7 +81,7 @@ def processes(url: str, agents: int, name: str) -> dict[int, float]:
 
 
 def threads(agents: int, name: str) -> dict[int, float]:
-    """In memory agents are threads of one process."""
+    """In memory, agents are threads of one process."""
     study, gate, results = create(name, None), threading.Barrier(agents), queue.SimpleQueue[Any]()
     for _ in range(agents):
         threading.Thread(target=rounds, args=(study, gate, results), daemon=True).start()
@@ -100,7 +100,7 @@ def best_of(places: Mapping[str, Measure]) -> dict[tuple[str, int, int], float]:
 
 
 def stores(lines: list[str]) -> Iterator[Figure]:
-    """Every store; the table is added to ``lines``."""
+    """All stores; adds the table to ``lines``."""
     lines += ["## pairs of ask and tell a second", "", f"| store | asked at once | {' | '.join(map(str, AGENTS))} |"]
     lines.append(f"|---|---:|{'---:|' * len(AGENTS)}")
     server = Server()

@@ -1,4 +1,4 @@
-// A straightforward simulator of EVT (or APT) with rewards seen at once, to measure thresher's compiled engine against:
+// A straightforward simulator of EVT (or APT) with rewards seen at once, to compare thresher's compiled core with:
 // the same tournament, statistics and instances, written by hand. Usage: straight evt|apt ARMS BUDGET REPETITIONS
 #include <chrono>
 #include <cmath>

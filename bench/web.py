@@ -1,4 +1,4 @@
-"""The page of a large study in a real browser, and what viewers cost the agents."""
+"""The page of a large study in a real browser, and how much viewers slow down the agents."""
 
 import bisect
 import contextlib
@@ -32,7 +32,7 @@ from .report import Figure
 ARMS, PULLS = 10_000, 1_000_000
 SIZE = f"{ARMS:,} arms, {PULLS:,} pulls:"
 VISITS, TELLS = 7, 8
-VIEWERS, PAIRS, TURN, SETTLE = 50, 12, 2.5, 0.4  # seconds of a turn, and of its beginning that does not count
+VIEWERS, PAIRS, TURN, SETTLE = 50, 12, 2.5, 0.4  # seconds of a turn, and how many at its start do not count
 ARGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
 AGENT = """
 import random, sys, time, thresher
@@ -71,7 +71,7 @@ class Page:
             self.page.wait_for_timeout(20)
 
     def when(self, mark: str) -> float:
-        """Seconds from the beginning of the visit."""
+        """Seconds since the visit began."""
         return float(self.page.evaluate(f"performance.getEntriesByName('{mark}')[0].startTime")) / 1000
 
     def told(self) -> str:
@@ -87,7 +87,7 @@ def flowing(page: Page, storage: str) -> tuple[list[float], list[int]]:
     network.on("Network.dataReceived", lambda found: sizes.append(found["dataLength"]))
     seconds = []
     for turn in range(TELLS):
-        page.page.wait_for_timeout(1500)  # what came before is drawn, and the server looks again
+        page.page.wait_for_timeout(1500)  # until earlier rewards are drawn and the server reads again
         before, pull, seq = page.told(), pull + 1, seq + 2
         arm, now = (37 * turn) % ARMS, time.time()
         asked = Event(seq - 1, "asked", pull=pull, arm=arm, key="bench", time=now)
@@ -123,7 +123,7 @@ def visits(url: str, storage: str) -> Iterator[Figure]:
 
 @contextlib.contextmanager
 def viewers(url: str, name: str) -> Iterator[None]:
-    """Many who look on: what is sent is taken and thrown away, by one thread for all, since theirs is not the cost."""
+    """Many viewers: one thread reads and discards what all of them are sent, because only the server's cost counts."""
     host, _, port = url.removeprefix("http://").partition(":")
     address = f"GET /api/studies/{name}/stream?after=1 HTTP/1.1"
     head = "\r\n".join([address, f"Host: {host}:{port}", f"Authorization: Bearer {TOKEN}", "", ""])
@@ -153,15 +153,15 @@ def viewers(url: str, name: str) -> Iterator[None]:
 
 
 def shares(storage: str, url: str) -> tuple[float, list[float]]:
-    """The pulls a second of 8 agents by themselves, and for pairs of turns the share that viewers cost them."""
+    """Pulls per second of 8 agents without viewers, and for each pair of turns the share that viewers cost."""
     study = thresher.create_study("watched", arms=[f"arm {k}" for k in range(1000)], threshold=0.5, storage=storage)
     turns: list[tuple[bool, float, float]] = []
     with subprocess.Popen([sys.executable, "-c", AGENT, storage, "watched"]) as agents:
         try:
             httpx.get(f"{url}/api/studies/watched", headers=BEARER, timeout=60).raise_for_status()
-            time.sleep(4)  # until they are at work
+            time.sleep(4)  # until the agents have started
             for turn in range(2 * PAIRS):
-                looked_at = turn % 4 in (1, 2)  # none, some, some, none: what changes slowly falls on both
+                looked_at = turn % 4 in (1, 2)  # none, some, some, none: a slow drift affects both equally
                 with viewers(url, "watched") if looked_at else contextlib.nullcontext():
                     time.sleep(SETTLE)
                     start = time.time()
@@ -191,7 +191,7 @@ def figures() -> Iterator[Figure]:
         storage = f"sqlite:///{Path(folder) / 'bench.db'}?durability=normal"
         with served(storage) as url:
             alone, cost = shares(storage, url)
-            yield Figure("8 agents, pulls of 20 ms, nobody looks on", alone, "pulls/s")
+            yield Figure("8 agents, pulls of 20 ms, no viewers", alone, "pulls/s")
             error = statistics.stdev(cost) / len(cost) ** 0.5
             yield Figure(
                 f"what {VIEWERS} viewers cost them, mean of {PAIRS} pairs", statistics.mean(cost), "%", 5, at_most=True

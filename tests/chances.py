@@ -1,10 +1,10 @@
-"""How far a count may stray by chance: tests of probabilities that fail less than once in a million."""
+"""How far a count may deviate by chance, for tests of probabilities that fail less than once in a million runs."""
 
 import math
 
 
 def most(trials: int, share: float, *, chance: float = 1e-6) -> int:
-    """The largest count that is not surprising when each of the trials has at most that share."""
+    """The largest plausible count of hits, if each trial hits with at most this probability."""
     logs = [
         math.lgamma(trials + 1)
         - math.lgamma(hits + 1)

@@ -1,4 +1,4 @@
-"""Each cluster is started once."""
+"""Clusters for the tests, each started once per session."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -21,7 +21,7 @@ def ray_here() -> Iterator[None]:
 
 @pytest.fixture
 def place(engine: str, request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
-    """What `run` must be told to use that engine."""
+    """The arguments with which `run` uses that engine."""
     if engine == "dask":
         yield {"executor": request.getfixturevalue("dask_client")}
     elif engine == "ray":

@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Fixtures that all tests share."""
 
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -6,7 +6,7 @@ from importlib.util import find_spec
 import engines
 import pytest
 
-# without an extra there is nothing of it to test
+# tests of an extra that is not installed are skipped
 collect_ignore = [
     folder for folder, library in {"lab": "numba", "paper": "numba", "web": "fastapi"}.items() if not find_spec(library)
 ]

@@ -1,4 +1,4 @@
-"""Engines for the tests, and evaluators at the top of a module, so that other processes can import them."""
+"""Engines and evaluators for the tests. The evaluators are at module level so that other processes can import them."""
 
 import asyncio
 import contextlib
@@ -17,30 +17,30 @@ from thresher import Pull
 from thresher.run.engines import WorkerLost
 
 HERE = ("threads", "asyncio", "thread-pool")  # in this process
-SHARED = ("process-pool", "loky", "dask")  # a death takes others along
-OF_THEIR_OWN = ("processes", "ray")  # a death costs one pull
+SHARED = ("process-pool", "loky", "dask")  # the death of a worker costs other pulls too
+OF_THEIR_OWN = ("processes", "ray")  # the death of a worker costs one pull
 ENGINES = (*HERE, *SHARED, *OF_THEIR_OWN)
 WORKERS = 4
 FOREVER = 3600.0
-PLENTY = 4000  # pulls: the quick arms must not use them up before a slow worker's third failure
-FEW = {"dask": 150, "ray": 150}  # clusters are slower, in quick arms too
-RELEASE = threading.Event()  # set at the end: a standard pool's hung thread would keep the interpreter alive
+PLENTY = 4000  # pulls: fast arms must not use up the budget before a slow worker fails for the third time
+FEW = {"dask": 150, "ray": 150}  # clusters are slower, also for fast arms
+RELEASE = threading.Event()  # set at the end: a hung thread of a standard pool would keep the interpreter alive
 
 
 def make(*arms: str, budget: int = 80, **given: Any) -> thresher.Study:
-    """A study for a run."""
+    """A new study in memory."""
     settings: dict[str, Any] = {"threshold": 0.4, "confidence": None, "policy": "uniform"}
     return thresher.create_study("s", arms=arms or ("a", "b"), budget=budget, **settings | given)
 
 
 def causes(study: thresher.Study) -> list[str | None]:
-    """Of all drops."""
+    """The causes of all drops."""
     return [event.cause for event in study.events() if event.kind == "dropped"]
 
 
 @contextlib.contextmanager
 def dask_cluster(*, threads: int = 2, **given: Any) -> Iterator[Any]:
-    """A client of a real cluster of two processes; its scheduler repeats what dies, as Dask does by default."""
+    """A client of a real cluster of two processes; its scheduler repeats tasks whose worker died (Dask's default)."""
     import logging
 
     from distributed import Client, LocalCluster
@@ -66,7 +66,7 @@ def ray_cluster() -> Iterator[None]:
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
     before = signal.getsignal(signal.SIGTERM)
     ray.init(num_cpus=2, resources={"licence": 3}, include_dashboard=False, **quiet)
-    signal.signal(signal.SIGTERM, before)  # Ray's own would be that of whatever other tests fork
+    signal.signal(signal.SIGTERM, before)  # processes that other tests fork would inherit Ray's handler
     try:
         yield
     finally:
@@ -74,7 +74,7 @@ def ray_cluster() -> Iterator[None]:
 
 
 def pool(engine: str) -> Executor:
-    """Somebody's executor."""
+    """An executor as a user would pass it."""
     if engine == "loky":
         import loky
 
@@ -85,12 +85,12 @@ def pool(engine: str) -> Executor:
 def until(condition: Callable[[], bool], what: str, seconds: float = 90) -> None:
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, f"waited in vain for {what}"
+        assert time.monotonic() < end, f"never came: {what}"
         time.sleep(0.05)
 
 
 class Counted:
-    """Notes how many are under way at once."""
+    """Returns how many evaluations run at once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -105,7 +105,7 @@ class Counted:
 
 
 class Plain:
-    """A plain evaluator: what to do follows from the arm's name."""
+    """A plain evaluator: the arm's name says what to do."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
@@ -135,13 +135,13 @@ def hangs(pull: Pull) -> bool:
 
 
 def note(pull: Pull, folder: Path | None) -> None:
-    """Leave a file for each call, whatever becomes of it."""
+    """Leave a file for each call, however it ends."""
     if folder:
         (folder / f"pull-{pull.id}-{pull.seed}-{uuid.uuid4().hex}").touch()
 
 
 def calls(folder: Path) -> list[tuple[int, int]]:
-    """Pull and seed of each call."""
+    """The pull and seed of each call."""
     return [(int(pull), int(seed)) for pull, seed in (file.name.split("-")[1:3] for file in folder.glob("pull-*"))]
 
 
@@ -169,19 +169,19 @@ def answer(pull: Pull, folder: Path | None) -> object:
 
 
 class Unreadable(Exception):
-    """Can be pickled but not read back."""
+    """Can be pickled but not unpickled."""
 
     def __init__(self, one: int, two: int) -> None:
         super().__init__(f"{one} {two}")
 
 
 class Slow:
-    """Notes that it was called, and takes its time."""
+    """Leaves a file for each call, and takes a tenth of a second."""
 
     def __init__(self, folder: Path) -> None:
         self._evaluate = evaluator("dask", folder)
 
     def __call__(self, pull: thresher.Pull) -> object:
-        reward = self._evaluate(pull)  # which notes that it was called
+        reward = self._evaluate(pull)  # which leaves the file
         time.sleep(0.1)
         return reward

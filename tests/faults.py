@@ -1,4 +1,4 @@
-"""Disks that fail: a process whose system calls come back with an error, by strace."""
+"""Failing disks: strace makes the system calls of a process fail."""
 
 import shutil
 import subprocess
@@ -36,12 +36,12 @@ for line in sys.stdin:
 def strace() -> str:
     found = shutil.which("strace")
     if not found or subprocess.run([found, "-qq", "-e", "trace=none", "true"], capture_output=True).returncode:
-        pytest.skip("strace is not there, or may not trace")
+        pytest.skip("strace is not installed, or may not trace")
     return found
 
 
 class Agent:
-    """A process that does what it is told, line by line."""
+    """A process that reads commands, one per line."""
 
     def __init__(self, url: str, *before: str) -> None:
         argv = [*before, sys.executable, "-c", AGENT, url]
@@ -68,7 +68,7 @@ class Agent:
         self.process.communicate()
 
     def end(self) -> None:
-        """As programs end."""
+        """End it normally."""
         self.process.communicate("end\n", timeout=60)
 
     def __enter__(self) -> "Agent":
@@ -79,7 +79,7 @@ class Agent:
 
 
 class Trace:
-    """Look at a process's system calls, and let some of them fail, from now on."""
+    """Record the system calls of a process from now on, and make some of them fail."""
 
     def __init__(self, pid: int, log: Path, *options: str) -> None:
         argv = [strace(), "-f", "-y", "-o", str(log), *options, "-p", str(pid)]

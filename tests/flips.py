@@ -1,6 +1,6 @@
-"""What happens to a closed store whose file is damaged: it must be refused, or read exactly as before.
+"""What happens to a closed store whose file is damaged: it must be refused or read exactly as before.
 
-The tests make a few dozen faults, ``python -m bench faults`` hundreds.
+The tests try a few dozen faults, ``python -m bench faults`` hundreds.
 """
 
 import os
@@ -41,7 +41,7 @@ def closed_store(path: Path, pulls: int = 3000) -> Path:
 
 
 def read(path: Path) -> list[Event]:
-    """The events as a user gets them: the study is opened, verified and exported; raises if any of these does."""
+    """The events as a user gets them: opens, verifies and exports the study, and raises if one of these does."""
     store = open_store(f"sqlite:///{path}")
     try:
         study = thresher.open_study(STUDY, storage=store)
@@ -55,7 +55,7 @@ def read(path: Path) -> list[Event]:
 
 
 def outcome(path: Path, before: list[Event]) -> str:
-    """What a damaged store does: REFUSED in one line, HARMLESS, or ACCEPTED or CRASHED, which must never be."""
+    """What a damaged store does: REFUSED (in one line) or HARMLESS; never ACCEPTED or CRASHED."""
     try:
         found = read(path)
     except ThresherError as error:
@@ -66,7 +66,7 @@ def outcome(path: Path, before: list[Event]) -> str:
 
 
 def flips(path: Path, count: int, seed: int = 0) -> Iterator[tuple[int, str]]:
-    """Flip so many single bits of a closed store, each in a fresh copy; says which bit, and what came of it."""
+    """Flip ``count`` single bits of a closed store, each in a fresh copy; yields the bit and the outcome."""
     before, data, chance = read(path), bytearray(path.read_bytes()), random.Random(seed)
     copy = path.with_name("flipped.db")
     for _ in range(count):
@@ -80,7 +80,7 @@ def flips(path: Path, count: int, seed: int = 0) -> Iterator[tuple[int, str]]:
 
 
 def changes(path: Path, make: Callable[[Path], object]) -> str:
-    """Change a copy of a closed store, and see what comes of it."""
+    """The outcome of a change to a copy of a closed store."""
     before, copy = read(path), path.with_name("changed.db")
     clear(copy)
     shutil.copy(path, copy)
@@ -89,7 +89,7 @@ def changes(path: Path, make: Callable[[Path], object]) -> str:
 
 
 def execute(query: str) -> Callable[[Path], object]:
-    """A change that is made in SQL."""
+    """A change made in SQL."""
 
     def make(path: Path) -> None:
         connection = apsw.Connection(str(path))
@@ -105,12 +105,12 @@ def clear(path: Path) -> None:
 
 
 def tally(path: Path, count: int = 500, seed: int = 0) -> Counter[str]:
-    """How many flips had which outcome."""
+    """The number of flips with each outcome."""
     return Counter(result for _, result in flips(path, count, seed))
 
 
 def cuts(path: Path, count: int, seed: int = 0) -> Counter[str]:
-    """How many cuts at random lengths had which outcome."""
+    """The number of cuts at random lengths with each outcome."""
     size, chance = path.stat().st_size, random.Random(seed)
     lengths = [chance.randrange(size) for _ in range(count)]
     return Counter(changes(path, lambda copy, length=length: os.truncate(copy, length)) for length in lengths)  # type: ignore[misc]

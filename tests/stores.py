@@ -1,4 +1,4 @@
-"""Every kind of store, for the promises that all of them keep."""
+"""Every kind of store, for the promises that all of them make."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ from thresher.log.stores import open_store
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where a store that outlives its agents will be; nothing is there yet."""
+    """The URL of a durable store that does not exist yet."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/thresher.db"
     found: str = request.getfixturevalue("postgres_url")

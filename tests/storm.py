@@ -1,4 +1,4 @@
-"""Agents that are really killed, and what must be true of their study afterwards. Used by tests and by `make bench`."""
+"""Agents that are killed for real, and what must hold for their study afterwards. Used by tests and `make bench`."""
 
 import json
 import multiprocessing
@@ -32,7 +32,7 @@ def create(url: str, budget: int) -> None:
 
 
 def agent(url: str, acknowledged: str) -> None:
-    """Ask and tell until the study is done; every reward that was acknowledged is written down before the next step."""
+    """Ask and tell until the study is done; write down each acknowledged reward before the next step."""
     study = thresher.open_study("s", storage=url, lease=LEASE)
     diary = os.open(acknowledged, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     while pulls := study.ask_many(1 + os.getpid() % 3):
@@ -42,7 +42,7 @@ def agent(url: str, acknowledged: str) -> None:
 
 
 class Storm:
-    """Four agents; whoever falls is replaced."""
+    """Four agents; one that dies is replaced."""
 
     def __init__(self, url: str, folder: Path) -> None:
         self.url, self.folder, self.started = url, folder, 0
@@ -57,11 +57,11 @@ class Storm:
             self.agents.append(process)
 
     def kill(self, count: int, rng: random.Random) -> None:
-        """So many times kill -9, each at a random moment. Agents that are quicker than the storm get more to do."""
+        """Use kill -9 ``count`` times, each at a random moment. If the agents finish first, extend the study."""
         killed = 0
         while killed < count:
             self.fill()
-            time.sleep(rng.uniform(0.0, 0.06))  # the weather, not a wait for something
+            time.sleep(rng.uniform(0.0, 0.06))  # a random moment; nothing is waited for
             victim = rng.choice(self.agents)
             victim.kill()
             victim.join()
@@ -72,13 +72,13 @@ class Storm:
                 self.extend(1000)
 
     def extend(self, pulls: int) -> None:
-        """The study was done: let it go on."""
+        """The study was done: raise its budget."""
         study = thresher.open_study("s", storage=self.url)
         study.extend(budget=(look(study, lambda ledger: ledger.budget) or 0) + pulls)
         study.store.close()
 
     def finish(self, seconds: float) -> None:
-        """Let the last agents come to the end of the study."""
+        """Wait until the agents have finished the study."""
         self.fill()
         end = time.monotonic() + seconds
         for process in self.agents:
@@ -86,7 +86,7 @@ class Storm:
             assert process.exitcode == 0, process.exitcode
 
     def wait_for_rewards(self, count: int) -> None:
-        """Until so many more were acknowledged."""
+        """Wait until ``count`` more are acknowledged."""
         before = len(self.acknowledged())
         until(lambda: len(self.acknowledged()) >= before + count, 60)
 
@@ -101,7 +101,7 @@ class Storm:
 
 
 def check(url: str, acknowledged: list[tuple[int, float]]) -> dict[str, int]:
-    """Every acknowledged reward is there exactly once; the budget held; the log derives again; nothing hangs."""
+    """Each acknowledged reward is in the log once, the budget is kept, the log verifies, and no pull is pending."""
     study = thresher.open_study("s", storage=open_store(url))
     until(lambda: (study.sweep(), study.verdict().pending == 0)[1], 30)
     events = study.events()
@@ -126,7 +126,7 @@ def until(condition: Callable[[], object], seconds: float) -> None:
 
 
 def joiner(url: str, folder: str, number: int) -> None:
-    """One of many processes that start together on a store that does not exist yet."""
+    """One of many processes that start at the same time on a store that does not exist yet."""
     until(Path(folder, "go").exists, 120)
     try:
         study = thresher.create_study(
@@ -142,7 +142,7 @@ def joiner(url: str, folder: str, number: int) -> None:
 
 
 def start_together(url: str, count: int) -> list[Any]:
-    """What each of so many processes got. They wait for a file: nothing but the store can hold them up."""
+    """The answer of each of ``count`` processes. All wait for one file, so only the store can delay them."""
     with tempfile.TemporaryDirectory(prefix="thresher-start-") as folder:
         processes = [CONTEXT.Process(target=joiner, args=(url, folder, number)) for number in range(count)]
         for process in processes:

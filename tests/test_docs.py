@@ -1,4 +1,4 @@
-"""Documentation cannot lag: what exists is documented, and what is shown runs."""
+"""The documentation is complete, and its examples run."""
 
 import inspect
 import os

@@ -17,6 +17,7 @@ ENVIRONMENT = {
     if key not in ("COLUMNS", "LINES", "TERM", "NO_COLOR", "FORCE_COLOR")
 }
 ENVIRONMENT["THRESHER_STORAGE"] = "memory"  # unless a test says otherwise, nothing is left behind
+PLAIN_PYTEST = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # pytest without its plugins starts in a quarter of the time
 
 
 class Result(NamedTuple):
@@ -26,11 +27,16 @@ class Result(NamedTuple):
 
 
 def thresher(
-    *args: str, stdin: str | bytes = "", cwd: Path | None = None, env: Mapping[str, str] | None = None
+    *args: str,
+    stdin: str | bytes = "",
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    first: str | None = None,
 ) -> Result:
-    """Run it to its end."""
+    """Run it to its end; ``first`` is Python code that runs before it."""
+    program = [sys.executable, "-c", f"{first}\nfrom thresher.cli import main\nmain()"] if first else THRESHER
     done = subprocess.run(
-        [*THRESHER, *args],
+        [*program, *args],
         input=stdin.encode() if isinstance(stdin, str) else stdin,
         capture_output=True,
         timeout=PATIENCE,

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from program import complaint, run
+from program import PLAIN_PYTEST, complaint, run
 
 from thresher.run.command.process import Command
 from thresher.run.command.reward import CommandFailed
@@ -54,8 +54,9 @@ def test_the_failure_says_what_the_exit_status_means_here() -> None:
 
 def test_a_missing_test_is_a_failure_not_a_zero(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text("def test_there(): pass\n")
-    args = ["--budget=12", "--reward=exit-code", "--format=json", "--", sys.executable, "-m", "pytest", "-q", "{arm}"]
-    result = run("--arm=test_it.py::test_there", "--arm=test_it.py::test_missing", *args, cwd=tmp_path)
+    args = ["--budget=8", "--reward=exit-code", "--format=json", "--", sys.executable, "-m", "pytest", "-q", "{arm}"]
+    arms = ["--arm=test_it.py::test_there", "--arm=test_it.py::test_missing"]
+    result = run(*arms, *args, cwd=tmp_path, env=PLAIN_PYTEST)
     assert result.status == 0, result.err
     there, missing = json.loads(result.out)["rows"]
     assert (there["mean"], missing["mean"], missing["certified"]) == (1.0, None, False)

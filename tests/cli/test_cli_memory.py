@@ -17,8 +17,8 @@ from thresher.core.events import Event
 from thresher.log.keys import Keys
 from thresher.log.stores import open_store
 
-PULLS = 100_000  # 200,001 events, which take some 100 MB as Python objects
-ROOM = 25.0  # MB more than for a study of 100 pulls: the columns are 6, and a page of events is as much again
+PULLS = 40_000  # 80,001 events, which take some 40 MB as Python objects
+ROOM = 15.0  # MB more than for a study of 100 pulls: it takes some 10, most of it for a page of events
 MEASURE = """
 import pathlib, sys
 sys.argv = ["thresher", *sys.argv[1:]]
@@ -71,7 +71,7 @@ def peak(place: Path, store: str, *args: str) -> float:
 
 COMMANDS = {
     "status": ("status", "s"),
-    "log": ("log", "s", "--after=100000", "--format=json"),
+    "log": ("log", "s", "--after=40000", "--format=json"),
     "export json": ("export", "s", "json"),
     "export csv": ("export", "s", "csv"),
     "verify": ("verify", "s"),

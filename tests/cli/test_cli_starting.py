@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from program import run
+from program import PLAIN_PYTEST, run
 
 from thresher.cli.causes import show_cause
 from thresher.cli.live import watching
@@ -34,7 +34,7 @@ def test_a_command_that_always_exits_the_same_way_ends_the_run_at_once() -> None
 
 def test_a_file_of_missing_tests_ends_the_run_and_says_what_the_exit_status_means(tmp_path: Path) -> None:
     pytest_it = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py::{arm}"]
-    result = run(*ARMS, "--budget=1000", "--reward=exit-code", "--", *pytest_it, cwd=tmp_path)
+    result = run(*ARMS, "--budget=1000", "--reward=exit-code", "--", *pytest_it, cwd=tmp_path, env=PLAIN_PYTEST)
     assert result.status == 3
     assert "ERROR: file or directory not found" in result.err
     line = result.err.splitlines()[-1]

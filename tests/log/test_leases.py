@@ -84,6 +84,7 @@ def test_the_next_agent_that_asks_drops_lost_pulls(make: Any, how: str) -> None:
     assert look(alive, lambda ledger: [ledger.state_of(pull) for pull in (1, 2, 3)]) == [2, 2, 2]
 
 
+@pytest.mark.alone
 def test_a_living_agent_keeps_its_pulls_however_long_they_take(make: Any) -> None:
     slow, other = make(lease=0.15), make()
     pulls = slow.ask_many(2)

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 import storm
 from postgres import Server
-from waiters import ASK, RUN, ends_at_once, said_by, started
+from waiters import ASK, RUN, THRESHER, ends_at_once, said_by, started
 
 import thresher
 from thresher.errors import StoreFailed
@@ -166,7 +166,7 @@ def test_waiting_for_a_lock_ends_with_a_signal(study_url: str, table: str, numbe
 
 def test_a_row_that_is_locked_is_waited_for(study_url: str) -> None:
     with locked(study_url, "SELECT * FROM thresher_leases FOR UPDATE") as holder:
-        argv = [sys.executable, "-m", "thresher.cli", "tell", "s", "1", "1", "--storage", study_url]
+        argv = [*THRESHER, "tell", "s", "1", "1", "--storage", study_url]
         with started(argv) as agent:
             assert "waiting for another session" in said_by(agent)
             holder.rollback()
@@ -216,7 +216,8 @@ READING = "SELECT count(*) FROM thresher_events"  # as pg_dump or an open psql d
 
 
 def test_an_upgrade_says_within_five_seconds_what_it_waits_for(old_url: str) -> None:
-    with locked(old_url, READING) as holder, started([*ASK, old_url]) as agent:
+    argv = [sys.executable, "-m", "thresher.cli", "ask", "s", "--storage", old_url]
+    with locked(old_url, READING) as holder, started(argv) as agent:
         began = time.monotonic()
         line = said_by(agent)
         assert time.monotonic() - began < 5.0 + 1.0, "a second to start"
@@ -253,7 +254,7 @@ def test_an_upgrade_that_waits_in_vain_names_who_is_in_its_way(old_url: str, mon
 
 
 def test_deleting_waits_for_a_lock_and_says_so(study_url: str) -> None:
-    argv = [sys.executable, "-m", "thresher.cli", "delete", "s", "--yes", "--storage", study_url]
+    argv = [*THRESHER, "delete", "s", "--yes", "--storage", study_url]
     with (
         locked(study_url, "LOCK TABLE thresher_events IN ROW EXCLUSIVE MODE") as holder,
         started(argv) as agent,

@@ -75,6 +75,7 @@ def _work(url: str, folder: str) -> None:
     Path(folder, "told").touch()
 
 
+@pytest.mark.alone
 def test_a_worker_that_is_stopped_past_its_lease_has_its_late_reward_kept_once(
     worker: int, url: str, tmp_path: Path
 ) -> None:
@@ -92,6 +93,7 @@ def test_a_worker_that_is_stopped_past_its_lease_has_its_late_reward_kept_once(
     study.store.close()
 
 
+@pytest.mark.alone
 def test_a_worker_that_is_stopped_for_less_than_its_lease_loses_nothing(worker: int, url: str, tmp_path: Path) -> None:
     study = thresher.open_study("s", storage=url)
     for _ in range(3):
@@ -106,6 +108,7 @@ def test_a_worker_that_is_stopped_for_less_than_its_lease_loses_nothing(worker: 
     study.store.close()
 
 
+@pytest.mark.alone
 def test_a_killed_worker_is_noticed_within_its_lease_and_two_seconds(worker: int, url: str) -> None:
     os.kill(worker, signal.SIGKILL)
     began = time.monotonic()

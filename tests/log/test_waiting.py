@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import storm
-from waiters import ASK, RUN, ends_at_once, said_by, started
+from waiters import ASK, RUN, SOON, THRESHER, ends_at_once, said_by, started
 
 import thresher
 from thresher.log import patience
@@ -103,7 +103,7 @@ def test_a_run_whose_store_is_held_up_ends_with_a_signal(
 def test_a_command_that_runs_ends_with_ctrl_c_although_its_store_is_held_up(url: str, tmp_path: Path) -> None:
     arms = tmp_path / "arms.txt"
     arms.write_text("a\nb\n")
-    argv = [sys.executable, "-m", "thresher.cli", "run", "--threshold=0.5", "--budget=9", f"--storage={url}"]
+    argv = [*THRESHER, "run", "--threshold=0.5", "--budget=9", f"--storage={url}"]
     with stopped(HOLD, url), started([*argv, f"--arms={arms}", "--", "echo", "1"]) as run:
         assert "waiting for" in said_by(run)
         ends_at_once(run, signal.SIGINT)
@@ -112,7 +112,7 @@ def test_a_command_that_runs_ends_with_ctrl_c_although_its_store_is_held_up(url:
 
 def test_waiting_for_the_queue_of_a_new_store_is_said_and_ends_with_ctrl_c(tmp_path: Path) -> None:
     lock, url = tmp_path / "thresher.db-lock", f"sqlite:///{tmp_path}/thresher.db"
-    script = f"import thresher; thresher.create_study('s', arms=['a'], threshold=0.5, budget=9, storage={url!r})"
+    script = f"{SOON}import thresher; thresher.create_study('s', arms=['a'], threshold=0.5, budget=9, storage={url!r})"
     with stopped(HOLD_LOCK, str(lock)) as holder, started([sys.executable, "-c", script]) as waiting:
         assert f"{lock} (process {holder.pid}, which is stopped)" in said_by(waiting)
         assert "KeyboardInterrupt" in ends_at_once(waiting, signal.SIGINT)

@@ -1,6 +1,7 @@
 """Many agents, each with a cluster of its own, and one study."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,31 +12,39 @@ import thresher
 from thresher.core.replay import verify
 
 SCRIPT = """
-import sys
+import os, sys, time
+from pathlib import Path
 import thresher
 
 def evaluate(pull):
+    began = Path(os.environ["BEGAN"])  # a file for each agent: nobody returns a reward before all have begun
+    (began / os.environ["AGENT"]).touch()
+    while len(list(began.iterdir())) < 3:
+        time.sleep(0.02)
     return pull.seed / 2**32
 
 if __name__ == "__main__":
     study = thresher.open_study("shared", storage=sys.argv[1])
-    thresher.run(study, evaluate, executor=sys.argv[2], workers=2)
+    thresher.run(study, evaluate, executor="dask", workers=2)
 """
-BUDGET = 400
+BUDGET = 90
 
 
 def test_three_agents_with_a_dask_cluster_each_keep_one_budget(postgres_url: str, tmp_path: Path) -> None:
     thresher.create_study("shared", arms=["a", "b", "c"], threshold=0.5, budget=BUDGET, storage=postgres_url)
     script = tmp_path / "agent.py"
     script.write_text(SCRIPT)
+    began = tmp_path / "began"
+    began.mkdir()
     agents = [
         subprocess.Popen(
-            [sys.executable, str(script), postgres_url, "dask"],
+            [sys.executable, str(script), postgres_url],
+            env={**os.environ, "AGENT": name, "BEGAN": str(began)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
-        for _ in range(3)
+        for name in "xyz"
     ]
     said = [agent.communicate(timeout=180)[0] for agent in agents]
     assert [agent.returncode for agent in agents] == [0, 0, 0], said

@@ -38,6 +38,7 @@ def test_outcomes_that_the_scheduler_did_not_bring_are_fetched(
     assert causes(study) == []
 
 
+@pytest.mark.alone
 def test_workers_that_are_told_to_leave_blame_nobody_and_no_pull_is_made_twice(tmp_path: Path) -> None:
     """Dask hands what ran in a retired worker to another: the mark on the scheduler refuses it."""
     with dask_cluster(threads=1) as client:

@@ -14,6 +14,7 @@ import thresher
 from thresher.run.engines.dask_parts import Marks
 
 
+@pytest.mark.alone
 def test_a_cluster_that_is_restarted_under_a_run_takes_no_begun_pull_for_unbegun(tmp_path: Path) -> None:
     with dask_cluster(threads=1) as client:
         study = make("a", "b", budget=30, max_failures=None)

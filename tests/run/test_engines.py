@@ -57,6 +57,7 @@ def test_a_hung_evaluation_ends_with_its_timeout(engine: str, place: dict[str, A
     assert verdict["a"].seen > 0
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("engine", SHARED + OF_THEIR_OWN)
 def test_an_arm_that_kills_its_worker_is_retired_and_no_pull_is_made_twice(
     engine: str, place: dict[str, Any], tmp_path: Path
@@ -111,6 +112,7 @@ def test_a_failure_that_looks_like_the_engines_own_is_the_evaluators(engine: str
     assert verdict.retired == ["looks-like-the-engine"]
 
 
+@pytest.mark.alone
 def test_the_time_of_a_pull_counts_from_its_beginning() -> None:
     study = make("a", budget=30)
     verdict = thresher.run(study, _slow, workers=1, in_flight=30, timeout=1.0)

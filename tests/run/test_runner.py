@@ -158,6 +158,7 @@ def test_after_its_seconds_nothing_more_is_handed_out() -> None:
     assert not verdict.done
 
 
+@pytest.mark.alone
 def test_progress_is_told_at_most_ten_times_a_second_and_at_the_end() -> None:
     seen: list[tuple[float, thresher.Progress]] = []
     study = make(budget=60)
@@ -195,6 +196,7 @@ def test_a_late_reward_of_a_thread_that_was_given_up_is_kept() -> None:
     assert verdict.told + len(causes(study)) - sum(bool(event.late) for event in study.events()) == 400
 
 
+@pytest.mark.alone
 def test_rewards_that_come_shortly_after_their_time_do_not_end_the_run() -> None:
     def evaluate(pull: thresher.Pull) -> float:
         time.sleep(0.3 if pull.id % 3 == 0 else 0.0)

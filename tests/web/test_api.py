@@ -234,6 +234,7 @@ def test_the_question_is_on_the_page_before_the_log_is_read(
     assert (page.status, b"Which of 2 arms reach 0.5?" in page.body) == (200, True)
 
 
+@pytest.mark.alone
 def test_200_agents_over_http_count_exactly(tmp_path: Path) -> None:
     storage, budget = f"sqlite:///{tmp_path}/s.db?durability=normal", 600
     arms = [f"arm {k}" for k in range(10)]

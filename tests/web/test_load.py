@@ -54,6 +54,7 @@ def many_files() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("options", [[], ["--max-connections", "896", "--max-per-address", "896"]])
 def test_1100_silent_connections_stop_nobody(tmp_path: Path, many_files: None, options: list[str]) -> None:
     log = tmp_path / "log"
@@ -202,6 +203,7 @@ def test_the_slow_are_cut(tmp_path: Path) -> None:
     assert log.read_text() == ""
 
 
+@pytest.mark.alone
 def test_a_reply_does_not_wait_for_the_clients_acknowledgement() -> None:
     """40 ms for every one, when the two writes of a reply met Nagle's algorithm and delayed acknowledgements."""
     with served("memory") as server, connected(server) as connection:
@@ -241,6 +243,7 @@ def is_open(pid: int, port: int) -> bool:
     return False
 
 
+@pytest.mark.alone
 def test_a_stuck_writer_holds_up_no_reader_and_a_crowd_of_writers_is_turned_away(tmp_path: Path) -> None:
     storage = f"sqlite:///{tmp_path}/s.db"
     thresher.create_study("coins", arms=["a", "b"], threshold=0.5, budget=1000, storage=storage)

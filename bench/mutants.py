@@ -1,0 +1,212 @@
+"""Mutants of core, log and run: small changes to the source, of which the tests must notice at least 95 %.
+
+``python -m bench mutants`` takes a sample. ``python -m bench.mutants --count 40 --only core/intervals`` is for trying.
+For each mutant only the tests that run the changed line are run, fastest first, until one fails. Mutants that change
+nothing that a user could notice are listed in ``equivalent.toml``, each with the reason.
+"""
+
+import argparse
+import contextlib
+import itertools
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+from typing import NamedTuple
+
+from .mutations import Mutation, mutations
+from .reached import MEASURED, Reached, collect
+from .report import Figure
+
+ROOT = Path(__file__).parent.parent
+COUNT, SEED, AT_ONCE, BAR = 200, 14, 2, 95.0
+TESTS = ["tests/core", "tests/log", "tests/study", "tests/run", "tests/cli", *(f"src/thresher/{r}" for r in MEASURED)]
+MOST, LONGEST = 60.0, 20.0  # seconds of tests for a mutant, and of one test
+OPTIONS = ["-q", "-x", "-p", "no:cacheprovider", "-p", "_hypothesis_pytestplugin", "--hypothesis-seed=0"]
+KNOWN, RESULTS = Path(__file__).parent / "equivalent.toml", Path("bench-mutants.json")
+
+
+class Mutant(NamedTuple):
+    """What became of a mutation."""
+
+    mutation: Mutation
+    outcome: str  # caught, survived or equivalent
+    reason: str
+
+    def __str__(self) -> str:
+        at = f"{self.mutation.file.removeprefix('src/thresher/')}:{self.mutation.line}"
+        return f"{self.outcome:<10} {at:<32} {self.mutation.change}  [{self.reason}]"
+
+    def as_row(self) -> dict[str, object]:
+        where = {"file": self.mutation.file, "line": self.mutation.line, "change": self.mutation.change}
+        return {**where, "outcome": self.outcome, "reason": self.reason}
+
+
+def sample(count: int, seed: int = SEED, only: str = "") -> list[Mutation]:
+    """A sample that takes from each file in proportion to its size."""
+    ranked, sources = [], {}
+    for room in MEASURED:
+        for path in sorted((ROOT / "src/thresher" / room).rglob("*.py")):
+            file = str(path.relative_to(ROOT))
+            if only not in file:
+                continue
+            sources[file] = path.read_text()
+            found = mutations(file, sources[file])
+            random.Random(f"{seed} {file}").shuffle(found)
+            ranked += [((rank + 0.5) / len(found), mutation) for rank, mutation in enumerate(found)]
+    valid = (mutation for _, mutation in sorted(ranked) if mutation.is_valid(sources[mutation.file]))
+    return list(itertools.islice(valid, count))
+
+
+def known() -> dict[tuple[str, str, str], str]:
+    """The mutants that are equivalent: by file, line of source and change, so that they outlive other changes."""
+    rows = tomllib.loads(KNOWN.read_text()).get("equivalent", [])
+    return {(row["file"], row["code"], row["change"]): row["reason"] for row in rows}
+
+
+def copied(place: Path) -> Path:
+    """A copy of the project: the mutated file must not be seen by anybody else."""
+    skipped = shutil.ignore_patterns("__pycache__", ".*", "build", "*.db", "*.json.tmp")
+    for name in ("src", "tests", "bench", "examples", "docs"):
+        shutil.copytree(ROOT / name, place / name, ignore=skipped)
+    for name in ("pyproject.toml", "README.md", "Makefile", "CHANGELOG.md", "constraints.txt"):
+        shutil.copy(ROOT / name, place / name)
+    return place
+
+
+class Workshop:
+    """Copies of the project, one for each mutant that is tried at a time."""
+
+    def __init__(self, folder: Path, reached: Reached, at_once: int) -> None:
+        self._reached, self._equivalent = reached, known()
+        self._copies: SimpleQueue[Path] = SimpleQueue()
+        for number in range(at_once):
+            self._copies.put(copied(folder / f"copy-{number}"))
+        self._tried = 0
+
+    def outcome(self, mutation: Mutation) -> Mutant:
+        source = (ROOT / mutation.file).read_text()
+        code = source.splitlines()[mutation.line - 1].strip()
+        reason = self._equivalent.get((mutation.file.removeprefix("src/thresher/"), code, mutation.change))
+        if reason:
+            return Mutant(mutation, "equivalent", reason)
+        tests = self._tests(mutation)
+        if not tests:
+            return Mutant(mutation, "survived", "no test runs this line")
+        copy = self._copies.get()
+        try:
+            return self._try(mutation, source, copy, tests)
+        finally:
+            self._write(copy / mutation.file, source)
+            self._copies.put(copy)
+
+    def _tests(self, mutation: Mutation) -> list[str]:
+        chosen: list[str] = []
+        total = 0.0
+        for test in self._reached.by(mutation.file, range(mutation.line, mutation.last + 1)):
+            took = self._reached.seconds[test]
+            if took <= LONGEST and (total + took <= MOST or not chosen):
+                chosen.append(test)
+                total += took
+        return chosen
+
+    def _write(self, path: Path, source: str) -> None:
+        """With a time of its own, or Python would take what it compiled before for this."""
+        self._tried += 1
+        path.write_text(source)
+        os.utime(path, (1e9 + self._tried, 1e9 + self._tried))
+
+    def _try(self, mutation: Mutation, source: str, copy: Path, tests: list[str]) -> Mutant:
+        self._write(copy / mutation.file, mutation.applied(source))
+        chosen = copy / "chosen.txt"
+        chosen.write_text("\n".join(tests))
+        path = os.pathsep.join([str(copy / "src"), os.environ.get("PYTHONPATH", "")])
+        environment = {
+            **os.environ,
+            "PYTHONPATH": path,
+            "HYPOTHESIS_STORAGE_DIRECTORY": str(copy / ".hypothesis"),
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # pytest starts in half the time
+        }
+        limit = 30 + 5 * sum(self._reached.seconds[test] for test in tests)
+        argv = [sys.executable, "-m", "pytest", *OPTIONS, f"--basetemp={copy / 'temporary'}", f"@{chosen}"]
+        with tempfile.TemporaryFile("w+") as out:
+            process = subprocess.Popen(argv, cwd=copy, env=environment, stdout=out, stderr=out, start_new_session=True)
+            try:
+                status = process.wait(limit)
+            except subprocess.TimeoutExpired:
+                return Mutant(mutation, "caught", f"the tests hang for {limit:.0f} s")
+            finally:
+                _end(process)
+            out.seek(0)
+            words = [line for line in out if line.startswith(("FAILED ", "ERROR "))]
+        if status == 0:
+            return Mutant(mutation, "survived", f"{len(tests)} tests run this line, and all pass")
+        return Mutant(mutation, "caught", words[0].split(" - ")[0].strip() if words else f"pytest ends with {status}")
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """End it with all that it started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def tried(chosen: Iterable[Mutation], reached: Reached | None = None, at_once: int = AT_ONCE) -> Iterator[Mutant]:
+    """What becomes of each mutation, in order."""
+    with tempfile.TemporaryDirectory(prefix="mutants-") as name:
+        folder = Path(name)
+        if reached is None:
+            reached = collect(copied(folder / "measured"), TESTS, folder / "scratch")
+        shop = Workshop(folder, reached, at_once)
+        with ThreadPoolExecutor(at_once) as pool:
+            yield from pool.map(shop.outcome, chosen)
+
+
+def summary(mutants: list[Mutant]) -> Iterator[Figure]:
+    counts = Counter(mutant.outcome for mutant in mutants)
+    real = counts["caught"] + counts["survived"]
+    yield Figure("mutants that the tests caught", counts["caught"], "mutants")
+    yield Figure("mutants that survived", counts["survived"], "mutants")
+    yield Figure("mutants that are equivalent", counts["equivalent"], "mutants")
+    yield Figure("mutants caught, of those not equivalent", 100 * counts["caught"] / max(real, 1), "%", BAR)
+
+
+def figures() -> Iterator[Figure]:
+    found = []
+    for mutant in tried(sample(COUNT)):
+        found.append(mutant)
+        if mutant.outcome != "caught":
+            print(mutant, flush=True)
+    RESULTS.write_text(json.dumps({"format": 1, "mutants": [mutant.as_row() for mutant in found]}, indent=2) + "\n")
+    yield from summary(found)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(prog="python -m bench.mutants", description=__doc__)
+    options.add_argument("--count", type=int, default=COUNT)
+    options.add_argument("--seed", type=int, default=SEED)
+    options.add_argument("--only", default="", help="a part of the files' names")
+    options.add_argument("--at-once", type=int, default=AT_ONCE)
+    options.add_argument("--reached", type=Path, nargs="*", help="which tests run which lines, from an earlier run")
+    given = options.parse_args()
+    reached = Reached.read(*given.reached) if given.reached else None
+    found = []
+    for mutant in tried(sample(given.count, given.seed, given.only), reached, given.at_once):
+        found.append(mutant)
+        print(mutant, flush=True)
+    for figure in summary(found):
+        print(figure)
+
+
+if __name__ == "__main__":
+    main()

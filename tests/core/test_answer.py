@@ -1,0 +1,15 @@
+"""The answer of a verdict, in a sentence."""
+
+import pytest
+
+import thresher
+
+
+@pytest.mark.parametrize(("confidence", "certified"), [(None, ""), (0.9, " (0 certified)")])
+def test_the_answer_counts_certified_labels_only_where_there_are_certificates(
+    confidence: float | None, certified: str
+) -> None:
+    study = thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=20, confidence=confidence)
+    for pull in study.ask_many(2):
+        study.tell(pull, 0.9 if pull.arm == "a" else 0.1)
+    assert study.verdict().answer.startswith(f"1 above{certified}, 1 below{certified}, after 2 of 20 pulls")

@@ -1,0 +1,23 @@
+"""A specification that is read from a log is checked as strictly as one that is written."""
+
+from typing import Any
+
+import pytest
+
+import thresher
+from thresher.core import spec as specs
+
+
+def written() -> dict[str, Any]:
+    return specs.specify(arms={"a": {"depth": 1}, "b": {"depth": 2}}, threshold=0.5, budget=10).to_json()
+
+
+def test_a_specification_survives_its_log() -> None:
+    spec = specs.specify(arms={"a": {"depth": 1}, "b": {"depth": 2}}, threshold=0.5, budget=10)
+    assert specs.from_json(spec.to_json()) == spec
+
+
+@pytest.mark.parametrize("params", [[{"depth": 1}], [{"depth": 1}, 2], [1, {"depth": 2}], [1, 2], "ab", {"a": {}}])
+def test_params_in_a_log_are_one_object_for_each_arm(params: object) -> None:
+    with pytest.raises(thresher.InvalidInput, match="one an arm"):
+        specs.from_json({**written(), "params": params})

@@ -1,0 +1,37 @@
+"""What an import adds to the capitals of an arm: exactly what its rewards say, however extreme they are on the way."""
+
+import math
+from typing import Any
+
+import pytest
+
+import thresher
+from thresher.core import evidence
+
+ONES, ZEROS = [1.0] * 80, [0.0] * 30  # products leave the range in which they are kept, and come back into it
+
+
+def imported(rewards: "list[float]", **given: Any) -> thresher.Study:
+    study = thresher.create_study("s", arms=["a"], threshold=0.5, **given)
+    study.add_many(("a", reward) for reward in rewards)
+    study.ask()
+    return study
+
+
+@pytest.mark.parametrize("rewards", [ONES + ZEROS, ZEROS + ONES])
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_the_capitals_of_an_import_are_the_products_of_its_bets(rewards: "list[float]", mirrored: bool) -> None:
+    rewards = [1.0 - reward for reward in rewards] if mirrored else rewards
+    found = imported(rewards).look(lambda ledger: list(ledger.capitals[0]))
+    stakes = [0.0] * evidence.columns_needed(0.0)
+    evidence.reset(stakes, evidence.RULE)
+    for side in range(2):
+        for bet, size in enumerate(evidence.bets(evidence.RULE, 0.5)):
+            gains = [(reward - 0.5) * (1 - 2 * side) for reward in rewards]
+            expected = stakes[side * evidence.BETS + bet] * math.prod(1.0 + size * gain for gain in gains)
+            assert found[side * evidence.BETS + bet] == pytest.approx(expected, rel=1e-9, abs=1e-290)
+
+
+def test_an_import_settles_an_arm_near_the_bar_as_close() -> None:
+    (row,) = imported([0.5] * 400, tolerance=0.2).verdict().rows
+    assert (row.label, row.certified) == ("close", True)
