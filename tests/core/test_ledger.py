@@ -10,6 +10,7 @@ import thresher
 from thresher.core import seeds
 from thresher.core import spec as specs
 from thresher.core.ledger import Ledger, fold
+from thresher.study import look
 
 
 def make(**given: Any) -> thresher.Study:
@@ -24,13 +25,13 @@ def test_an_extended_study_asks_for_the_same_arm_live_and_reopened() -> None:
     for _ in range(6):
         pull = study.ask() or pytest.fail("no pull")
         study.tell(pull, rewards[pull.arm][pull.number - 1])
-    before = study.look(lambda ledger: ledger.choose())
+    before = look(study, lambda ledger: ledger.choose())
     study.extend(budget=100_000)
-    live = study.look(lambda ledger: ledger.choose())
+    live = look(study, lambda ledger: ledger.choose())
     again = fold(study.events())
     assert (before, live) == (1, 0)  # the wide spread of b counts for less
     assert again.choose() == live
-    assert again.state() == study.look(lambda ledger: ledger.state())
+    assert again.state() == look(study, lambda ledger: ledger.state())
 
 
 @pytest.mark.parametrize(
@@ -39,14 +40,14 @@ def test_an_extended_study_asks_for_the_same_arm_live_and_reopened() -> None:
 def test_the_constant_of_the_cheapest_arm_follows_from_arms_and_confidence(
     arms: int, confidence: float | None, risk: float
 ) -> None:
-    spec = specs.specify(arms=map(str, range(arms)), threshold=0.5, budget=100, confidence=confidence)
+    spec = specs.Spec(arms=map(str, range(arms)), threshold=0.5, budget=100, confidence=confidence)
     assert spec.settling_constant == pytest.approx(2 * math.log(16 * arms / risk))
     assert Ledger(spec).second_rule.exploration == spec.settling_constant
 
 
 def test_a_log_keeps_the_constant_that_it_was_written_with() -> None:
     """Another machine's logarithm may differ in the last digit, and its decisions must be the same here."""
-    data = specs.specify(arms=["a", "b"], threshold=0.5).to_json()
+    data = specs.Spec(arms=["a", "b"], threshold=0.5).to_json()
     for stored in (math.nextafter(data["settling_constant"], step) for step in (-math.inf, math.inf)):
         read = specs.from_json({**data, "settling_constant": stored})
         assert read.settling_constant == Ledger(read).second_rule.exploration == stored

@@ -9,11 +9,11 @@ from thresher.core import spec as specs
 
 
 def written() -> dict[str, Any]:
-    return specs.specify(arms={"a": {"depth": 1}, "b": {"depth": 2}}, threshold=0.5, budget=10).to_json()
+    return specs.Spec(arms={"a": {"depth": 1}, "b": {"depth": 2}}, threshold=0.5, budget=10).to_json()
 
 
 def test_a_specification_survives_its_log() -> None:
-    spec = specs.specify(arms={"a": {"depth": 1}, "b": {"depth": 2}}, threshold=0.5, budget=10)
+    spec = specs.Spec(arms={"a": {"depth": 1}, "b": {"depth": 2}}, threshold=0.5, budget=10)
     assert specs.from_json(spec.to_json()) == spec
 
 

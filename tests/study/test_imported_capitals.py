@@ -7,6 +7,7 @@ import pytest
 
 import thresher
 from thresher.core import evidence
+from thresher.study import look
 
 ONES, ZEROS = [1.0] * 80, [0.0] * 30  # products leave the range in which they are kept, and come back into it
 
@@ -22,7 +23,7 @@ def imported(rewards: "list[float]", **given: Any) -> thresher.Study:
 @pytest.mark.parametrize("mirrored", [False, True])
 def test_the_capitals_of_an_import_are_the_products_of_its_bets(rewards: "list[float]", mirrored: bool) -> None:
     rewards = [1.0 - reward for reward in rewards] if mirrored else rewards
-    found = imported(rewards).look(lambda ledger: list(ledger.capitals[0]))
+    found = look(imported(rewards), lambda ledger: list(ledger.capitals[0]))
     stakes = [0.0] * evidence.columns_needed(0.0)
     evidence.reset(stakes, evidence.RULE)
     for side in range(2):
