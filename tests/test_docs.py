@@ -114,7 +114,7 @@ try:
     main()
 finally:
     sys.setprofile(None)
-    for (file, name), count in calls.items():
+    for (file, name), count in list(calls.items()):
         print("crossed", file, name, count)
 """
 
@@ -129,7 +129,7 @@ def test_the_page_that_follows_one_pull_lists_the_files_that_a_pull_crosses(tmp_
         return {(file, name): int(count) for _, file, name, count in found}
 
     few, many = calls(2), calls(12)
-    crossed = {Path(key[0]).relative_to(source).as_posix() for key in many if many[key] - few.get(key, 0) >= 10}
+    crossed = {Path(key[0]).relative_to(source).as_posix() for key in many if many[key] - few.get(key, 0) >= 8}  # of 10
     page = DOCS["docs/design/follow-one-pull.md"]
     assert crossed == set(re.findall(r"^- `([\w/]+\.py)`$", page, re.MULTILINE))
 
