@@ -39,11 +39,7 @@ def test_every_formula_of_the_kernel_is_known() -> None:
     assert sorted(compiler.FORMULAS) == ["apt", "cheapest", "evt", "evt_pf", "evt_supplement", "lsa", "uniform"]
 
 
-LOOPS = (
-    ("evt", "uniform", "fifo:3"),
-    ("uniform", "bernoulli", "workers:3:failures:5"),
-    ("balanced", "bernoulli", "fifo:3"),
-)
+LOOPS = (("evt", "uniform", "none"), ("balanced", "bernoulli", "none"))
 EACH = """
 import sys
 from thresher.lab import Setup, simulate
@@ -64,6 +60,4 @@ def test_loops_that_different_processes_compiled_do_not_get_mixed_up(tmp_path: P
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
     alone = [run(",".join(loop)) for loop in LOOPS]
-    for order in (LOOPS, LOOPS[::-1]):
-        expected = [alone[LOOPS.index(loop)] for loop in order]
-        assert run(*(",".join(loop) for loop in order)) == "".join(expected)
+    assert run(*(",".join(loop) for loop in LOOPS[::-1])) == "".join(alone[::-1])
