@@ -67,7 +67,7 @@ BAD = {
     "no threads": (["simulate", "--threads", "0"], "threads 0"),
     "a budget below the warm-up": (["simulate", "--budget", "10"], "budget 10"),
     "a seed below zero": (["simulate", "--seed", "-1"], "seed -1"),
-    "falling checkpoints": (["simulate", "--checkpoints", "300,200"], "must rise"),
+    "falling checkpoints": (["simulate", "--checkpoints", "300,200"], "must increase"),
     "confidence that is text": (["simulate", "--confidence", "high"], "confidence 'high'"),
     "confidence of one": (["simulate", "--confidence", "1"], "confidence 1.0"),
     "a tolerance without certificates": (["simulate", "--tolerance", "0.1"], "tolerance 0.1"),

@@ -33,7 +33,7 @@ class Side:
         self.end = 0.0 if sign > 0 else 1.0
 
     def feed(self, reward: float) -> None:
-        """One more reward; the end only ever moves inwards."""
+        """Add a reward; the end only moves inwards."""
         before = (0.5 + self.total) / (self.count + 1)
         variance = (0.25 + self.scatter) / (self.count + 1)
         self.count += 1

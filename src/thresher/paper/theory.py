@@ -1,10 +1,10 @@
-"""What the paper proves: how hard a problem is, how likely an error, how many rounds are enough.
+"""What the paper proves: how hard a problem is, how likely an error is, how many rounds are enough.
 
 Pure functions of the arms' means and standard deviations, both on the scale where rewards lie in [0, 1]. δ is
 ``pending_weight``, η ``pending_ratio`` (pending over seen, at most), τ ``in_flight`` (pending in all, at most).
 
 The constants are the supplement's (Propositions 1 and 2). With ``corrected=True``, the default, they are what its
-proofs yield once their slips are mended; docs/paper/errata.md lists them, by the numbers used here.
+proofs give once their errors are corrected; docs/paper/errata.md lists them by the numbers used here.
 """
 
 import math
