@@ -1,4 +1,4 @@
-"""simulate, paper and plan at the command line: what they print, what they refuse, what they leave behind."""
+"""simulate and plan at the command line: what they print, what they refuse, what they leave behind."""
 
 import csv
 import json
@@ -176,7 +176,7 @@ def test_simulate_with_a_confidence_settles_arms_and_stops() -> None:
     text = run(*words, "--delay", "workers:4:failures:5", "--lost", "0.1:0", "--hung", "0.01")
     assert "arms settled" in text
     short = json.loads(run(*words[:-1], "20", "--format", "json"))
-    assert short["pulls_to_settle"] is None  # some repetitions were not done
+    assert short["pulls_to_settle"] is None  # some repetitions did not finish
 
 
 def test_every_command_has_help_with_examples() -> None:

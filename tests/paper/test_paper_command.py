@@ -11,7 +11,7 @@ from thresher.paper import claims, figures, table1
 
 
 @pytest.mark.parametrize("name", ["figure1.csv", "figure1.png", "claims.md"])
-def test_a_paper_overwrites_no_file_of_others(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_paper_command_overwrites_no_other_file(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("thresher.paper.report.compile_together", lambda loops: 1 // 0)  # before the work
     (tmp_path / name).write_text("my own")
     with pytest.raises(ThresherError, match=f"{name}': is there already, and is not a file that thresher paper wrote"):
@@ -21,7 +21,7 @@ def test_a_paper_overwrites_no_file_of_others(name: str, tmp_path: Path, monkeyp
         run("paper", "figure1", "--out", str(tmp_path), "--repetitions", "1", "--force")
 
 
-def test_a_paper_that_fails_on_the_way_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_paper_command_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from thresher.paper import plots
 
     def broken(*_: object) -> None:
@@ -64,13 +64,13 @@ def test_paper_writes_data_pictures_and_claims(tmp_path: Path, monkeypatch: pyte
     assert text.count("Verdict: **") == 6
 
 
-def test_a_paper_may_be_written_again(tmp_path: Path) -> None:
+def test_the_paper_command_may_run_again(tmp_path: Path) -> None:
     for _ in range(2):
         run("paper", "guarantee", "--out", str(tmp_path), "--repetitions", "1")
     assert sorted(file.name for file in tmp_path.iterdir()) == ["guarantee.csv", "guarantee.pdf", "guarantee.png"]
 
 
-def test_a_paper_of_one_repetition_decides_nothing(tmp_path: Path) -> None:
+def test_one_repetition_decides_no_claim(tmp_path: Path) -> None:
     run("paper", "figure1", "--out", str(tmp_path), "--repetitions", "1")
     assert (tmp_path / "claims.md").read_text().count("**not decided by these data**") == 6
 

@@ -74,7 +74,7 @@ class Commit(NamedTuple):
 
 
 def committed(study: State, arm: int, *, after: int = 0) -> list[Commit]:
-    """The arm's committed pulls after this one, in an order that nobody could choose by their rewards.
+    """The arm's committed pulls after this one, in an order that does not depend on their rewards.
 
     That is the order in which they were issued. Imported pulls have no order that can be trusted: they come first,
     shuffled by a key that was drawn after the import.

@@ -117,7 +117,7 @@ def table(found: list[dict[str, Any]]) -> str:
         f"Kano et al.'s benchmarks of Bernoulli arms at confidence {CONFIDENCE:g}, {repetitions:,} repetitions; ± is "
         "one standard error. Wrong: repetitions with a wrong settled label, of which the confidence allows "
         f"{1 - CONFIDENCE:.0%}. HDoC, LUCB-G and APT-G let an arm leave when its mean ± √(ln(4KT²/risk) / 2T) clears "
-        "the bar; the others settle it by thresher's rule, and differ in which arm is pulled.",
+        "the bar; the others settle arms by thresher's rule, and differ in which arm is pulled.",
     ]
     for number, (means, bar) in BENCHMARKS.items():
         listed = ", ".join(f"{mean:g}" for mean in means)
