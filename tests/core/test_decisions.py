@@ -18,7 +18,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 
 class Transcription:
-    """Algorithms 1 to 3 of the paper as they are printed: lists of rewards, and a loop over all arms."""
+    """Algorithms 1 to 3 of the paper as printed: lists of rewards, and a loop over all arms."""
 
     def __init__(self, policy: Policy, arms: int, bar: float, budget: int) -> None:
         self.policy, self.bar, self.budget, self.K = policy, bar, budget, arms
@@ -137,7 +137,7 @@ def test_the_sequence_is_that_of_the_paper_while_rewards_are_pending(name: str, 
 
 
 def trace(policy: Policy) -> list[int]:
-    """A few hundred decisions with rewards from a generator of our own, eight under way, back in a scrambled order."""
+    """A few hundred decisions with our own random rewards, up to eight pending, back in a scrambled order."""
     word = 12345
 
     def draw() -> int:
@@ -160,7 +160,7 @@ def trace(policy: Policy) -> list[int]:
 
 @pytest.mark.parametrize("name", ALL)
 def test_decisions_are_what_they_always_were(name: str) -> None:
-    """The traces are in the repository; tests/core/golden/README.md says how one is made anew, and when."""
+    """The traces are in the repository; tests/core/golden/README.md says how and when to write a new one."""
     assert trace(ALL[name]) == [int(word) for word in (GOLDEN / f"{name}.txt").read_text().split()]
 
 

@@ -12,7 +12,7 @@ def make(**given: Any) -> thresher.Study:
     return thresher.create_study("s", **plain | given)
 
 
-def test_a_study_that_arms_on_the_bar_used_up_is_told_the_tolerance_that_would_have_ended_it() -> None:
+def test_if_arms_on_the_bar_used_up_the_budget_a_hint_names_the_tolerance_that_would_have_ended_the_study() -> None:
     study = make(arms=["good", "on the bar"], budget=600)
     while pull := study.ask():
         study.tell(pull, pull.arm == "good" or pull.number % 2)
@@ -26,7 +26,7 @@ def test_a_study_that_arms_on_the_bar_used_up_is_told_the_tolerance_that_would_h
 
 
 def losing(every: int, reward: float, **given: Any) -> thresher.Verdict:
-    """A finished study of one arm that loses one of so many pulls."""
+    """A finished study of one arm that loses one of every ``every`` pulls."""
     study = make(arms=["leaky"], **{"budget": 60} | given)
     while pull := study.ask():
         if pull.number % every == 0:
@@ -42,8 +42,8 @@ def test_an_arm_that_can_never_be_settled_at_its_rate_of_losses_is_named() -> No
 
 
 @pytest.mark.parametrize(("every", "reward"), [(10, 0.6), (3, 0.9), (4, 0.25)])
-def test_nothing_is_said_of_losses_that_only_slow_an_arm_down(every: int, reward: float) -> None:
-    """With share c lost and mean m told, "above" is in reach while (1 − c) m > .5, "below" while c + (1 − c) m < .5."""
+def test_there_is_no_hint_about_losses_that_only_slow_an_arm_down(every: int, reward: float) -> None:
+    """With share c lost and mean m told, "above" is possible if (1 − c) m > .5, "below" if c + (1 − c) m < .5."""
     early = losing(every, reward, budget=20, confidence=1 - 1e-6)
     assert early.open == ["leaky"]
     assert not any("lost" in hint for hint in early.hints)
@@ -57,7 +57,7 @@ def test_an_arm_that_can_still_be_close_is_not_called_hopeless() -> None:
     assert losing(20, 0.5, tolerance=0.2, budget=None, confidence=1 - 1e-6).close == ["leaky"]
 
 
-def test_there_is_nothing_to_hint_at_before_the_end() -> None:
+def test_there_are_no_hints_before_the_end() -> None:
     study = make(arms=["a"], budget=20)
     study.tell(study.ask() or 0, 0.5)
     assert study.verdict().hints == ()

@@ -1,4 +1,4 @@
-"""Intervals: the formula to the letter, how often they miss, and how they fit the labels."""
+"""Intervals: the exact formula, how often they miss, and how they agree with the labels."""
 
 import math
 import random
@@ -42,7 +42,7 @@ def theorem_2(rewards: list[float], risk: float) -> list[tuple[float, float]]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_intervals_are_those_of_the_theorem_with_a_charged_pull_at_its_worst(seed: int) -> None:
+def test_intervals_follow_the_theorem_and_a_charged_pull_counts_as_its_worst(seed: int) -> None:
     rng = random.Random(seed)
     study = make(arms=["a", "b"], confidence=0.9, threshold=0.5, policy="uniform", budget=1000)
     lows: list[float] = []
@@ -91,11 +91,11 @@ def test_intervals_hold_at_all_times_together(risk: float, rewards: int, studies
 def test_interval_and_label_never_contradict_each_other(seed: int, mean: float, bar: float, tolerance: float) -> None:
     study = make(threshold=bar, tolerance=tolerance, budget=200, max_failures=None)
     rng = random.Random(seed)
-    under_way: list[thresher.Pull] = []
-    while under_way or not study.done:
-        under_way += study.ask_many(rng.randrange(4))
-        if under_way:
-            pull = under_way.pop(rng.randrange(len(under_way)))
+    pending: list[thresher.Pull] = []
+    while pending or not study.done:
+        pending += study.ask_many(rng.randrange(4))
+        if pending:
+            pull = pending.pop(rng.randrange(len(pending)))
             if rng.random() < 0.1:
                 study.drop(pull, cause="lost")
             else:

@@ -1,4 +1,4 @@
-"""The engine's numbers."""
+"""Scores, statistics and the tournament."""
 
 import math
 import random
@@ -42,7 +42,7 @@ def test_the_tournament_finds_what_a_linear_search_finds(
             columns.shut[arm] = move == "shut"
         kernel.rescore(columns, arm, formula, RULE)
         scores = [kernel.score(columns, k, formula, RULE) for k in range(arms)]
-        first = min(range(arms), key=scores.__getitem__)  # the lowest of equals
+        first = min(range(arms), key=scores.__getitem__)  # on a tie the lowest arm
         assert kernel.choose(columns) == (first if scores[first] < kernel.NEVER else -1)
 
 
@@ -76,28 +76,28 @@ def test_warm_up_takes_the_arms_in_turn_and_then_the_formula_decides() -> None:
     assert kernel.choose(columns) == 1
 
 
-def test_an_arm_whose_first_rewards_are_under_way_waits_unless_all_do() -> None:
+def test_an_arm_whose_first_rewards_are_pending_waits_unless_all_do() -> None:
     columns = board(2)
     for arm in (0, 0, 1, 1, 1):
         kernel.assign(columns, arm)
     kernel.rescore_all(columns, kernel.evt, RULE)
-    assert kernel.choose(columns) == 0  # all wait: the fewest under way
+    assert kernel.choose(columns) == 0  # all wait: the one with the fewest pending
     kernel.release(columns, 1)
     kernel.observe(columns, 1, 0.9, 0.9)
     kernel.rescore(columns, 1, kernel.evt, RULE)
     assert kernel.choose(columns) == 1
 
 
-def test_an_arm_with_too_many_pulls_under_way_for_its_rewards_waits_unless_all_do() -> None:
+def test_an_arm_with_too_many_pending_pulls_for_its_rewards_waits_unless_all_do() -> None:
     columns, rule = board(2), RULE._replace(pending_ratio=0.5)
-    for arm, reward in ((0, 0.5), (0, 0.5), (1, 0.9), (1, 1.0)):  # arm 0 is on the bar: EVT would pull it for ever
+    for arm, reward in ((0, 0.5), (0, 0.5), (1, 0.9), (1, 1.0)):  # arm 0 is on the bar: EVT would always pull it
         kernel.observe(columns, arm, reward, reward)
     chosen = []
     for _ in range(6):
         kernel.rescore_all(columns, kernel.evt, rule)
         chosen.append(kernel.choose(columns))
         kernel.assign(columns, chosen[-1])
-    assert chosen == [0, 0, 1, 1, 0, 1]  # up to one above half of its two rewards; then the fewest under way
+    assert chosen == [0, 0, 1, 1, 0, 1]  # up to one above half of its two rewards; then the fewest pending
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=60))

@@ -1,6 +1,7 @@
 """The fold: what a live study knows, a reopened one knows too."""
 
 import math
+import random
 from typing import Any
 
 import pytest
@@ -9,13 +10,30 @@ from rules import study_of_rule
 import thresher
 from thresher.core import seeds
 from thresher.core import spec as specs
+from thresher.core.events import CAUSES
 from thresher.core.ledger import Ledger, fold
-from thresher.study import look
+from thresher.study import give_up, look
 
 
 def make(**given: Any) -> thresher.Study:
     plain: dict[str, Any] = {"arms": ["a", "b", "c"], "threshold": 0.5, "confidence": 0.9}
     return thresher.create_study("s", **plain | given)
+
+
+def test_a_restored_study_has_the_same_capitals_bit_for_bit() -> None:
+    study = make(tolerance=0.05, max_failures=None)
+    rng = random.Random(2)
+    pending: list[thresher.Pull] = []
+    for _ in range(400):
+        pending += study.ask_many(rng.randrange(3))
+        if pending:
+            pull = pending.pop(rng.randrange(len(pending)))
+            if rng.random() < 0.1:
+                give_up(study, pull, cause=rng.choice(CAUSES), reason="gone")
+            else:
+                study.tell(pull, rng.random())
+    study.verdict()  # creates intervals, which are not part of the state
+    assert fold(study.events()).state() == look(study, lambda ledger: ledger.state())
 
 
 def test_an_extended_study_asks_for_the_same_arm_live_and_reopened() -> None:

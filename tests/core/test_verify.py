@@ -1,4 +1,4 @@
-"""verify finds what is wrong with a log, and names the first event that is."""
+"""verify finds the first wrong event in a log, and says what is wrong."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ from thresher.study import give_up
 
 
 def history(*, rule: int = RULE, **given: Any) -> list[Event]:
-    """A log with something of everything in it."""
+    """A log with every kind of event."""
     settings: dict[str, Any] = {"arms": ["a", "b", "c", "d"], "threshold": 0.5, "budget": 80, "max_failures": 2}
     study = study_of_rule(rule, **settings | given)
     study.add_many([("a", 0.25), ("d", 0.5)])
@@ -110,7 +110,7 @@ def test_the_first_wrong_event_is_named(what: str) -> None:
     assert words in (report.reason or ""), report
 
 
-def test_a_log_that_ends_before_a_retirement_is_not_whole() -> None:
+def test_a_log_that_ends_before_a_required_retirement_is_incomplete() -> None:
     log = history()
     seq = next(event.seq for event in log if event.kind == "retired")
     report = verify(log[: seq - 1])
@@ -132,13 +132,12 @@ def test_the_digest_sees_the_last_bit() -> None:
 
 
 def test_the_digest_is_this_one_on_every_machine() -> None:
-    """Should this fail on a machine of yours, decisions there are not derived as elsewhere; should it fail because the
-    state has grown, write the new number here."""
+    """If this fails only on your machine, decisions differ there. If the state has new columns, update the digest."""
     assert digest(fold(history())) == DIGEST
     assert digest(fold(history(rule=1))) == DIGEST_OF_RULE_1
 
 
-def test_a_log_from_before_pulls_under_way_were_bounded_still_verifies() -> None:
+def test_a_log_older_than_the_bound_on_pending_pulls_still_verifies() -> None:
     log = history(rule=1, policy=policies.balanced(pending_ratio=None))
     assert log[0].spec is not None
     assert "pending_ratio" not in log[0].spec["policy"]

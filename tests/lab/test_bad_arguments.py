@@ -1,4 +1,4 @@
-"""What the laboratory refuses, in one line, before anything is compiled; and truths that rounding must not turn."""
+"""What the laboratory refuses, in one line, before it compiles anything; and labels that rounding must not change."""
 
 import math
 from collections.abc import Callable
@@ -56,13 +56,13 @@ def test_a_bad_argument_is_named_and_nothing_is_compiled(begins: str, monkeypatc
         ((0.0, 0.5), 0.1, "a Beta arm of mean 0 has"),
     ],
 )
-def test_a_beta_arm_that_cannot_be_is_refused(means: Any, spread: float, says: str) -> None:
+def test_an_impossible_beta_arm_is_refused(means: Any, spread: float, says: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         Setup(family="beta", arms=2, means=means, spreads=spread, threshold=0.5)
     assert says in str(caught.value)
 
 
-@pytest.mark.parametrize("spread", [0.2, 0.45, 0.4575, 0.4582])  # the widest that there is: √.21 = .45826
+@pytest.mark.parametrize("spread", [0.2, 0.45, 0.4575, 0.4582])  # the widest possible: √.21 = .45826
 def test_wide_beta_arms_have_the_mean_and_spread_that_they_should(spread: float) -> None:
     pulls = 40_000
     setup = Setup(policy="uniform", family="beta", arms=1, means=0.7, spreads=spread, threshold=0.5, budget=pulls)

@@ -1,4 +1,4 @@
-"""A live study that is told the simulator's rewards, in its order, asks for the same arms and holds the same bits."""
+"""A live study that gets the simulator's rewards, in the same order, asks for the same arms and has the same bits."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The laboratory's certificates are the live study's: same rewards, same labels, same capitals to the bit."""
+"""The laboratory's certificates equal a live study's: same rewards, same labels, same capitals bit for bit."""
 
 import math
 
@@ -54,7 +54,7 @@ def replayed(setup: Setup) -> tuple[Ledger, list[int], list[list[float]]]:
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_compiled_evidence_equals_the_live_study_to_the_bit(name: str) -> None:
+def test_compiled_evidence_equals_a_live_study_bit_for_bit(name: str) -> None:
     setup = RUNS[name]
     ledger, settled, capitals = replayed(setup)
     assert list(ledger.docket.settled) == settled

@@ -17,7 +17,7 @@ from thresher.study import give_up
 
 def test_plan_answers_for_the_default_policy_and_equal_allocation(tmp_path: Path) -> None:
     problem = ["--threshold", "0.5", "--arms", "6", "--means", "0:1", "--workers", "3", "--seconds-per-pull", "2"]
-    problem += ["--tolerance", "0.1"]  # so that it ends soon
+    problem += ["--tolerance", "0.1"]  # so that it ends early
     picture = tmp_path / "plan.png"
     data = json.loads(run("plan", *problem, "--format", "json", "--picture", str(picture)))
     needs = data["needs"]
@@ -50,7 +50,7 @@ def test_plan_says_how_often_each_figure_was_played_and_that_few_runs_are_rough(
     assert "rough" not in easy
 
 
-def test_plan_without_certificates_says_nothing_of_settling() -> None:
+def test_plan_without_certificates_says_nothing_about_settling() -> None:
     problem = ["--threshold", "0.5", "--arms", "4", "--means", "0:1", "--policy", "uniform", "--no-confidence"]
     needs = json.loads(run("plan", *problem, "--format", "json"))["needs"]
     assert [need["policy"] for need in needs] == ["uniform"] * 4
@@ -67,7 +67,7 @@ def test_plan_reads_a_pilot(tmp_path: Path) -> None:
 
 
 def exported(tmp_path: Path, *, reward: float | None = None) -> dict[str, str]:
-    """A study with pulls in every state, as `thresher export` writes it; one has that reward."""
+    """A study with pulls in every state, as `thresher export` writes it; one pull has that reward."""
     storage = f"sqlite:///{tmp_path}/s.db"
     study = thresher.create_study("s", arms=["a", "b", "c"], threshold=0.6, budget=99, storage=storage)
     for pull in study.ask_many(80):

@@ -21,7 +21,7 @@ SURE = 5.0
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_the_default_policy_settles_as_many_arms_as_uniform_that_skips_with_fewer_wrong_labels(name: str) -> None:
-    """After 250 pulls an arm."""
+    """After 250 pulls per arm."""
     problem = PROBLEMS[name]
     pulls = 250 * problem.arms
     setup = problem.but(budget=pulls, checkpoints=(pulls,), confidence=0.95)
@@ -57,7 +57,7 @@ ALONE = {  # family, mean, half-width, bar: mean pulls at level 200, from an ind
 
 @pytest.mark.parametrize(("family", "mean", "spread", "bar"), ALONE)
 def test_pulls_to_settle_one_arm(family: str, mean: float, spread: float, bar: float) -> None:
-    """The reference does not say how many runs it had: 3 % are allowed for it, and one pull for rounding."""
+    """The reference does not say how many runs it used: allow 3 % for that, and one pull for rounding."""
     setup = Setup("balanced", family, 1, bar, mean, spread, 100_000, "workers:1", confidence=0.995)
     result = simulate(setup, repetitions=2000, seed=33).certificates
     assert result is not None
@@ -72,7 +72,7 @@ def test_pulls_to_settle_one_arm(family: str, mean: float, spread: float, bar: f
 def test_with_a_tolerance_an_arm_on_the_bar_becomes_close_after_a_bounded_number_of_pulls(
     arms: int, tolerance: float
 ) -> None:
-    """The bound is for the hardest arm, half a tolerance from the bar; one on the bar takes less."""
+    """The bound is for the hardest arm, half a tolerance from the bar; an arm on the bar takes fewer pulls."""
     bound = arms * 2 * math.log(16 * arms / 0.05) * 0.25 / (tolerance / 2) ** 2
     setup = Setup("balanced", "bernoulli", arms, 0.5, 0.5, 0.0, 400_000, confidence=0.95, tolerance=tolerance)
     for shift, most in ((0.0, 0.5), (tolerance / 2, 1.25)):

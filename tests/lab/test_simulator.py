@@ -1,4 +1,4 @@
-"""What the simulator promises: the same seed, the same numbers, whatever the threads; delays that are what they say."""
+"""The simulator: the same seed gives the same numbers, whatever the threads; delays behave as described."""
 
 import math
 
@@ -34,7 +34,7 @@ def test_one_worker_a_batch_of_one_and_no_slack_are_the_sequential_run() -> None
 
 
 @pytest.mark.parametrize(("delay", "most"), [("fifo:30", 30), ("random:30", 30), ("workers:30", 29), ("batch:30", 29)])
-def test_no_decision_is_made_with_more_rewards_unobserved_than_said(delay: str, most: int) -> None:
+def test_no_decision_is_made_with_more_pending_pulls_than_the_delay_allows(delay: str, most: int) -> None:
     result = simulate(Setup(policy="ap-evt", arms=20, budget=500, delay=delay), repetitions=5)
     assert result.measures.in_flight.tolist() == [[most]] * 5
     assert (result.measures.ratio > 0).all()
@@ -51,15 +51,15 @@ def test_asynchronous_workers_finish_sooner_than_synchronous_batches() -> None:
     batch = simulate(setup.but(delay="batch:10:exponential"), repetitions=10)
     assert pool.clock is not None
     assert batch.clock is not None
-    assert pool.clock[-1] == pytest.approx(400, rel=0.05)  # 4,000 pulls of a second by ten workers
-    harmonic = sum(1 / k for k in range(1, 11))  # a batch lasts as long as the slowest of ten
+    assert pool.clock[-1] == pytest.approx(400, rel=0.05)  # 4,000 pulls of one second, by ten workers
+    harmonic = sum(1 / k for k in range(1, 11))  # a batch takes as long as the slowest of ten
     assert batch.clock[-1] == pytest.approx(400 * harmonic, rel=0.05)
     assert pool.idle is not None
     assert batch.idle is not None
     assert pool.idle < 0.05 < batch.idle
 
 
-def test_failures_that_take_longer_make_the_clock_run_longer() -> None:
+def test_slow_failures_make_a_run_take_longer() -> None:
     setup = Setup(policy="uniform", family="bernoulli", arms=10, budget=20_000, threshold=0.5, means=0.5)
     quick = simulate(setup.but(delay="workers:4:exponential"), repetitions=2).clock
     slow = simulate(setup.but(delay="workers:4:failures:5"), repetitions=2).clock
@@ -98,14 +98,14 @@ def test_rewards_have_the_mean_and_spread_that_the_family_states(family: str) ->
 
 
 def test_a_clipped_arm_is_labelled_by_its_true_mean() -> None:
-    """Mean .9 and deviation .5 clipped to [0, 1] truly has a mean below .78."""
+    """Mean .9 and standard deviation .5, clipped to [0, 1], have a true mean below .78."""
     setup = Setup(policy="uniform", family="clipped", arms=1, means=0.9, spreads=0.5, threshold=0.78, budget=20_000)
     [(mean, _)] = instances(setup, repetitions=1)
     assert mean[0] < 0.78
     assert simulate(setup, repetitions=3).accuracy[-1] == 1.0
 
 
-def test_repetitions_draw_their_instances_anew_and_alike_for_every_policy() -> None:
+def test_each_repetition_draws_a_new_instance_the_same_for_every_policy() -> None:
     setup = Setup(arms=50, budget=100)
     (first, _), (second, _) = instances(setup, repetitions=2, seed=9)
     assert not np.array_equal(first, second)

@@ -1,4 +1,4 @@
-"""Verdicts on claims: what is more than luck, and what is not."""
+"""Verdicts on claims: what is luck, and what is not."""
 
 import random
 
@@ -7,7 +7,7 @@ from thresher.paper.claims import FAILS, HOLDS, OPEN, PARTLY, judged
 
 
 def test_a_few_points_that_differ_by_chance_decide_nothing() -> None:
-    """Two of 36 points beyond two standard errors is what chance gives."""
+    """By chance about two of 36 points lie beyond two standard errors."""
     even = [(0.5, 1.0)] * 17 + [(-0.5, 1.0)] * 17
     assert judged([*even, (2.3, 1.0), (-2.6, 1.0)]).verdict == OPEN
     assert judged([*even, (2.3, 1.0), (2.6, 1.0)]).verdict == OPEN
@@ -24,13 +24,13 @@ def test_one_point_far_out_many_points_or_a_shifted_mean_are_enough() -> None:
 
 
 def test_equal_curves_are_seldom_told_apart() -> None:
-    """36 independent points with no difference: by the rule about one set in twenty, and never by a lucky few."""
+    """36 independent points without a difference: the rule decides about one set in twenty."""
     draw = random.Random(0).gauss
     verdicts = [judged([(draw(0.0, 1.0), 1.0) for _ in range(36)]).verdict for _ in range(400)]
     assert verdicts.count(OPEN) > 350
 
 
-def test_a_line_that_never_arrives_is_counted_but_does_not_decide_alone() -> None:
+def test_a_line_that_never_reaches_the_level_is_counted_but_does_not_decide_alone() -> None:
     assert judged([(0.0, 1.0)] * 9 + [(float("inf"), 0.0)]).verdict == OPEN
     assert judged([(0.0, 1.0)] * 7 + [(float("inf"), 0.0)] * 3).verdict == HOLDS
 

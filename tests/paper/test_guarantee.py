@@ -16,7 +16,7 @@ ALONE = Setup(policy="uniform", family="bernoulli", arms=1, means=0.45, threshol
 
 
 def wrong(setup: Setup, repetitions: int, seed: int) -> int:
-    """In how many repetitions a settled label was wrong."""
+    """The number of repetitions with a wrong settled label."""
     return int((simulate(setup, repetitions=repetitions, seed=seed).measures.mislabelled[:, -1] > 0).sum())
 
 
@@ -76,13 +76,13 @@ def test_workers_that_die_on_bad_rewards_do_not_break_the_guarantee() -> None:
                 assert wrong(setup, 400, 25) <= chances.most(400, RISK)
 
 
-def test_ignoring_lost_pulls_rests_on_an_assumption() -> None:
-    """Half of the bad pulls lost, and left out: an arm below the bar is settled as above nearly always."""
+def test_ignoring_lost_pulls_needs_an_assumption() -> None:
+    """If half of the bad pulls are lost and left out, an arm below the bar is nearly always settled above."""
     setup = ALONE.but(delay="workers:50:exponential", lost=(0.5, 0.0), failure="ignore")
     assert wrong(setup, 400, 26) > 380
 
 
-def test_hung_pulls_do_not_hold_an_arm_up_for_ever() -> None:
+def test_hung_pulls_do_not_block_an_arm_forever() -> None:
     """0.2 % of evaluations never return; mean .6 against .5, 50 workers."""
     setup = ALONE.but(means=0.6, delay="workers:50:exponential", hung=0.002, budget=20_000)
     result = simulate(setup, repetitions=1000, seed=27).certificates

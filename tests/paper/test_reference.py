@@ -82,7 +82,7 @@ PULLS_TO_95 = {"AP-EVT": (300, 450, 700), "AP-EVT_pf": (300, 550, 1000)}
 
 @pytest.mark.parametrize("name", PULLS_TO_95)
 def test_section_42_pulls_to_95_percent_with_rewards_seen_at_once(name: str) -> None:
-    """The reference looked every fifty pulls, in 200 runs."""
+    """The reference measured every fifty pulls, in 200 runs."""
     for setting, reference in zip(("small", "median", "large"), PULLS_TO_95[name], strict=True):
         line = reach(setting, algorithm_42(name, 0.0), 0, 200, 15, None)
         assert line.pulls is not None
@@ -112,7 +112,7 @@ def test_section_42_speedups(name: str, delta: float) -> None:
             assert speed == pytest.approx(reference, abs=margin)
 
 
-def test_without_counting_pending_pulls_the_speedup_saturates_and_with_it_it_does_not() -> None:
+def test_the_speedup_saturates_unless_pending_pulls_count() -> None:
     never = reach("large", algorithm_42("AP-EVT_pf", 0.0), 500, 200, 16, None)
     assert never.pulls is None or never.pulls > 18_000  # the reference: never within 20,000
     counted = reach("large", algorithm_42("AP-EVT_pf", 1.0), 500, 200, 16, None)

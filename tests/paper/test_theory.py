@@ -1,4 +1,4 @@
-"""The paper's theory against calculation by hand."""
+"""The paper's theory, compared with calculations by hand."""
 
 import ast
 import math

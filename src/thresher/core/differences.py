@@ -1,4 +1,4 @@
-"""What differs between two specifications: a study resumes only with its original specification."""
+"""How two specifications differ: a study resumes only with its original specification."""
 
 from dataclasses import fields
 
@@ -6,14 +6,14 @@ from ..errors import shown
 from .policies import Policy
 from .spec import NO_PARAMS, Params, Spec
 
-# The arms are compared one by one, and a budget may grow. The settling constant follows from the rest, but by a
-# logarithm, which may differ in its last digit elsewhere. A study keeps the rule it was created with. More than one
-# evaluator may be accepted: the ledger knows which.
+# The arms are compared one by one, and a budget may grow. The settling constant follows from the rest, but through a
+# logarithm whose last digit may differ between machines. A study keeps the rule it was created with. A study may
+# accept several evaluators; the ledger knows which.
 LEFT_OUT = ("arms", "params", "budget", "settling_constant", "rule", "evaluator")
 
 
 def differences(mine: Spec, other: Spec) -> list[str]:
-    """In words; none if they ask the same. The budget is not looked at.
+    """The differences in words, without the budget; none if both ask the same question.
 
     >>> from thresher.core.spec import Spec
     >>> first, second = (Spec(arms=["a", arm], threshold=bar, budget=4) for bar, arm in [(0.5, "b"), (0.6, "c")])
@@ -29,7 +29,7 @@ def differences(mine: Spec, other: Spec) -> list[str]:
 
 
 def _arms(mine: Spec, other: Spec) -> list[str]:
-    """The first arm that differs. No parameters, and none for any arm, are the same."""
+    """The first arm that differs. No parameters at all is the same as no parameters for each arm."""
     if len(mine.arms) != len(other.arms):
         return [f"arms are {len(mine.arms):,}, not {len(other.arms):,}"]
     none: tuple[Params, ...] = (NO_PARAMS,) * len(mine.arms)

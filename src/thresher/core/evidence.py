@@ -1,22 +1,23 @@
-"""Certificates: labels that may be relied on, whatever the policy, the delays and the moment of stopping.
+"""Certificates: labels you can rely on, whatever the policy, the delays and the moment you stop.
 
-For each arm two capitals bet against "the mean is at most the bar" and "the mean is at least the bar". Each is the mean
-of BETS products of factors 1 + λ (x − b), one per reward; while its claim holds it is a nonnegative supermartingale, so
-the chance that it ever reaches K / risk is at most risk / K (Ville). An arm whose capital gets there is settled.
+For each arm, two capitals bet against "the mean is at most the bar" and "the mean is at least the bar". Each is the
+mean of BETS products of factors 1 + λ (x − b), one per reward. While its claim holds, it is a nonnegative
+supermartingale, so the chance that it ever reaches K / risk is at most risk / K (Ville). An arm whose capital reaches
+K / risk is settled.
 
 The specification names the rule. New studies follow rule 2. Logs of version 0.1 keep rule 1, which has other bets,
-leaves cancelled pulls out, and looks at imported results one by one, in the order of the file.
+leaves cancelled pulls out, and looks at imported rewards one by one, in the order of the file.
 
-The rules of this file are those of `kernel.py`; besides:
+The rules of this file are those of `kernel.py`, and:
 
 1. Rewards are committed in the order in which the arm's pulls were *issued*. In the order of arrival, delays that
    depend on the reward would break the guarantee.
-2. A pull that is given up is charged its worst, in its place: 0 to the capital for above, 1 to the one for below.
-   So is a pending pull that too many rewards wait behind. A charged capital lies below the true one on every path.
-3. A cancelled pull never began. It is charged all the same once a later pull of the arm is told: whoever cancels could
-   choose the moment by what the later pulls gave, or by what the seed of this one would give.
-4. Imported results have no order that can be trusted: all of them are committed, then the capital is looked at once.
-5. Products, not logarithms: a settled label can be derived again anywhere.
+2. A dropped pull is charged the worst reward, in its place: 0 for the capital for above, 1 for the one for below.
+   So is a pending pull when too many rewards wait behind it. A charged capital is below the true one on every path.
+3. A cancelled pull never began. It is charged all the same once a later pull of the arm is told. Otherwise an agent
+   could cancel depending on what the later pulls returned, or on what this pull's seed would return.
+4. The order of imported rewards cannot be trusted: all of them are committed, then the capital is looked at once.
+5. Products, not logarithms, so that a settled label can be derived again anywhere.
 """
 
 from collections.abc import MutableSequence, Sequence
@@ -28,17 +29,17 @@ ALL_IN = 2.4  # rule 2: the stake of bet 0, which an arm that never fails wins
 STAKE = 13.6 / (7.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * 1.7)))))))
 NEVER = 1e308  # a level that nothing reaches
 STEP = float(1 << 64)  # a power of 2: multiplying by it rounds nothing
-MOST = 1e300  # no imported product counts for more
-SMALLEST = 1e-300  # a product below this is as good as nothing, and 0 is the same on every machine
+MOST = 1e300  # an imported product counts for no more than this
+SMALLEST = 1e-300  # a product below this becomes 0, which is the same on every machine
 
-PENDING, TOLD, CHARGED, LEFT_OUT, CANCELLED = 0, 1, 2, 3, 4  # what the certificate knows of a pull
-OPEN, ABOVE, BELOW, CLOSE = 0, 1, 2, 3  # what is settled of an arm
+PENDING, TOLD, CHARGED, LEFT_OUT, CANCELLED = 0, 1, 2, 3, 4  # what the certificate knows about a pull
+OPEN, ABOVE, BELOW, CLOSE = 0, 1, 2, 3  # an arm's settled label
 
 
 class Docket(NamedTuple):
-    """Whose turn it is: each arm's pulls in the order of their issue, as a list that runs through the pulls' columns.
+    """Each arm's pulls in the order in which they were issued, as a linked list through the columns of pulls.
 
-    Pulls count from 1; 0 is none.
+    Pulls are numbered from 1; 0 means none.
     """
 
     first: MutableSequence[int]  # of an arm: the first pull that is not committed yet
@@ -53,7 +54,7 @@ class Docket(NamedTuple):
 
 
 class Stakes(NamedTuple):
-    """The scalars of the certificates; rewards scaled to [0, 1]."""
+    """The scalars of the certificates, for rewards scaled to [0, 1]."""
 
     threshold: float  # b
     tolerance: float  # scaled; 0: no arm is ever close
@@ -88,11 +89,12 @@ def grow(capital: MutableSequence[float], start: int, bets: Sequence[float], fir
 
 
 def commit(capital: MutableSequence[float], stakes: Stakes, low: float, high: float) -> int:
-    """One more reward into the capitals of an arm, and what is then settled.
+    """Commit one more reward to the capitals of an arm; return what is settled then.
 
-    ``low`` is the reward as the claims from above see it, ``high`` as those from below do: the same for a reward that
-    came, 0 and 1 for a charged pull. ``capital`` holds BETS products each for above and below and, with a tolerance,
-    for "not far below" and "not far above" besides, and behind them whether these two were ever reached.
+    ``low`` is the reward that the capital for above sees, ``high`` the one that the capital for below sees. They are
+    the same for a told reward, and 0 and 1 for a charged pull. ``capital`` holds BETS products for above and BETS for
+    below. With a tolerance, it also holds BETS each for "not far below" and "not far above", and then two flags:
+    whether these two ever reached the level.
     """
     b, up, down = stakes.threshold, stakes.upward, stakes.downward
     gain, loss = low - b, b - high
@@ -118,7 +120,7 @@ def commit(capital: MutableSequence[float], stakes: Stakes, low: float, high: fl
 
 
 def columns_needed(tolerance: float) -> int:
-    """How many numbers the capitals of one arm take."""
+    """How many numbers hold the capitals of one arm."""
     return 4 * BETS + 2 if tolerance > 0.0 else 2 * BETS
 
 
@@ -141,7 +143,7 @@ def reset(capital: MutableSequence[float], rule: int) -> None:
 
 
 def fresh(stakes: Stakes) -> list[float]:
-    """The capitals of an arm without any reward, for replaying what it went through."""
+    """The capitals of an arm without any reward, for replaying its rewards."""
     capital = [0.0] * columns_needed(stakes.tolerance)
     reset(capital, stakes.rule)
     return capital
@@ -157,7 +159,7 @@ def enqueue(docket: Docket, arm: int, pull: int) -> None:
 
 
 def tell(docket: Docket, arm: int, pull: int, scaled: float) -> None:
-    """The reward of a pull came. It counts unless the pull was charged or left out before."""
+    """The reward of a pull came back. It counts unless the pull was charged or left out before."""
     if docket.outcome[pull] == PENDING:
         docket.outcome[pull] = TOLD
         docket.reward[pull] = scaled
@@ -171,7 +173,7 @@ def give_up(docket: Docket, pull: int, outcome: int) -> None:
 
 
 def ready(docket: Docket, arm: int, pending: int) -> bool:
-    """Whether the arm's first pull can be committed. A pending one that is overtaken by too many is charged for it."""
+    """Whether the arm's first pull can be committed. If too many rewards wait behind a pending one, it is charged."""
     pull = docket.first[arm]
     if pull == 0 or docket.settled[arm] != OPEN:
         return False
@@ -188,7 +190,7 @@ def ready(docket: Docket, arm: int, pending: int) -> bool:
 
 
 def advance(docket: Docket, arm: int, capital: MutableSequence[float], stakes: Stakes) -> None:
-    """Commit the arm's first pull; `ready` must have said yes."""
+    """Commit the arm's first pull; only after `ready` returned True."""
     pull = docket.first[arm]
     outcome = docket.outcome[pull]
     docket.first[arm] = docket.following[pull]  # 0 if it is the last
@@ -210,10 +212,10 @@ def weigh(docket: Docket, arm: int, pending: int, capital: MutableSequence[float
 
 
 def weigh_imported(docket: Docket, arm: int, capital: MutableSequence[float], stakes: Stakes) -> None:
-    """Commit all that was imported for the arm, then look at its capitals once.
+    """Commit everything that was imported for the arm, then look at its capitals once.
 
-    Nothing stops a product on the way, so its powers of STEP are counted apart: without that it would leave the range
-    of numbers, and what is left of it would depend on the order of the rewards.
+    A product may grow or shrink beyond the range of floats on the way, so its powers of STEP are counted separately.
+    Otherwise the result would depend on the order of the rewards.
     """
     blind = Stakes(stakes.threshold, stakes.tolerance, NEVER, stakes.rule, stakes.upward, stakes.downward)
     steps = [0] * len(capital)
@@ -239,7 +241,7 @@ def weigh_imported(docket: Docket, arm: int, capital: MutableSequence[float], st
 
 
 def look(capital: MutableSequence[float], stakes: Stakes) -> int:
-    """What the capitals of an arm settle as they are now."""
+    """The label that the capitals of an arm settle as they are now."""
     if mean_of(capital, 0) >= stakes.level:
         return ABOVE
     if mean_of(capital, BETS) >= stakes.level:

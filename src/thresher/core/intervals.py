@@ -33,7 +33,7 @@ class Side:
         self.end = 0.0 if sign > 0 else 1.0
 
     def feed(self, reward: float) -> None:
-        """One more reward; the end only ever moves inwards."""
+        """Add a reward; the end only moves inwards."""
         before = (0.5 + self.total) / (self.count + 1)
         variance = (0.25 + self.scatter) / (self.count + 1)
         self.count += 1
@@ -74,7 +74,7 @@ class Commit(NamedTuple):
 
 
 def committed(study: State, arm: int, *, after: int = 0) -> list[Commit]:
-    """The arm's committed pulls after this one, in an order that nobody could choose by their rewards.
+    """The arm's committed pulls after this one, in an order that does not depend on their rewards.
 
     That is the order in which they were issued. Imported pulls have no order that can be trusted: they come first,
     shuffled by a key that was drawn after the import.

@@ -1,16 +1,17 @@
-"""Every number that decides which arm is pulled next.
+"""Every number that decides which arm is pulled next, and the steps that a decision is made of.
 
 The rules of this file:
 
-1. Only ``+ - * / sqrt abs`` and comparisons decide: they round one way on every machine, so a decision can be
-   derived again anywhere. (``lsa`` alone needs a logarithm; its decisions can be repeated on the same machine.)
-2. A score reads its own arm only; a decision then costs O(log K).
-3. Plain functions on columns. A live study keeps its columns in lists; the laboratory keeps them in arrays and
-   compiles these very functions. So: no exceptions, no closures, no dicts, and nothing imported but ``math`` and
-   ``typing``.
+1. Decisions use only ``+ - * / sqrt abs`` and comparisons. These round the same way on every machine, so a decision
+   can be derived again anywhere. (Only ``lsa`` needs a logarithm; its decisions repeat on the same machine.)
+2. A score reads only its own arm, so a decision costs O(log K).
+3. Plain functions on columns. A live study calls them as they are; the laboratory compiles these same functions for
+   numpy arrays. So: no exceptions, no closures, no dicts, and no imports except ``math``, ``typing`` and
+   ``collections.abc``.
 4. Formulas guard their own divisions by zero.
 
-Inside, rewards and threshold are scaled to [0, 1]; the smallest score is pulled next; ties go to the lowest arm.
+Rewards and threshold are scaled to [0, 1] here. The arm with the smallest score is pulled next; ties go to the lowest
+arm.
 """
 
 import math
@@ -18,40 +19,40 @@ from collections.abc import Callable, MutableSequence
 from typing import NamedTuple
 
 NEVER = math.inf  # the score of an arm that takes no further pulls
-WAITING = 1e290  # times the pulls under way: an arm that must see rewards before it takes more pulls
-FAR = 1e280  # a cost beyond every budget, below WAITING
-UNBOUNDED = 1e300  # pulls under way for each reward seen: any number, once there is a reward
+WAITING = 1e290  # times the pending pulls: the score of an arm that must see rewards before it takes more pulls
+FAR = 1e280  # a cost above every budget, below WAITING
+UNBOUNDED = 1e300  # the pending ratio that allows any number of pending pulls, once there is a reward
 
 Formula = Callable[[float, float, int, float, float], float]
 
 
 class Board(NamedTuple):
-    """What is known of every arm, a column each, and the tournament that finds the smallest score.
+    """Columns with what is known about every arm, and the tournament that finds the smallest score.
 
     ``best`` and ``winner`` are an implicit binary tree padded to a power of two: node 1 is the root, the children
     of node i are 2i and 2i + 1, and the leaf of arm k is node len(best) / 2 + k.
     """
 
     seen: MutableSequence[int]  # T: rewards observed
-    pending: MutableSequence[int]  # τ: pulls issued whose rewards are not back
-    mean: MutableSequence[float]  # Welford's, of scaled rewards: serves the scores only
+    pending: MutableSequence[int]  # τ: pulls issued whose rewards are not back yet
+    mean: MutableSequence[float]  # Welford's, of scaled rewards: only for scores
     scatter: MutableSequence[float]  # Σ(x − mean)², of scaled rewards
     total: MutableSequence[float]  # the sum of raw rewards ...
-    residue: MutableSequence[float]  # ... and what its rounding lost: these serve labels and printed means
+    residue: MutableSequence[float]  # ... and what its rounding lost: these two are for labels and printed means
     shut: MutableSequence[int]  # 1 where an arm takes no further pulls
     best: MutableSequence[float]
     winner: MutableSequence[int]
 
 
 class Rule(NamedTuple):
-    """The scalars that a score depends on besides its arm."""
+    """The scalars that a score depends on, besides its arm."""
 
     threshold: float  # b, scaled
     exploration: float  # a; for `cheapest` its constant c
     pending_weight: float  # δ
     warmup: int
     slack: float  # added to the gap
-    pending_ratio: float = UNBOUNDED  # η: an arm with more pulls under way for each reward seen waits
+    pending_ratio: float = UNBOUNDED  # η: an arm with more pending pulls than this per reward seen waits
 
 
 # -- formulas: (gap, scatter, seen, weight, exploration) -> score; seen >= 1, weight = T + δτ >= seen ------------
@@ -67,7 +68,7 @@ def spread(scatter: float, seen: int) -> float:
 
 
 def uniform(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
-    """Every arm equally often.
+    """Pulls every arm equally often.
 
     >>> uniform(0.1, 0.0, 4, 5.0, 1.0)
     5.0
@@ -128,7 +129,7 @@ def lsa(gap: float, scatter: float, seen: int, weight: float, exploration: float
 def cheapest(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
     """About how many pulls settle the arm, ``c (s²/gap² + 1/gap)``, but no fewer than it has had.
 
-    s² = (scatter + 1/4) / (seen + 1) keeps two equal draws from looking certain; c comes as ``exploration``.
+    s² = (scatter + 1/4) / (seen + 1) keeps two equal rewards from looking like no noise; c is ``exploration``.
 
     >>> cheapest(0.5, 0.25, 1, 1.0, 2.0)
     6.0
@@ -145,21 +146,21 @@ def cheapest(gap: float, scatter: float, seen: int, weight: float, exploration: 
 
 
 def score(board: Board, arm: int, formula: Formula, rule: Rule) -> float:
-    """Where the arm stands: warm-up below zero, then the formula, then arms that wait, then shut ones."""
+    """The arm's score: negative in the warm-up, then the formula, then arms that wait, then shut ones."""
     seen = board.seen[arm]
     pending = board.pending[arm]
     if board.shut[arm]:
         return NEVER
     if seen + pending < rule.warmup:
         return float(seen + pending - rule.warmup)
-    if pending > rule.pending_ratio * seen:  # so it is before the first reward, whatever the ratio
+    if pending > rule.pending_ratio * seen:  # always true before the first reward
         return WAITING * pending
     gap = abs(board.mean[arm] - rule.threshold) + rule.slack
     return formula(gap, board.scatter[arm], seen, seen + rule.pending_weight * pending, rule.exploration)
 
 
 def play(best: MutableSequence[float], winner: MutableSequence[int], node: int) -> None:
-    """The better child of a node goes up; on a tie the left one, which holds the lower arms."""
+    """Move the better child of a node up; on a tie the left one, which holds the lower arms."""
     child = 2 * node
     if best[child + 1] < best[child]:
         child += 1
@@ -170,8 +171,8 @@ def play(best: MutableSequence[float], winner: MutableSequence[int], node: int) 
 def climb(best: MutableSequence[float], winner: MutableSequence[int], leaf: int, score: float) -> None:
     """Give a leaf its score and play every match on its way to the root.
 
-    The matches are those of `play`. What goes up is carried along, for reading back what was written the moment before
-    costs more than the match.
+    The matches are those of `play`. The winner is kept in local variables: reading back what was just written would
+    cost more than the match.
     """
     node = len(best) // 2 + leaf
     champion = winner[node]
@@ -189,12 +190,12 @@ def climb(best: MutableSequence[float], winner: MutableSequence[int], leaf: int,
 
 
 def rescore(board: Board, arm: int, formula: Formula, rule: Rule) -> None:
-    """Bring one arm's score, and its path to the root, up to date."""
+    """Update one arm's score and its path to the root."""
     climb(board.best, board.winner, arm, score(board, arm, formula, rule))
 
 
 def rescore_all(board: Board, formula: Formula, rule: Rule) -> None:
-    """Bring every score and the whole tournament up to date."""
+    """Update every score and the whole tournament."""
     leaves = len(board.best) // 2
     for leaf in range(leaves):
         board.winner[leaves + leaf] = leaf
@@ -209,17 +210,17 @@ def choose(board: Board) -> int:
 
 
 def assign(board: Board, arm: int) -> None:
-    """A pull of the arm is under way."""
+    """A pull of the arm was issued."""
     board.pending[arm] += 1
 
 
 def release(board: Board, arm: int) -> None:
-    """A pull of the arm is under way no more."""
+    """A pull of the arm is no longer pending."""
     board.pending[arm] -= 1
 
 
 def observe(board: Board, arm: int, scaled: float, raw: float) -> None:
-    """A reward of the arm came: Welford's update of mean and scatter, Neumaier's of the raw total."""
+    """Count a reward of the arm: Welford's update of mean and scatter, Neumaier's of the raw total."""
     seen = board.seen[arm] + 1
     mean = board.mean[arm]
     ahead = scaled - mean

@@ -1,6 +1,6 @@
-"""The fold: events in, state out. `Ledger.apply` is the only way in which a study's state changes.
+"""The fold: events in, state out. `Ledger.apply` is the only way to change a study's state.
 
-Nothing here reads a clock, a random number or the store; a ledger folded from the log equals the live one to the bit.
+Nothing here reads a clock, a random number or the store. A ledger folded from the log equals the live one bit for bit.
 """
 
 from array import array
@@ -15,7 +15,7 @@ from .state import State
 
 
 class Ledger(State):
-    """A study as its events make it."""
+    """The state of a study, changed only by its events."""
 
     def __init__(self, specification: Spec) -> None:
         super().__init__(specification)
@@ -28,12 +28,12 @@ class Ledger(State):
         self.seq, self.last = event.seq, event
 
     def fold(self, event: Event) -> None:
-        """Fold in an event that the grammar allows. Interrupted, it leaves half of it: the ledger must be discarded."""
+        """Fold in an event that is known to be valid. If this is interrupted, discard the ledger."""
         _FOLDS[event.kind](self, event)
         self.seq, self.last = event.seq, event
 
     def fold_all(self, events: Iterable[Event]) -> None:
-        """Check and fold many events, and score once, when all are in: scores follow from the columns."""
+        """Check and fold many events, and score once at the end: scores follow from the columns."""
         self.folding = True
         for event in events:
             self.apply(event)
@@ -84,7 +84,7 @@ class Ledger(State):
         self.pull_reward[pull - 1] = reward
         self.told += 1
         self.streak[arm] = 0
-        if event.cause == "failed":  # a failure that the specification gives a reward
+        if event.cause == "failed":  # a failure that counts as a reward, by the specification
             self._blame(arm, event)
         elif event.cause == "repeatable":
             self.repeatable = True
@@ -114,7 +114,7 @@ class Ledger(State):
         self._rescore(arm)
 
     def _outcome(self, cause: str | None) -> int:
-        """What a dropped pull is to the certificate."""
+        """What a dropped pull means to the certificate."""
         if self.spec.failure == "ignore" or (cause == "cancelled" and self.spec.rule == 1):
             return evidence.LEFT_OUT
         return evidence.CANCELLED if cause == "cancelled" else evidence.CHARGED
@@ -141,13 +141,13 @@ class Ledger(State):
             self._follow_rule()
 
     def _proved_wrong(self, arm: int, event: Event) -> None:
-        """A pull of the arm gave a reward outside the bounds: whatever was certified of it is certain no more."""
+        """A pull of the arm returned a reward outside the bounds: nothing about the arm is certified any longer."""
         pull: int = event.pull  # type: ignore[assignment]  # checked
         state = self.pull_state[pull - 1]
         if state == PENDING:
             self.pending -= 1
             kernel.release(self.board, arm)
-        if state in (PENDING, DROPPED):  # else it keeps the reward that it was told
+        if state in (PENDING, DROPPED):  # otherwise it keeps the reward that was told
             self.pull_state[pull - 1] = OUTSIDE
             self.pull_reward[pull - 1] = event.reward  # type: ignore[assignment]
         self.outside.add(arm)
@@ -169,7 +169,7 @@ class Ledger(State):
         self.evaluators.append(event.reason or "")
 
     def _weigh(self, arm: int) -> None:
-        """Commit what can be committed of the arm."""
+        """Commit every pull of the arm that can be committed."""
         pending = self.board.pending[arm]
         if self.unweighed:
             return
@@ -215,7 +215,7 @@ class Ledger(State):
             )
 
     def _follow_rule(self) -> None:
-        """Score by the rule for the budget in force and the pulls issued."""
+        """Score all arms by the rule for the current budget and the pulls issued."""
         bar, arms = self.spec.scaled_threshold, len(self.spec.arms)
         self.rule = self.spec.policy.rule(bar, arms=arms, budget=self.budget, issued=self.issued)
         self._rescore_all()
@@ -228,21 +228,21 @@ class Ledger(State):
             kernel.rescore_all(self.second, kernel.cheapest, self.second_rule)
 
     def state(self) -> dict[str, Any]:
-        """All of the state, for comparing two ledgers to the bit."""
+        """The whole state, for comparing two ledgers bit for bit."""
         return {name: value for name, value in vars(self).items() if name not in ("formula", "intervals", "last")}
 
 
 def begun(first: Event | None) -> Ledger:
     """The ledger after the first event of a log, which must be `created`."""
     if first is None or first.kind != "created" or first.seq != 1 or first.spec is None:
-        raise InvalidInput("log", first and first.kind, "must begin with event 1, created", "this is no log of a study")
+        raise InvalidInput("log", first and first.kind, "must begin with event 1, created", "give a study's log")
     ledger = Ledger(spec.from_json(first.spec))
     ledger.last = first
     return ledger
 
 
 def fold(events: Iterable[Event]) -> Ledger:
-    """The ledger that a whole log makes; its first event must be `created`."""
+    """The ledger for a whole log, which must begin with `created`."""
     stream = iter(events)
     ledger = begun(next(stream, None))
     ledger.fold_all(stream)

@@ -1,4 +1,4 @@
-"""Policies: frozen data that names a formula of ``kernel.py`` and its settings.
+"""Policies: frozen data that names a formula in ``kernel.py`` and its settings.
 
 >>> ap_evt()
 Policy(formula='evt', exploration=None, pending_weight=1.0, warmup=2, slack=0.0, variant='main', second=None, \
@@ -21,11 +21,11 @@ FORMULAS = ("uniform", "apt", "evt", "evt_pf", "lsa")
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Which arm is pulled next: the smallest score of ``formula``.
+    """Which arm is pulled next: the one with the smallest score by ``formula``.
 
-    ``exploration`` is EVT's a: a number, None for budget / K with the budget in force, or ``"doubling"`` for
-    anytime EVT. ``second`` names the formula that every even pull follows instead (see `balanced`). An arm with more
-    than ``pending_ratio`` pulls under way for each reward seen waits; None sets no bound.
+    ``exploration`` is EVT's a: a number, None for the current budget / K, or ``"doubling"`` for anytime EVT. ``second``
+    names the formula for even pulls (see `balanced`). An arm with more than ``pending_ratio`` pending pulls per reward
+    seen waits; None sets no bound.
     """
 
     formula: str
@@ -35,7 +35,7 @@ class Policy:
     slack: float = 0.0
     variant: Literal["main", "supplement"] = "main"
     second: Literal["cheapest"] | None = None
-    pending_ratio: float | None = None  # None, so that logs older than this field keep their meaning
+    pending_ratio: float | None = None  # None by default, so that logs older than this field keep their meaning
 
     def __post_init__(self) -> None:
         if self.formula not in FORMULAS:
@@ -61,11 +61,11 @@ class Policy:
 
     @property
     def function(self) -> str:
-        """The name of the kernel's function that scores the arms."""
+        """The name of the function in the kernel that scores the arms."""
         return "evt_supplement" if self.variant == "supplement" else self.formula
 
     def rule(self, threshold: float, *, arms: int, budget: int | None, issued: int = 0) -> kernel.Rule:
-        """The scalars of a score, for a scaled threshold and the budget in force after ``issued`` pulls."""
+        """The scalars of a score, for a scaled threshold and the current budget, after ``issued`` pulls."""
         if self.exploration == DOUBLING:
             exploration = kernel.doubled(1.0, issued, arms)
         elif self.exploration is not None:
@@ -76,7 +76,7 @@ class Policy:
         return kernel.Rule(threshold, exploration, self.pending_weight, self.warmup, self.slack, ratio)
 
     def to_json(self) -> dict[str, Any]:
-        """The policy as JSON-ready data; without a bound on pending pulls none is written, as before there was one.
+        """The policy as JSON-ready data. A ``pending_ratio`` of None is left out, as in logs older than the field.
 
         >>> from_json(evt(2.5).to_json()) == evt(2.5)
         True
@@ -87,7 +87,7 @@ class Policy:
         return data
 
     def __str__(self) -> str:
-        """The constructor that makes this policy, with what differs from its defaults.
+        """The constructor of this policy, with the arguments that differ from its defaults.
 
         >>> str(ap_evt_pf(warmup=3)), str(balanced())
         ('ap-evt-pf(warmup=3)', 'balanced')
@@ -104,7 +104,7 @@ class Policy:
 
 
 def uniform(*, slack: float = 0.0, warmup: int = 2, pending_weight: float = 1.0) -> Policy:
-    """Every arm equally often: equal allocation."""
+    """Equal allocation: pulls every arm equally often."""
     return Policy("uniform", None, pending_weight, warmup, slack)
 
 
@@ -148,21 +148,21 @@ def ap_evt_pf(*, slack: float = 0.0, warmup: int = 2, pending_weight: float = 1.
 
 
 def lsa(*, slack: float = 0.0, warmup: int = 2, pending_weight: float = 1.0) -> Policy:
-    """LSA (Tao et al. 2019). It takes a logarithm: its decisions repeat on the same machine only."""
+    """LSA (Tao et al. 2019). It uses a logarithm, so its decisions repeat only on the same machine."""
     return Policy("lsa", None, pending_weight, warmup, slack)
 
 
 def anytime_evt(*, slack: float = 0.0, warmup: int = 2, pending_weight: float = 1.0) -> Policy:
-    """EVT whose exploration doubles whenever the pulls have: no parameter, good at any time."""
+    """EVT whose exploration doubles whenever the number of pulls has: no parameter, good at any time."""
     return Policy("evt", DOUBLING, pending_weight, warmup, slack)
 
 
 def balanced(
     *, slack: float = 0.0, warmup: int = 2, pending_weight: float = 1.0, pending_ratio: float | None = 1 / 32
 ) -> Policy:
-    """Odd pulls follow anytime EVT, even ones go to the arm that is cheapest to settle.
+    """Odd pulls follow anytime EVT; even pulls go to the arm that is cheapest to settle.
 
-    Either goes to an arm that is not waiting: see ``pending_ratio`` of `Policy`.
+    Both skip arms that wait: see ``pending_ratio`` of `Policy`.
     """
     return Policy("evt", DOUBLING, pending_weight, warmup, slack, second="cheapest", pending_ratio=pending_ratio)
 
@@ -181,7 +181,7 @@ CONSTRUCTORS: Mapping[str, Callable[..., Policy]] = {
 
 
 def policy(given: "Policy | str | None", *, certificates: bool = True) -> Policy:
-    """The policy that a user named; None is `balanced` with certificates and `anytime_evt` without.
+    """The policy that the user named; None means `balanced` with certificates and `anytime_evt` without.
 
     >>> policy("ap_evt") == ap_evt()
     True
@@ -204,5 +204,5 @@ def from_json(data: Mapping[str, Any]) -> Policy:
 
 
 def settling_constant(arms: int, risk: float) -> float:
-    """C = 2 ln(16K/risk): the constant of ``cheapest``. Computed once and kept in the specification."""
+    """The constant c = 2 ln(16K/risk) of ``cheapest``. Computed once and stored in the specification."""
     return 2.0 * math.log(16.0 * arms / risk)

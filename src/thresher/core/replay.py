@@ -1,8 +1,8 @@
-"""A study derived again from its log: every event must be valid, and every decision the one that had to be made.
+"""Verify a log: every event must be valid, and every decision must be the one that the rule makes.
 
-Whether the events are those that were written is for whoever reads them to find out (`tail`); a damage that is met
-while they are read is reported like a wrong event. Drops are not judged, for they follow a clock, nor are rewards,
-which come from outside.
+The reader of the events checks that they are the ones that were written (`tail`); damage found while reading is
+reported like a wrong event. Drops are not checked, because they depend on a clock, and neither are rewards, which
+come from outside.
 """
 
 import hashlib
@@ -22,18 +22,18 @@ Column = tuple[str, "array[int] | array[float]"]
 
 
 class Report(NamedTuple):
-    """What was found."""
+    """The result of verifying a log."""
 
-    events: int  # that are right, from the first on
-    wrong: int | None  # the number of the first that is not
+    events: int  # how many are right, from the first on
+    wrong: int | None  # the number of the first wrong event
     reason: str | None  # what is wrong with it
-    digest: str | None  # of the state; None where the log is wrong
-    head: str | None  # the digest of the last event that is right, which stands for it and all before it
-    anywhere: bool  # whether the decisions can be derived again on every machine, or on this one alone
+    digest: str | None  # of the state; None if the log is wrong
+    head: str | None  # the digest of the last right event, which covers all events up to it
+    anywhere: bool  # whether the decisions can be derived again on every machine, or only on this one
 
     @property
     def sound(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether everything is right."""
         return self.wrong is None
 
 
@@ -60,7 +60,7 @@ def verify(events: Iterable[Event]) -> Report:
         if ledger.due is not None:
             rule = f"missing: the retirement of arm {ledger.spec.arms[ledger.due]!r}, which failed too often in a row"
             return _report(ledger, rule)
-    except (ThresherError, LookupError, TypeError, ValueError) as error:  # what is no event can be anything
+    except (ThresherError, LookupError, TypeError, ValueError) as error:  # a damaged event can be anything
         if isinstance(error, StoreFailed) and not isinstance(error, DamagedStudy):
             raise
         return _report(ledger, error.rule if isinstance(error, DamagedStudy) else str(error))
@@ -68,7 +68,7 @@ def verify(events: Iterable[Event]) -> Report:
 
 
 def _report(ledger: Ledger | None, wrong: str | None) -> Report:
-    """What is wrong with the event that comes after those in the ledger, if anything is."""
+    """The report on the event after those in the ledger; ``wrong`` says what is wrong with it, if anything is."""
     if ledger is None:
         return Report(0, 1, wrong, None, None, True)
     anywhere = ledger.spec.policy.formula != "lsa"
@@ -79,7 +79,7 @@ def _report(ledger: Ledger | None, wrong: str | None) -> Report:
 
 
 def _wrongly_decided(ledger: Ledger, event: Event) -> str | None:
-    """What a decision should have been, if it was another. Whether the event is valid at all is the ledger's to say."""
+    """What the decision should have been, if it differs. The ledger checks whether the event is valid at all."""
     names = ledger.spec.arms
     if event.seq != ledger.seq + 1:
         return f"has the number {event.seq}: there is a gap"
@@ -99,7 +99,7 @@ def _wrongly_decided(ledger: Ledger, event: Event) -> str | None:
 
 
 def digest(ledger: Ledger) -> str:
-    """The state as one number that is the same on every machine: exactly rounded columns, no time, agent or key."""
+    """A digest of the state, the same on every machine: exactly rounded columns, without time, agent and key."""
     total = hashlib.sha256(b"thresher state 1\n")
     for name, values in _columns(ledger):
         if sys.byteorder == "big":
@@ -113,9 +113,9 @@ def digest(ledger: Ledger) -> str:
 
 
 def _columns(ledger: Ledger) -> Iterator[Column]:
-    """Everything that decisions and verdicts rest on. What follows from it, as scores do, is left out."""
+    """Everything that decisions and verdicts depend on, except what can be computed from it, such as scores."""
     data = ledger.spec.to_json()
-    del data["settling_constant"]  # by a logarithm
+    del data["settling_constant"]  # computed with a logarithm
     text = json.dumps(data, sort_keys=True).encode()
     yield "specification", array("B", text)
     scalars = (ledger.seq, ledger.budget or 0, ledger.issued, ledger.told, ledger.pending, ledger.imported, ledger.open)

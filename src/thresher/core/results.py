@@ -1,4 +1,4 @@
-"""Results as people write them, and as `thresher export NAME csv` does: rows of CSV or JSON, each with its place."""
+"""Reads results from CSV or JSON, as people write them or as `thresher export NAME csv` does."""
 
 import csv
 import io
@@ -10,12 +10,12 @@ from ..text import parsing
 from ..text.escapes import text_of
 from .events import STATES
 
-CANCELLED = "cancelled"  # a pull that the certificate of its own study leaves out, as long as no later one is told
+CANCELLED = "cancelled"  # a pull that costs its own study nothing unless a later one is told
 WITH_REWARD = ("told", "late", "outside")
-LOST = ("pending", "dropped", "late", CANCELLED)  # pulls that are charged to the certificate of whoever imports them
+LOST = ("pending", "dropped", "late", CANCELLED)  # pulls that are charged in the study that imports them
 SHAPES = "give CSV with columns arm and reward, a JSON list of such objects, or what thresher export wrote"
 WORDS = {"true": True, "pass": True, "false": False, "fail": False}
-Cells = tuple[str, dict[str, Any]]  # where a row stands, and its cells by column
+Cells = tuple[str, dict[str, Any]]  # the place of a row, and its cells by column
 
 
 class Row(NamedTuple):
@@ -28,7 +28,7 @@ class Row(NamedTuple):
 
 
 def read_json(text: str, file: str) -> Any:
-    """The list or object that a text holds; None: it is no JSON, so it should be CSV."""
+    """The list or object in a text; None if it is not JSON, so it should be CSV."""
     try:
         return parsing.read_json(text) if text.lstrip()[:1] in ("[", "{") else None
     except ValueError as error:
@@ -36,7 +36,7 @@ def read_json(text: str, file: str) -> Any:
 
 
 def read_rows(data: object, text: str, file: str) -> Iterator[Row]:
-    r"""The rows of a JSON list, if ``data`` is one, else of CSV text; an error names row and column.
+    r"""The rows of a JSON list, if ``data`` is one, otherwise of CSV text. An error names the row and the column.
 
     >>> [row[1:] for row in read_rows(None, "arm,state,reward\na,told,0.5\na,dropped,\n", "f")]
     [('a', 'told', 0.5), ('a', 'dropped', None)]
@@ -111,13 +111,13 @@ def _from_csv(text: str, file: str) -> tuple[bool, Iterator[Cells]]:
                 rule = f"has {len(found)} cells, and the first line has {len(columns)} columns"
                 raise InvalidInput(place, ",".join(found), rule, "put cells that hold commas in double quotes")
             stripped = dict(zip(columns, (cell.strip() for cell in found), strict=True))
-            yield place, {**stripped, "arm": text_of(found[columns.index("arm")])}  # a name may begin with a blank
+            yield place, {**stripped, "arm": text_of(found[columns.index("arm")])}  # a name may start with a space
 
     return "state" in columns, cells()
 
 
 def number(value: object) -> object:
-    """The number that a cell says, if it says one.
+    """The number in a cell, if there is one.
 
     >>> number("0.5"), number("pass"), number("high")
     (0.5, True, 'high')

@@ -12,10 +12,10 @@ def seed_of(pull: int, arm: int, number: int, spec: Spec) -> int:
 
 
 def place(arm: int, number: int, arms: int) -> int:
-    """What a pull's seed is made from: its arm and its number there, and nothing else.
+    """What a pull's seed is computed from: its arm and its number within the arm, and nothing else.
 
-    So the luck of an arm's n-th pull is fixed, whichever arms are chosen before it: nobody who knows the seeds can
-    steer good ones to an arm by telling results at the right moment. (Rule 1 made seeds from the pull's id.)
+    So the seed of an arm's n-th pull is fixed, whichever arms are chosen before it: someone who knows the seeds cannot
+    steer lucky ones to an arm by telling rewards at the right moment. (Rule 1 computed seeds from the pull's id.)
 
     >>> [place(arm, number, 2) for number in (1, 2) for arm in (0, 1)]
     [1, 2, 3, 4]
@@ -24,9 +24,9 @@ def place(arm: int, number: int, arms: int) -> int:
 
 
 def pull_seed(pull: int, study_seed: int) -> int:
-    """An integer in [0, 2³²); no two places below 2³² of a study share one.
+    """An integer in [0, 2³²). No two pulls of a study share one, as long as their places are below 2³².
 
-    Every step is invertible on 32 bits: adding a key, multiplying by an odd number, xor with a right shift of itself.
+    Every step is invertible on 32 bits: add a key, multiply by an odd number, xor with a right shift of itself.
 
     >>> len({pull_seed(pull, 7) for pull in range(1, 1001)})
     1000

@@ -1,4 +1,4 @@
-"""The state of a study: what its events make of it, and what can be read from that at once."""
+"""The state of a study, and what can be read from it directly."""
 
 from array import array
 from typing import Any
@@ -10,18 +10,18 @@ from .spec import Spec
 
 
 class State:
-    """A study as its events make it. Arms and pulls are numbers here; names belong to the border."""
+    """The state of a study. Arms and pulls are numbers here; users see names."""
 
     def __init__(self, specification: Spec) -> None:
         self.spec = specification
         self.seq = 1
-        self.last = Event(1, "created")  # the event that was folded in last; no part of the state, but where it ends
+        self.last = Event(1, "created")  # the last event folded in; not part of the compared state
         self.budget = specification.budget
         self.issued = self.told = self.pending = self.imported = 0
-        self.repeatable = False  # whether some rewards come from evaluations that were made more than once
-        self.unweighed = False  # whether imported results wait to be looked at, all at once
-        self.weighed = False  # whether they were
-        self.shuffle = ""  # the key to an order of theirs that nobody could foresee, for intervals
+        self.repeatable = False  # whether some evaluations may have run more than once
+        self.unweighed = False  # whether imported rewards are waiting to be weighed, all at once
+        self.weighed = False  # whether they have been
+        self.shuffle = ""  # the key of a random order for them, for intervals
         self.evaluators = [] if specification.evaluator is None else [specification.evaluator]
         arms = len(specification.arms)
         self.formula: kernel.Formula = getattr(kernel, specification.policy.function)
@@ -32,58 +32,58 @@ class State:
         self.alternates = specification.policy.second is not None
         self._doubles = specification.policy.exploration == "doubling"
         self.open = arms  # arms that still take pulls
-        self.settled = 0  # arms whose label is certain
-        # of each arm
+        self.settled = 0  # settled arms
+        # for each arm
         self.asked = array("q", [0]) * arms  # pulls issued, dropped ones included
         self.failures = array("q", [0]) * arms
         self.streak = array("q", [0]) * arms  # failures in a row
         self.retired: dict[int, str] = {}
-        self.outside: set[int] = set()  # arms that proved the bounds wrong: nothing is certified about them any more
-        self.complaint: dict[int, str] = {}  # the reason of the last failure
+        self.outside: set[int] = set()  # arms with a reward outside the bounds: nothing is certified about them
+        self.complaint: dict[int, str] = {}  # the reason for the last failure
         self.certifies = specification.confidence is not None
         self.stakes = columns.stakes_of(specification)
         self.docket = columns.docket(arms if self.certifies else 0)
-        self.capitals: dict[int, array[float]] = {}  # of an arm, from its first commit on
+        self.capitals: dict[int, array[float]] = {}  # by arm, from its first commit on
         self.first_pull = array("q", [0]) * (arms if self.certifies else 0)
-        self.intervals: dict[int, Any] = {}  # for display: made and kept by whoever shows them, no part of the state
+        self.intervals: dict[int, Any] = {}  # a cache for display, not part of the state
         self.due: int | None = None  # the arm whose retirement must be the next event
-        # of each pull, by id − 1
+        # for each pull, by id − 1
         self.pull_arm = array("q")
         self.pull_number = array("q")
         self.pull_state = bytearray()
         self.pull_reward = array("d")
-        self.folding = False  # while a whole log is folded in, nobody asks for scores
+        self.folding = False  # while a whole log is folded in, scores are not needed
 
     @property
     def done(self) -> bool:
-        """The budget is issued, or no arm takes pulls any more; imported results are weighed by an ask before that."""
+        """Whether the budget is issued or no arm takes more pulls. Imported rewards must be weighed by an ask first."""
         if self.unweighed:
             return False
         return self.open == 0 or (self.budget is not None and self.issued >= self.budget)
 
     def seed_of(self, pull: int) -> int:
-        """The seed of a pull that was issued."""
+        """The seed of an issued pull."""
         arm, number = self.pull_arm[pull - 1], self.pull_number[pull - 1]
         return seeds.seed_of(pull, arm, number, self.spec)
 
     @property
     def head(self) -> str | None:
-        """The digest of the last event, which stands for the whole log; None: not chained."""
+        """The digest of the last event, which covers the whole log; None if the log is not chained."""
         return None if self.last.digest is None else self.last.digest.hex()
 
     def choose(self) -> int | None:
-        """The arm that the next pull must go to; None exactly when done."""
+        """The arm of the next pull; None exactly when done."""
         if self.done:
             return None
         return kernel.choose_for(self.board, self.second, self.issued + 1, self.alternates)
 
     def is_certified(self, arm: int) -> bool:
-        """Whether the arm's label can be relied on."""
+        """Whether the arm's label is certified."""
         return self.certifies and self.docket.settled[arm] != evidence.OPEN and arm not in self.outside
 
     @property
     def certified(self) -> int:
-        """How many labels can be relied on."""
+        """How many labels are certified."""
         return self.settled - sum(self.docket.settled[arm] != evidence.OPEN for arm in self.outside if self.certifies)
 
     def state_of(self, pull: object) -> int:

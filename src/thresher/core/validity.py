@@ -1,4 +1,4 @@
-"""The grammar of a log: which event may follow those before it. Nothing here changes anything."""
+"""Which event may follow which. Nothing here changes any state."""
 
 from ..errors import AlreadyTold, InvalidInput
 from . import checks, spec
@@ -23,7 +23,7 @@ def _asked(study: State, event: Event) -> None:
         raise InvalidInput("pull", event.pull, f"the next pull is {study.issued + 1}")
     arm = _arm_of(study, event)
     if event.cause == "imported" and (study.issued > study.imported or study.weighed):
-        raise InvalidInput("arm", study.spec.arms[arm], "rewards are imported before the first ask alone")
+        raise InvalidInput("arm", study.spec.arms[arm], "rewards can be imported only before the first ask")
     if event.cause != "imported" and study.unweighed:
         raise InvalidInput("event", event.kind, "the imported results must be weighed first")
     if study.budget is not None and study.issued >= study.budget:
@@ -36,17 +36,17 @@ def _told(study: State, event: Event) -> None:
     state = study.state_of(event.pull)
     reward = study.spec.reward(event.reward)
     if state in (TOLD, LATE, OUTSIDE):
-        before = study.pull_reward[event.pull - 1]  # type: ignore[operator]  # state_of has seen to it
+        before = study.pull_reward[event.pull - 1]  # type: ignore[operator]  # checked by state_of
         raise AlreadyTold(
             f"pull {event.pull}, reward", reward, f"it was told {before!r} before", "a pull has one reward"
         )
     if bool(event.late) != (state == DROPPED):
-        raise InvalidInput("late", event.late, "marks rewards of dropped pulls, and those alone")
+        raise InvalidInput("late", event.late, "marks rewards of dropped pulls, and only those")
 
 
 def _dropped(study: State, event: Event) -> None:
     if study.state_of(event.pull) != PENDING:
-        raise AlreadyTold("pull", event.pull, "is pending no more")
+        raise AlreadyTold("pull", event.pull, "is no longer pending")
     if event.cause not in CAUSES:
         raise InvalidInput("cause", event.cause, f"must be one of {', '.join(CAUSES)}")
 
@@ -62,9 +62,9 @@ def _retired(study: State, event: Event) -> None:
 
 
 def _check_outside(study: State, event: Event, arm: int) -> None:
-    """Only a reward that lies outside the bounds retires an arm for it; the pull may have been told another before."""
+    """Only a reward outside the bounds retires an arm this way; the pull may have been told another reward before."""
     study.state_of(event.pull)
-    if study.pull_arm[event.pull - 1] != arm:  # type: ignore[operator]  # state_of has seen to it
+    if study.pull_arm[event.pull - 1] != arm:  # type: ignore[operator]  # checked by state_of
         raise InvalidInput("arm", study.spec.arms[arm], f"pull {event.pull} is of another arm")
     reward = checks.number("reward", event.reward)
     if study.spec.bounds is None or not study.spec.is_outside(reward):
@@ -74,7 +74,7 @@ def _check_outside(study: State, event: Event, arm: int) -> None:
 def _weighed(study: State, event: Event) -> None:
     if not study.unweighed:
         raise InvalidInput("event", event.kind, "there are no imported results to weigh")
-    if study.pending:  # what is weighed is weighed for good: a reward that comes later would not count
+    if study.pending:  # rewards that come back after the weighing would not count
         raise InvalidInput("event", event.kind, "an imported pull is still pending")
 
 
@@ -91,9 +91,9 @@ def _restored(study: State, event: Event) -> None:
 def _extended(study: State, event: Event) -> None:
     budget = spec.check_budget(event.budget, study.spec.arms, study.spec.policy)
     if study.budget is None:
-        raise InvalidInput("budget", budget, "this study has none: it goes on until every arm is settled")
+        raise InvalidInput("budget", budget, "this study has no budget: it runs until every arm is settled")
     if budget <= study.budget:
-        raise InvalidInput("budget", budget, f"must be larger than the {study.budget} in force", "give the new total")
+        raise InvalidInput("budget", budget, f"must be larger than the current {study.budget}", "give the new total")
 
 
 def _arm_of(study: State, event: Event) -> int:

@@ -1,4 +1,4 @@
-"""The laboratory: the live engine, compiled, over thousands of repetitions.
+"""The laboratory: the core, compiled, over thousands of repetitions.
 
 >>> from thresher import lab
 >>> result = lab.simulate(lab.Setup(policy="anytime-evt", arms=20, budget=1000), repetitions=50, seed=1)

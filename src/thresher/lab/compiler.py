@@ -1,9 +1,9 @@
-"""Compiles the kernel and the loops, from outside: the very functions that a live study runs, on arrays.
+"""Compiles the core and the loops: the same functions that a live study runs, on arrays.
 
-Each function of the modules below is built again around the same bytecode, in a namespace where the names it calls
-stand for compiled functions, and handed to numba. A loop is compiled for one policy and one family (see `loops.py`).
-Machine code is kept in the user's cache directory, in a folder named by a hash of every source that goes into it;
-where that cannot be written, it is compiled anew.
+Each function of the modules below is rebuilt with the same bytecode, in a namespace where the names it calls are
+compiled functions, and passed to numba. A loop is compiled for one policy and one family (see `loops.py`). Machine code
+is kept in the user's cache directory, in a folder named after a hash of all its sources. If that folder cannot be
+written, the code is compiled every time.
 """
 
 import gc
@@ -28,13 +28,13 @@ from . import delays, families, late, loops, parts, proofs, slots, streams
 SHARED = (kernel, evidence, streams, families, delays, parts, proofs, slots)  # the same for every loop
 LOOPS = (loops, late)  # compiled for each policy and family
 FORMULAS = frozenset(name for name, f in vars(kernel).items() if "gap" in getattr(f, "__annotations__", ()))
-njit: Any = numba.njit  # its annotations know nothing of the options below
+njit: Any = numba.njit  # its annotations lack the options below
 settings: Any = numba.config
 OPTIONS = {
-    "error_model": "numpy",  # never fastmath: decisions must round one way
-    "_nrt": False,  # nothing is allocated in here, and counting references to columns took two thirds of the time
+    "error_model": "numpy",  # never fastmath: decisions must round the same way everywhere
+    "_nrt": False,  # nothing is allocated, and counting references to columns took two thirds of the time
 }
-# called from compiled code alone; a board is some sixty words to hand over, so a call costs more than what it calls
+# only called from compiled code; passing a board takes some sixty words, so a call costs more than its body
 INNER: Any = {**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True}
 Namespace = dict[str, Any]
 
@@ -47,8 +47,8 @@ def _functions(module: ModuleType) -> dict[str, FunctionType]:
 def _rebuilt(function: FunctionType, namespace: Namespace, name: str | None = None) -> FunctionType:
     """The same bytecode in another namespace.
 
-    Machine code from the cache is linked by name: functions that differ in what their names stand for must differ in
-    their own name too, or one would silently take the other's place.
+    Machine code from the cache is linked by name. Functions with different namespaces need different names, or one
+    would silently replace the other.
     """
     copy = FunctionType(function.__code__, namespace, name or function.__name__, function.__defaults__)
     copy.__qualname__ = name or function.__name__
@@ -58,13 +58,13 @@ def _rebuilt(function: FunctionType, namespace: Namespace, name: str | None = No
 def _compiled(function: FunctionType, namespace: Namespace, name: str) -> Any:
     compiled = njit(**INNER)(_rebuilt(function, namespace, name))
     typed = compiled.get_call_template
-    # numba would compile a function anew for each constant that is handed to it
+    # otherwise numba would compile a function again for each constant argument
     compiled.get_call_template = lambda args, kws: typed(tuple(map(unliteral, args)), kws)
     return compiled
 
 
 def _formula(function: FunctionType, namespace: Namespace, _: str) -> Any:
-    """A formula as numba can pass it to another function; a compiled one, passed so, could not be kept on disk."""
+    """A formula that can be passed to compiled functions: a compiled function as an argument cannot be cached."""
     copy, name = _rebuilt(function, namespace), _rebuilt(function, namespace)
 
     def typed(gap: Any, scatter: Any, seen: Any, weight: Any, exploration: Any) -> FunctionType:
@@ -94,7 +94,7 @@ def _shared() -> Namespace:
 
 @cache
 def _cache_folder() -> str | None:
-    """A folder for machine code of exactly these sources, or None where there can be none."""
+    """A folder for machine code of exactly these sources, or None if it cannot be written."""
     digest = hashlib.sha256(numba.__version__.encode() + Path(__file__).read_bytes())
     for module in (*SHARED, *LOOPS):
         digest.update(Path(str(module.__file__)).read_bytes())
@@ -108,7 +108,7 @@ def _cache_folder() -> str | None:
 
 
 def keeps() -> bool:
-    """Whether machine code can be kept."""
+    """Whether machine code can be cached."""
     return _cache_folder() is not None
 
 
@@ -124,7 +124,7 @@ class Kind(NamedTuple):
 
     @property
     def variant(self) -> str:
-        """The end of the names of functions that depend on it."""
+        """The suffix for the names of functions that depend on it."""
         flags = (self.doubling and "doubling", self.family, self.traced and "traced", self.certifies and "certified")
         return "".join(f"-{part}" for part in (self.formula, self.second, *flags) if part)
 
@@ -152,10 +152,10 @@ def loop(
 
 @contextmanager
 def compiling(*, late_rewards: bool) -> Iterator[None]:
-    """Compile in less time.
+    """Compile faster.
 
-    A loop with late rewards is twice as large as the other, and no slower for less optimisation. Python's collector
-    finds next to nothing among the millions of objects that numba keeps.
+    The loop with late rewards is twice as large as the other, and less optimisation does not slow it down. Python's
+    garbage collector finds almost nothing among the millions of objects that numba keeps.
     """
     level, collects = settings.OPT, gc.isenabled()
     gc.disable()

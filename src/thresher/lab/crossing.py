@@ -1,4 +1,4 @@
-"""The first checkpoint at which a mean over repetitions reaches a level, and how sure that is."""
+"""The first checkpoint at which a mean over repetitions reaches a level, and resampling for its error."""
 
 import numpy as np
 
@@ -17,13 +17,13 @@ def first_reached(rows: Rows, level: float) -> int | None:
 
 
 def first_columns(means: Rows, level: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Of each row, the first column that reaches the level (up to rounding), infinite where none does."""
+    """The first column of each row that reaches the level (up to rounding); infinite if none does."""
     reached = means >= level - 1e-12
     return np.where(reached.any(axis=1), reached.argmax(axis=1), np.inf)
 
 
 def resampled(rows: Rows, seed: int) -> Rows:
-    """Means over repetitions drawn anew, with replacement; the same seed draws the same repetitions."""
+    """Means over resampled repetitions, with replacement; the same seed draws the same repetitions."""
     count = len(rows)
     weights = np.random.default_rng(seed).multinomial(count, np.full(count, 1.0 / count), size=BOOTSTRAPS)
     means: Rows = weights @ rows / count

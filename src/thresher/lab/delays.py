@@ -1,9 +1,9 @@
 """When rewards come back: the delay models and the service times of workers.
 
-``capacity`` pulls can be under way at once. As soon as they are, something comes back: the oldest (FIFO), a random
-one, all of them (batch), or the one that is finished first (workers). So a policy decides with at most capacity − 1
-rewards unobserved; for FIFO and random order that number is the paper's τ, hence capacity = τ + 1, and as in its
-Step 1 the warm-up is observed before the first decision. Workers and batches warm up like the rest.
+Up to ``capacity`` pulls can be pending. When they are, something comes back: the oldest (FIFO), a random one, all of
+them (batch), or the first one done (workers). So a policy decides with at most capacity − 1 pulls pending. For FIFO and
+random order that number is the paper's τ, hence capacity = τ + 1; and as in the paper's Step 1, the warm-up is observed
+before the first decision. Workers and batches have no special warm-up.
 """
 
 import math
@@ -17,11 +17,11 @@ NONE, FIFO, BATCH, RANDOM, WORKERS = range(5)
 CONSTANT, EXPONENTIAL, LOGNORMAL, FAILURES = range(4)
 MODELS = {"none": NONE, "fifo": FIFO, "batch": BATCH, "random": RANDOM, "workers": WORKERS}
 SERVICES = {"constant": CONSTANT, "exponential": EXPONENTIAL, "lognormal": LOGNORMAL, "failures": FAILURES}
-MOST = 1_000_000  # pulls under way at once
+MOST = 1_000_000  # pending pulls
 
 
 def service(kind: int, seconds: float, shape: float, failed: bool, state: Words) -> float:
-    """How long a pull takes: ``seconds`` on average, save that failures take ``shape`` times as long."""
+    """How long a pull takes: ``seconds`` on average, but with FAILURES, failures take ``shape`` times as long."""
     if kind == EXPONENTIAL:
         return seconds * exponential(state)
     if kind == LOGNORMAL:
@@ -52,7 +52,7 @@ class Delay:
 
     @property
     def warm(self) -> bool:
-        """Whether the warm-up is observed before anything is late."""
+        """Whether the warm-up is observed before rewards come late."""
         return self.model in (FIFO, RANDOM)
 
     def __str__(self) -> str:
@@ -72,14 +72,14 @@ class Delay:
 
 
 def checked(delay: object) -> Delay:
-    """A delay that was put together by hand, or an error that says what is wrong with it.
+    """A delay that was not read by `parse`, or an error that says what is wrong with it.
 
     >>> checked("soon")
     Traceback (most recent call last):
-    thresher.errors.InvalidInput: delay 'soon': must be a Delay or what parse reads; write fifo:50, for one
+    thresher.errors.InvalidInput: delay 'soon': must be a Delay or what parse reads; write fifo:50, for example
     """
     if not isinstance(delay, Delay):
-        raise InvalidInput("delay", delay, "must be a Delay or what parse reads", "write fifo:50, for one")
+        raise InvalidInput("delay", delay, "must be a Delay or what parse reads", "write fifo:50, for example")
     known = delay.model in MODELS.values() and delay.service in SERVICES.values()
     numbers = all(isinstance(value, int | float) and math.isfinite(value) for value in (delay.shape, delay.seconds))
     if not (known and numbers and isinstance(delay.capacity, int) and 1 <= delay.capacity <= MOST + 1):
@@ -90,10 +90,10 @@ def checked(delay: object) -> Delay:
 
 
 def parse(text: str, *, seconds: float = 1.0) -> Delay:
-    """The delay model that a user wrote.
+    """The delay model for a user's text.
 
-    ``none``; ``fifo:50`` and ``random:50``, at most 50 rewards unobserved, back in order or in random order;
-    ``batch:16`` and ``workers:16``, 16 at once, synchronous or not, optionally with a service time: ``exponential``,
+    ``none``; ``fifo:50`` and ``random:50``: at most 50 pulls pending, back in order or in random order; ``batch:16``
+    and ``workers:16``: 16 at once, synchronous or not, optionally with a service time: ``exponential``,
     ``lognormal:0.5`` (its σ), or ``failures:5`` (exponential, five times as long when the reward is below the bar).
 
     >>> parse("workers:16:failures:5")

@@ -1,8 +1,8 @@
 """Families of arms: how rewards are drawn, and what mean and standard deviation an arm truly has.
 
 Each family is three functions that numba compiles into the simulator: ``set_*`` turns an arm's nominal mean and spread
-into the two numbers that ``draw_*`` needs, ``moments_*`` gives its true mean and variance. Where the nominal mean is
-the true one, it is so to the bit: a mean on the bar stays there. ``low`` and ``high`` are the bounds of the rewards;
+into the two numbers that ``draw_*`` needs, ``moments_*`` gives its true mean and variance. If the nominal mean is the
+true one, it is so bit for bit: a mean on the bar stays there. ``low`` and ``high`` are the bounds of the rewards;
 ``samples`` holds recorded rewards, arm after arm.
 """
 
@@ -72,7 +72,7 @@ def set_beta(mean: float, spread: float, low: float, high: float) -> Pair:
 
 
 def draw_beta(first: float, second: float, low: float, high: float, samples: Reals, state: Words) -> float:
-    """Beta, stretched from [0, 1] to the bounds; by logarithms, for the gamma numbers of a wide one are next to 0."""
+    """Beta, stretched from [0, 1] to the bounds. Uses logarithms: the gamma numbers of a wide one are almost 0."""
     one = log_gamma(first, state)
     other = log_gamma(second, state)
     return low + (high - low) / (1.0 + math.exp(other - one))
@@ -90,7 +90,7 @@ def set_normal(mean: float, spread: float, low: float, high: float) -> Pair:
 
 
 def draw_normal(first: float, second: float, low: float, high: float, samples: Reals, state: Words) -> float:
-    """Normal, as wide as it is: rewards may leave the bounds."""
+    """Normal; rewards may leave the bounds."""
     return first + second * gaussian(state)
 
 
@@ -105,12 +105,12 @@ def set_clipped(mean: float, spread: float, low: float, high: float) -> Pair:
 
 
 def draw_clipped(first: float, second: float, low: float, high: float, samples: Reals, state: Words) -> float:
-    """Normal; what leaves the bounds is set to the nearer one."""
+    """Normal; rewards outside the bounds are set to the nearer bound."""
     return min(max(first + second * gaussian(state), low), high)
 
 
 def moments_clipped(mean: float, first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
-    """Mean and variance after clipping: they differ from the nominal ones, and the label goes by them."""
+    """Mean and variance after clipping. They differ from the nominal ones; the true label follows from them."""
     if second <= 0.0:
         return min(max(first, low), high), 0.0
     start, end = (low - first) / second, (high - first) / second
@@ -131,12 +131,12 @@ def set_recorded(mean: float, spread: float, low: float, high: float) -> Pair:
 
 
 def draw_recorded(first: float, second: float, low: float, high: float, samples: Reals, state: Words) -> float:
-    """One of the arm's recorded rewards, which follow their mean, each as likely as another, with replacement."""
+    """One of the arm's recorded rewards, with replacement. In the samples they come after their mean."""
     return float(samples[int(first) + 1 + int(second * fraction(state))])
 
 
 def moments_recorded(mean: float, first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
-    """Mean and variance of the arm's recorded rewards, which are the whole truth here."""
+    """Mean and variance of the arm's recorded rewards, which are the true ones here."""
     centre, scatter = samples[int(first)], 0.0
     for place in range(int(first) + 1, int(first) + 1 + int(second)):
         scatter += (samples[place] - centre) * (samples[place] - centre)
@@ -152,7 +152,7 @@ class Family:
     """
 
     name: str
-    spread: str | None  # what --spread means, None where the mean says all
+    spread: str | None  # what --spread means; None if the family has no spread
     bounded: bool = True  # rewards stay within the bounds when the means do
 
 
@@ -179,9 +179,9 @@ def family(name: str) -> Family:
 
 
 def check_beta(means: tuple[Reals, Reals], spreads: tuple[Reals, Reals], bounds: tuple[float, float]) -> None:
-    """Raise unless there is a Beta arm of every mean and spread that may be drawn.
+    """Raise unless there is a Beta arm for every mean and spread that may be drawn.
 
-    The widest arm of a mean gives nothing but the two ends; its standard deviation is the largest that there is.
+    The widest arm of a given mean returns only the two bounds; its standard deviation is the largest possible.
 
     >>> half = (np.array([0.5]), np.array([0.9]))
     >>> check_beta(half, (np.array([0.1]), np.array([0.4])), (0.0, 1.0))
@@ -193,7 +193,7 @@ give a smaller spread, or means further from the bounds
     for mean in means:
         widest = np.sqrt((mean - low) * (high - mean))
         for spread in spreads:
-            # shapes beyond these would be nothing but rounding
+            # shapes beyond these would be rounding errors
             wrong = (spread <= 1e-7 * widest) | (spread >= (1.0 - 1e-9) * widest)
             if wrong.any():
                 arm = int(wrong.argmax())

@@ -25,7 +25,7 @@ from .streams import DELAYS, REWARDS, Words, start
 def came_back(
     board: Board, proof: Proof, arms: Arms, trace: Trace, slots: Slots, slot: int, timing: Timing, late: Words
 ) -> None:
-    """A pull is under way no more: its reward came, or it was lost."""
+    """A pull is no longer pending: its reward came back, or it was lost."""
     arm, pull, reward = slots.arm[slot], slots.pull[slot], slots.reward[slot]
     lost = is_lost(timing, reward < arms.threshold, late)
     release(board, arm)
@@ -52,7 +52,7 @@ def run_late(
     slots: Slots,
     timing: Timing,
 ) -> None:
-    """Play the repetitions from ``begin`` to ``end`` with rewards under way."""
+    """Play the repetitions from ``begin`` to ``end``, with pulls pending while others are chosen."""
     board, other = boards
     budget = measures.checkpoints[-1]
     for row in range(begin, end):
@@ -104,10 +104,10 @@ def run_late(
                     put_due(slots, slot, math.inf)
                 if was_open and proof.open[0] == 0:
                     measures.ended[row, 0] = clock
-                    coming = capacity - free - hung  # nothing more is asked; what is under way is waited for
+                    coming = capacity - free - hung  # no more asks; wait for the pending pulls
             if board.pending[asked] > measures.ratio[row, 0] * board.seen[asked] and board.seen[asked] > 0:
                 measures.ratio[row, 0] = board.pending[asked] / board.seen[asked]
-            # every worker hangs, or every arm is settled: the checkpoints that are left find everything as it is
+            # every worker hangs, or every arm is settled: the remaining checkpoints measure this final state
             over = free == 0 or (CERTIFIES and proof.open[0] == 0)
             while column < len(measures.checkpoints) and (over or issued == measures.checkpoints[column]):
                 measured(board, proof, arms, measures, row, column)

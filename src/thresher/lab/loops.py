@@ -1,8 +1,7 @@
-"""How a policy plays, and the loop in which every reward is seen at once.
+"""The loop in which every reward is seen at once, and what it shares with the loop of `late.py`.
 
-What a decision rests on is `kernel.py`, compiled; nothing of it is said here again. The names in capitals below stand
-for themselves in plain Python; `engine.py` replaces them when it compiles a loop for a policy and a family, so that
-every choice between them is made once, not at every pull.
+Every decision is made by `kernel.py`, compiled. The names in capitals below are defaults: `compiler.py` replaces them
+when it compiles a loop for a policy and a family, so each choice between them is made once, not at every pull.
 """
 
 from ..core import kernel
@@ -14,16 +13,16 @@ from .streams import INSTANCE, REWARDS, Words, fraction, start
 
 FORMULA: Formula = kernel.evt
 SECOND: Formula = kernel.cheapest
-ALTERNATES = False  # even pulls follow the second tournament
-DOUBLING = False  # the exploration doubles with the pulls
-TRACED = False  # every event is written down
-CERTIFIES = False  # arms are settled, and then pulled no more
+ALTERNATES = False  # even pulls use the second tournament
+DOUBLING = False  # the exploration doubles with the number of pulls
+TRACED = False  # every event is recorded
+CERTIFIES = False  # arms are settled, and then no longer pulled
 SET, DRAW = families.set_uniform, families.draw_uniform
 MOMENTS = families.moments_uniform
 
 
 def draw_instance(arms: Arms, seed: int, repetition: int, state: Words) -> None:
-    """Draw means, then spreads, of one repetition."""
+    """Draw the means, then the spreads, of one repetition."""
     start(state, seed, repetition, INSTANCE)
     for arm in range(len(arms.mean)):
         arms.mean[arm] = arms.mean_low[arm] + (arms.mean_high[arm] - arms.mean_low[arm]) * fraction(state)
@@ -35,7 +34,7 @@ def draw_instance(arms: Arms, seed: int, repetition: int, state: Words) -> None:
 
 
 def open_boards(board: Board, other: Board, rule: Rule, other_rule: Rule, proof: Proof) -> None:
-    """An empty board with its tournaments."""
+    """Empty the board and its tournaments."""
     wipe(board)
     if CERTIFIES:
         open_proof(proof)
@@ -74,7 +73,7 @@ def run_at_once(
         for column in range(len(measures.checkpoints)):
             while issued < measures.checkpoints[column]:
                 if CERTIFIES and proof.open[0] == 0:
-                    break  # the checkpoints that are left find everything as it is
+                    break  # the remaining checkpoints measure this final state
                 issued += 1
                 arm = choose_for(board, other, issued, ALTERNATES)
                 reward = DRAW(arms.first[arm], arms.second[arm], arms.low, arms.high, arms.samples, state)

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, CSV text, and a progress bar for people."""
+"""Files that are written completely or not at all, CSV text, and a progress bar."""
 
 import csv
 import io
@@ -16,7 +16,7 @@ from ..text.files import settle
 
 @contextmanager
 def whole_folder(out: str | Path) -> Iterator[Path]:
-    """A folder to write into; its files move to ``out`` together when the block ends, and vanish when it fails."""
+    """A folder to write into. Its files move to ``out`` when the block ends, and are deleted if it fails."""
     target = Path(out)
     missing = [folder for folder in (target, *target.parents) if not folder.exists()]
     try:
@@ -31,14 +31,14 @@ def whole_folder(out: str | Path) -> Iterator[Path]:
             settle(file, target / file.name)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
-        if missing:  # the topmost folder that was made
+        if missing:  # the topmost folder that was created
             shutil.rmtree(missing[-1], ignore_errors=True)
         raise
     partial.rmdir()
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> str:
-    r"""Rows as CSV; a number that is not there is written ``nan``.
+    r"""Rows as CSV; a missing number is written as ``nan``.
 
     >>> csv_text([{"n": 5, "share": 0.25}, {"n": 10, "share": None}])
     'n,share\n5,0.25\n10,nan\n'
@@ -58,7 +58,7 @@ def _short(value: Any) -> Any:
 
 @contextmanager
 def progress_bar(what: str, pulls: int) -> Iterator[Callable[[int], None] | None]:
-    """A bar on standard error that counts pulls; nothing where nobody watches."""
+    """A bar on standard error that counts pulls; None unless standard error is a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -1,4 +1,4 @@
-"""What a simulated repetition is made of, whatever the policy and the family: compiled once for all of them."""
+"""The data of a simulated repetition and its basic steps, compiled once for all policies and families."""
 
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ Times = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 
 
 class Arms(NamedTuple):
-    """What the arms are: ranges to draw their means and spreads from, then what was drawn."""
+    """The arms: ranges to draw means and spreads from, then what was drawn."""
 
     mean_low: Reals
     mean_high: Reals
@@ -30,26 +30,26 @@ class Arms(NamedTuple):
 
 
 class Measures(NamedTuple):
-    """What is measured: a row for each repetition, a column for each checkpoint."""
+    """The measurements: a row for each repetition, a column for each checkpoint."""
 
     checkpoints: Counts  # rising numbers of pulls; the last one is the budget
-    wrong: Table  # arms on the wrong side, or without a reward
-    issued: Table  # of each checkpoint and arm: pulls, summed over repetitions; or nothing
+    wrong: Table  # arms on the wrong side of the bar, or without a reward
+    issued: Table  # pulls by checkpoint and arm, summed over repetitions; or no rows
     clock: Times
     busy: Times  # one column: time that workers spent on pulls
-    in_flight: Table  # one column: the most pulls unobserved at a decision, τ
+    in_flight: Table  # one column: the most pending pulls at a decision, τ
     ratio: Times  # one column: the largest pending / seen of an arm, η
-    used: Table  # one column: pulls issued until the end
+    used: Table  # one column: pulls issued
     # with certificates:
-    settled: Table  # arms whose label is certain
-    mislabelled: Table  # of these, arms whose label is wrong
+    settled: Table  # settled arms
+    mislabelled: Table  # settled arms with a wrong label
     ended: Times  # one column: the time at which the last arm was settled
 
 
 class Trace(NamedTuple):
-    """Every event of one repetition: ``pull`` is the id of a pull that was asked, minus the id when it was told.
+    """Every event of one repetition: ``pull`` is the pull's id when it is asked, and minus the id when it is told.
 
-    A pull that was lost has the reward NaN where it would have been told; one that hangs has no second event.
+    A lost pull is told the reward NaN; a pull that hangs has no second event.
     """
 
     pull: Counts
@@ -64,7 +64,7 @@ def zeros(code: str, size: int) -> Any:
 
 
 def wipe(board: Board) -> None:
-    """Forget every reward."""
+    """Empty the board, except its tournament."""
     for arm in range(len(board.seen)):
         board.seen[arm] = 0
         board.pending[arm] = 0
@@ -77,14 +77,14 @@ def wipe(board: Board) -> None:
 
 def saw(board: Board, arms: Arms, arm: int, reward: float) -> None:
     """Observe a reward, scaled by the bounds."""
-    if arms.low == 0.0 and arms.high == 1.0:  # spares a division; the result is the same
+    if arms.low == 0.0 and arms.high == 1.0:  # saves a division; the result is the same
         observe(board, arm, reward, reward)
     else:
         observe(board, arm, (reward - arms.low) / (arms.high - arms.low), reward)
 
 
 def note(trace: Trace, pull: int, arm: int, reward: float) -> None:
-    """Write an event down."""
+    """Record an event."""
     place = trace.length[0]
     trace.pull[place] = pull
     trace.arm[place] = arm
@@ -93,7 +93,7 @@ def note(trace: Trace, pull: int, arm: int, reward: float) -> None:
 
 
 def misjudged(board: Board, arms: Arms, arm: int) -> bool:
-    """Whether the arm's mean is on the wrong side, or there is none yet."""
+    """Whether the arm's mean is on the wrong side of the bar, or there is no reward yet."""
     seen = board.seen[arm]
     if seen == 0:
         return True
@@ -102,7 +102,7 @@ def misjudged(board: Board, arms: Arms, arm: int) -> bool:
 
 
 def measure(board: Board, arms: Arms, measures: Measures, row: int, column: int) -> None:
-    """Count the arms on the wrong side, and the pulls of each."""
+    """Count the arms on the wrong side of the bar, and the pulls of each arm."""
     wrong = 0
     for arm in range(len(board.seen)):
         if len(measures.issued) > 0:

@@ -1,4 +1,4 @@
-"""What all pictures share: one look, colours that colour-blind people tell apart, PNG and PDF."""
+"""What all pictures share: one style, colours that colour-blind people can tell apart, PNG and PDF."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -28,7 +28,7 @@ LOOK: Any = {
 
 
 def check_ready() -> None:
-    """Raise, before any work is done, where there is nothing to draw with."""
+    """Raise if matplotlib is missing, before any work is done."""
     if find_spec("matplotlib") is None:
         words = "pictures need matplotlib, which is not installed"
         raise ThresherError(words, remedy="pip install 'thresher[lab]'")
@@ -36,7 +36,7 @@ def check_ready() -> None:
 
 @contextmanager
 def picture(path: Path, rows: int, columns: int, size: tuple[float, float], **options: Any) -> Iterator[Any]:
-    """A figure with axes, saved as PNG and PDF where ``path`` has no ending, else in the format of its ending."""
+    """A figure with axes, saved as PNG and PDF if ``path`` has no suffix, otherwise in the format of its suffix."""
     import matplotlib
 
     matplotlib.use("Agg")

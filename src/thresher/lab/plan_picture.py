@@ -47,7 +47,7 @@ def _panel(axes: Any, target: str) -> Any:
 
 
 def _mark(axis: Any, place: int, need: Need) -> None:
-    """A dot where the target is met, with its number of pulls where two lines are compared: a third would overlap."""
+    """A dot where the target is met, with its number of pulls for the first two lines: a third would overlap."""
     colour, level = STYLES[place][0], LEVELS[need.target]
     axis.plot(need.pulls, level, marker="o", color=colour, markersize=5)
     if place == 0:

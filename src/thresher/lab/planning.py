@@ -1,4 +1,4 @@
-"""How many pulls a problem will need: `thresher plan`."""
+"""How many pulls a problem needs: `thresher plan`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,8 +23,8 @@ ALL_SETTLED = ("all arms settled with probability 0.9", 0.9)
 SKIPS = "uniform, skips settled"
 STAGES = ((40, 20_000), (200, 5_500), (1500, 2_000), (6000, 700))  # pulls an arm, and repetitions times arms
 FEWEST, MOST = 20, 1000  # repetitions
-ROUGH = 60  # with fewer repetitions than this figures are called rough
-LONGEST = 6_500_000  # pulls of the last stage over all repetitions: many arms go without it
+ROUGH = 60  # figures from fewer repetitions than this are called rough
+LONGEST = 6_500_000  # pulls of the last stage over all repetitions; it is skipped if there are many arms
 GROWTH = 1.04  # from one checkpoint to the next
 
 
@@ -32,8 +32,8 @@ GROWTH = 1.04  # from one checkpoint to the next
 class Need:
     """The pulls and seconds that one policy needs for one target; None: more than ``beyond`` pulls.
 
-    ``seconds`` is the mean over repetitions; until all arms are settled it is the time that nine of ten keep to.
-    ``repetitions`` says how often it was played: long runs are played seldom, and then the figures are rough.
+    ``seconds`` is the mean over repetitions; for all arms settled, it is the time within which nine of ten finish.
+    ``repetitions`` says how many were played: few of the long runs, so their figures are rough.
     """
 
     target: str
@@ -46,30 +46,30 @@ class Need:
 
 
 class Curve(NamedTuple):
-    """What was measured at each number of pulls."""
+    """The measurements at each number of pulls."""
 
     pulls: list[int]
     accuracy: list[float]
     accuracy_se: list[float]
     success: list[float]
-    settled: list[float]  # nothing without certificates
+    settled: list[float]  # empty without certificates
 
 
 class Line(NamedTuple):
-    """A policy that is planned for, with certificates or without."""
+    """A policy in the plan, with or without certificates."""
 
     name: str
     setup: Setup
 
     @property
     def targets(self) -> tuple[tuple[str, float], ...]:
-        """What it is asked for."""
+        """The targets of this policy."""
         return (*TARGETS, ALL_RIGHT, *((SETTLED, ALL_SETTLED) if self.setup.confidence is not None else ()))
 
 
 @dataclass(frozen=True)
 class Plan:
-    """All needs, and the curves that they were read from."""
+    """All needs, and the curves they were read from."""
 
     setup: Setup
     workers: int
@@ -92,9 +92,9 @@ def plan(
 ) -> Plan:
     """Simulate the problem with the setup's policy and with equal allocation until the targets are met.
 
-    With a confidence, arms are settled too: see `lines`.
+    With a confidence, arms are also settled: see `lines`.
 
-    The answer depends on the arguments alone. Give a policy that needs no budget: the budget is what is looked for.
+    The answer depends only on the arguments. Give a policy that needs no budget: the budget is what the plan finds.
 
     >>> problem = Setup(family="bernoulli", arms=5, means=0.9, threshold=0.5, budget=10, confidence=0.95)
     >>> [need.policy for need in plan(problem, workers=2).needs[:3]]
@@ -104,7 +104,7 @@ def plan(
         raise InvalidInput("setup", setup, "must be a Setup", "write lab.Setup(…)")
     if setup.rules.needs_budget:
         remedy = "choose balanced, anytime-evt, ap-evt-pf, lsa, apt or uniform"
-        raise InvalidInput("policy", str(setup.rules), "needs the budget that is looked for", remedy)
+        raise InvalidInput("policy", str(setup.rules), "needs a budget, which is what a plan finds", remedy)
     checks.whole("workers", workers, least=1, most=delays.MOST)
     checks.number("seconds per pull", seconds)
     checks.whole("seed", seed, least=0)
@@ -123,7 +123,7 @@ def plan(
 
 
 def lines(setup: Setup) -> list[Line]:
-    """The setup's policy and equal allocation; with certificates also uniform that skips settled arms.
+    """The setup's policy and equal allocation; with certificates, also uniform that skips settled arms.
 
     >>> problem = Setup(family="bernoulli", arms=5, means=(0.1, 0.9), threshold=0.5, budget=10, confidence=0.95)
     >>> [line.name for line in lines(problem)]
@@ -147,7 +147,7 @@ def _needs(line: Line, certifies: bool, seed: int, threads: int | None) -> tuple
         repetitions = min(MOST, max(FEWEST, cells // setup.arms))
         if (per_arm, cells) == STAGES[-1] and points[-1] * repetitions > LONGEST:
             break
-        # a run waits for every reward at its budget: stop looking before it
+        # at its budget a run waits for every reward, so measure before it
         played = setup.but(budget=points[-1] + 1, checkpoints=points)
         result = simulate(
             played, repetitions=repetitions, seed=seed, threads=threads, per_arm=False, certifies=certifies
@@ -179,7 +179,7 @@ def _extend(curve: Curve, result: Result, points: Sequence[int]) -> None:
 
 
 def _reached(target: str, result: Result) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    """What a target asks for, a row for each repetition, a column for each number of pulls."""
+    """The measurement that a target is about: a row for each repetition, a column for each number of pulls."""
     measures, arms = result.measures, result.setup.arms
     if target == ALL_RIGHT[0]:
         return np.asarray(measures.wrong == 0, np.float64)
@@ -216,18 +216,18 @@ def _points(first: int, last: int) -> tuple[int, ...]:
 
 
 def pilot_setup(data: Recorded, **settings: Any) -> Setup:
-    """A setup from rewards measured so far.
+    """A setup from the rewards of a pilot.
 
     Passes and failures become Bernoulli arms with the mean (passes + ½) / (pulls + 1), so that three passes out of
-    three are not taken for certainty; other rewards are resampled as they are. If pulls of the pilot were lost, the
-    plan loses the share (lost + ½) / (pulls + 1) of its pulls.
+    three do not count as a mean of 1. Other rewards are resampled. If pulls of the pilot were lost, the plan loses the
+    share (lost + ½) / (pulls + 1) of its pulls.
 
     >>> pilot_setup(Recorded(("a", "b"), ((1.0, 1.0, 1.0), (0.0, 1.0))), threshold=0.5, budget=10).means
     [0.875, 0.5]
     """
     if data.lost:
         share = (data.lost + 0.5) / (data.pulls + 1)
-        settings = {**settings, "lost": (share, share), "delay": "workers:1"}  # only with workers can pulls be lost
+        settings = {**settings, "lost": (share, share), "delay": "workers:1"}  # pulls can be lost only with workers
     if data.pass_or_fail and settings.get("bounds", (0.0, 1.0)) == (0.0, 1.0):
         means = [(sum(rewards) + 0.5) / (len(rewards) + 1) for rewards in data.rewards]
         return Setup(family="bernoulli", arms=len(means), means=means, spreads=0.0, **settings)

@@ -1,7 +1,4 @@
-"""Certificates of a simulated repetition: when rewards reach `evidence.py`, and what is counted of its labels.
-
-The rule itself is `evidence.py`, compiled; nothing of it is said here again.
-"""
+"""The certificates of a simulated repetition: passes rewards to `evidence.py`, compiled, and counts settled labels."""
 
 from typing import NamedTuple
 
@@ -28,23 +25,23 @@ from .parts import Arms, Counts, Measures, Times, misjudged, zeros
 
 
 class Proof(NamedTuple):
-    """What the certificates of one repetition are made of."""
+    """The data of one repetition's certificates."""
 
     docket: Docket
     capitals: Times  # a row for each arm
     stakes: Stakes
-    open: Counts  # one entry: arms that are not settled
-    lost: int  # what becomes of a lost pull: CHARGED or LEFT_OUT
+    open: Counts  # one entry: how many arms are not settled
+    lost: int  # the outcome of a lost pull: CHARGED or LEFT_OUT
 
 
 def blank_proof(arms: int, budget: int, stakes: Stakes, lost: int) -> Proof:
-    """Columns for a repetition of so many arms and pulls."""
+    """Empty columns for this many arms and pulls."""
     capitals = np.zeros((arms, columns_needed(stakes.tolerance)))
     return Proof(columns.docket(arms, budget, zeros), capitals, stakes, np.zeros(1, np.int64), lost)
 
 
 def open_proof(proof: Proof) -> None:
-    """Nothing is known of any arm. Columns of pulls are cleared as pulls are issued."""
+    """Start a repetition. The columns of pulls are cleared as pulls are issued."""
     docket = proof.docket
     for arm in range(len(docket.first)):
         docket.first[arm] = 0
@@ -66,7 +63,7 @@ def issue(proof: Proof, arm: int, pull: int) -> None:
 
 
 def learn(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, reward: float, lost: bool) -> None:
-    """A reward came, or its pull was lost. An arm that this settles takes no further pulls."""
+    """A reward came back, or its pull was lost. An arm that this settles takes no further pulls."""
     if lost:
         give_up(proof.docket, pull, proof.lost)
     else:
@@ -86,7 +83,7 @@ def mislabelled(label: int, mean: float, arms: Arms, stakes: Stakes) -> bool:
 
 
 def measure_proof(board: Board, proof: Proof, arms: Arms, measures: Measures, row: int, column: int) -> None:
-    """Count the settled arms, and the wrong ones among them; the label of the others is the side of their mean."""
+    """Count the settled arms and the wrong labels; an open arm's label is the side of the bar that its mean is on."""
     settled, wrong, others = 0, 0, 0
     for arm in range(len(arms.mean)):
         label = proof.docket.settled[arm]

@@ -1,4 +1,4 @@
-"""Recorded rewards: a file with a row a pull, as `thresher.core.results` reads it."""
+"""Recorded rewards, from a file with one row per pull (see `thresher.core.results`)."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -26,9 +26,9 @@ class Recorded:
 
     names: tuple[str, ...]
     rewards: tuple[tuple[float, ...], ...]
-    pulls: int = 0  # of the file: those that were cancelled not counted
-    lost: int = 0  # of these: without a reward, or with a late one
-    unseen: tuple[str, ...] = ()  # arms whose pulls gave no reward; they are not among the names
+    pulls: int = 0  # in the file, without cancelled ones
+    lost: int = 0  # pulls without a reward, or with a late one
+    unseen: tuple[str, ...] = ()  # arms in the file without any reward; they are not among the names
 
     def __post_init__(self) -> None:
         if not self.names or len(self.names) != len(self.rewards):
@@ -41,9 +41,9 @@ class Recorded:
 
     @cached_property
     def samples(self) -> Reals:
-        """All rewards, arm after arm, each arm's behind their mean.
+        """All rewards, arm after arm, each arm's after their mean.
 
-        The mean is exact but for one rounding: ten times 0.7 has the mean 0.7, which a bar of 0.7 does not shut out.
+        The mean is rounded only once: ten times 0.7 has the mean 0.7, which clears a bar of 0.7.
         """
         return np.array([number for arm in self.rewards for number in (mean(arm), *arm)], dtype=np.float64)
 
@@ -54,7 +54,7 @@ class Recorded:
 
     @cached_property
     def begins(self) -> Reals:
-        """Where each arm's mean and rewards begin among the samples."""
+        """Where each arm's mean and rewards begin in the samples."""
         begins: Reals = np.cumsum(self.counts + 1.0) - (self.counts + 1.0)
         return begins
 
@@ -73,14 +73,14 @@ class Recorded:
 
 
 def read(path: str | Path, *, expected: Sequence[str] = ()) -> Recorded:
-    """Read recorded rewards; errors name the line (the header is line 1) and the column."""
+    """Read recorded rewards. Errors name the line (the header is line 1) and the column."""
     text = read_text(str(path))
     rows = results.read_rows(results.read_json(text, str(path)), text, str(path))
     return gather(rows, str(path), expected=expected)
 
 
 def gather(rows: Iterable[results.Row], file: str, *, expected: Sequence[str] = ()) -> Recorded:
-    """The rewards of the rows of a file, arm by arm. Pulls without a reward are counted, cancelled ones are skipped.
+    """The rewards in the rows of a file, by arm. Pulls without a reward are counted, cancelled ones are skipped.
 
     >>> gather([results.Row("line 2", "a", "told", 0.5), results.Row("line 3", "a", "dropped", None)], "f").lost
     1

@@ -1,4 +1,4 @@
-"""What a simulation measured: means over repetitions, with their standard errors."""
+"""The result of a simulation: means over repetitions, with their standard errors."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,10 +13,10 @@ from .setup import Setup
 
 @dataclass(frozen=True)
 class Result:
-    """Measures at the checkpoints, a number for each.
+    """Measurements, a number for each checkpoint.
 
-    Between checkpoints and at them only rewards that have come back count; at the budget every reward is waited for.
-    An arm without a reward counts as wrong.
+    At a checkpoint, only rewards that have come back count; at the budget, the simulation waits for every reward. An
+    arm without a reward counts as wrong.
     """
 
     setup: Setup
@@ -60,12 +60,12 @@ class Result:
 
     @property
     def clock(self) -> Reals | None:
-        """Time on the simulated clock, where the delay model has one."""
+        """Time on the simulated clock, if the delay model has one."""
         return self.measures.clock.mean(axis=0) if self.setup.timing.timed else None
 
     @property
     def idle(self) -> float | None:
-        """The share of the workers' time in which they had nothing to do."""
+        """The share of time in which workers were idle."""
         if not self.setup.timing.timed:
             return None
         whole = self.setup.timing.capacity * self.measures.clock[:, -1].sum()
@@ -73,12 +73,12 @@ class Result:
 
     @property
     def pulls_per_second(self) -> float:
-        """Simulated pulls by the second, over all threads, inside the compiled runs alone."""
+        """Simulated pulls per second over all threads, counting only time in compiled code."""
         return float(self.measures.used.sum()) / self.seconds
 
     @property
     def certificates(self) -> Certificates | None:
-        """What was settled, where the setup has a confidence."""
+        """What was settled, if the setup has a confidence."""
         return None if self.setup.confidence is None else Certificates(self.setup.arms, self.measures)
 
     def rows(self) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What certificates came to, over repetitions: arms settled, labels wrong, pulls until all were settled."""
+"""Certificates over repetitions: arms settled, labels wrong, pulls until all were settled."""
 
 import math
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Certificates:
 
     @property
     def share(self) -> Reals:
-        """The share of arms settled, at each checkpoint."""
+        """The share of settled arms, at each checkpoint."""
         share: Reals = (self.measures.settled / self.arms).mean(axis=0)
         return share
 
@@ -36,17 +36,17 @@ class Certificates:
 
     @property
     def used(self) -> tuple[float, float | None]:
-        """Pulls issued, until every arm was settled or the budget was: the mean and its standard error."""
+        """Pulls until every arm was settled or the budget was issued: the mean and its standard error."""
         return float(self.measures.used.mean()), known(standard_error(self.measures.used)[0])
 
     @property
     def pulls_to_settle(self) -> tuple[float, float | None] | tuple[None, None]:
-        """Pulls until every arm was settled: the mean and its error; None unless that is so in every repetition."""
+        """Pulls until every arm was settled: the mean and its error; None unless every repetition got there."""
         return self.used if self.finished == 1.0 else (None, None)
 
     @property
     def seconds_to_settle(self) -> float | None:
-        """The time until then on the simulated clock; None likewise."""
+        """The time until every arm was settled, on the simulated clock; None unless every repetition got there."""
         return float(self.measures.ended.mean()) if self.finished == 1.0 else None
 
     def row(self, place: int) -> dict[str, Any]:
@@ -81,5 +81,5 @@ def standard_error(values: np.ndarray[Any, Any]) -> Reals:
 
 
 def known(value: float) -> float | None:
-    """A number, or None for one that there is not."""
+    """The number, or None for NaN."""
     return None if math.isnan(value) else float(value)

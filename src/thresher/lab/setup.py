@@ -1,4 +1,4 @@
-"""What is simulated: a policy on arms of a family, with a delay, checked at the border."""
+"""What to simulate: a policy on arms of a family, with a delay, all checked."""
 
 import math
 from collections.abc import Sequence
@@ -27,12 +27,12 @@ MOST_PULLS = 10**12
 class Setup:
     """One line of an experiment. The defaults are Section 4.1 of the paper, small variance.
 
-    ``means`` and ``spreads`` are a range ``(low, high)`` from which each repetition draws anew, a number, or a list
-    with one number for each arm. What the spread is, the family says (`families.Family.spread`).
+    ``means`` and ``spreads`` are a range ``(low, high)`` from which each repetition draws, a number, or a list with one
+    number for each arm. The family defines what the spread is (`families.Family.spread`).
 
-    With a ``confidence`` arms are settled as in a live study: one that is gets no more pulls, and a repetition ends
-    when all are. ``lost`` are the chances that a pull is lost when its reward is below the bar, and when it is not;
-    ``failure`` is what the certificate makes of lost pulls; ``hung`` is the chance that one never returns.
+    With a ``confidence``, arms are settled as in a live study: a settled arm gets no more pulls, and a repetition ends
+    when all arms are settled. ``lost`` has two chances that a pull is lost: if its reward is below the bar, and if it
+    is not. ``failure`` says how the certificate treats lost pulls; ``hung`` is the chance that a pull never returns.
 
     >>> Setup(means=(0.2, 0.9), family="bernoulli", budget=500).arms
     100
@@ -102,9 +102,9 @@ bernoulli, beta, normal, clipped, constant, recorded
                 if not 0.0 <= share < 1.0:
                     raise InvalidInput(name, share, "must be a share from 0 to below 1")
         if self.timing.model == delays.NONE and (self.hung > 0.0 or max(self.lost) > 0.0):
-            raise InvalidInput("delay", "none", "only pulls under way can be lost or hang", "write workers:1")
+            raise InvalidInput("delay", "none", "only pending pulls can be lost or hang", "write workers:1")
         if self.hung > 0.0 and self.timing.model != delays.WORKERS:
-            raise InvalidInput("hung", self.hung, "only workers can be kept for ever", "write workers:16 as delay")
+            raise InvalidInput("hung", self.hung, "only workers can hang", "write workers:16 as delay")
         if self.confidence is not None and not families.family(self.family).bounded:
             self._check_bounded()
 
@@ -147,7 +147,7 @@ bernoulli, beta, normal, clipped, constant, recorded
 
     @property
     def stakes(self) -> Stakes:
-        """What certificates are measured against; a level that is never reached where there are none."""
+        """The stakes of the certificates; without certificates the level is infinite."""
         low, high = self.bounds
         stakes = columns.stakes(self.scaled_threshold, self.tolerance / (high - low), self.arms, self.confidence)
         upward, downward = (np.array(bets) for bets in (stakes.upward, stakes.downward))
@@ -155,14 +155,14 @@ bernoulli, beta, normal, clipped, constant, recorded
 
     @cached_property
     def mean_ranges(self) -> tuple[Reals, Reals]:
-        """The lower and upper end of each arm's mean; of recorded arms, where their rewards begin."""
+        """The lower and upper end of each arm's mean; for recorded arms, where their rewards begin."""
         if self.recorded is not None:
             return self.recorded.begins, self.recorded.begins
         return _ranges("means", self.means, self.arms)
 
     @cached_property
     def spread_ranges(self) -> tuple[Reals, Reals]:
-        """The lower and upper end of each arm's spread; of recorded arms, how many rewards they have."""
+        """The lower and upper end of each arm's spread; for recorded arms, how many rewards they have."""
         if self.recorded is not None:
             return self.recorded.counts, self.recorded.counts
         return _ranges("spread", self.spreads, self.arms)
@@ -196,13 +196,13 @@ def _ranges(name: str, given: Range, arms: int) -> tuple[Reals, Reals]:
 
 
 def _checkpoints(given: Sequence[int], budget: int, least: int) -> tuple[int, ...]:
-    """Rising numbers of pulls that end with the budget; by default 1, 2, 5, 10, … and the budget."""
+    """Increasing numbers of pulls that end with the budget; by default 1, 2, 5, 10, … and the budget."""
     if not isinstance(given, Sequence) or isinstance(given, str):
-        raise InvalidInput("checkpoints", given, "must be numbers of pulls", "write (100, 200), for one")
+        raise InvalidInput("checkpoints", given, "must be numbers of pulls", "write (100, 200), for example")
     if not given:
         steps = (digit * 10**power for power in range(13) for digit in (1, 2, 5))
         return (*(step for step in steps if least <= step < budget), budget)
     points = tuple(checks.whole("checkpoint", point, least=1, most=budget) for point in given)
     if any(one >= two for one, two in pairwise(points)):
-        raise InvalidInput("checkpoints", given, "must rise")
+        raise InvalidInput("checkpoints", given, "must increase")
     return points if points[-1] == budget else (*points, budget)

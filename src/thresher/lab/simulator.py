@@ -22,7 +22,7 @@ from .setup import Setup
 from .slots import Slots, Timing
 from .threads import aside, available_cores, share_out
 
-Progress = Callable[[int], None]  # called with the pulls done since the last call
+Progress = Callable[[int], None]  # called with the number of pulls since the last call
 MOST_CELLS = 500_000_000
 MOST_REPETITIONS = 100_000_000
 PULLS_PER_CHUNK = 2_000_000
@@ -38,11 +38,11 @@ def simulate(
     per_arm: bool = True,
     certifies: bool | None = None,
 ) -> Result:
-    """Play a setup ``repetitions`` times. The result depends on the setup, the repetitions and the seed alone.
+    """Play a setup ``repetitions`` times. The result depends only on the setup, the repetitions and the seed.
 
-    ``per_arm=False`` leaves the pulls of each arm uncounted, which pays when checkpoints are many. ``certifies=True``
-    plays a setup without a confidence in the machine code of one with it, where no arm is ever settled: this spares a
-    compilation where both are played.
+    ``per_arm=False`` does not count the pulls of each arm, which is faster with many checkpoints. ``certifies=True``
+    plays a setup without a confidence in the machine code for certificates, where no arm is ever settled. This saves a
+    compilation if both are played.
 
     >>> setup = Setup(policy="uniform", family="constant", arms=4, means=[0.1, 0.6, 0.7, 0.9], budget=40)
     >>> result = simulate(setup, repetitions=3)
@@ -70,7 +70,7 @@ def simulate(
     def play(chunk: tuple[int, int]) -> None:
         mine = measures._replace(issued=np.zeros_like(measures.issued))
         run(*_arguments(setup, seed, *chunk, mine, _no_trace(), certifies))
-        with lock:  # whole numbers: the order of the sums does not matter
+        with lock:  # integers: the order of the sums does not matter
             np.add(measures.issued, mine.issued, out=measures.issued)
             if progress is not None:
                 progress((chunk[1] - chunk[0]) * setup.budget)
@@ -81,7 +81,7 @@ def simulate(
 
 
 class Played(NamedTuple):
-    """One repetition, event by event, and the statistics at its end; made to be replayed by a live study."""
+    """One repetition, event by event, and its final state, to be replayed in a live study."""
 
     pull: list[int]  # the id of a pull asked, or minus the id when its reward was told
     arm: list[int]
@@ -133,7 +133,7 @@ def instances(setup: Setup, *, repetitions: int, seed: int = 0) -> list[tuple[Re
 
 
 def rules(setup: Setup) -> tuple[Rule, Rule]:
-    """The rule of each tournament at the start."""
+    """The initial rule of each tournament."""
     first = setup.rules.rule(setup.scaled_threshold, arms=setup.arms, budget=setup.budget)
     risk = 0.05 if setup.confidence is None else 1 - setup.confidence
     return first, first._replace(exploration=settling_constant(setup.arms, risk))
@@ -178,7 +178,7 @@ def _proof(setup: Setup, certifies: bool) -> Proof:
 
 
 def blank_arms(setup: Setup) -> Arms:
-    """The arms, not drawn yet."""
+    """The arms, before drawing."""
     size = setup.arms
     samples = setup.recorded.samples if setup.recorded is not None else np.zeros(0)
     drawn = (np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size))

@@ -1,4 +1,4 @@
-"""Pulls under way, and which of them comes back next."""
+"""Pending pulls, and which of them comes back next."""
 
 import math
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from .streams import Words, fraction
 
 
 class Slots(NamedTuple):
-    """Pulls under way, one to a slot, and a tournament that finds the worker who is done first."""
+    """Pending pulls, one per slot, and a tournament that finds the one that is done first."""
 
     pull: Counts  # 0: free
     arm: Counts
@@ -25,28 +25,28 @@ class Timing(NamedTuple):
     """The delay model and its service times, as the loop needs them."""
 
     model: int
-    at_once: int  # so many first pulls are seen at once
+    at_once: int  # the first pulls, up to this one, are seen at once
     service: int
-    seconds: float  # 0 where the model has no clock
+    seconds: float  # 0 if the model has no clock
     shape: float
     lost_below: float  # the chance that a pull is lost when its reward is below the bar,
     lost_above: float  # and when it is not
-    hung: float  # the chance that a pull never returns, and keeps its worker for ever
+    hung: float  # the chance that a pull never returns and blocks its worker
 
 
 def put_due(slots: Slots, slot: int, due: float) -> None:
-    """Enter a slot into the tournament of what comes back first; the kernel's own matches decide."""
-    climb(slots.due, slots.winner, slot, due)  # type: ignore[arg-type]  # arrays serve as lists do
+    """Set when the pull in a slot is done, in the tournament of what comes back first."""
+    climb(slots.due, slots.winner, slot, due)  # type: ignore[arg-type]  # arrays work like lists
 
 
 def empty_slots(slots: Slots) -> int:
-    """Free every slot; returns how many there are."""
+    """Free every slot; return how many there are."""
     leaves = len(slots.due) // 2
     for leaf in range(leaves):
         slots.due[leaves + leaf] = math.inf
         slots.winner[leaves + leaf] = leaf
     for node in range(leaves - 1, 0, -1):
-        play(slots.due, slots.winner, node)  # type: ignore[arg-type]  # arrays serve as lists do
+        play(slots.due, slots.winner, node)  # type: ignore[arg-type]  # arrays work like lists
     capacity = len(slots.pull)
     for slot in range(capacity):
         slots.pull[slot] = 0
@@ -55,14 +55,14 @@ def empty_slots(slots: Slots) -> int:
 
 
 def slot_for(slots: Slots, model: int, issued: int, free: int) -> int:
-    """The slot of a new pull: in turn where rewards come back in turn, else one that is free."""
+    """The slot for a new pull: the next one if rewards come back in order, otherwise any free one."""
     if model in (FIFO, BATCH):
         return (issued - 1) % len(slots.pull)
     return int(slots.free[free - 1])
 
 
 def back_first(slots: Slots, model: int, told: int, state: Words) -> int:
-    """The slot whose reward comes back next, after ``told`` of them have."""
+    """The slot whose reward comes back next, after ``told`` rewards have."""
     if model in (FIFO, BATCH):
         return told % len(slots.pull)
     if model == WORKERS:
@@ -73,17 +73,17 @@ def back_first(slots: Slots, model: int, told: int, state: Words) -> int:
     return slot
 
 
-def owed(issued: int, budget: int, free: int, under_way: int, timing: Timing) -> int:
-    """How many of the pulls under way come back before the next decision: at the budget all of them."""
+def owed(issued: int, budget: int, free: int, pending: int, timing: Timing) -> int:
+    """How many pending pulls come back before the next decision; once the budget is issued, all of them."""
     if issued == budget or issued <= timing.at_once:
-        return under_way
+        return pending
     if free > 0:
         return 0
-    return under_way if timing.model == BATCH else min(under_way, 1)
+    return pending if timing.model == BATCH else min(pending, 1)
 
 
 def hangs(timing: Timing, state: Words) -> bool:
-    """Whether a pull never returns. Nothing is drawn where none does, so that other runs stay as they are."""
+    """Whether a pull never returns. Draws nothing if none can hang, so that other runs stay the same."""
     return timing.hung > 0.0 and fraction(state) < timing.hung
 
 

@@ -1,8 +1,8 @@
-"""Random numbers that depend on nothing but a seed, a repetition and a purpose.
+"""Random numbers that depend only on a seed, a repetition and a purpose.
 
-xoshiro256++ seeded through splitmix64. Each repetition has a stream of its own for its instance, its rewards and its
-delays; so results do not depend on the number of threads, and two policies meet the same instances. Written for numba:
-64-bit words only, since numba turns a mix of signed and unsigned words into floats.
+xoshiro256++ seeded through splitmix64. Each repetition has separate streams for its instance, its rewards and its
+delays, so results do not depend on the number of threads, and all policies play the same instances. Written for numba:
+64-bit words only, because numba turns a mix of signed and unsigned words into floats.
 """
 
 import math
@@ -20,12 +20,12 @@ INSTANCE, REWARDS, DELAYS = 0, 1, 2
 
 
 def rotated(word: np.uint64, left: np.uint64, right: np.uint64) -> np.uint64:
-    """The word turned left; ``left + right`` is 64."""
+    """The word rotated left; ``left + right`` is 64."""
     return (word << left) | (word >> right)
 
 
 def mixed(word: np.uint64) -> np.uint64:
-    """splitmix64's finaliser: every bit of the word touches every bit of the result."""
+    """splitmix64's finaliser: every bit of the word affects every bit of the result."""
     word = (word ^ (word >> U30)) * MIX1
     word = (word ^ (word >> U27)) * MIX2
     return word ^ (word >> U31)

@@ -1,4 +1,4 @@
-"""Work shared out among threads."""
+"""Work divided among threads."""
 
 import os
 import threading
@@ -16,10 +16,10 @@ def available_cores() -> int:
 
 
 def share_out(work: Callable[[Item], None], items: Sequence[Item], threads: int) -> None:
-    """Do the work for every item, so many at once; the first error is raised.
+    """Do the work for every item in this many threads; raise the first error.
 
-    Ctrl-C is heeded at once: a thread inside machine code cannot be stopped, so nobody waits for it, here or at the end
-    of the program. That is why even a single item is not done by the thread that calls.
+    Ctrl-C works at once: a thread inside machine code cannot be stopped, so nothing waits for it, here or at the end of
+    the program. That is why even a single item runs in another thread.
 
     >>> found = []
     >>> share_out(found.append, [1, 2, 3], threads=2)
@@ -35,7 +35,7 @@ def share_out(work: Callable[[Item], None], items: Sequence[Item], threads: int)
             while left:
                 try:
                     item = left.popleft()
-                except IndexError:  # another thread was quicker
+                except IndexError:  # another thread took the last one
                     break
                 work(item)
         except BaseException as error:
@@ -55,8 +55,8 @@ def share_out(work: Callable[[Item], None], items: Sequence[Item], threads: int)
 
 
 def aside(work: Callable[[], None]) -> None:
-    """Do some work while the thread that calls only waits, and can be interrupted.
+    """Do some work in another thread, while the calling thread waits and can be interrupted.
 
-    Compilers call back into Python, where what a signal raises would be printed and forgotten.
+    A compiler calls back into Python, where an exception raised by a signal would only be printed.
     """
     share_out(lambda _: work(), [None], threads=1)

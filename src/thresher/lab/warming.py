@@ -1,7 +1,7 @@
-"""Compiles several loops at once: numba compiles one at a time in a process, so other processes take their share.
+"""Compiles several loops at once: numba compiles one at a time per process, so other processes compile their share.
 
-They leave the machine code in the cache (see `engine.py`), where this process finds it. Nothing depends on their
-success: what they did not compile is compiled when it is needed.
+They leave the machine code in the cache (see `compiler.py`), where this process finds it. Nothing depends on their
+success: a loop that they did not compile is compiled when it is needed.
 """
 
 import json
@@ -21,7 +21,7 @@ Loop = tuple[Policy, str, bool, bool]  # policy, family, whether rewards come la
 
 
 def compile_together(loops: Sequence[Loop]) -> None:
-    """Have the loops compiled, on as many cores as there are."""
+    """Compile the loops on all cores."""
     missing = [loop for loop in loops if not compiler.kept(loop[0], loop[1], late_rewards=loop[2], certifies=loop[3])]
     shares = [missing[first :: available_cores()] for first in range(available_cores())]
     children = [_child(share) for share in shares[1:] if share] if compiler.keeps() else []
@@ -29,13 +29,13 @@ def compile_together(loops: Sequence[Loop]) -> None:
         compile_here(shares[0])
         for child in children:
             child.wait()
-    finally:  # after Ctrl-C nobody needs what they compile
+    finally:  # after Ctrl-C their work is not needed
         for child in children:
             child.terminate()
 
 
 def compile_here(loops: Sequence[Loop]) -> None:
-    """Compile by playing the smallest game there is."""
+    """Compile by playing the smallest possible game."""
     for policy, family, late, certifies in loops:
         data = Recorded(("a", "b"), ((0.5,), (0.5,))) if family == "recorded" else None
         delay = "fifo:0" if late else "none"

@@ -1,7 +1,7 @@
 """What certificates must not do: commit rewards in the order in which they came back.
 
-Here to measure what it would break; nothing else uses it. Where bad rewards take longer, the first ones back are good
-ones, and an arm below the bar looks as if it were above.
+This module only measures what that would break. If bad rewards take longer, the first ones back are good ones, and an
+arm below the bar looks as if it were above.
 """
 
 from ..core import evidence
@@ -10,7 +10,7 @@ from ..lab.simulator import trace
 
 
 def label_by_arrival(setup: Setup, *, repetition: int, seed: int = 0) -> int:
-    """How the only arm of a setup is settled by the first of its rewards that come back; OPEN, ABOVE, BELOW or CLOSE.
+    """The label of a setup's only arm if rewards are committed as they come back; OPEN, ABOVE, BELOW or CLOSE.
 
     >>> sure = Setup("uniform", "bernoulli", 1, 0.5, means=1.0, budget=99, confidence=0.95, delay="workers:4")
     >>> label_by_arrival(sure, repetition=0) == evidence.ABOVE

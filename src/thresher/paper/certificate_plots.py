@@ -1,4 +1,4 @@
-"""Pictures of certificates: how many pulls they take, and what the guarantee rests on."""
+"""Pictures of certificates: how many pulls they take, and why the guarantee needs the order of issue."""
 
 from collections.abc import Sequence
 from pathlib import Path

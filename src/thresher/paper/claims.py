@@ -1,7 +1,7 @@
-"""What Sections 4.1 and 4.2 claim, each against the measured figures, with a verdict.
+"""The claims of Sections 4.1 and 4.2, each compared with the measured figures, with a verdict.
 
 Every verdict comes from one rule, `judged`. A claim compares curves at many points, so some points differ by chance;
-a curve counts as better than another only where chance is no explanation.
+a curve counts as better than another only if chance cannot explain it.
 """
 
 import math
@@ -13,24 +13,24 @@ from .figures import DELTAS, PULLS_41, SPREADS_41, SPREADS_42, TAUS, Row
 
 HOLDS, PARTLY, FAILS, OPEN = "holds", "holds in part", "does not hold", "not decided by these data"
 CLEAR = 2.0  # standard errors at which a single point is counted as better or worse
-BEYOND = 3.2  # at which one point alone is enough: by chance one in 1,500, and there are dozens of points
-OFTEN = 0.2  # the share of points that is enough, where one in forty would be counted by chance
-FEW = 3  # points at least: neighbours share repetitions, so two may be one piece of luck
-OVERALL = 2.5  # the standard errors of the mean over the points that are enough
-NICE = 0.5  # of τ: what we call a nice speed-up
+BEYOND = 3.2  # at which one point is enough: by chance one in 1,500, and there are dozens of points
+OFTEN = 0.2  # the share of points that is enough; by chance it would be one in forty
+FEW = 3  # the fewest points that are enough: neighbours share repetitions, so two may be the same luck
+OVERALL = 2.5  # standard errors at which the mean over all points is enough
+NICE = 0.5  # the share of τ that we call a nice speed-up
 RULE = (
     f"A point is counted as better or worse when the difference is more than {CLEAR:g} standard errors. A claim has "
     f"points for it, or against it, only when one of them lies beyond {BEYOND:g} standard errors, or at least "
     f"{OFTEN:.0%} of all points, and {FEW}, are counted so, or the mean over the points is beyond {OVERALL:g} of its "
-    "own. It holds with points for it and none against it, holds in part with both, does not hold with points "
-    "against it alone, and is not decided with neither. A claim of several parts holds when all of them do, holds in "
-    "part when they differ, and is not decided as long as a part is not that could change this."
+    "own. It holds with points for it and none against it, holds in part with both, does not hold with only points "
+    "against it, and is not decided with neither. A claim with several parts holds if all of them do, holds in part "
+    "if they differ, and is not decided while an undecided part could change the verdict."
 )
 
 
 @dataclass(frozen=True)
 class Tally:
-    """Differences at many points, and what they come to."""
+    """Differences at many points, and the verdict."""
 
     better: int
     worse: int
@@ -44,9 +44,9 @@ class Tally:
 
 
 def judged(differences: Iterable[tuple[float, float]]) -> Tally:
-    """The verdict on "above zero", of differences with their standard errors: RULE.
+    """The verdict on "above zero" for differences with their standard errors, by RULE.
 
-    A difference that is not finite (one line never gets there) is counted, but weighs nothing by itself.
+    A difference that is not finite (one line never reaches the level) is counted, but is never enough by itself.
 
     >>> judged([(0.05, 0.01), (0.0, 0.01)]).verdict, judged([(0.02, 0.01), (-0.021, 0.01)] * 2 + [(0, 1)] * 7).verdict
     ('holds', 'not decided by these data')
@@ -54,7 +54,7 @@ def judged(differences: Iterable[tuple[float, float]]) -> Tally:
     points = list(differences)
     known = [(gap, error) for gap, error in points if math.isfinite(gap)]
     mean = sum(gap for gap, _ in known)
-    whole = sum(error for _, error in known)  # points share repetitions: their errors are added, not averaged out
+    whole = sum(error for _, error in known)  # points share repetitions, so their errors add up
     counts = []
     sides = []
     for sign in (1.0, -1.0):
@@ -95,7 +95,7 @@ def claims_41(rows: Sequence[Row]) -> list[Claim]:
 
 
 def besides(rows: Sequence[Row]) -> list[str]:
-    """What Figure 1 shows and the paper does not say."""
+    """What Figure 1 shows but the paper does not say."""
     table = {(row["setting"], row["algorithm"], row["n"]): row for row in rows}
     pairs = (("uniform", "ATP"), ("uniform", "EVT_pf"), ("anytime EVT", "EVT"))
     return [_duel(table, one, other, "accuracy").text for one, other in pairs]
@@ -126,7 +126,7 @@ def _duel(table: dict[tuple[str, str, int], Row], one: str, other: str, measure:
 
 
 def _advantage(table: dict[tuple[str, str, int], Row]) -> Claim:
-    """EVT_pf over ATP, averaged over the numbers of pulls (which share repetitions: errors are added, not averaged)."""
+    """EVT_pf over ATP, averaged over the numbers of pulls (which share repetitions, so their errors add up)."""
     means, errors = {}, {}
     for setting in SPREADS_41:
         pairs = [
@@ -207,7 +207,7 @@ def _variance(table: Speeds) -> Claim:
 
 
 def _joined(verdicts: Sequence[str]) -> str:
-    """Of several parts: what they come to however those that are not decided may turn out, or not decided."""
+    """The verdict on several parts, if the undecided ones cannot change it; otherwise undecided."""
     decided = set(verdicts) - {OPEN}
     if len(decided) > 1 or PARTLY in decided:
         return PARTLY
@@ -215,7 +215,7 @@ def _joined(verdicts: Sequence[str]) -> str:
 
 
 def _difference(one: Row, other: Row, measure: str) -> tuple[float, float]:
-    """The difference and its error; shares of 0 or 1 have errors too, about one repetition's worth."""
+    """The difference and its error; shares of 0 or 1 have an error too, of about one repetition."""
     least = 1.0 / one["repetitions"] if measure == "success" else 0.0
     error = math.hypot(one[f"{measure}_se"], other[f"{measure}_se"])
     return one[measure] - other[measure], least if math.isnan(error) else max(error, least)
@@ -226,7 +226,7 @@ def _share(row: Row, measure: str) -> str:
 
 
 def _gap(one: float, other: float) -> float:
-    """A difference; two lines that never arrive are even."""
+    """A difference; two lines that never reach the level are even."""
     return 0.0 if one == other else one - other
 
 

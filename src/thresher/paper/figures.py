@@ -1,7 +1,7 @@
 """The experiments of the paper's Section 4, as data.
 
 Section 4.1 as printed: uniform arms around means U(.6, .8), never clipped though some leave [0, 1], against 0.7, every
-instance drawn anew. Section 4.2: means U(.3, .7) against 0.5, rewards back first in, first out, at most τ unobserved.
+instance drawn anew. Section 4.2: means U(.3, .7) against 0.5, rewards back first in, first out, at most τ pending.
 """
 
 import math
@@ -38,7 +38,7 @@ DELTAS = (0.0, 0.5, 1.0)
 TAUS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 LEVEL = 0.95
 STEP = 5  # pulls between measurements
-HORIZONS = (1500, 5000, BUDGET_42)  # most lines reach the level soon; the others are played on to the end
+HORIZONS = (1500, 5000, BUDGET_42)  # most lines reach the level early; the others play to the end
 
 FIGURE1_COLUMNS = ("setting", "algorithm", "n", "repetitions", "accuracy", "accuracy_se", "success", "success_se")
 FIGURE2_COLUMNS = ("setting", "algorithm", "delta", "tau", "pulls_to_95", "speedup")
@@ -50,7 +50,7 @@ def setup_41(setting: str, policy: Policy, budget: int) -> Setup:
 
 
 def setup_42(setting: str, policy: Policy, budget: int, tau: int = 0) -> Setup:
-    """Section 4.2 with that variance and at most τ rewards unobserved."""
+    """Section 4.2 with that variance and at most τ pending pulls."""
     return Setup(
         policy=policy,
         threshold=0.5,
@@ -63,7 +63,7 @@ def setup_42(setting: str, policy: Policy, budget: int, tau: int = 0) -> Setup:
 
 
 def figure1(repetitions: int, seed: int, progress: Progress = None) -> Iterator[Row]:
-    """A row for each variance, algorithm and number of pulls n; EVT plays each n anew, with a = n/K."""
+    """A row for each variance, algorithm and number of pulls n; EVT plays each n separately, with a = n/K."""
     for setting in SPREADS_41:
         for name, policy in ALGORITHMS_41.items():
             whole = setup_41(setting, policy, PULLS_41[-1])
@@ -103,17 +103,17 @@ def algorithm_42(name: str, delta: float) -> Policy:
 
 @dataclass(frozen=True)
 class Line:
-    """How soon one line of figure 2 reaches the level: in pulls, and over resampled repetitions."""
+    """When one line of figure 2 reaches the level: in pulls, and over resampled repetitions."""
 
     pulls: int | None
     resampled: np.ndarray[tuple[int], np.dtype[np.float64]]
 
 
 def reach(setting: str, policy: Policy, tau: int, repetitions: int, seed: int, progress: Progress) -> Line:
-    """Play until the mean share of arms right is 95 %, looking every five pulls."""
+    """Play until the mean share of arms right is 95 %, measured every five pulls."""
     for horizon in HORIZONS:
         points = tuple(range(STEP, horizon + 1, STEP))
-        # at its budget a run waits for every reward: stop looking before it
+        # at its budget a run waits for every reward, so measure before it
         setup = setup_42(setting, policy, horizon + STEP, tau).but(checkpoints=points)
         result = simulate(setup, repetitions=repetitions, seed=seed, per_arm=False)
         shares = result.shares[:, :-1]

@@ -1,4 +1,4 @@
-"""What the guarantee rests on, measured: the order in which rewards are committed; and evidence as it grows.
+"""Why the guarantee needs the order of issue, measured; and how evidence grows.
 
 `thresher paper guarantee` draws both; docs/explanation/guarantee.md shows the picture.
 """
@@ -14,14 +14,14 @@ from ..lab.warming import Loop
 from .arrival import label_by_arrival
 
 WORKERS = (1, 2, 5, 10, 20, 50, 100, 200)
-SLOWER = (5, 20)  # times that a failure takes as long as a success
+SLOWER = (5, 20)  # how many times longer a failure takes than a success
 BUDGET = 2000
 COLUMNS = ("slower", "workers", "repetitions", "arrival", "issue")
 RUNS = 12  # drawn
 
 
 def bad_arm(workers: int, slower: int) -> Setup:
-    """One arm of mean .45 against .5, all workers on it; exponential times, longer for failures."""
+    """One arm of mean .45 against a bar of .5, pulled by all workers; exponential times, longer for failures."""
     return Setup(
         policy="uniform",
         family="bernoulli",
@@ -36,7 +36,7 @@ def bad_arm(workers: int, slower: int) -> Setup:
 
 
 def orders(repetitions: int, seed: int, progress: Callable[[int], None] | None = None) -> Iterator[dict[str, Any]]:
-    """The share of repetitions in which the arm is falsely settled "above", by the order in which rewards count."""
+    """The share of repetitions in which the arm is wrongly settled "above", by the order in which rewards count."""
     for slower in SLOWER:
         for workers in WORKERS:
             setup = bad_arm(workers, slower)
@@ -61,14 +61,14 @@ class Growth(NamedTuple):
 
 
 def growth(seed: int, run: int) -> Growth:
-    """Ten arms of mean .6 against .5 are looked at; this is one of them."""
+    """One of ten arms of mean .6 against a bar of .5."""
     setup = Setup(policy="uniform", family="bernoulli", arms=1, means=0.6, threshold=0.5, budget=BUDGET)
-    setup = setup.but(delay="workers:1")  # as at once, in machine code that is there already
+    setup = setup.but(delay="workers:1")  # the same as no delay, in machine code that exists already
     stakes = setup.but(confidence=0.95).stakes._replace(level=10 / 0.05)
     capital = evidence.fresh(stakes)
     found = Growth([1.0], [1.0])
     played = trace(setup, repetition=run, seed=seed)
-    for reward in played.reward[::2]:  # every reward is there twice: asked, told
+    for reward in played.reward[::2]:  # every reward is in the trace twice: asked, told
         label = evidence.commit(capital, stakes, reward, reward)
         found.above.append(sum(capital[:BETS]) / BETS)
         found.below.append(sum(capital[BETS:]) / BETS)
@@ -78,5 +78,5 @@ def growth(seed: int, run: int) -> Growth:
 
 
 def loops() -> list[Loop]:
-    """What must be compiled besides the traced ones."""
+    """What must be compiled, except the traced loops."""
     return [(policies.uniform(), "bernoulli", True, True)]

@@ -17,7 +17,7 @@ from ..lab.warming import Loop
 from . import rivals
 
 CONFIDENCE = 0.95
-BUDGET = 300_000  # none of them gets there
+BUDGET = 300_000  # none of them needs this many
 BENCHMARKS = {
     1: ((0.1, 0.1, 0.1, 0.35, 0.45, 0.55, 0.65, 0.9, 0.9, 0.9), 0.5),
     2: ((0.1, 0.2, 0.3, 0.4, 0.5, 0.6), 0.35),
@@ -77,7 +77,7 @@ def rows(repetitions: int, seed: int, progress: Callable[[int], None] | None = N
 
 
 def play_rival(name: str, setup: Setup, *, repetitions: int, seed: int = 0) -> tuple[Any, Any, Any]:
-    """Pulls used, arms that did not leave and arms that left on the wrong side, a row for each repetition.
+    """Pulls used, arms that are still open and arms with a wrong label, a row for each repetition.
 
     >>> used, still, wrong = play_rival("HDoC", benchmark(2).but(means=[0.0] * 3 + [1.0] * 3), repetitions=2)
     >>> used.tolist(), still.tolist(), wrong.tolist()
@@ -117,7 +117,7 @@ def table(found: list[dict[str, Any]]) -> str:
         f"Kano et al.'s benchmarks of Bernoulli arms at confidence {CONFIDENCE:g}, {repetitions:,} repetitions; ± is "
         "one standard error. Wrong: repetitions with a wrong settled label, of which the confidence allows "
         f"{1 - CONFIDENCE:.0%}. HDoC, LUCB-G and APT-G let an arm leave when its mean ± √(ln(4KT²/risk) / 2T) clears "
-        "the bar; the others settle it by thresher's rule, and differ in which arm is pulled.",
+        "the bar; the others settle arms by thresher's rule, and differ in which arm is pulled.",
     ]
     for number, (means, bar) in BENCHMARKS.items():
         listed = ", ".join(f"{mean:g}" for mean in means)

@@ -88,7 +88,7 @@ def figure2(rows: Sequence[Row], path: Path) -> None:
                 axis.minorticks_off()
         axes[0, 0].annotate("linear", (3.6, 5.2), rotation=43, color="#707070", fontsize=8.5)
         for axis in axes[1]:
-            axis.set_xlabel("most rewards unobserved, τ")
+            axis.set_xlabel("most pending pulls, τ")
         for axis in axes[:, 0]:
             axis.set_ylabel("speed-up to 95 % of arms right")
         figure.suptitle(
@@ -98,7 +98,7 @@ def figure2(rows: Sequence[Row], path: Path) -> None:
 
 
 def table1(rows: Sequence[Row], path: Path) -> None:
-    """Table 1 as a picture: what the theorems ask for beside what simulation needed."""
+    """Table 1 as a picture: what the theorems require, and what simulation needed."""
     groups = list(dict.fromkeys((row["section"], row["setting"]) for row in rows))
     colours = {"ATP": RED, "EVT": BLUE, "EVT_pf": GREEN}
     with picture(path, 1, 1, (8.2, 4.4)) as (_, axes):

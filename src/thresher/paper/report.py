@@ -1,4 +1,4 @@
-"""`thresher paper`: data, pictures and claims into a folder, all or nothing."""
+"""`thresher paper`: writes data, pictures and claims to a folder, all or nothing."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -31,10 +31,10 @@ HEADS = {  # how the files begin
 
 
 def write(what: str, out: str | Path, *, repetitions: int = 100, seed: int = 0, force: bool = False) -> list[str]:
-    """Play what was asked for and write it to the folder; returns the names of the files.
+    """Play one of PARTS, or ``all``, and write it to the folder; return the names of the files.
 
-    One of PARTS, or ``all``. Nothing is written unless everything is, and nothing in place of files that an earlier
-    call did not write, unless by ``force``.
+    Either everything is written or nothing. Files that an earlier call did not write are not replaced, except with
+    ``force``.
     """
     if what not in (*PARTS, "all"):
         raise InvalidInput("part", what, "is not a part of the paper", f"choose one of {', '.join(PARTS)}, all")
@@ -107,13 +107,13 @@ def _put(path: Path, text: str) -> None:
 
 
 def claims_page(found: Sequence[Claim], more: Sequence[str], repetitions: int, seed: int) -> str:
-    """The claims as Markdown: a summary, then what was measured."""
+    """The claims as Markdown: a summary, then the measurements."""
     lines = [
         "# The paper's claims, measured",
         "",
         f"Written by `thresher paper` with {repetitions:,} repetitions and seed {seed}. ± is one standard error over "
-        "repetitions. Verdicts on Section 4.1 go by all arms right, the paper's measure; a speed-up is called nice "
-        "when it is at least τ/2.",
+        "repetitions. Verdicts on Section 4.1 use all arms right, the paper's measure; a speed-up is called nice "
+        "if it is at least τ/2.",
         "",
         claims.RULE,
         "",
@@ -125,7 +125,7 @@ def claims_page(found: Sequence[Claim], more: Sequence[str], repetitions: int, s
         lines += ["", f"## {claim.section}: {claim.words}", "", f"Verdict: **{claim.verdict}**.", ""]
         lines += [f"- {line}" for line in claim.measured]
     if more:
-        lines += ["", "## Besides, not in the paper", "", *(f"- {line}" for line in more)]
+        lines += ["", "## Not in the paper", "", *(f"- {line}" for line in more)]
     return "\n".join(lines) + "\n"
 
 
@@ -135,8 +135,8 @@ def _table(rows: Sequence[Row]) -> str:
         "# Table 1: hardness, required rounds, rounds that simulation needed",
         "",
         f"H: median over {table1.INSTANCES:,} instances. Rounds by the theorems, at risk {table1.RISK:g}, on the "
-        "instance whose H_EVT is the median (Propositions 1 and 2, as printed and with erratum 3 mended; for ATP the "
-        "paper gives no constant). Simulated: the first n of "
+        "instance whose H_EVT is the median (Propositions 1 and 2, as printed and with erratum 3 corrected; for ATP "
+        "the paper gives no constant). Simulated: the first n of "
         f"{', '.join(f'{pulls:,}' for pulls in table1.PULLS)} at which all arms are right in at least "
         f"{1 - table1.RISK:.0%} of repetitions on that instance, and the share there ± one standard error.",
         "",

@@ -1,7 +1,7 @@
-"""Stopping rules of the literature, to be compared with: HDoC, LUCB-G and APT-G (Kano et al. 2019).
+"""Stopping rules of the literature, for comparison: HDoC, LUCB-G and APT-G (Kano et al. 2019).
 
 An arm leaves when its mean ± √(ln(4KT²/risk) / 2T) clears the bar; the three differ in which arm is pulled next.
-Rewards lie in [0, 1] and are seen at once. Only the laboratory has them.
+Rewards lie in [0, 1] and are seen at once. Live studies do not offer them.
 """
 
 import math
@@ -24,7 +24,7 @@ def radius(seen: int, arms: int, risk: float) -> float:
 
 
 def rival_score(rule: int, mean: float, seen: int, pulls: int, arms: int, risk: float, threshold: float) -> float:
-    """The largest is pulled next."""
+    """The arm with the largest score is pulled next."""
     if rule == HDOC:
         return mean + math.sqrt(math.log(pulls) / (2.0 * seen))
     if rule == LUCB_G:
@@ -33,7 +33,7 @@ def rival_score(rule: int, mean: float, seen: int, pulls: int, arms: int, risk: 
 
 
 def next_arm(rule: int, seen: Counts, total: Reals, left: Counts, pulls: int, risk: float, threshold: float) -> int:
-    """The arm to pull, or −1 when all have left; each is pulled once at first."""
+    """The arm to pull, or −1 if all have left; at first each is pulled once."""
     best, chosen = -math.inf, -1
     for arm in range(len(seen)):
         if left[arm]:

@@ -1,4 +1,4 @@
-"""Table 1: how hard the paper's problems are, what its theorems ask for, and what simulation needed.
+"""Table 1: how hard the paper's problems are, what its theorems require, and what simulation needed.
 
 The theorems hold for one instance, so the simulation plays one too: the instance whose H_EVT is the median.
 """

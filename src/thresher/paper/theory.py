@@ -1,10 +1,10 @@
-"""What the paper proves: how hard a problem is, how likely an error, how many rounds are enough.
+"""What the paper proves: how hard a problem is, how likely an error is, how many rounds are enough.
 
 Pure functions of the arms' means and standard deviations, both on the scale where rewards lie in [0, 1]. δ is
 ``pending_weight``, η ``pending_ratio`` (pending over seen, at most), τ ``in_flight`` (pending in all, at most).
 
 The constants are the supplement's (Propositions 1 and 2). With ``corrected=True``, the default, they are what its
-proofs yield once their slips are mended; docs/paper/errata.md lists them, by the numbers used here.
+proofs give once their errors are corrected; docs/paper/errata.md lists them by the numbers used here.
 """
 
 import math
@@ -62,7 +62,7 @@ def error_bound(
     in_flight: float = 0.0,
     corrected: bool = True,
 ) -> float:
-    """At most this probability that some arm is on the wrong side after so many pulls; 1 where the bound says nothing.
+    """An upper bound on the probability that some arm is on the wrong side after this many pulls; at most 1.
 
     ``"evt"`` and ``"ap-evt"``: Proposition 1; ``"ap-evt-pf"``: Proposition 2, of which ``corrected`` prints 64H where
     the paper has 16H (erratum 3). For APT the paper states a bound without its constant.
@@ -89,7 +89,7 @@ def rounds(
     in_flight: float = 0.0,
     corrected: bool = True,
 ) -> float:
-    """The pulls from which on `error_bound` is at most ``risk``: 5nK exp(−…) = risk, solved for n.
+    """The number of pulls from which `error_bound` is at most ``risk``: 5nK exp(−…) = risk, solved for n.
 
     >>> n = rounds(0.05, [0.25, 1.0], [0.5, 0.0], 0.5)
     >>> error_bound(n, [0.25, 1.0], [0.5, 0.0], 0.5) <= 0.05 < error_bound(n - 1, [0.25, 1.0], [0.5, 0.0], 0.5)
@@ -100,7 +100,7 @@ def rounds(
 
 
 def lower_bound(pulls: float, hard: float, arms: int, *, corrected: bool = True) -> float:
-    """No algorithm errs less than this on every problem with H_EVT = ``hard``.
+    """A lower bound on the error of every algorithm on some problem with H_EVT = ``hard``.
 
     Printed: exp(−10n/H − 16 log(5nK)). Corrected: 10.8 and 17 (errata 6 to 8).
 
@@ -155,7 +155,7 @@ def _crossing(
     in_flight: float,
     corrected: bool,
 ) -> float:
-    """Where the bound falls to the risk, not rounded: two δ must not tie because both round alike."""
+    """Where the bound falls to the risk, not rounded, so that two δ do not tie by rounding."""
     if not 0.0 < risk < 1.0:
         raise InvalidInput("risk", risk, "must lie between 0 and 1")
     rate = _rate(means, spreads, threshold, algorithm, weight, ratio, corrected)
@@ -166,7 +166,7 @@ def _crossing(
     def excess(pulls: float) -> float:
         return math.log(5.0 * pulls * len(means) / risk) - rate * (pulls - fixed)
 
-    low = max(fixed, 1.0 / rate, 1.0)  # beyond 1/rate the exponential beats n for good
+    low = max(fixed, 1.0 / rate, 1.0)  # above 1/rate the exponential always beats n
     high = 2.0 * low
     while excess(high) > 0.0:
         high *= 2.0
@@ -206,7 +206,7 @@ def _total(
     means: Sequence[float], spreads: Sequence[float], threshold: float, term: Callable[[float, float], float]
 ) -> float:
     distances = gaps(means, threshold)
-    if any(gap < 1e-150 for gap in distances):  # its inverse square is beyond every float
+    if any(gap < 1e-150 for gap in distances):  # its inverse square would overflow
         return math.inf
     return math.fsum(term(gap, spread) for gap, spread in zip(distances, spreads, strict=True))
 
