@@ -113,7 +113,7 @@ def test_with_closes_a_study_and_lets_its_leases_run_out(tmp_path: Path) -> None
 
 def test_a_pickled_study_says_what_to_do_instead() -> None:
     study = coins()
-    with pytest.raises(thresher.InvalidInput, match="'coins': cannot be pickled.*open_study"):
+    with pytest.raises(thresher.InvalidInput, match=r"'coins': cannot be pickled.*open_study"):
         pickle.dumps(study)
     with ProcessPoolExecutor(1) as pool, pytest.raises(thresher.InvalidInput, match="open_study"):
         pool.submit(repr, study).result()
