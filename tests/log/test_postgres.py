@@ -138,7 +138,7 @@ def test_an_unknown_database_is_said_at_once(postgres: str) -> None:
 def test_without_psycopg_one_line_says_what_to_install() -> None:
     script = (
         "import sys; sys.modules['psycopg'] = None\n"
-        "from thresher.store import open_store\n"
+        "from thresher.log.stores import open_store\n"
         "from thresher import ThresherError\n"
         f"try: open_store('postgresql://me:{SECRET}@host/db')\n"
         "except ThresherError as error: print(error)"

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 import thresher
+from thresher.core.ledger import Ledger
 from thresher.errors import StoreFailed
 from thresher.log.leases import Keeper
 from thresher.log.memory import MemoryStore
@@ -51,10 +52,11 @@ def test_a_forked_child_keeps_no_ledger_that_another_thread_was_using() -> None:
     study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=9)
     using, done = threading.Event(), threading.Event()
 
-    def use() -> None:
-        look(study, lambda ledger: (using.set(), done.wait(60)))
+    def use(ledger: Ledger) -> None:
+        using.set()
+        done.wait(60)
 
-    thread = threading.Thread(target=use)
+    thread = threading.Thread(target=look, args=(study, use))
     thread.start()
     assert using.wait(60)
     child = os.fork()

@@ -296,7 +296,7 @@ def test_a_file_of_sqlites_own_that_is_read_only_is_named(tmp_path: Path) -> Non
 
 DIE = """
 import os, sys, thresher
-from thresher.store import sqlite_file
+from thresher.log import sqlite_file
 sqlite_file._publish = lambda made, path: os.kill(os.getpid(), 9)
 thresher.create_study("s", arms=["a"], threshold=0.5, storage=sys.argv[1])
 """

@@ -19,7 +19,7 @@ from thresher.log.holders import holders, named
 
 HOLD = """
 import os, signal, sys
-from thresher.store import open_store
+from thresher.log.stores import open_store
 store = open_store(sys.argv[1])
 with store.turn("s"), store._write():
     os.kill(os.getpid(), signal.SIGSTOP)
@@ -27,7 +27,7 @@ with store.turn("s"), store._write():
 HOLD_LOCK = """
 import os, signal, sys
 from pathlib import Path
-from thresher.store.filelock import FileLock
+from thresher.log.filelock import FileLock
 with FileLock(Path(sys.argv[1])).turn():
     os.kill(os.getpid(), signal.SIGSTOP)
 """

@@ -1,5 +1,6 @@
 """Pulls that end together, and pulls that a run leaves behind."""
 
+import threading
 from collections.abc import Iterable
 from concurrent.futures import Future
 from pathlib import Path
@@ -68,14 +69,23 @@ def test_a_suspected_arm_is_to_blame_the_next_time_and_for_one_pull() -> None:
 
 
 def test_a_run_that_ends_early_leaves_no_pull_pending_and_none_leased(tmp_path: Path) -> None:
+    over = threading.Event()
+
+    def evaluate(pull: Pull) -> float:
+        over.wait(60)
+        return 0.5
+
     def fail(progress: thresher.Progress) -> None:
-        raise RuntimeError("stop here")
+        if progress.pending == 4:
+            raise RuntimeError("stop here")
 
     with make(storage=tmp_path / "s.db", budget=10**6) as study:
         with pytest.raises(RuntimeError, match="stop here"):
-            thresher.run(study, lambda pull: 0.5, workers=4, on_progress=fail)
+            thresher.run(study, evaluate, workers=4, on_progress=fail)
+        over.set()
         assert study._keeper.held == []
         assert study.verdict().pending == 0
+        assert causes(study) == ["lost"] * 4
 
 
 @pytest.mark.parametrize("how", ["written", "not written"])
@@ -86,8 +96,8 @@ def test_a_pull_that_was_given_up_is_renewed_no_more(tmp_path: Path, monkeypatch
         if how == "written":
             give_up(study, pull, cause="lost", reason="the run was stopped")
         else:
-            with monkeypatch.context() as patch, pytest.raises(StoreFailed):
-                patch.setattr(study.store, "append", fails)
+            monkeypatch.setattr(study.store, "append", fails)
+            with pytest.raises(StoreFailed):
                 give_up(study, pull, cause="lost", reason="the run was stopped")
         assert study._keeper.held == []
 

@@ -33,7 +33,8 @@ class CountingStore(MemoryStore):
 
 
 def coins(**given: Any) -> thresher.Study:
-    return thresher.create_study("coins", **{"arms": ["fair", "loaded"], "threshold": 0.6, "budget": 20} | given)
+    settings: dict[str, Any] = {"arms": ["fair", "loaded"], "threshold": 0.6, "budget": 20}
+    return thresher.create_study("coins", **settings | given)
 
 
 READERS: dict[str, Callable[[thresher.Study], object]] = {

@@ -66,7 +66,7 @@ def overwrite(path: Path, table: str) -> None:
     """Overwrite the first page of a table: SQLite will find that it is no page."""
     connection = apsw.Connection(str(path))
     connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-    (root,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (table,)).fetchone()
+    root = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (table,)).get
     size = connection.pragma("page_size")
     connection.close()
     with path.open("r+b") as file:

@@ -14,7 +14,7 @@ class MemoryStore:
     """Logs in this process's memory; may be handed to several studies as ``storage=``.
 
     >>> store = MemoryStore()
-    >>> from thresher.chain import chained
+    >>> from thresher.log.chain import chained
     >>> store.append("s", chained([Event(1, "created")]))
     >>> store.read("s"), store.read("s", after=1), store.studies()
     ([Event(seq=1, kind='created', ...)], [], ['s'])
