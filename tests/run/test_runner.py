@@ -303,7 +303,7 @@ def test_an_outage_is_not_a_failure_of_the_arms(caplog: pytest.LogCaptureFixture
     assert set(causes(study)) == {"outage"}
     assert time.monotonic() - began > 1  # it waited before it tried again
     assert "the last 8 evaluations all failed, the last with: ConnectionError: no route to host" in caplog.text
-    assert "going on" in caplog.text
+    assert "the outage is over" in caplog.text
 
 
 def test_an_outage_that_does_not_end_ends_the_run_with_nobody_retired() -> None:
