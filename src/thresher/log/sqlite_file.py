@@ -68,7 +68,8 @@ def create(path: Path, lock: FileLock) -> None:
 def _remove_leftovers(path: Path) -> None:
     """Remove what processes left that died while they made this store.
 
-    A process that makes it holds the lock, which is ours now; or it waited for half a minute without getting it, and still lives.
+    A process that makes it holds the lock, which is ours now; or it waited for half a minute without getting it, and
+    still lives.
     """
     pattern = re.compile(rf"{re.escape(path.name)}-new-([0-9]{{1,10}})-[0-9a-f]{{12}}(?:-wal|-shm|-journal)?")
     with contextlib.suppress(OSError):

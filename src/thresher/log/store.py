@@ -32,7 +32,7 @@ class Store(Protocol):
         """
 
     def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
-        """Write all of the events, or raise and write none; only `Interrupted` leaves open which. Call `flush` afterwards.
+        """Write all of the events, or raise and write none; only `Interrupted` leaves open which. Then call `flush`.
 
         The events carry their digests (see `chain`), and the last of them becomes the head. A store of version 0.1 is
         upgraded first: it is read as it is, but written only in the form of this version.

@@ -1,4 +1,4 @@
-"""The pulls that a run is responsible for: those that wait, those that an engine evaluates, and how they are dropped."""
+"""The pulls of a run: those that wait, those that an engine evaluates, and how they are dropped."""
 
 import contextlib
 import math

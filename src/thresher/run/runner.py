@@ -53,8 +53,8 @@ def run(
         give_up: seconds of an outage, in which everything fails, after which `CannotGoOn` is raised. It is raised at
             once when three arms fail with the same error before anything succeeds. Its ``__cause__`` is that error.
 
-    After Ctrl-C or SIGTERM, no more pulls are issued, the running ones are waited for, and then the signal has its usual
-    effect. A second one does not wait.
+    After Ctrl-C or SIGTERM, no more pulls are issued, the running ones are waited for, and then the signal has its
+    usual effect. A second one does not wait.
 
     >>> import thresher
     >>> study = thresher.create_study("dice", arms=["d4", "d8"], threshold=3.0, bounds=(1, 8), budget=400)
