@@ -45,7 +45,7 @@ def test_a_holder_that_hangs_holds_nobody_up_for_long(tmp_path: Path) -> None:
         with second.turn(patience=0.05) as held:
             assert not held
         began = time.monotonic()
-        with second.turn() as held:  # it does not wait in vain again
+        with second.turn() as held:  # it does not wait a second time
             assert not held
         assert time.monotonic() - began < 1.0
     with second.turn() as held:
@@ -162,7 +162,7 @@ def test_a_lock_that_comes_in_the_last_moment_is_had_once(tmp_path: Path) -> Non
     waiter._had = LastMoment()
     handle = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT)
     assert waiter.wait(handle, 0.01)
-    assert waiter._had.empty(), "whoever waits next would take it for a lock"
+    assert waiter._had.empty(), "the next one to wait would take it for a lock"
     waiter.end()
     os.close(handle)
 

@@ -58,7 +58,7 @@ class Command:
         self._runs.stop()
 
     def _run(self, argv: Sequence[str], environment: Mapping[str, str]) -> tuple[int, bytes, bytes]:
-        """Exit code and the ends of both outputs. The run is over when the program exits, even if its pipes stay open."""
+        """Exit code and the ends of both outputs. It is over when the program exits, even if its pipes stay open."""
         try:
             process = self._runs.begin(argv, environment)
         except (OSError, ValueError) as error:  # ValueError: a NUL or half a surrogate pair among the parameters
