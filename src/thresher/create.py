@@ -17,7 +17,7 @@ from .log.store import Store
 from .log.stores import Storage, open_store
 from .study import LEASE, Study, accept, look
 
-ATTEMPTS = 3  # to bring a new study to the disk, should connections be lost
+ATTEMPTS = 3  # to bring a new study to the disk, if connections are lost
 
 
 def create_study(
@@ -45,7 +45,7 @@ def create_study(
         name: the study's name.
         arms: names, or ``{name: params}``; the parameters reach the evaluator.
         threshold: the bar, strictly inside the bounds. A mean on the bar is above.
-        bounds: where rewards can lie. None takes them as they are; certificates are then not to be had.
+        bounds: where rewards can lie. None takes them as they are, without certificates.
         budget: pulls, over all agents. None: until every arm is settled.
         policy: a `Policy` or its name; None is `balanced` with certificates, `anytime_evt` without.
         confidence: how sure all settled labels together must be; None: no certificates.
@@ -53,13 +53,13 @@ def create_study(
         failure: what a failed pull means to the certificate: ``"worst"``, ``"ignore"``, or the reward that it is told.
         storage: ``"sqlite:///file.db"``, ``Path("file.db")``, ``"postgresql://…"``, a store, or None for memory.
         seed: keys the seeds of the pulls.
-        max_failures: so many failures in a row retire an arm; None: never.
+        max_failures: this many failures in a row retire an arm; None: never.
         clip: count rewards outside the bounds as the bound. Without it such a reward proves the bounds wrong, and its
             arm is retired and not certified.
         evaluator: a text that identifies what measures the rewards, such as a command or a version. A study with one
-            is only joined with the same.
+            with rewards is only joined with the same one.
         if_exists: ``"join"`` opens a study of the same name and specification.
-        lease: seconds after which the pulls of a process that is not heard of any more count as lost.
+        lease: seconds after which the pulls of a process whose heartbeat stopped count as lost.
 
     >>> study = create_study("prompts", arms={"terse": {"temperature": 0.2}, "cot": {}}, threshold=0.9, budget=100)
     >>> study.ask()
@@ -104,7 +104,7 @@ def create(
 
 
 def _created(name: str, store: Store, spec: Spec) -> bool:
-    """Whether it was us who created the study. The event's key tells, should the answer be lost."""
+    """Whether this call created the study. If the reply is lost, the event's key tells."""
     created = Event(1, "created", spec=spec.to_json(), key=os.urandom(8).hex(), time=time.time())
     (event,) = chained([created])
     with store.turn(name):
@@ -112,7 +112,7 @@ def _created(name: str, store: Store, spec: Spec) -> bool:
             try:
                 if attempt == 1:
                     store.append(name, [event])
-                store.flush()  # also what an append wrote whose answer was lost: it may not be on the disk
+                store.flush()  # also after an append whose reply was lost: it may not be on the disk
                 break
             except (Conflict, Interrupted) as error:
                 found = store.read(name, 0, 1)

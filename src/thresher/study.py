@@ -247,7 +247,8 @@ class Study:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Study {self.name!r}: {len(self.spec.arms):,} arms, threshold {self.spec.threshold:g}>"
+        arms = len(self.spec.arms)
+        return f"<Study {self.name!r}: {arms:,} arm{'s' if arms > 1 else ''}, threshold {self.spec.threshold:g}>"
 
     def __reduce__(self) -> NoReturn:
         remedy = "pass its name and storage, and call open_study there"

@@ -19,7 +19,7 @@ def test_an_outage_that_lasts_ends_the_run_with_status_3_and_retires_nobody() ->
     assert "the last 8 evaluations all failed" in outage
     assert "no network" in outage
     assert error.startswith("thresher: error: run: every evaluation failed for 2 s, the last with: ")
-    assert error.endswith("mend the evaluator and run again; no arm was retired")
+    assert error.endswith("repair the evaluator and run again; no arm was retired")
 
 
 def test_a_run_goes_on_when_an_outage_ends(tmp_path: Path) -> None:
@@ -30,7 +30,7 @@ def test_a_run_goes_on_when_an_outage_ends(tmp_path: Path) -> None:
     (tmp_path / "up").write_text("0.75\n")
     result = finish(process)
     assert result.status == 0
-    assert "an evaluation succeeded: going on" in result.err
+    assert "an evaluation succeeded: the outage is over" in result.err
     verdict = json.loads(result.out)
     assert (verdict["above"], verdict["retired"], verdict["issued"]) == (["a", "b", "c"], [], 40)
     assert verdict["told"] > 25

@@ -34,7 +34,7 @@ def test_the_first_signal_waits_for_what_runs_and_prints_the_verdict_so_far(
     script = f"touch {{folder}}/$$; until test -e {tmp_path}/marker; do sleep 0.01; done; echo 0.75"
     process = begun(tmp_path / "pids", script, 2)
     process.send_signal(number)
-    assert first_line(process) == "thresher: stopping: waiting for 2 pulls under way; once more does not wait"
+    assert first_line(process) == "thresher: stopping: waiting for 2 pending pulls; press Ctrl-C again to abandon them"
     assert all(map(runs, pids(tmp_path / "pids")))
     (tmp_path / "marker").touch()
     result = finish(process)

@@ -157,7 +157,7 @@ def test_ctrl_c_on_the_terminal_reaches_thresher_and_not_its_commands(tmp_path: 
     with watched("--arm=a", "--arm=b", "--budget=20", *waiting(tmp_path)) as terminal:
         terminal.wait_for(lambda seen: "6 of 20 pulls · 2 under way" in seen.text)
         terminal.type(b"\x03")
-        terminal.wait_for(lambda seen: "stopping: waiting for 2 pulls under way" in seen.text)
+        terminal.wait_for(lambda seen: "stopping: waiting for 2 pending pulls" in seen.text)
         (tmp_path / "go").touch()
         assert terminal.finish() == 130
         assert "after 6 of 20 pulls." in terminal.text

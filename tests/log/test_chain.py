@@ -33,7 +33,7 @@ VALUES: dict[str, list[Any]] = {
 
 
 def test_the_digest_is_this_one_on_every_machine_and_in_every_version() -> None:
-    """Stores and exports hold such digests: should this fail, they could not be read any more."""
+    """Stores and exports hold such digests: if this fails, they can no longer be read."""
     events = [
         Event(1, "created", spec={"arms": ["a"], "x": 0.1}, key="b", time=1.5),
         FULL,

@@ -1,4 +1,4 @@
-"""A ledger that an interrupt left half changed is discarded: the next call goes on from what the log says."""
+"""A ledger that an interrupt left half changed is discarded: the next call reads the log again."""
 
 from collections.abc import Callable
 from typing import Any

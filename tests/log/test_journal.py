@@ -110,7 +110,7 @@ def test_a_crash_between_writing_and_flushing_writes_once(survives: bool) -> Non
 
 
 def test_a_call_that_is_repeated_waits_for_the_disk_too() -> None:
-    """Whoever made it first may have died between writing and flushing."""
+    """The first caller may have died between writing and flushing."""
 
     class Counting(MemoryStore):
         flushes = 0
@@ -249,7 +249,7 @@ def test_a_race_that_is_lost_against_nobody_is_damage_and_not_tried_for_ever() -
     assert store.appends == 20
 
 
-def test_races_that_are_lost_against_somebody_are_run_again() -> None:
+def test_a_race_lost_against_another_agent_is_run_again() -> None:
     class Busy(MemoryStore):
         rivals = 0
         twin = MemoryStore()

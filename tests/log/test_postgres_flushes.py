@@ -98,7 +98,7 @@ def test_a_turn_that_is_interrupted_when_it_was_got_leaves_no_lock(
             other.execute("SELECT pg_sleep(0.02)")
         else:
             pytest.fail("the lock is still held")
-    assert store.studies() == [], "and it goes on with another session"
+    assert store.studies() == [], "and it continues with another session"
 
 
 def test_a_study_whose_creation_lost_its_answer_is_flushed_again(

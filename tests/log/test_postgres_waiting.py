@@ -124,7 +124,7 @@ def test_what_does_not_pass_is_not(words: str) -> None:
 
 @contextlib.contextmanager
 def locked(url: str, statement: str) -> Iterator["psycopg.Connection[tuple[object, ...]]"]:
-    """Somebody who holds a lock until told to let go."""
+    """A session that holds a lock until it is told to release it."""
     with psycopg.connect(f"{url}&application_name=maintenance") as holder:
         holder.execute(statement)
         yield holder
@@ -212,7 +212,7 @@ def schema_of(url: str) -> str:
     return found
 
 
-READING = "SELECT count(*) FROM thresher_events"  # as pg_dump or an open psql does, in a transaction that goes on
+READING = "SELECT count(*) FROM thresher_events"  # as pg_dump or an open psql does, in a transaction that stays open
 
 
 def test_an_upgrade_says_within_five_seconds_what_it_waits_for(old_url: str) -> None:

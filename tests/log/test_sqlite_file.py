@@ -274,7 +274,7 @@ def test_a_read_only_file_says_so_and_can_still_be_read(tmp_path: Path) -> None:
 
 
 def without_power_over_modes(script: str, *args: str) -> "subprocess.CompletedProcess[str]":
-    """Run a script as somebody whom modes of files bind: root may write everything, unless it gives that up."""
+    """Run a script as a user whom file modes bind: root may write everything, unless it gives that up."""
     argv = [sys.executable, "-c", script, *args]
     if not os.geteuid():
         if not shutil.which("setpriv"):
@@ -314,7 +314,7 @@ def test_what_an_interrupted_creation_left_is_removed_by_the_next(tmp_path: Path
     assert {file.name for file in tmp_path.iterdir()} == {"thresher.db", "thresher.db-lock", *others}
 
 
-def test_what_is_old_is_removed_whoever_has_the_number_of_its_process_now(tmp_path: Path) -> None:
+def test_an_old_leftover_is_removed_even_if_its_process_number_is_in_use(tmp_path: Path) -> None:
     left = tmp_path / f"thresher.db-new-{os.getpid()}-0123456789ab-wal"
     left.write_text("")
     os.utime(left, (1e9, 1e9))

@@ -5,6 +5,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ def test_a_turn_is_held_by_one_at_a_time(tmp_path: Path) -> None:
 
     def work() -> None:
         for _ in range(50):
-            with FileLock(tmp_path / "lock").turn() as held:
+            with FileLock(tmp_path / "lock").turn(patience=60) as held:
                 assert held
                 inside[0] += 1
                 most[0] = max(most[0], inside[0])
@@ -44,7 +45,7 @@ def test_a_holder_that_hangs_holds_nobody_up_for_long(tmp_path: Path) -> None:
         with second.turn(patience=0.05) as held:
             assert not held
         began = time.monotonic()
-        with second.turn() as held:  # it does not wait in vain again
+        with second.turn() as held:  # it does not wait a second time
             assert not held
         assert time.monotonic() - began < 1.0
     with second.turn() as held:
@@ -94,26 +95,27 @@ def test_agents_meet_at_one_lock_again_after_its_file_was_deleted(tmp_path: Path
         assert (one, other) == (True, False)
 
 
-def turns(lock: FileLock, count: int) -> None:
-    for _ in range(count):
-        with lock.turn() as held:
-            assert held
-            time.sleep(0.003)  # longer than one tries before one queues
-
-
 def waiters() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if thread.name == "thresher-turn"}
 
 
 def test_threads_that_queue_leave_no_more_waiters_than_they_are(tmp_path: Path) -> None:
     before = waiters()  # of other tests: they may end meanwhile
-    locks = [FileLock(tmp_path / "lock"), FileLock(tmp_path / "lock")]
-    threads = [threading.Thread(target=turns, args=(locks[k % 2], 10)) for k in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert 1 <= len(waiters() - before) <= 4
+    holder, locks = FileLock(tmp_path / "lock"), [FileLock(tmp_path / "lock"), FileLock(tmp_path / "lock")]
+
+    def queue_up(lock: FileLock) -> None:
+        with lock.turn(patience=60) as held:
+            assert held
+
+    for _ in range(3):
+        with ThreadPoolExecutor(4) as pool:
+            with holder.turn() as held:
+                assert held
+                queued = [pool.submit(queue_up, locks[k % 2]) for k in range(4)]
+                until(lambda: len(waiters() - before) == 4)
+            for future in queued:
+                future.result()
+        assert len(waiters() - before) == 4, "the next round uses the same ones"
     for lock in locks:
         lock.close()
     until(lambda: waiters() <= before)
@@ -160,7 +162,7 @@ def test_a_lock_that_comes_in_the_last_moment_is_had_once(tmp_path: Path) -> Non
     waiter._had = LastMoment()
     handle = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT)
     assert waiter.wait(handle, 0.01)
-    assert waiter._had.empty(), "whoever waits next would take it for a lock"
+    assert waiter._had.empty(), "the next one to wait would take it for a lock"
     waiter.end()
     os.close(handle)
 

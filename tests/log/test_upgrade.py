@@ -146,7 +146,7 @@ def test_an_old_study_goes_on_in_a_chain(old: Old, opened: Store) -> None:
     study.extend(budget=(look(study, lambda ledger: ledger.budget) or 0) + 50)
     for pull in study.ask_many(5):
         study.tell(pull, 1)
-    assert len(reader.events()) == seen + 11, "whoever read the old store reads the new one"
+    assert len(reader.events()) == seen + 11, "a reader of the old store reads the new one"
     assert reader.verdict().head == study.verdict().head
     again = thresher.open_study(STUDY, storage=opened)
     assert look(again, lambda ledger: ledger.state()) == look(study, lambda ledger: ledger.state())

@@ -21,7 +21,7 @@ HOLD = """
 import os, signal, sys
 from thresher.log.stores import open_store
 store = open_store(sys.argv[1])
-with store.turn("s"), store._write():
+with store.turn("s"), store._write("s"):
     os.kill(os.getpid(), signal.SIGSTOP)
 """
 HOLD_LOCK = """

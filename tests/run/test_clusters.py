@@ -59,7 +59,7 @@ def _retire_one(client: Any, folder: Path) -> None:
     client.retire_workers([next(iter(client.scheduler_info()["workers"]))])
 
 
-def test_a_run_leaves_no_hung_thread_to_whoever_comes_next(dask_client: Any) -> None:
+def test_a_run_leaves_no_hung_thread_to_the_next_one(dask_client: Any) -> None:
     for _ in range(3):  # each leaves a thread of a worker of two
         hung = make("a", "first-hangs", budget=6, max_failures=None)
         thresher.run(hung, evaluator("dask"), executor=dask_client, timeout=1.0)

@@ -74,7 +74,7 @@ class Run:
 def wait_until(condition: Callable[[], bool], seconds: float = 90) -> None:
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, "waited in vain"
+        assert time.monotonic() < end, "waited too long"
         time.sleep(0.01)
 
 

@@ -424,7 +424,7 @@ class Rival(MemoryStore):
         super().append(study, events, lease=lease)
 
 
-def test_whoever_loses_the_race_decides_again() -> None:
+def test_the_loser_of_a_race_decides_again() -> None:
     store = Rival()
     study = make(storage=store)
     store.interfere = True

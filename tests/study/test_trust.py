@@ -48,7 +48,7 @@ def test_a_busy_pull_that_is_still_waiting_when_the_run_ends_is_lost_not_cancell
         return good
 
     study = make(budget=None)
-    for _ in range(3):  # every run leaves some waiting, and the next goes on
+    for _ in range(3):  # every run leaves some waiting, and the next resumes
         verdict = thresher.run(study, evaluate, workers=4, in_flight=60, seconds=0.3)
     waited = [event for event in study.events() if event.kind == "dropped"]
     assert waited

@@ -73,9 +73,11 @@ def test_a_dropped_pulls_reward_is_late_and_welcome(app: Gate) -> None:
 
 
 def test_unheard_of_work_is_lost_unless_renewed(tmp_path: Path) -> None:
-    app = server(open_store(f"sqlite:///{tmp_path}/s.db"))
+    store = open_store(f"sqlite:///{tmp_path}/s.db")
+    app = server(store)
     post(app, "", COINS)
-    post(app, "/coins/ask", {"n": 2, "lease": 0.001})
+    post(app, "/coins/ask", {"n": 2})
+    store.renew("coins", [1, 2], -60)
     post(app, "/coins/renew", {"pulls": [2], "lease": 60})
     fresh = server(open_store(f"sqlite:///{tmp_path}/s.db"))  # another server, which sweeps when it is first asked
     post(fresh, "/coins/ask")
@@ -166,7 +168,8 @@ def test_the_lease_of_a_pull_ends_with_a_reward_outside_the_bounds(tmp_path: Pat
     store = open_store(f"sqlite:///{tmp_path}/s.db")
     app = server(store)
     post(app, "", COINS)
-    post(app, "/coins/ask", {"n": 2, "lease": 0.001})
+    post(app, "/coins/ask", {"n": 2})
+    store.renew("coins", [1, 2], -60)
     post(app, "/coins/tell", {"pull": 1, "reward": 7})
     assert store.expired("coins") == [2]
 

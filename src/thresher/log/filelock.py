@@ -17,11 +17,11 @@ MOMENT = 0.002  # seconds in which a lock is tried for before one queues: a few 
 
 
 class FileLock:
-    """A queue of processes. One that waited too long goes on without the lock: a stopped holder holds nobody up."""
+    """A queue of processes. One that waited too long continues without the lock: a stopped holder blocks no other."""
 
     def __init__(self, path: Path) -> None:
         self._path = str(path)
-        self._spare: list[int] = []  # handles that are open, and in nobody's hands
+        self._spare: list[int] = []  # open handles that are not in use
         self._idle: list[_Waiter] = []
         self._begin()
 
@@ -29,17 +29,17 @@ class FileLock:
         """What a forked child must not share: its parent's handles have its parent's lock."""
         self.close()
         self._pid = os.getpid()
-        self._stuck: _Waiter | None = None  # one that was waited for in vain
+        self._stuck: _Waiter | None = None  # one whose lock did not come in time
         self._impatient_until = 0.0
 
     @contextlib.contextmanager
     def turn(self, patience: float = TURN) -> Iterator[bool]:
-        """Hold the lock if it is to be had within ``patience`` seconds; says whether it is held."""
+        """Hold the lock if it comes within ``patience`` seconds. Yields whether it is held."""
         if self._pid != os.getpid():
             self._begin()
         try:
             handle = self._taken()
-        except OSError:  # a folder that cannot be written: whoever writes will say so better
+        except OSError:  # a folder that cannot be written: the write will give a better message
             yield False
             return
         held = self._acquire(handle, patience)
@@ -93,7 +93,7 @@ class FileLock:
         return f"another process to let go of {self._path}{named(holders(self._path))}"
 
     def _waiter(self, patience: float) -> "_Waiter | None":
-        """Somebody to wait; None where it would be in vain: one that was given up still waits, or did so lately."""
+        """A thread to wait with; None if waiting is pointless: an abandoned one still waits, or did so recently."""
         if patience == TURN and (time.monotonic() < self._impatient_until or (self._stuck and self._stuck.waits)):
             return None
         with contextlib.suppress(IndexError):  # there is none, or another thread took the last
@@ -106,7 +106,7 @@ class FileLock:
 def _is_had_soon(handle: int) -> bool:
     """Whether the lock is free, or was let go while others got the processor for a moment.
 
-    A turn takes less time than to go to sleep and be woken: whoever queues for it at once makes all wait for that.
+    A turn takes less time than going to sleep and being woken, so queueing at once would slow everybody down.
     """
     end = 0.0
     while True:
@@ -123,7 +123,7 @@ def _is_had_soon(handle: int) -> bool:
 
 
 class _Waiter:
-    """A thread that waits for locks, because waiting itself knows no time limit."""
+    """A thread that waits for locks, because flock has no timeout."""
 
     def __init__(self) -> None:
         self._inbox: queue.SimpleQueue[int | None] = queue.SimpleQueue()
@@ -149,7 +149,7 @@ class _Waiter:
                     return True
             if self._abandon():
                 return False
-            self._had.get()  # it came in the last moment
+            self._had.get()  # it came at the last moment
         except BaseException:
             hurry()
             if not self._abandon():
@@ -159,7 +159,7 @@ class _Waiter:
         return True
 
     def end(self) -> None:
-        """Nobody needs this thread any more."""
+        """End the thread."""
         self._inbox.put(None)
 
     def _abandon(self) -> bool:

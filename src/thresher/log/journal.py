@@ -1,6 +1,6 @@
-"""A study's log as one process sees it: the newest state, and the one way to write.
+"""A study's log as one process sees it: the newest state, and the only way to write.
 
-What is written was decided on the newest state: whoever appends second folds what the other wrote and decides again.
+Every decision is made on the newest state: an agent that loses a race folds the other's events and decides again.
 """
 
 import contextlib
@@ -26,14 +26,14 @@ from .tail import NO_EVENT, damaged, event_at, pages
 Answer = TypeVar("Answer")
 LONGEST_REASON = 10_000  # characters
 MOST_DOUBTS = 10  # connections lost in the same call
-MOST_DEFEATS = 10  # races lost in a row against nobody: nothing new is in the log
+MOST_DEFEATS = 10  # races lost in a row although nothing new is in the log
 _JOURNALS: "weakref.WeakSet[Journal]" = weakref.WeakSet()
 _ACTING: ContextVar[str | None] = ContextVar("acting", default=None)
 
 
 @contextlib.contextmanager
 def acting_as(agent: str | None) -> Iterator[None]:
-    """Events that this thread writes meanwhile carry that agent's name, not the process's; None changes nothing."""
+    """Inside the block, events that this thread writes carry that agent's name; None changes nothing."""
     before = _ACTING.set(agent)
     try:
         yield
@@ -42,7 +42,7 @@ def acting_as(agent: str | None) -> Iterator[None]:
 
 
 class Written(NamedTuple, Generic[Answer]):
-    """What a call answers, and how to find what it wrote."""
+    """What a call returns, and how to find what it wrote."""
 
     answer: Answer
     seq: int  # of its first event
@@ -69,13 +69,13 @@ class Draft:
         late: bool | None = None,
         budget: int | None = None,
     ) -> None:
-        """Fold one more event in. What the grammar refuses changes nothing."""
+        """Fold one more event in. An event that is not valid changes nothing."""
         last, reason = self.ledger.last, None if reason is None else plain(masked(reason))
         now, seq = time.time(), last.seq + 1
         fields = (seq, kind, pull, arm, reward, reason, cause, late, budget, None, self.key, now, self.agent)
         try:
             event = Event._make((*fields, link(last.digest, (*fields, None))))  # type: ignore[arg-type]  # it has one
-        except ValueError:  # a number beyond all measure, say: the grammar has better words for it
+        except ValueError:  # such as a number that is too large: the validity check has a better message
             validity.check(self.ledger, Event._make((*fields, None)))
             raise
         validity.check(self.ledger, event)
@@ -98,14 +98,14 @@ class Journal:
         self._on_write = on_write  # called with the events of each append, and the event before them
         self._store = store
         self._birth: str | None = None  # the key of event 1: tells this study from a later one of its name
-        self.created: str | None = None  # when the study was, as 2026-11-17T02:41:12Z
+        self.created: str | None = None  # when the study was created, as 2026-11-17T02:41:12Z
         self._ledger: Ledger | None = None  # None also while it is being changed: half a change is never kept
         self._begin()
         self._basis = self._newest().last  # the event after which the last decision was made
         _JOURNALS.add(self)
 
     def _begin(self) -> None:
-        """What must differ between processes; a forked child begins anew."""
+        """What must differ between processes; a forked child calls this again."""
         self.agent = plain(f"{os.uname().nodename}:{os.getpid()}")
         self._nonce, self._calls = os.urandom(6).hex(), 0
         self._lock = threading.RLock()
@@ -130,7 +130,7 @@ class Journal:
 
         Pulls that it asks for get the journal's lease, or the one that is given.
 
-        Should the connection be lost between writing and hearing so, the events' key tells whether they were written.
+        If the connection is lost before the reply comes, the key of the events tells whether they were written.
         """
         doubtful: list[Written[Answer]] = []
         defeats = 0  # races lost in a row with nothing new in the log
@@ -140,15 +140,15 @@ class Journal:
                     written = self._attempt(plan, doubtful, lease or self.lease)
                 except Conflict:
                     defeats = 0 if self._is_beaten() else defeats + 1
-                    if defeats == MOST_DEFEATS:  # deciding again would go on for ever
+                    if defeats == MOST_DEFEATS:  # deciding again would never end
                         what = "the store says that it is written already, but it cannot be read"
                         raise damaged(self.study, f"event {self._basis.seq + 1}: {what}") from None
                     continue
                 if written is None:
                     continue
                 try:
-                    # after the turn: nobody waits for our disk but us. And if nothing was written because it is there
-                    # already, as when a call is repeated, whoever wrote it may have died before this
+                    # After the turn, so that no other agent waits for our disk. Flush even if nothing was written
+                    # because a repeated call found its events: their writer may have died before it flushed.
                     self._store.flush()
                     return written.answer
                 except Interrupted:
@@ -157,7 +157,7 @@ class Journal:
     def _attempt(
         self, plan: Callable[[Draft], Answer], doubtful: "list[Written[Answer]]", lease: float | None
     ) -> "Written[Answer] | None":
-        """Decide on the newest state and append; None if nobody knows whether it is written."""
+        """Decide on the newest state and append; None if it is unknown whether that was written."""
         with self._store.turn(self.study):
             ledger = self._newest()
             for written in doubtful:
@@ -176,7 +176,9 @@ class Journal:
                 self._doubt(doubtful, Written(answer, draft.events[0].seq, draft.key))
                 return None
             except BaseException:
-                if not draft.touched:  # else it is folded in, perhaps by half, and perhaps not written: the log counts
+                if (
+                    not draft.touched
+                ):  # else it is folded in, perhaps by half, and perhaps not written: read the log again
                     self._ledger = ledger
                 raise
             self._ledger = ledger
@@ -188,16 +190,16 @@ class Journal:
             return Written(answer, draft.events[0].seq, draft.key)
 
     def _is_beaten(self) -> bool:
-        """Whether somebody has written since the last decision: whoever won the race must have."""
+        """Whether another agent has written since the last decision, as the winner of a race must have."""
         return self._newest().last.digest != self._basis.digest
 
     def _doubt(self, doubtful: "list[Written[Answer]]", written: "Written[Answer]") -> None:
-        """The connection was lost: it may be written, or not."""
+        """The connection was lost: the events may or may not be written."""
         self._ledger = None
         doubtful.append(written)
         if len(doubtful) >= MOST_DOUBTS:
             rule = f"the connection was lost {MOST_DOUBTS} times in one call"
-            raise StoreFailed("storage", rule=rule, remedy="mend the server, then ask again") from None
+            raise StoreFailed("storage", rule=rule, remedy="repair the server, then try again") from None
 
     def _newest(self) -> Ledger:
         """The ledger, with everything folded in that any agent has written."""
@@ -206,7 +208,7 @@ class Journal:
             return self._read()
         try:
             head = self._store.head(self.study)
-            if head is not None and head.digest == ledger.last.digest:  # as `pages` would find out, but quicker
+            if head is not None and head.digest == ledger.last.digest:  # as `pages` would find, but faster
                 return ledger
             for page in pages(self._store, self.study, ledger.last):
                 self._ledger = None
@@ -217,12 +219,12 @@ class Journal:
         except (ThresherError, *NO_EVENT) as error:
             if isinstance(error, StoreFailed) and not isinstance(error, DamagedStudy):
                 raise
-        # It is another study now, or its server has lost in a crash what nobody had been told was safe, or it is
-        # damaged: the whole log tells.
+        # Another study has its name now, or its server lost unacknowledged events in a crash, or it is damaged. Reading
+        # the whole log tells which.
         return self._read()
 
     def _read(self) -> Ledger:
-        """The ledger that the whole log makes; a log that cannot be folded is damaged, and named."""
+        """The ledger from the whole log; a log that cannot be folded is damaged, and the error names it."""
         self._ledger = ledger = None
         try:
             events = chain.from_iterable(pages(self._store, self.study))
@@ -244,13 +246,13 @@ class Journal:
         return ledger
 
     def _forked(self) -> None:
-        if not self._lock.acquire(blocking=False):  # a thread that is not here any more was at work
+        if not self._lock.acquire(blocking=False):  # a thread of the parent was using it
             self._ledger = None
         self._begin()
 
 
 def plain(text: str) -> str:
-    r"""A reason as every store can keep it: no NUL, no half of a character, not endless.
+    r"""A reason as every store can keep it: no NUL, no lone surrogate, not too long.
 
     >>> plain("a\0b")
     'a\ufffdb'

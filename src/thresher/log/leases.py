@@ -1,4 +1,4 @@
-"""Saying that this process lives: the leases of the pulls that it handed out are renewed as long as it does."""
+"""The heartbeat of this process: it renews the leases of the pulls that it handed out, as long as it lives."""
 
 import os
 import threading
@@ -7,14 +7,14 @@ from collections.abc import Iterable
 
 from .store import Store
 
-BEATS = 3  # renewals within the time of one lease: two may fail, or come late
+BEATS = 3  # renewals in the time of one lease: two may fail, or come late
 
 
 class Keeper:
-    """Renews leases from one daemon thread, which is there only while this process has pulls under way.
+    """Renews leases from one daemon thread, which exists only while this process has pending pulls.
 
-    The thread knows its keeper weakly: a study that nobody holds any more is forgotten, and its leases run out.
-    A forked child keeps nothing of its parent's, who goes on keeping it.
+    The thread holds its keeper by a weak reference: when a study is garbage-collected, its leases run out.
+    A forked child renews none of its parent's pulls; the parent does.
     """
 
     def __init__(self, store: Store, study: str, seconds: float) -> None:
@@ -30,7 +30,7 @@ class Keeper:
         self._beating = False  # whether there is a thread
 
     def hold(self, pulls: Iterable[int]) -> None:
-        """These pulls are ours, under way."""
+        """Renew these pulls from now on."""
         with self._lock:
             self._pulls.update(pulls)
             if self._pulls and not self._beating:
@@ -39,27 +39,27 @@ class Keeper:
                 threading.Thread(target=_beat, args=mind, name="thresher-leases", daemon=True).start()
 
     def let_go(self, pull: int) -> None:
-        """The pull came to its end."""
+        """Stop renewing this pull: it has ended."""
         with self._lock:
             self._pulls.discard(pull)
 
     def let_go_of_all(self) -> None:
-        """Renew nothing any more; the leases run out."""
+        """Stop renewing; the leases run out."""
         with self._lock:
             self._pulls.clear()
 
     @property
     def held(self) -> list[int]:
-        """The pulls that are ours, as far as we know."""
+        """The pulls that this process renews."""
         with self._lock:
             return list(self._pulls)
 
     def holds(self, pull: int) -> bool:
-        """Whether the pull is ours, and so in good hands."""
+        """Whether this process renews the pull."""
         return pull in self._pulls
 
     def beat(self) -> bool:
-        """Renew; says whether there will be anything to renew."""
+        """Renew. Returns whether anything is left to renew."""
         with self._lock:
             pulls = sorted(self._pulls)
             if not pulls:
@@ -67,8 +67,8 @@ class Keeper:
                 return False
         try:
             self.store.renew(self.study, pulls, self.seconds)
-        except Exception as error:  # the next beat may do better
-            from ..text.logs import log  # here: a command that asks or tells hardly ever needs it
+        except Exception as error:  # the next renewal may succeed
+            from ..text.logs import log  # here: a command that asks or tells rarely needs it
 
             log.warning(f"the leases of {len(pulls)} pulls could not be renewed: {error}")
         return True

@@ -70,7 +70,7 @@ class PostgresStore(PostgresConnection):
         self._do(work, study=study, writes=True)
 
     def _end(self, turn: "Turn", connection: "psycopg.Connection[Any]") -> None:
-        """End the turn and wait for the disk, in one message: the next agent goes on meanwhile."""
+        """End the turn and wait for the disk, in one message: the next agent need not wait for it."""
         connection.execute(schema.END_TURN_AND_FLUSH, (turn.study, self._level))
         turn.session = self._unflushed = None
         self._is_flushed = True

@@ -48,7 +48,7 @@ class PostgresConnection:
         self.url = masked(url)
         self._lock = threading.RLock()
         self._connection: psycopg.Connection[Any] | None = None
-        self._known = False  # whether the server ever let us in: then no refusal is taken for its last word
+        self._known = False  # whether we were ever connected: then a refusal may pass
         self._held = ""  # who held a lock when we last connected
         self._unflushed: psycopg.Connection[Any] | None = None  # the session that wrote what is to be flushed
         self._is_flushed = False  # whether the last append was brought to the disk with the end of its turn
@@ -111,7 +111,7 @@ class PostgresConnection:
 
     @contextlib.contextmanager
     def _until_interrupted(self) -> Iterator[None]:
-        """After Ctrl-C or SIGTERM in a wait, whoever tidies up does not wait for the same again."""
+        """After Ctrl-C or SIGTERM in a wait, cleaning up does not wait for the same thing again."""
         began = time.monotonic()
         if began < self._given_up_until:
             raise StoreFailed("storage", self.url, "was being waited for when this process was interrupted")
@@ -124,7 +124,7 @@ class PostgresConnection:
                 self._given_up_until = time.monotonic() + HURRY
             session = self._connection
             if session and session.pgconn.transaction_status == psycopg.pq.TransactionStatus.ACTIVE:
-                self._connection = None  # nobody will ever fetch its answer
+                self._connection = None  # its answer will never be fetched
                 session.close()
             raise
 

@@ -166,7 +166,7 @@ def version_of(connection: "psycopg.Connection[Any]") -> int:
 def upgrade(connection: "psycopg.Connection[Any]") -> None:
     """Give tables of version 0.1 digests and heads: wholly or not at all, and by one agent.
 
-    An agent of version 0.1 that is connected cannot change a log any more: an event without a digest is refused, and so
+    An agent of version 0.1 that is connected can no longer change a log: an event without a digest is refused, and so
     is the deletion or renaming of a log that still has its head, of which 0.1 knows nothing. It can go on reading.
 
     A lock that somebody holds ends this after ``lock_timeout``: the caller says what it waits for, and tries again.

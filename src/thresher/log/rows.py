@@ -13,7 +13,7 @@ OLDEST = 1  # that can be read: version 0.1 wrote it, without digests and heads
 COLUMNS = ", ".join(Event._fields)
 OLD_COLUMNS = f"{', '.join(Event._fields[:-1])}, NULL"  # of schema 1
 LATE, SPEC = Event._fields.index("late"), Event._fields.index("spec")
-BUSY_WITHOUT_TURN = 5.0  # seconds in which nobody waits for a turn again, after one was waited for in vain
+BUSY_WITHOUT_TURN = 5.0  # seconds without waiting for a turn, after a wait that ended without one
 NAMES = """WITH RECURSIVE names (study) AS (
     SELECT min(study) FROM {events}
     UNION ALL SELECT (SELECT min(study) FROM {events} WHERE study > names.study) FROM names WHERE study IS NOT NULL
@@ -107,7 +107,7 @@ def taken(name: str) -> Conflict:
 
 
 def asked(events: Iterable[Event]) -> list[int]:
-    """The pulls that the events leave under way."""
+    """The pulls that the events leave pending."""
     over = set(ended(events))
     return [
         event.pull for event in events if event.kind == "asked" and event.pull is not None and event.pull not in over

@@ -32,10 +32,13 @@ class SqliteConnection:
         # the file that links lead to: SQLite keeps its log beside that one, and all agents must queue at one lock
         self.path, self.durability = Path(os.path.realpath(path)), durability
         self._turns = FileLock(beside(self.path, "lock"))
-        self._flushing, self._lock = threading.RLock(), threading.RLock()  # who needs both takes them in this order
+        self._flushing, self._lock = (
+            threading.RLock(),
+            threading.RLock(),
+        )  # code that needs both takes them in this order
         self._session: Session | None = None
         self._unflushed: tuple[int, int] | None = None  # the file to which something was written since the last flush
-        self._failed: tuple[str, str] | None = None  # why this object writes nothing any more, and what to do
+        self._failed: tuple[str, str] | None = None  # why this object no longer writes, and what to do
         self._schema = 0  # of the file, as far as we know
         self._held: list[Any] = []  # locks that are held while the process forks
         _FILES.add(self)
@@ -80,8 +83,8 @@ class SqliteConnection:
                 session.close()
 
     def __del__(self) -> None:
-        """SQLite would close the connection by itself, without looking whether its files are still the same."""
-        with contextlib.suppress(Exception):  # Python may have begun to end
+        """SQLite would close the connection itself, without checking that its files are still the same."""
+        with contextlib.suppress(Exception):  # the interpreter may be shutting down
             self.close()
 
     @contextlib.contextmanager
@@ -145,7 +148,7 @@ class SqliteConnection:
         return self._schema != SCHEMA
 
     def _fail(self, rule: str, remedy: str) -> StoreFailed:
-        """Write nothing any more with this object: what it wrote may be lost, and nobody can tell what."""
+        """Stop writing with this object: what it wrote may be lost, and it is unknown what."""
         self._failed = self._failed or (rule, remedy)
         return StoreFailed("storage", str(self.path), rule, remedy)
 
@@ -161,7 +164,7 @@ class SqliteConnection:
             return is_missing(self.path)
 
     def _before_fork(self) -> None:
-        """Python goes on with a fork whatever is raised here, an interrupt too: so it is noted what was done."""
+        """Python forks whatever is raised here, even an interrupt, so note which locks are held."""
         for lock in (self._flushing, self._lock):
             lock.acquire()
             self._held.append(lock)
@@ -198,7 +201,7 @@ def _transaction(connection: Any) -> Iterator[None]:
 
 
 # SQLite keeps its locks per process and file: a child that finds an open connection of its parent's, or one in the
-# middle of a transaction, would wait for itself for ever. So none is open while a process forks.
+# middle of a transaction, would wait for itself forever. So none is open while a process forks.
 _FORKING: list[SqliteConnection] = []
 _FORK = threading.Lock()  # held from before a fork until after it: two threads may fork at once
 _FORKER: list[int] = []  # the thread that holds it

@@ -22,7 +22,7 @@ BUSY = 60.0  # seconds to wait for another writer, who holds the file for a thou
 WITHOUT_LINKS = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)  # file systems that say so
 PAGE = 4096  # bytes
 ROOM = 64 * 1024  # bytes; with less, SQLite may fail in other words than that the disk is full
-STALE = 600.0  # seconds after which a store is not being made any more, whoever has the number of its process now
+STALE = 600.0  # seconds after which nobody is making a store any longer, even if its process number is in use again
 LEVELS = {
     "full": "full: what was acknowledged is on the disk",
     "normal": "normal: a power cut may lose the last moments",
@@ -68,7 +68,8 @@ def create(path: Path, lock: FileLock) -> None:
 def _remove_leftovers(path: Path) -> None:
     """Remove what processes left that died while they made this store.
 
-    A process that makes it holds the lock, which is ours now; or it waited for half a minute in vain, and still lives.
+    A process that makes it holds the lock, which is ours now; or it waited for half a minute without getting it, and
+    still lives.
     """
     pattern = re.compile(rf"{re.escape(path.name)}-new-([0-9]{{1,10}})-[0-9a-f]{{12}}(?:-wal|-shm|-journal)?")
     with contextlib.suppress(OSError):
@@ -227,7 +228,7 @@ def explanation(path: Path, error: Exception) -> StoreFailed:
             rule = f"another process does not finish writing to it{named(holders(str(beside(path, 'shm')), WRITER))}"
             remedy = "is it stopped? continue it, or end it"
         return StoreFailed("storage", str(path), rule, remedy)
-    if isinstance(error, UnicodeDecodeError):  # a text of the file is none any more
+    if isinstance(error, UnicodeDecodeError):  # a text in the file is no longer a text
         return StoreFailed("storage", str(path), *_CORRUPT)
     words = error.strerror if isinstance(error, OSError) else error
     remedy = "check the disk" if getattr(error, "errno", None) in (errno.EIO, errno.ENOSPC) else "check the path"
@@ -252,10 +253,13 @@ def _is_full(path: Path) -> bool:
 
 
 _CORRUPT = ("is damaged or was truncated", "restore it from a copy; sqlite3 FILE .recover may save what is left")
-_NO_ROOM = ("cannot be written: the disk is full", "free some space and go on: nothing that was acknowledged is lost")
+_NO_ROOM = (
+    "cannot be written: the disk is full",
+    "free some space and continue: nothing that was acknowledged is lost",
+)
 _EXPLANATIONS = {
     apsw.FullError: _NO_ROOM,
-    apsw.IOError: ("cannot be read or written: the disk fails or is full", "look at the disk, then go on"),
+    apsw.IOError: ("cannot be read or written: the disk fails or is full", "check the disk, then continue"),
     apsw.ReadOnlyError: ("is read-only", "make the file and its folder writable"),
     apsw.PermissionsError: ("may not be used by you", "ask for the permission to read and write it"),
     apsw.CantOpenError: ("cannot be opened", "check that the file and its folder can be read and written"),

@@ -44,7 +44,7 @@ def version_of(connection: apsw.Connection) -> int:
 def upgrade(connection: apsw.Connection) -> None:
     """Give a store of version 0.1 digests and heads, in the caller's transaction: wholly or not at all.
 
-    A process of version 0.1 that has the file open cannot change a log any more: an event without a digest is refused,
+    A process of version 0.1 that has the file open can no longer change a log: an event without a digest is refused,
     and so is the deletion or renaming of a log that still has its head, of which 0.1 knows nothing. It can still read.
     """
     if version_of(connection) == SCHEMA:  # another process was quicker

@@ -30,7 +30,7 @@ class Session:
     def __init__(self, path: Path, fail: Fail, *, syncs: bool) -> None:
         self._path, self._fail, self._syncs = path, fail, syncs
         self._log, self._index = str(beside(path, "wal")), str(beside(path, "shm"))
-        self._patience: Patience | None = None  # with whoever holds the file now
+        self._patience: Patience | None = None  # with the process that holds the file now
         self._limited: Patience | None = None
         self._handle: int | None = None  # of the log; None: this connection has none
         # Where Linux tells the name of the log that is open. Not by stat: a file that was asked for its times must be

@@ -1,4 +1,4 @@
-"""What a store must do. It keeps lines in order, and knows nothing of them but which pulls they begin and end."""
+"""What a store must do. It keeps events in order, and knows only which pulls they begin and end."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -9,7 +9,7 @@ from .chain import Head
 
 
 class Store(Protocol):
-    """A log per study, and leases and commands beside it that no fold ever sees.
+    """A log per study; beside it leases and commands, which no fold reads.
 
     ``(study, seq)`` is the primary key: an append at a number that is taken, or that would leave a gap, raises
     `Conflict` and writes nothing.
@@ -17,33 +17,33 @@ class Store(Protocol):
 
     @property
     def leased(self) -> bool:
-        """Whether pulls have leases: a store that outlives its agents must notice when they are gone."""
+        """Whether pulls have leases: a store that outlives its agents must notice when they die."""
 
     def read(self, study: str, after: int = 0, limit: int | None = None) -> Sequence[Event]:
-        """The events of a study with ``seq > after``, in order, at most so many; none if there is no such study.
+        """The events of a study with ``seq > after``, in order, at most ``limit``; none if there is no such study.
 
-        They are what is there. Whether they are what was written is for `tail.pages` to find out.
+        These are the events that are there. `tail.pages` checks whether they are the ones that were written.
         """
 
     def head(self, study: str) -> Head | None:
         """The number and the digest of the last event that was written, as noted beside the log; None: no such study.
 
-        Without a digest in a store of version 0.1, which notes nothing: the last event that is there.
+        In a store of version 0.1, which notes nothing: the last event that is there, without a digest.
         """
 
     def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
-        """Write all of the events, or raise and write none; `Interrupted` alone leaves open which. Then `flush`.
+        """Write all of the events, or raise and write none; only `Interrupted` leaves open which. Then call `flush`.
 
         The events carry their digests (see `chain`), and the last of them becomes the head. A store of version 0.1 is
         upgraded first: it is read as it is, but written only in the form of this version.
 
-        Pulls that the events ask for get a lease of so many seconds, for those that they end it is over.
+        Pulls that the events ask for get a lease of ``lease`` seconds; pulls that they end lose theirs.
         """
 
     def flush(self) -> None:
-        """See to it that what this process appended survives a power cut.
+        """Make what this process appended survive a power cut.
 
-        Called after the turn, so that nobody else waits for the disk. `Interrupted`: what was appended may be gone.
+        Called after the turn, so that no other agent waits for the disk. `Interrupted`: what was appended may be gone.
         """
 
     def studies(self) -> list[str]:
@@ -53,7 +53,7 @@ class Store(Protocol):
         """Held from reading to appending, so that writers queue. Correctness never rests on it."""
 
     def renew(self, study: str, pulls: Iterable[int], seconds: float) -> None:
-        """The process that asked for these pulls lives; look again after so many seconds. Pulls without a lease: no."""
+        """Let the leases of these pulls run out after ``seconds`` from now. Pulls without a lease are ignored."""
 
     def expired(self, study: str) -> list[int]:
         """The pulls whose leases have run out, sorted."""
@@ -68,10 +68,10 @@ class Store(Protocol):
         """Give a study, and all that belongs to it, another name; `Conflict` if that is taken."""
 
     def delete(self, study: str) -> None:
-        """Forget a study and all that belongs to it; again is accepted silently."""
+        """Forget a study and all that belongs to it; a repeated call does nothing."""
 
     def describe(self) -> Mapping[str, str]:
         """What the store is, for people; a key that begins with ``!`` is something wrong."""
 
     def close(self) -> None:
-        """Let go of files and connections; the next use opens them again."""
+        """Close files and connections; the next use opens them again."""

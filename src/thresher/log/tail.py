@@ -1,7 +1,7 @@
-"""Reading a log, in pages: the one reader of events, which sees to it that they are those that were written.
+"""Reading a log, in pages: the only reader of events, which checks that they are the ones that were written.
 
 Every event must follow from the one before it, by its digest, and the last must be the one that the store has noted as
-the log's head. So an event that was changed, lost or put in is found, and so is an end that is missing.
+the log's head. This finds events that were changed, lost or added, and a missing end.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,15 +13,15 @@ from .chain import START, Head, link
 from .store import Store
 
 PAGE = 4000  # events that are read at once: a long log need not fit into memory
-# what can be raised where something is no event: it can be anything
+# what can be raised where something is not an event
 NO_EVENT = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 def pages(store: Store, study: str, last: Event | None = None, *, size: int = PAGE) -> Iterator[Sequence[Event]]:
     """What follows event ``last``, or the whole log: a page at a time, to the end. Nothing if there is no such study.
 
-    What is sound before a damage is handed out first. With ``last``, `DamagedStudy` can also mean that the study is
-    another one now, or that its server has lost in a crash what nobody had been told was safe: the whole log tells.
+    Sound events before a damage come first. With ``last``, `DamagedStudy` can also mean that another study has the
+    name now, or that its server lost unacknowledged events in a crash: reading the whole log tells.
     """
     first = None  # event 1, if this reading began with it
     known = Head(0, START) if last is None else Head(last.seq, last.digest)
@@ -79,7 +79,7 @@ def _is_there(store: Store, study: str, last: Event) -> bool:
 
 
 def _damage(store: Store, study: str, first: Event | None, what: str) -> DamagedStudy | UnknownStudy:
-    """Damage, unless the study was deleted, renamed or begun anew while it was read."""
+    """Damage, unless the study was deleted, renamed or replaced while it was read."""
     found = store.read(study, 0, 1)
     if (not found and store.head(study) is None) or (found and first is not None and found[0].key != first.key):
         return UnknownStudy("study", study, "was deleted or renamed while it was read", "list those that are there")
@@ -101,7 +101,7 @@ def event_at(store: Store, study: str, seq: int) -> Event | None:
 
 
 def section(store: Store, study: str, after: int, limit: int) -> Sequence[Event]:
-    """At most so many events after a number, all sound; fewer only where the log ends. None if it ends before."""
+    """At most ``limit`` events after a number, all sound; fewer only where the log ends, none if it ends before."""
     last = event_at(store, study, after)
     if last is None and after:
         head = store.head(study)

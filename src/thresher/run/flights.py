@@ -1,4 +1,4 @@
-"""The pulls that a run has handed out: those that wait, those that an engine evaluates, and how they are given up."""
+"""The pulls of a run: those that wait, those that an engine evaluates, and how they are dropped."""
 
 import contextlib
 import math
@@ -21,7 +21,7 @@ class Flights:
     ) -> None:
         self.study, self._engine, self._suspects, self._when_done = study, engine, suspects, when_done
         self.flying: dict[Future[object], Flight] = {}
-        self.overdue: dict[Future[object], Flight] = {}  # timed out; should a reward still come, it is late
+        self.overdue: dict[Future[object], Flight] = {}  # timed out; a reward that still comes is late
         self.waiting = Waiting()
 
     def __len__(self) -> int:
@@ -45,7 +45,7 @@ class Flights:
             try:
                 self._submit(flight)
             except BaseException:
-                self.waiting.hold(flight)  # for whoever cleans up
+                self.waiting.hold(flight)  # so that it is dropped at the end
                 raise
 
     def _submit(self, flight: Flight) -> None:
@@ -58,7 +58,7 @@ class Flights:
         future.add_done_callback(self._when_done)
 
     def timed_out(self, timeout: float, now: float) -> "Iterator[tuple[Future[object], Flight]]":
-        """Evaluations whose time is over; they are overdue from now on."""
+        """Evaluations that timed out; they are overdue from now on."""
         for future, flight in list(self.flying.items()):
             if flight.started is None:
                 flight.started = now if self._engine.began(future) else None
@@ -66,26 +66,26 @@ class Flights:
                 self.overdue[future] = self.flying.pop(future)
                 yield future, flight
 
-    # -- giving up ----------------------------------------------------------------------------------------------
+    # -- dropping ----------------------------------------------------------------------------------------------
 
     def abandon(self, reason: str) -> None:
-        """Give up what is under way."""
+        """Drop all pending pulls."""
         self.withdraw()
         self._engine.abandon(self.flying)
         while self.flying:
             self.drop(self.flying.popitem()[1], reason, "lost")
 
     def withdraw(self) -> None:
-        """Take back what was handed out and has not begun; it costs nobody anything."""
+        """Take back the pulls that have not begun."""
         for future in self._engine.withdraw(self.flying) if self.flying else ():
             self.drop(self.flying.pop(future), "the run was stopped before it began", "cancelled")
 
     def cancel_waiting(self) -> None:
-        """Give up what waits for its first or its next try; nothing of it is known."""
+        """Drop the pulls that wait for their first or next try."""
         for flight in self.waiting.empty():
             self.drop(flight, "the run was stopped before it was tried", "cancelled")
 
     def drop(self, flight: Flight, reason: str, cause: Cause) -> None:
-        """Give a pull up; only one that never began, in any attempt, was cancelled."""
-        with contextlib.suppress(AlreadyTold):  # by somebody else
+        """Drop a pull; only one that never began, in any attempt, was cancelled."""
+        with contextlib.suppress(AlreadyTold):  # by another agent
             give_up(self.study, flight.pull, reason=reason, cause="lost" if flight.repeated else cause)

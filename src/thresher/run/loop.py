@@ -1,4 +1,4 @@
-"""The loop that keeps workers busy: hand out, take in, and never wait for a pending pull before deciding the next."""
+"""The loop that keeps workers busy. It never waits for a pending pull before it decides the next."""
 
 import concurrent.futures as futures
 import contextlib
@@ -25,7 +25,7 @@ LONGEST_WAIT = 3600.0
 
 
 class Runner:
-    """One run. ``signal`` tells afterwards whether, and by which signal, it was stopped."""
+    """One run. Afterwards ``signal`` is the signal that stopped it, if one did."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Runner:
     # -- the loop -----------------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Hand out and take in until the study is done, the time is over, or a signal comes."""
+        """Issue pulls and record rewards until the study is done, the time is over, or a signal comes."""
         with signals.into(self._inbox):
             try:
                 while self._hand_out() or self._flights:
@@ -66,7 +66,7 @@ class Runner:
                         self._meter.report()
                 self._watch.release()
                 if self._watch.out and not self._stopping:
-                    remedy = "mend the evaluator and go on with a larger budget"
+                    remedy = "repair the evaluator and resume with a larger budget"
                     raise self._watch.end("the budget ended in an outage", remedy)
             finally:
                 self._ground()
@@ -77,15 +77,15 @@ class Runner:
         return self._signals > 0 or (self._end is not None and time.monotonic() >= self._end)
 
     def _hand_out(self) -> bool:
-        """Fill the engine. True while there is more to come of it, even if only later."""
+        """Give the engine pulls. True while there are more to come, even if only later."""
         now = time.monotonic()
         if self._stopping:
             if not self._withdrawn:
                 self._withdrawn = True
                 self._flights.withdraw()
             self._flights.cancel_waiting()
-            if self._flights.flying and self._engine.room >= 0:  # which raises if the engine is beyond hope
-                self._is_manned(now)  # or nobody will bring them
+            if self._flights.flying and self._engine.room >= 0:  # which raises if the engine cannot recover
+                self._is_manned(now)  # or they would never come back
             return False
         self._flights.submit_waiting(now)
         room = self._engine.room
@@ -97,20 +97,20 @@ class Runner:
         if self._watch.out:
             if now - (self._watch.since or now) >= self.give_up:
                 rule = f"every evaluation failed for {self.give_up:g} s"
-                raise self._watch.end(rule, "mend the evaluator and run again")
+                raise self._watch.end(rule, "repair the evaluator and run again")
             free = 1 if now >= self._watch.next_try and not self._flights else 0
         if free > 0:
             self._flights.begin(self.study.ask_many(free), now)
         return self._watch.out and not self.study.done
 
     def _is_manned(self, now: float) -> bool:
-        """Whether the engine has a worker; one without any is waited for, but not for ever."""
+        """Whether the engine has a worker; if it has none, the run waits, but not forever."""
         workers, desertion = self._engine.workers, self._desertion
         self._watch.window = max(WINDOW, 2 * workers)
         return (workers > 0 and desertion.since is None) or desertion.is_over(workers, now)
 
     def _take_in(self) -> None:
-        """Wait for something to happen, then deal with all that has."""
+        """Wait for something to happen, then handle everything that has."""
         with contextlib.suppress(queue.Empty):
             item = self._inbox.get(timeout=self._patience())
             while True:
@@ -118,11 +118,11 @@ class Runner:
                     self._caught(item)
                 else:
                     self._landed(item)
-                    self._watch.check_start()  # what failed may have waited for this one
+                    self._watch.check_start()  # earlier failures may have waited for this one
                 item = self._inbox.get_nowait()
 
     def _patience(self) -> float | None:
-        """How long to wait before something must be looked at again; None: until something happens."""
+        """How long to wait before something must be checked again; None: until something happens."""
         now = time.monotonic()
         waits = [] if self._flights.waiting.next_try is None else [self._flights.waiting.next_try - now]
         if self.study.store.leased:
@@ -153,7 +153,7 @@ class Runner:
             self._flights.waiting.come_back(flight, time.monotonic() + max(0.0, busy.after))
         except futures.CancelledError:
             self._flights.drop(flight, "cancelled before it began", "cancelled")
-        except KeyboardInterrupt:  # a worker that takes Ctrl-C itself
+        except KeyboardInterrupt:  # a worker that handles Ctrl-C itself
             self._flights.drop(flight, "its worker was interrupted", "lost")
         except CannotGoOn:
             self._flights.drop(flight, "its engine failed", "lost")
@@ -187,11 +187,11 @@ class Runner:
             self._watch.start.outside_bounds(flight.pull, error)
 
     def _tell(self, flight: Flight, value: object) -> None:
-        with contextlib.suppress(AlreadyTold):  # another agent gave the pull up, and a reward, before us
+        with contextlib.suppress(AlreadyTold):  # another agent dropped the pull and told its reward before us
             self.study.tell(flight.pull, value, repeatable=self.attempts > 1 or flight.repeated)
 
     def _late(self, future: "Future[object]") -> None:
-        """A pull whose time was over came to an end after all."""
+        """A pull that had timed out ended after all."""
         flight = self._flights.overdue.pop(future, None)
         if flight is not None:
             with contextlib.suppress(BaseException):
@@ -209,7 +209,7 @@ class Runner:
             self._watch.failure(Failure(flight.pull, reason, kind=kind, error=error), time.monotonic())
 
     def _end_overdue(self) -> None:
-        """End evaluations whose time is over."""
+        """End evaluations that timed out."""
         if self.timeout is None:
             return
         for future, flight in self._flights.timed_out(self.timeout, time.monotonic()):
@@ -219,7 +219,7 @@ class Runner:
                 self._failed(flight, f"timed out after {self.timeout:g} s")
 
     def _sweep(self) -> None:
-        """Once a second, give up what other agents that are gone have left under way."""
+        """Once a second, drop the pending pulls of agents that died."""
         now = time.monotonic()
         if now >= self._next_sweep:
             self._next_sweep = now + SWEEP
@@ -236,15 +236,15 @@ class Runner:
             self._flights.withdraw()
         flying = len(self._flights.flying)
         if self._signals == 1 and flying:
-            pulls = "1 pull" if flying == 1 else f"{flying:,} pulls"
-            log.warning(f"stopping: waiting for {pulls} under way; once more does not wait")
+            pulls, them = ("1 pending pull", "it") if flying == 1 else (f"{flying:,} pending pulls", "them")
+            log.warning(f"stopping: waiting for {pulls}; press Ctrl-C again to abandon {them}")
         elif self._signals > 1:
             self._flights.abandon("the run was stopped")
 
     def _ground(self) -> None:
-        """Leave nothing behind: no pull that looks pending, no worker at work."""
+        """Leave nothing behind: no pending pull, no busy worker."""
         finished = not self._flights.flying and not self._flights.overdue and self._signals < 2
-        with contextlib.ExitStack() as steps:  # each, whatever becomes of the others; the last first
+        with contextlib.ExitStack() as steps:  # each runs even if another fails; the last first
             steps.callback(self._engine.close, wait=finished)
             steps.callback(self._flights.abandon, "the run ended before it did")
             steps.callback(self._flights.cancel_waiting)
@@ -252,7 +252,7 @@ class Runner:
         self._note_late_signals()
 
     def _note_late_signals(self) -> None:
-        """A signal that came while the engine was closed has its effect too."""
+        """Note a signal that came while the engine was being closed."""
         with contextlib.suppress(queue.Empty):
             while True:
                 item = self._inbox.get_nowait()

@@ -1,4 +1,4 @@
-"""Telling an outage from arms that fail: when everything fails, the world is to blame and no arm is retired for it."""
+"""Telling an outage from failing arms: when everything fails, no arm is to blame and none is retired."""
 
 import contextlib
 from collections.abc import Callable
@@ -16,10 +16,10 @@ LONGEST_PAUSE = 60.0
 
 @dataclass
 class Watch:
-    """Holds failures back until it is clear whether the arms, the evaluator or the world is to blame.
+    """Holds failures back until it is clear whether the arms, the evaluator or an outage is to blame.
 
     A success settles it: the failures before it count against their arms. ``window`` failures in a row over at least
-    two arms are an outage: they are dropped with cause ``outage``, which counts against nobody. So are those that show,
+    two arms are an outage: they are dropped with cause ``outage``, which counts against no arm. So are those that show,
     before anything succeeded, that the evaluator is wrong: then the run ends.
     """
 
@@ -43,7 +43,7 @@ class Watch:
     def success(self) -> None:
         """A reward came."""
         if self.out:
-            log.warning("an evaluation succeeded: going on")
+            log.warning("an evaluation succeeded: the outage is over")
         self.start.close()
         self.since, self.pause, self._last = None, 1.0, None
         self.release()
@@ -51,7 +51,7 @@ class Watch:
     def failure(self, failure: Failure, now: float) -> None:
         """A pull failed. Raises `CannotGoOn` if the evaluator is wrong."""
         self._last = failure
-        self.held.append(failure._replace(error=None))  # which would keep all that its traceback refers to
+        self.held.append(failure._replace(error=None))  # which would keep everything that its traceback refers to
         self.start.failure(failure)
         self.check_start()
         if self.out:
@@ -60,7 +60,7 @@ class Watch:
                 self.pause = min(2 * self.pause, LONGEST_PAUSE)
                 self.next_try = now + self.pause
         elif self._is_the_last_arms(failure):
-            self.release()  # with one arm left there is no telling: its failures are its own
+            self.release()  # with one arm left, its failures are its own
         elif len(self.held) >= self.window:
             if len({held.pull.arm for held in self.held}) < 2:
                 self.release()
@@ -69,7 +69,7 @@ class Watch:
                 self.forgive()
                 log.warning(
                     f"the last {self.window} evaluations all failed, the last with: {failure.reason}; "
-                    "handing out stops, one pull is tried now and then; no arm is retired for it"
+                    "only one pull is tried now and then until one succeeds; no arm is retired for this"
                 )
 
     def _is_the_last_arms(self, failure: Failure) -> bool:
@@ -96,7 +96,7 @@ class Watch:
         self._drop(None)
 
     def forgive(self) -> None:
-        """The failures count against nobody."""
+        """The failures count against no arm."""
         self._drop("outage")
 
     def _drop(self, cause: Cause | None) -> None:
@@ -105,11 +105,11 @@ class Watch:
 
     def _drop_one(self, held: Failure, cause: Cause | None) -> None:
         instead = cause if held.cause == "failed" else None
-        with contextlib.suppress(AlreadyTold):  # somebody else told its reward
+        with contextlib.suppress(AlreadyTold):  # another agent told its reward
             give_up(self.study, held.pull, reason=held.reason, cause=instead or held.cause)
 
     def let_go(self, pull: Pull) -> None:
-        """Wait no longer with this one, if it failed: its reward is here after all, and is late."""
+        """Drop this pull now, if it failed: its reward came after all, and is late."""
         for held in [held for held in self.held if held.pull.id == pull.id]:
             self.held.remove(held)
             self._drop_one(held, None)

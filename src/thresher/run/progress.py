@@ -12,27 +12,27 @@ TICK = 0.1  # seconds between two reports
 
 
 class Progress(NamedTuple):
-    """What `run` tells its ``on_progress``."""
+    """What `run` passes to ``on_progress``."""
 
     issued: int
     told: int
     pending: int
     settled: int
     rate: float  # rewards a second, lately
-    seconds_left: float | None  # None: nobody can tell
+    seconds_left: float | None  # None: unknown
 
 
 class Meter:
-    """Tells whoever wants to know, at most ten times a second; the rate is that over the last hundred readings."""
+    """Calls ``tell`` at most ten times a second; the rate is the one over the last hundred calls."""
 
     def __init__(self, study: Study, tell: Callable[[Progress], object] | None, end: float | None) -> None:
         self._study, self.tell = study, tell
-        self._end = end  # when the handing out stops
+        self._end = end  # when `run` stops issuing pulls
         self._told_at = 0.0
         self._recent: deque[tuple[float, int]] = deque(maxlen=100)
 
     def report(self, *, last: bool = False) -> None:
-        """Tell, if it is time or the end."""
+        """Report, if it is time or the end."""
         now = time.monotonic()
         if self.tell is not None and (last or now - self._told_at >= TICK):
             self._told_at = now

@@ -45,16 +45,16 @@ def run(
             ``Client``, ``"dask"`` (a cluster on this machine) or ``"dask://host:8786"``; ``"ray"`` or a Ray address.
         resources: what each pull needs on a Dask or Ray cluster, as ``{"GPU": 1}``; of Ray's processors it needs 1
             unless ``"CPU"`` says otherwise.
-        in_flight: how many pulls to have under way, if not as many as there are workers, and on a cluster a few more.
+        in_flight: how many pulls to have pending; by default as many as there are workers, on a cluster a few more.
         timeout: seconds for one evaluation; a thread is then abandoned, a process killed, a coroutine cancelled.
-        attempts: how often a failing evaluation is made, with the same seed; the verdict says what that means.
-        seconds: hand nothing out after so many seconds.
+        attempts: how often a failing evaluation is tried, with the same seed; the verdict says what that means.
+        seconds: issue no more pulls after this many seconds.
         on_progress: called with a `Progress`, at most ten times a second.
         give_up: seconds of an outage, in which everything fails, after which `CannotGoOn` is raised. It is raised at
             once when three arms fail with the same error before anything succeeds. Its ``__cause__`` is that error.
 
-    Ctrl-C and SIGTERM stop the handing out and wait for what runs, and then have their usual effect; a second one
-    does not wait.
+    After Ctrl-C or SIGTERM, no more pulls are issued, the running ones are waited for, and then the signal has its
+    usual effect. A second one does not wait.
 
     >>> import thresher
     >>> study = thresher.create_study("dice", arms=["d4", "d8"], threshold=3.0, bounds=(1, 8), budget=400)
@@ -93,7 +93,7 @@ class Limits:
 
 
 def run_on(engine: Engine, study: Study, limits: Limits, on_progress: Callable[[Progress], object] | None) -> None:
-    """The same as `run`, on an engine that is open; it is closed at the end."""
+    """The same as `run`, on an open engine, which is closed at the end."""
     from .loop import Runner
 
     end = None if limits.seconds is None else time.monotonic() + limits.seconds

@@ -1,6 +1,6 @@
-"""Errors at the start: what fails in the same way on several arms before anything succeeded is no outage.
+"""Errors at the start: the same failure on several arms before anything succeeded is not an outage.
 
-Waiting does not mend a wrong signature or a misspelt program, so the run ends at once and says what was wrong.
+Waiting does not repair a wrong signature or a misspelt program, so the run ends at once and says what was wrong.
 """
 
 from collections.abc import Callable
@@ -11,11 +11,11 @@ from ..core.events import Cause
 from ..errors import CannotGoOn, shown
 from ..study import Pull, Study, look
 
-ARMS = 3  # so many must fail with the same error, or all arms of a smaller study
+ARMS = 3  # that must fail with the same error; in a smaller study, all of them
 
 
 class Failure(NamedTuple):
-    """A pull that came to nothing."""
+    """A pull that failed."""
 
     pull: Pull
     reason: str
@@ -89,7 +89,7 @@ class Start:
         return None
 
     def _needed(self) -> int:
-        """The arms that must fail; where rewards are known from before, the evaluator cannot be all wrong."""
+        """The arms that must fail; where there are earlier rewards, the evaluator cannot be all wrong."""
         measured, arms = look(self.study, lambda ledger: (ledger.told - ledger.imported, len(ledger.spec.arms)))
         return ARMS if measured > 0 else min(ARMS, arms)
 

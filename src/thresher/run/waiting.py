@@ -1,4 +1,4 @@
-"""Pulls that were asked for and wait for their turn."""
+"""Pulls that were issued and wait for their turn."""
 
 import heapq
 from collections import deque
@@ -10,22 +10,22 @@ from ..study import Pull
 
 @dataclass(slots=True)
 class Flight:
-    """A pull on its way."""
+    """A pull that the run is responsible for."""
 
     pull: Pull
     attempt: int
     started: float | None = None
-    was_busy: bool = False  # it began before, and was told to come back: its outcome may have been known by then
+    was_busy: bool = False  # its evaluator raised `Busy` before: its outcome may have been known by then
 
     @property
     def repeated(self) -> bool:
-        """Whether the evaluation began more than once: then it is no single draw, and it cannot be called unbegun."""
+        """Whether the evaluation began more than once: then it is not a single draw."""
         return self.attempt > 1 or self.was_busy
 
 
 @dataclass
 class Waiting:
-    """Those that were told to come back later, and those of suspected arms, of which one is tried at a time."""
+    """Pulls whose evaluator was busy, and pulls of suspected arms, of which one is tried at a time."""
 
     _busy: list[tuple[float, int, Flight]] = field(default_factory=list)  # when to try again, the pull's id
     _held: deque[Flight] = field(default_factory=deque)
@@ -39,15 +39,15 @@ class Waiting:
 
     @property
     def next_try(self) -> float | None:
-        """When the next of those that come back later is due."""
+        """When the next busy one is due."""
         return self._busy[0][0] if self._busy else None
 
     def come_back(self, flight: Flight, when: float) -> None:
-        """Try this one again then."""
+        """Try this one again at that time."""
         heapq.heappush(self._busy, (when, flight.pull.id, Flight(flight.pull, flight.attempt, was_busy=True)))
 
     def hold(self, flight: Flight) -> None:
-        """Not to fly beside its like."""
+        """Keep this one back for now."""
         self._held.append(flight)
 
     def due(self, now: float) -> Iterator[Flight]:
@@ -58,7 +58,7 @@ class Waiting:
             yield self._held.popleft()
 
     def empty(self) -> Iterator[Flight]:
-        """Take out all."""
+        """Take all out."""
         while self._busy:
             yield self._busy.pop()[2]
         while self._held:

@@ -1,4 +1,4 @@
-"""Workers that are lost: whose pull killed one, and for how long there is none."""
+"""Lost workers: whose pull killed one, and how long there has been none."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from ..errors import CannotGoOn
 from ..study import Pull
 from ..text.logs import log
 
-DESERTED = 10.0  # seconds without a worker after which it is said
+DESERTED = 10.0  # seconds without a worker after which a warning is logged
 
 
 @dataclass
@@ -15,14 +15,14 @@ class Suspects:
     """Finds the arm whose pulls kill workers that others share.
 
     When several pulls die together, any of their arms may be to blame. From then on only one pull of a suspected arm is
-    under way at a time, until a reward clears the arm: the next time that pulls die together, that one is to blame.
+    pending at a time, until a reward clears the arm: the next time that pulls die together, that one is to blame.
     """
 
     arms: set[str] = field(default_factory=set)
     _judged: dict[tuple[int, ...], str | None] = field(default_factory=dict)  # what died together: who is to blame
 
     def judge(self, pull: Pull, together: Sequence[Pull]) -> str:
-        """The cause of the drop of a pull that died with these: ``"failed"`` for one pull of the arm to blame."""
+        """The cause of dropping a pull that died with these: ``"failed"`` for one pull of the arm to blame."""
         if len(together) == 1:
             return "failed"
         group = tuple(lost.id for lost in together)
@@ -43,7 +43,7 @@ class Suspects:
 
 @dataclass
 class Desertion:
-    """A time in which there is no worker: it is said, and does not last for ever."""
+    """A time without any worker: it is logged, and it does not last forever."""
 
     sought: str  # what is missing
     give_up: float  # seconds

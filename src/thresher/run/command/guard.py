@@ -1,4 +1,4 @@
-"""Programs end with whoever runs them: a small process notices when this one is gone, and ends what it left.
+"""Kill child programs when this process dies: a small process notices, and ends what it left.
 
 It is nobody's child, for some who end a process (Ray, its workers) end its children first.
 """

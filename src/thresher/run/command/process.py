@@ -50,15 +50,15 @@ class Command:
         return read_reward(self.reward, code, out, err, passing=self.passing, failing=self.failing)
 
     def __reduce__(self) -> tuple[type["Command"], tuple[object, ...]]:
-        """What is under way stays here."""
+        """A copy in another process has no runs."""
         return Command, (self.argv, self.reward, self.timeout, self.passing, self.failing)
 
     def stop(self) -> None:
-        """End every run that is under way, for good: none can begin afterwards."""
+        """End every run, for good: none can begin afterwards."""
         self._runs.stop()
 
     def _run(self, argv: Sequence[str], environment: Mapping[str, str]) -> tuple[int, bytes, bytes]:
-        """Exit code and the tails of both outputs. The run is over when the program exits, whoever holds its pipes."""
+        """Exit code and the ends of both outputs. It is over when the program exits, even if its pipes stay open."""
         try:
             process = self._runs.begin(argv, environment)
         except (OSError, ValueError) as error:  # ValueError: a NUL or half a surrogate pair among the parameters
@@ -78,7 +78,7 @@ class Command:
 
 
 class Runs:
-    """The processes under way. A process is reaped and forgotten in one step, so no signal meets a reused pid."""
+    """The running processes. A process is reaped and forgotten in one step, so no signal meets a reused pid."""
 
     def __init__(self) -> None:
         self._begin_anew()
@@ -86,7 +86,7 @@ class Runs:
         RUNS.add(self)
 
     def _begin_anew(self) -> None:
-        """As in a forked child, where nothing is under way and no thread is left that would let go of the lock."""
+        """Start empty, as in a forked child, where nothing runs and no thread is left to release the lock."""
         self._lock = threading.Lock()
         self._under_way: set[int] = set()  # each leads a process group, having a session of its own
 

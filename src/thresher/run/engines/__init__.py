@@ -1,4 +1,4 @@
-"""Engines: where pulls are evaluated. Every kind of place is brought to one shape, that of ``concurrent.futures``.
+"""Engines: where pulls are evaluated. Every kind of place gets the same interface, that of ``concurrent.futures``.
 
 No code outside this package asks what kind of executor it has; each kind's library is imported only where it is used.
 """
@@ -47,7 +47,7 @@ Place = Executor | Callable[[], Executor] | DaskClient | DaskCluster | str | Non
 def open_engine(
     evaluate: Evaluate, *, workers: int | None, executor: Place, resources: Mapping[str, float] | None = None
 ) -> Engine:
-    """The engine for an evaluator and what the user said of where it shall run."""
+    """The engine for an evaluator and the place that the user chose for it."""
     if not callable(evaluate):
         raise InvalidInput("evaluate", evaluate, "must be a function that takes a pull")
     if workers is not None:
@@ -75,7 +75,7 @@ def open_engine(
 
         return Adapter(evaluate, executor, workers, _cores())
     remedy = "pass 'threads', 'processes', 'dask', 'ray', an address, a Dask client, or a concurrent.futures.Executor"
-    raise InvalidInput("executor", executor, "is nothing that thresher can run pulls on", remedy)
+    raise InvalidInput("executor", executor, "cannot run pulls", remedy)
 
 
 def check_name(engine: str) -> str:

@@ -31,7 +31,7 @@ class Adapter(Engine):
         super().__init__(workers or _size(self._executor) or default)
 
     def submit(self, pull: Pull) -> "Future[object]":
-        """Submit; a pool that is found broken is mended first, for this pull has not begun."""
+        """Submit; a broken pool is replaced first, because this pull has not begun."""
         try:
             future: Future[object] = self._executor.submit(outcome, self.evaluate, pull)
         except BrokenExecutor:
@@ -43,7 +43,7 @@ class Adapter(Engine):
         return future
 
     def began(self, future: "Future[object]") -> bool:
-        """Pools call what waits before their processes running too; of that only the first so many can be."""
+        """Pools also call queued pulls running; only as many as there are workers can be."""
         return future.running() and future in itertools.islice(
             (other for other in self._here if not other.done()), self.workers
         )
@@ -61,7 +61,7 @@ class Adapter(Engine):
         return opened(data)
 
     def stop(self, future: "Future[object]") -> None:
-        """Kill the processes of a pool; it breaks, and is mended. Other executors lose the worker for good."""
+        """Kill the processes of a pool; it breaks, and is replaced. Other executors lose the worker for good."""
         pull = self._here.pop(future, None)
         if pull is None:  # of a pool that is no more
             return

@@ -157,7 +157,7 @@ class Dask(Engine):
         return left
 
     async def _leave_nothing_hanging(self) -> None:
-        """Whoever comes next shall not be given a worker that hangs, nor one that is about to leave."""
+        """Give the next pull no worker that hangs or is about to leave."""
         self._see(await self._question("status"))
         leaving, end = await self._free_hung_workers(closing=True), time.monotonic() + PATIENCE
         while leaving & self._status["workers"].keys() and time.monotonic() < end:

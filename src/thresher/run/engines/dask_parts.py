@@ -28,7 +28,7 @@ class Marks(SchedulerPlugin):  # type: ignore[misc]  # Dask's annotations are no
 
     def __init__(self, name: str, client: str, needed: dict[str, float]) -> None:
         self.name, self._client, self._needed = name, client, needed
-        self._begun: dict[str, str] = {}  # by key: the worker's address; empty: it must not begin any more
+        self._begun: dict[str, str] = {}  # by key: the worker's address; empty: it must no longer begin
         self._died: dict[str, list[str]] = {}  # by key: those that died together; none if the worker was told to leave
 
     async def start(self, scheduler: Scheduler) -> None:
@@ -41,14 +41,14 @@ class Marks(SchedulerPlugin):  # type: ignore[misc]  # Dask's annotations are no
         return getattr(self, what)(**given)
 
     def begin(self, key: str, worker: str) -> bool:
-        """Mark a pull; False if it has its mark already, or if nobody waits for it any more: it was done before."""
+        """Mark a pull; False if it is marked already, or if the run no longer waits for it: it began before."""
         if key in self._begun or (worker and key not in self._scheduler.tasks):
             return False
         self._begun[key] = worker
         return True
 
     def forbid(self, keys: list[str]) -> list[str]:
-        """Let none of these begin any more; says which have not begun."""
+        """Keep those that have not begun from beginning, and return them."""
         return [key for key in keys if self.begin(key, "")]
 
     def death(self, key: str) -> list[str] | None:
@@ -86,7 +86,7 @@ class Marks(SchedulerPlugin):  # type: ignore[misc]  # Dask's annotations are no
             self._farewell = asyncio.ensure_future(scheduler.unregister_worker_plugin(comm=None, name=self.name))
 
     def log_event(self, topic: str, msg: Any) -> None:
-        """A worker is gone: what was under way in it died together, unless it was told to leave."""
+        """A worker is gone: its pending pulls died together, unless it was told to leave."""
         if topic == "all" and isinstance(msg, dict) and msg.get("action") == "remove-worker":
             here = [key for key in msg["processing-tasks"] if self._begun.get(key) == msg["worker"]]
             self._died |= dict.fromkeys(here, [] if msg["expected"] else here)

@@ -1,4 +1,4 @@
-"""What the runner needs of a place where pulls are evaluated."""
+"""What the runner needs from a place where pulls are evaluated."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -12,10 +12,10 @@ Evaluate = Callable[[Pull], object]
 
 
 class WorkerLost(Exception):
-    """Whoever evaluated the pull died under it.
+    """The worker died while it evaluated the pull.
 
-    ``together`` are the pulls that were lost in one go, this one among them: any of them may be to blame. None are,
-    where it is known that the worker was told to leave.
+    ``together`` are the pulls that were lost at once, this one among them: any of them may be to blame. It is empty
+    if the worker is known to have been told to leave.
     """
 
     def __init__(self, reason: str, together: Sequence[Pull]) -> None:
@@ -34,9 +34,9 @@ class Engine(ABC):
 
     @property
     def room(self) -> int:
-        """How many pulls to have under way if nobody says: as many as there are workers, or a few more.
+        """How many pulls to have pending by default: as many as there are workers, or a few more.
 
-        Raises `CannotGoOn` if the engine is beyond hope.
+        Raises `CannotGoOn` if the engine cannot recover.
         """
         return self.workers
 
@@ -45,7 +45,7 @@ class Engine(ABC):
         """Begin to evaluate, as soon as a worker is free."""
 
     def began(self, future: "Future[object]") -> bool:
-        """Whether a worker is at it."""
+        """Whether a worker has begun it."""
         return future.running()
 
     def result(self, future: "Future[object]") -> object:
@@ -57,23 +57,23 @@ class Engine(ABC):
 
     @abstractmethod
     def stop(self, future: "Future[object]") -> None:
-        """The time of a running evaluation is over: end it, or at least put another worker in its place."""
+        """End an evaluation that has run too long, or at least replace its worker."""
 
     def withdraw(self, futures: Iterable["Future[object]"]) -> set["Future[object]"]:
-        """Let none of these begin any more; says which have not. The others go on."""
+        """Keep those that have not begun from beginning, and return them. The others continue."""
         return {future for future in futures if future.cancel()}
 
     def abandon(self, futures: Iterable["Future[object]"]) -> None:
-        """Nobody waits for these any more; `close` will end what it can of them."""
+        """Stop waiting for these; `close` will end what it can of them."""
         return
 
     @abstractmethod
     def close(self, *, wait: bool) -> None:
-        """End all workers: those at work too unless ``wait``, which means that none is."""
+        """End all workers: busy ones too, unless ``wait``, which means that none is busy."""
 
 
 def as_the_evaluators(error: BaseException) -> BaseException:
-    """What an evaluator raised in this process; nobody shall take it for what an engine says."""
+    """What an evaluator raised in this process, as an error that cannot be mistaken for the engine's own."""
     if not isinstance(error, WorkerLost | CannotGoOn | CancelledError):
         return error
     failed = EvaluationFailed(told_of(error), kind=same_error(error))
@@ -82,5 +82,5 @@ def as_the_evaluators(error: BaseException) -> BaseException:
 
 
 def with_queue(workers: int) -> int:
-    """So many workers far away are kept busy by so many pulls: a few wait, so that none idles for the next decision."""
+    """The pulls that keep remote workers busy: a few wait, so that no worker idles until the next decision."""
     return workers + -(-workers // 8)

@@ -147,7 +147,7 @@ class Ray(Engine):
                 future.set_exception(error)
 
     def _strike_off(self, actor: Any) -> None:
-        """An actor is dead, or shall be: another is hired, by our own thread, which may wait for Ray."""
+        """An actor is dead or is being ended: our own thread, which may wait for Ray, starts another."""
         self._staff.discard(actor)
         self.workers -= 1
         self._news.put(self._hire_if_it_can_be)

@@ -82,7 +82,7 @@ class Connection:
 def _start_here(settings: dict[str, Any], over: threading.Event) -> None:
     """Start a Ray of our own. Ctrl-C has its effect when it has started, a second one at once.
 
-    So has SIGTERM: whoever sends it to all processes of a job ends those that are waited for.
+    So has SIGTERM: sent to all processes of a job, it would end the ones that are waited for.
 
     By another thread: interrupted, Ray would leave processes, and in the main thread it takes signals for itself. The
     thread stays until Ray is ``over``, for the system ends what it started when it is gone.

@@ -1,0 +1,69 @@
+"""Renewing survives failures, and a forked child trusts nothing that was in use."""
+
+import os
+import threading
+from collections.abc import Iterable
+
+import pytest
+
+import thresher
+from thresher.core.ledger import Ledger
+from thresher.errors import StoreFailed
+from thresher.log.leases import Keeper
+from thresher.log.memory import MemoryStore
+from thresher.study import look
+
+
+class FailingOnce(MemoryStore):
+    """Its first renewal fails."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[tuple[str, list[int], float]] = []
+        self.renewed = threading.Event()
+
+    def renew(self, study: str, pulls: Iterable[int], seconds: float) -> None:
+        self.calls.append((study, list(pulls), seconds))
+        if len(self.calls) == 1:
+            raise StoreFailed("storage", rule="the server is away")
+        self.renewed.set()
+
+
+def test_one_failed_renewal_does_not_end_renewal(caplog: pytest.LogCaptureFixture) -> None:
+    store = FailingOnce()
+    keeper = Keeper(store, "s", 0.03)
+    keeper.hold([2, 1])
+    assert store.renewed.wait(30)
+    keeper.let_go_of_all()
+    assert store.calls[:2] == [("s", [1, 2], 0.03)] * 2
+    assert "the leases of 2 pulls could not be renewed" in caplog.text
+
+
+def test_a_keeper_says_whether_there_is_anything_left_to_renew() -> None:
+    keeper = Keeper(FailingOnce(), "s", 3600.0)
+    assert not keeper.beat()
+    keeper.hold([1])
+    assert keeper.beat(), "though it failed"
+    keeper.let_go(1)
+    assert not keeper.beat()
+
+
+def test_a_forked_child_keeps_no_ledger_that_another_thread_was_using() -> None:
+    study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=9)
+    using, done = threading.Event(), threading.Event()
+
+    def use(ledger: Ledger) -> None:
+        using.set()
+        done.wait(60)
+
+    thread = threading.Thread(target=look, args=(study, use))
+    thread.start()
+    assert using.wait(60)
+    child = os.fork()
+    if not child:
+        fine = study._journal._ledger is None
+        os._exit(0 if fine and study.ask() is not None else 1)
+    done.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert study._journal._ledger is not None, "the parent keeps its own"

@@ -1,0 +1,158 @@
+"""An outage is told from arms that fail, and costs few pulls."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from engines import causes, make
+
+import thresher
+from thresher.run.outage import LONGEST_PAUSE, Watch
+from thresher.run.starting import Failure
+
+
+def a_watch(study: thresher.Study, window: int = 4) -> Watch:
+    watch = Watch(study, lambda: float("inf"), window)
+    watch.success()  # the start is over: the evaluator works
+    return watch
+
+
+def failures(study: thresher.Study, arms: str) -> Iterator[Failure]:
+    """Failures of pulls of these arms, in this order."""
+    pulls = study.ask_many(40)
+    for arm in arms:
+        pull = next(pull for pull in pulls if pull.arm == arm)
+        pulls.remove(pull)
+        yield Failure(pull, f"{pull.arm} broke", kind="broken")
+
+
+def test_failures_of_one_arm_are_its_own_however_many() -> None:
+    study = make("a", "b", budget=80, max_failures=None)
+    watch = a_watch(study)
+    for failure in failures(study, "aaaaaaaa"):
+        watch.failure(failure, 10.0)
+        assert not watch.out
+    assert causes(study) == ["failed"] * 8
+
+
+def test_failures_of_two_arms_in_a_row_are_an_outage_and_nobodys_fault() -> None:
+    study = make("a", "b", budget=80, max_failures=1)
+    watch = a_watch(study)
+    for number, failure in enumerate(failures(study, "aaab"), 1):
+        assert causes(study) == [], "held back until it is clear"
+        watch.failure(failure, 10.0)
+        assert watch.out == (number == 4)
+    assert causes(study) == ["outage"] * 4
+    assert study.verdict().retired == []
+
+
+def test_a_success_ends_the_row_and_the_failures_before_it_count() -> None:
+    study = make("a", "b", budget=80, max_failures=None)
+    watch = a_watch(study)
+    given = failures(study, "abaaba")
+    for _ in range(3):
+        watch.failure(next(given), 10.0)
+    watch.success()
+    assert causes(study) == ["failed"] * 3
+    for failure in given:
+        watch.failure(failure, 10.0)
+    assert not watch.out
+
+
+def test_tries_in_an_outage_become_rarer_up_to_a_limit() -> None:
+    study = make("a", "b", budget=80, max_failures=1)
+    watch = a_watch(study)
+    given = failures(study, "abab" + "ab" * 8)
+    for _ in range(4):
+        watch.failure(next(given), 100.0)
+    assert (watch.out, watch.since, watch.next_try) == (True, 100.0, 101.0)
+    watch.failure(next(given), 100.5)
+    assert watch.next_try == 101.0, "a pull from before the outage is no try"
+    pauses = []
+    for failure in given:
+        now = watch.next_try
+        watch.failure(failure, now)
+        pauses.append(watch.next_try - now)
+    assert pauses[:6] == [2.0, 4.0, 8.0, 16.0, 32.0, LONGEST_PAUSE]
+    assert set(pauses[6:]) == {LONGEST_PAUSE}
+    assert set(causes(study)) == {"outage"}
+    watch.success()
+    assert (watch.out, watch.pause) == (False, 1.0)
+
+
+def test_a_lost_worker_keeps_its_cause_in_an_outage() -> None:
+    study = make("a", "b", budget=80, max_failures=1)
+    watch = a_watch(study)
+    for failure in failures(study, "aabb"):
+        watch.failure(failure._replace(cause="broken-pool"), 10.0)
+    assert watch.out
+    assert causes(study) == ["broken-pool"] * 4
+
+
+def test_failures_of_the_last_open_arm_are_its_own_at_once() -> None:
+    study = make("a", "b", budget=80, max_failures=None)
+    given = failures(study, "ab")
+    watch = a_watch(study)
+    study.retire("b")
+    watch.failure(next(given), 10.0)
+    assert causes(study) == ["failed"]
+
+
+def test_the_end_of_an_outage_names_the_last_error_and_no_older_one() -> None:
+    study = make("a", "b", budget=80, max_failures=1)
+    watch, error = a_watch(study), ValueError("why")
+    given = failures(study, "aba")
+    watch.failure(next(given), 1.0)
+    watch.failure(next(given)._replace(error=error), 2.0)
+    end = watch.end("it lasted", "repair it")
+    assert str(end) == "run: it lasted, the last with: b broke; repair it; no arm was retired"
+    assert end.__cause__ is error
+    watch.success()
+    assert str(watch.end("it lasted", "repair it")) == "run: it lasted; repair it; no arm was retired"
+
+
+def test_one_pull_is_tried_at_a_time_in_an_outage() -> None:
+    """The try takes many rounds of the loop, in none of which another pull may begin."""
+    lock, trying, enough = threading.Lock(), threading.Event(), threading.Event()
+    state = {"calls": 0, "now": 0, "most": 0, "rounds": 0}
+    study = make("a", "b", "c", budget=200, max_failures=1)
+
+    def is_out() -> bool:
+        return "outage" in causes(study) and not enough.is_set()
+
+    def evaluate(pull: thresher.Pull) -> float:
+        out = is_out()
+        with lock:
+            state["calls"] += 1
+            state["now"] += out
+            state["most"] = max(state["most"], state["now"])
+        if out:
+            trying.set()
+            assert enough.wait(30)
+            with lock:
+                state["now"] -= 1
+        elif 10 < state["calls"] <= 30 and not enough.is_set():
+            raise ConnectionError("no route to host")
+        return 0.5
+
+    def watch(progress: thresher.Progress) -> None:
+        state["rounds"] += trying.is_set()
+        if state["rounds"] >= 4:
+            enough.set()
+
+    verdict = thresher.run(study, evaluate, workers=4, on_progress=watch)
+    assert verdict.retired == []
+    assert state["most"] == 1
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+def test_an_outage_costs_few_pulls(workers: int) -> None:
+    study = make("a", "b", "c", budget=1000, max_failures=1)
+
+    def evaluate(pull: thresher.Pull) -> float:
+        raise ConnectionError("no route to host")
+
+    with pytest.raises(thresher.CannotGoOn, match="no arm was retired"):
+        thresher.run(study, evaluate, workers=workers, give_up=1.5)
+    most = 8 + workers - 1 + 1  # the window, what was pending then, and the one try within 1.5 s
+    assert study.verdict().issued <= most
