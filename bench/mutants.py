@@ -150,7 +150,7 @@ class Workshop:
             out.seek(0)
             words = [line for line in out if line.startswith(("FAILED ", "ERROR "))]
         if status == 0:
-            return Mutant(mutation, "survived", f"{len(tests)} tests run this line, and all pass")
+            return Mutant(mutation, "survived", f"tests that run this line and pass: {len(tests)}")
         return Mutant(mutation, "caught", words[0].split(" - ")[0].strip() if words else f"pytest ends with {status}")
 
 
