@@ -3,6 +3,7 @@
 import pytest
 
 import thresher
+from thresher.core.verdict import origin
 
 
 @pytest.mark.parametrize(("confidence", "certified"), [(None, ""), (0.9, " (0 certified)")])
@@ -21,3 +22,10 @@ def test_an_arm_without_rewards_has_empty_cells_in_markdown() -> None:
     lines = study.verdict().markdown().splitlines()
     assert "| 0.75 |" in next(line for line in lines if line.startswith("| a |"))
     assert "|  |" in next(line for line in lines if line.startswith("| b |"))
+
+
+@pytest.mark.parametrize(
+    ("earlier", "words"), [(69, "69 of these 70 rewards are from earlier"), (70, "All rewards are from earlier")]
+)
+def test_rewards_that_are_all_from_earlier_runs_are_not_counted(earlier: int, words: str) -> None:
+    assert (origin(earlier, 70, "2026-11-17T02:41:12Z") or "").startswith(words)

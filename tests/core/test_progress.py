@@ -3,6 +3,7 @@
 import pytest
 
 import thresher
+from thresher.core.evidence import BETS
 
 
 def progress_of(rewards: "list[float]", **given: float) -> "list[float]":
@@ -43,3 +44,22 @@ def test_a_proof_of_one_side_alone_is_no_progress_towards_close(mean: float) -> 
     none = progress_of(rewards)[-1]
     assert narrow == pytest.approx(none, abs=0.1)
     assert wide > narrow
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_proof_that_was_reached_once_counts_as_reached(side: int) -> None:
+    """Not far below was proved by the first rewards, then the mean moves on: what is left is not far above."""
+    first, then = ([1.0] * 3, [0.5, 0.25]) if side == 0 else ([0.0] * 3, [0.5, 0.75])
+    study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=10_000, tolerance=0.3, confidence=0.6)
+    for reward in first + then * 200:
+        pull = study.ask()
+        if pull is None:
+            break
+        study.tell(pull, reward)
+        reached = study.look(lambda ledger: list(ledger.capitals[0][4 * BETS :]))
+        progress = study.verdict()["a"].progress or 0.0
+        assert (progress == 1.0) == study.verdict()["a"].certified
+        if reached[side] and not reached[1 - side]:
+            break
+    else:
+        pytest.fail("neither was reached alone")
