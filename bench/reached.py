@@ -17,10 +17,11 @@ import pytest
 
 NOW = "THRESHER_BENCH_TEST"  # the environment variable with the id of the test that runs
 DATA, SECONDS, MEASURED = "reached.coverage", "seconds.json", ("core", "log", "run")
-# Python imports a module of this name when it starts: child processes are measured too.
+# Python imports a module of this name when it starts: programs that tests start are measured too. Workers are not: they
+# would start too slowly, and end without writing what was measured.
 CHILD = f"""
-import os
-if os.environ.get({NOW!r}):
+import os, sys
+if os.environ.get({NOW!r}) and not any(word in " ".join(sys.orig_argv) for word in ("multiprocessing", "loky")):
     import atexit, coverage
     measured = coverage.Coverage(config_file=os.environ["THRESHER_BENCH_SETTINGS"], data_suffix=True)
     atexit.register(lambda: (measured.stop(), measured.save()))
@@ -77,7 +78,11 @@ def collect(folder: Path, tests: Iterable[str], scratch: Path, *options: str) ->
         "THRESHER_BENCH_SCRATCH": str(scratch),
     }
     argv = [sys.executable, "-m", "pytest", "-p", "bench.reached", "-q", "-m", "not alone", *options, *tests]
-    subprocess.run(argv, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with (scratch / "output").open("w+") as output:
+        subprocess.run(argv, cwd=folder, env=environment, stdout=output, stderr=output)
+        if not (scratch / SECONDS).exists():
+            output.seek(0)
+            raise RuntimeError(f"the tests did not come to their end:\n{output.read()[-3000:]}")
     return _combined(folder, scratch)
 
 

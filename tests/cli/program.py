@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from forked import Server
+
 THRESHER = [sys.executable, "-m", "thresher.cli"]
 PATIENCE = 60.0  # seconds until a test gives up waiting; far more than anything takes
 ENVIRONMENT = {
@@ -17,6 +19,7 @@ ENVIRONMENT = {
     if key not in ("COLUMNS", "LINES", "TERM", "NO_COLOR", "FORCE_COLOR")
 }
 ENVIRONMENT["THRESHER_STORAGE"] = "memory"  # unless a test says otherwise, nothing is left behind
+FORKED = Server()
 PLAIN_PYTEST = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # pytest without its plugins starts in a quarter of the time
 
 
@@ -34,14 +37,12 @@ def thresher(
     first: str | None = None,
 ) -> Result:
     """Run it to its end; ``first`` is Python code that runs before it."""
+    data, environment = stdin.encode() if isinstance(stdin, str) else stdin, {**ENVIRONMENT, **(env or {})}
+    if first is None and not any(name.startswith("PYTHON") for name in env or {}):
+        return Result(*FORKED.run(args, stdin=data, cwd=cwd, env=environment, patience=PATIENCE))
     program = [sys.executable, "-c", f"{first}\nfrom thresher.cli import main\nmain()"] if first else THRESHER
     done = subprocess.run(
-        [*program, *args],
-        input=stdin.encode() if isinstance(stdin, str) else stdin,
-        capture_output=True,
-        timeout=PATIENCE,
-        cwd=cwd,
-        env={**ENVIRONMENT, **(env or {})},
+        [*program, *args], input=data, capture_output=True, timeout=PATIENCE, cwd=cwd, env=environment
     )
     return Result(done.returncode, done.stdout.decode(), done.stderr.decode())
 

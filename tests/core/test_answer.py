@@ -3,6 +3,7 @@
 import pytest
 
 import thresher
+from thresher.core.verdict import origin
 
 
 @pytest.mark.parametrize(("confidence", "certified"), [(None, ""), (0.9, " (0 certified)")])
@@ -13,3 +14,18 @@ def test_the_answer_counts_certified_labels_only_where_there_are_certificates(
     for pull in study.ask_many(2):
         study.tell(pull, 0.9 if pull.arm == "a" else 0.1)
     assert study.verdict().answer.startswith(f"1 above{certified}, 1 below{certified}, after 2 of 20 pulls")
+
+
+def test_an_arm_without_rewards_has_empty_cells_in_markdown() -> None:
+    study = thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=20, confidence=None)
+    study.tell(study.ask() or 0, 0.75)
+    lines = study.verdict().markdown().splitlines()
+    assert "| 0.75 |" in next(line for line in lines if line.startswith("| a |"))
+    assert "|  |" in next(line for line in lines if line.startswith("| b |"))
+
+
+@pytest.mark.parametrize(
+    ("earlier", "words"), [(69, "69 of these 70 rewards are from earlier"), (70, "All rewards are from earlier")]
+)
+def test_rewards_that_are_all_from_earlier_runs_are_not_counted(earlier: int, words: str) -> None:
+    assert (origin(earlier, 70, "2026-11-17T02:41:12Z") or "").startswith(words)

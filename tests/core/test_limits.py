@@ -1,0 +1,35 @@
+"""The largest numbers that a specification takes, and the first that it refuses."""
+
+from typing import Any
+
+import pytest
+
+import thresher
+from thresher.core import spec as specs
+
+
+def specified(**given: Any) -> specs.Spec:
+    return specs.specify(**{"arms": ["a", "b"], "threshold": 0.5, "budget": 10} | given)
+
+
+@pytest.mark.parametrize("bounds", [(-1e100, 1.0), (0.0, 1e100), (-1e100, 1e100)])
+def test_bounds_up_to_1e100_are_taken(bounds: tuple[float, float]) -> None:
+    assert specified(bounds=bounds, confidence=None).bounds == bounds
+
+
+@pytest.mark.parametrize("bounds", [(-1.1e100, 1.0), (0.0, 1.1e100), (-1.1e100, 1.1e100), (-1.7e308, 1.7e308)])
+def test_bounds_beyond_1e100_on_either_side_are_refused(bounds: tuple[float, float]) -> None:
+    with pytest.raises(thresher.InvalidInput, match="must lie within ±1e"):
+        specified(bounds=bounds, confidence=None)
+
+
+def test_a_seed_has_at_most_128_bits() -> None:
+    assert specified(seed=2**128 - 1).seed == 2**128 - 1
+    with pytest.raises(thresher.InvalidInput, match="seed"):
+        specified(seed=2**128)
+
+
+def test_a_budget_has_at_most_15_zeros() -> None:
+    assert specified(budget=10**15).budget == 10**15
+    with pytest.raises(thresher.InvalidInput, match="budget"):
+        specified(budget=10**15 + 1)
