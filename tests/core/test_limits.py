@@ -9,7 +9,7 @@ from thresher.core import spec as specs
 
 
 def specified(**given: Any) -> specs.Spec:
-    return specs.specify(**{"arms": ["a", "b"], "threshold": 0.5, "budget": 10} | given)
+    return specs.Spec(**{"arms": ["a", "b"], "threshold": 0.5, "budget": 10} | given)
 
 
 @pytest.mark.parametrize("bounds", [(-1e100, 1.0), (0.0, 1e100), (-1e100, 1e100)])
