@@ -3,7 +3,8 @@
 from ._version import __version__
 from .core.events import Event
 from .core.policies import Policy, anytime_evt, ap_evt, ap_evt_pf, apt, balanced, evt, evt_pf, lsa, uniform
-from .core.verdict import Row, Verdict
+from .core.row import Row
+from .core.verdict import Verdict
 from .create import create_study, open_study
 from .errors import (
     AlreadyTold,

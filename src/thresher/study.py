@@ -324,6 +324,10 @@ class Study:
     def __repr__(self) -> str:
         return f"<Study {self.name!r}: {self.verdict().answer}>"
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return self.verdict()._repr_html_()
+
 
 def give_up(study: Study, pull: Pull, *, cause: Cause, reason: str) -> None:
     """For runners alone, which know whether a pull ever began: drop it with any cause."""

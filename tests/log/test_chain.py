@@ -94,7 +94,7 @@ def test_every_event_of_a_study_is_chained_and_the_verdict_names_the_head() -> N
     assert events[-1].digest is not None
     verdict = study.verdict()
     assert (verdict.events, verdict.head) == (len(events), events[-1].digest.hex())
-    assert verdict.to_json()["head"] == verdict.head
+    assert verdict.to_dict()["head"] == verdict.head
     assert [event for page in pages(store, "s") for event in page] == events
 
 

@@ -519,20 +519,20 @@ def test_nine_passes_of_ten_are_above_nine_tenths_in_the_verdict() -> None:
 
 def test_a_verdict_in_json_and_csv_has_the_same_names() -> None:
     verdict = finish(make())
-    data = json.loads(verdict.json())
-    assert data["format"] == 1
+    data = json.loads(verdict.to_json())
+    assert data["format"] == 2
     names = [field.name for field in dataclasses.fields(thresher.Row)]
-    assert names[:4] == ["name", "label", "certified", "mean"]
+    assert names[:4] == ["arm", "label", "certified", "mean"]
     assert names[4:] == ["low", "high", "seen", "pending", "charged", "failures", "progress", "reason"]
     assert list(data["rows"][0]) == names
-    head, *rows = verdict.csv().splitlines()
+    head, *rows = verdict.to_csv().splitlines()
     assert head.split(",") == names
     assert len(rows) == 3
     assert {*data["above"], *data["below"]} == {"a", "b", "c"}
 
 
 def test_hostile_names_stay_text_in_markdown() -> None:
-    text = finish(make(arms=["a|b", "<script>", "c"])).markdown()
+    text = finish(make(arms=["a|b", "<script>", "c"])).to_markdown()
     assert "| a\\|b |" in text
     assert "<script>" not in text
 

@@ -101,7 +101,7 @@ def test_the_command_writes_a_report_or_says_why_not(tmp_path: Path) -> None:
     thresher.create_study("coins", arms=["a"], threshold=0.5, budget=4, storage=storage)
     argv = [sys.executable, "-m", "thresher.cli", "report", "coins", "--storage", storage, "--out"]
     subprocess.run([*argv, str(tmp_path / "r.html")], check=True)
-    assert "Which of 1 arms reach 0.5?" in (tmp_path / "r.html").read_text()
+    assert "Does the arm reach 0.5?" in (tmp_path / "r.html").read_text()
     wrong = subprocess.run([*argv, str(tmp_path / "no" / "r.html")], capture_output=True, text=True)
     assert wrong.returncode == 2
     assert "cannot be written" in wrong.stderr
@@ -129,7 +129,7 @@ def test_a_report_replaces_an_earlier_report_and_nothing_else(tmp_path: Path, wr
         assert len(refused.stderr.splitlines()) == 1
         assert (tmp_path / name).read_bytes() == before
     assert write(tmp_path / "letter.html", "--force").returncode == 0
-    assert "Which of 1 arms" in (tmp_path / "letter.html").read_text()
+    assert "Does the arm" in (tmp_path / "letter.html").read_text()
     assert not [file.name for file in tmp_path.iterdir() if "partial" in file.name]
 
 
@@ -146,7 +146,7 @@ def test_a_report_never_replaces_the_store_it_reads(tmp_path: Path, write: Any) 
 
 
 def test_a_report_can_go_to_a_pipe(write: Any) -> None:
-    assert "Which of 1 arms" in write("/dev/stdout").stdout
+    assert "Does the arm" in write("/dev/stdout").stdout
 
 
 def test_a_report_that_cannot_be_finished_leaves_the_earlier_one(tmp_path: Path, write: Any) -> None:

@@ -1,5 +1,7 @@
 """Secrets are hidden wherever text leaves the program or enters the log. `masked` is the one function that does it."""
 
+from .escapes import visible
+
 
 def masked(text: str) -> str:
     """A text without secrets. Masking it again changes nothing.
@@ -25,3 +27,12 @@ def masked_words(words: list[str]) -> list[str]:
     from .maskrules import hidden_in_words
 
     return hidden_in_words(words)
+
+
+def one_line(text: str) -> str:
+    r"""Other people's text on one line for people: what a failing program printed may hold anything.
+
+    >>> print(one_line("out of\n memory\x1b[31m, password=secret"))
+    out of memory\x1b[31m, password=***
+    """
+    return visible(" ".join(masked(text).split()))

@@ -76,7 +76,7 @@ def _reading(api: APIRouter, house: House) -> None:
     @api.get("/studies/{study}/verdict")
     def verdict(study: Name) -> Any:
         """The verdict, as the library and the command line write it."""
-        return Json(house.live(segment(study)).verdict().to_json())
+        return Json(house.live(segment(study)).verdict().to_dict())
 
     @api.get("/studies/{study}/events", response_model=models.Events)
     def events(

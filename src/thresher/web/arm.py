@@ -9,7 +9,7 @@ from ..core.events import DROPPED, LATE, PENDING, STATES
 from ..core.evidence import BETS, Stakes
 from ..core.intervals import Side, in_order
 from ..core.ledger import Ledger
-from ..core.verdict import row_of
+from ..core.row import row_of
 from ..errors import InvalidInput
 from .live import Live
 from .refusals import Refusal

@@ -10,7 +10,8 @@ from typing import Any
 import plotly
 import plotly.graph_objects as go
 
-from ..core.verdict import LABELS, Row, Verdict
+from ..core.row import LABELS, Row
+from ..core.verdict import Verdict
 from ..study import Study
 from .follow import Follower
 from .history import Point
@@ -123,7 +124,7 @@ def _points_of(look: Mapping[str, Any], label: str, ranked: list[tuple[int, Row]
         {
             "x": [rank for rank, _ in found],
             "y": [row.mean for _, row in found],
-            "text": [html.escape(row.name, quote=False) for _, row in found],  # plotly takes < for markup
+            "text": [html.escape(row.arm, quote=False) for _, row in found],  # plotly takes < for markup
             "name": label,
             "hovertemplate": f"%{{text}}<br>%{{y:.4g}}<extra>{label}</extra>",
             **(crowd if len(ranked) > CROWD else {"marker": {"color": f"@{label}", "size": size, "symbol": symbols}}),

@@ -7,7 +7,7 @@ reads the log, now or years later, watching or not, gets the same ones.
 from typing import NamedTuple
 
 from ..core.ledger import Ledger
-from ..core.verdict import LABELS, label_of
+from ..core.row import LABELS, label_of
 
 MOST = 500  # points that are kept; when there are more, every other one goes
 CODES = {label: code for code, label in enumerate(LABELS)}

@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 from ..core import sentences
 from ..core import verdict as verdicts
 from ..core.ledger import Ledger
-from ..core.verdict import LABELS, Verdict, row_of
+from ..core.row import LABELS, row_of
+from ..core.verdict import Verdict
 from ..log.store import Store
 from ..log.tail import section
 from .follow import Follower
@@ -136,7 +137,7 @@ class Live:
             "certified": dict(zip(LABELS, tally.sure, strict=True)),
             "rate": short(rate),
             "seconds_left": short(left),
-            "origin": f"Rewards since {verdicts.plain_time(self.created)}." if ledger.told else None,
+            "origin": f"Rewards since {sentences.plain_time(self.created)}." if ledger.told else None,
             "head": ledger.head and ledger.head[:SHORT],
             "last_reward": self._told[-1] if self._told else None,
         }

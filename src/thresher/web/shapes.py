@@ -5,7 +5,7 @@ from typing import Any
 
 from ..core.events import Event, to_json
 from ..core.ledger import Ledger
-from ..core.verdict import Row
+from ..core.row import Row
 from ..study import Pull
 from .history import CODES
 
