@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from .core import checks
 from .core import verdict as verdicts
-from .core.events import CAUSES, DROPPED, LATE, OUTSIDE, PENDING, TOLD, Cause, Event
+from .core.events import CAUSES, DROPPED, LATE, OUTSIDE, PENDING, TOLD, Cause, Event, EventCause
 from .core.ledger import Ledger
 from .core.spec import CLIP, NO_PARAMS, Params, Spec, finite
 from .core.verdict import Verdict
@@ -122,7 +122,8 @@ class Study:
                 return _retire_for_bounds(draft, number, error)
             if state in (TOLD, LATE) and ledger.pull_reward[number - 1] == value:
                 return None
-            late, cause = state == DROPPED or None, "repeatable" if repeatable else None
+            late = state == DROPPED or None
+            cause: EventCause | None = "repeatable" if repeatable else None
             draft.write("told", pull=number, arm=_arm(ledger, number), reward=value, late=late, cause=cause)
             return None
 
@@ -132,7 +133,7 @@ class Study:
         if outside is not None:
             raise outside
 
-    def drop(self, pull: Pull | int, *, reason: str = "dropped by hand", cause: str = "lost") -> None:
+    def drop(self, pull: Pull | int, *, reason: str = "dropped by hand", cause: Cause = "lost") -> None:
         """Give a pull up: it was ``"lost"``, or it ``"failed"``, which counts against its arm. Again is accepted.
 
         Any other cause is recorded as ``"lost"``: only a runner knows that a pull never began. Where the specification
@@ -142,7 +143,7 @@ class Study:
             raise InvalidInput("cause", cause, "must be failed or lost")
         self._drop(pull, cause if cause == "failed" else "lost", reason)
 
-    def _drop(self, pull: Pull | int, cause: str, reason: str) -> None:
+    def _drop(self, pull: Pull | int, cause: Cause, reason: str) -> None:
         number = pull.id if isinstance(pull, Pull) else pull
 
         def plan(draft: Draft) -> None:

@@ -58,7 +58,7 @@ def test_a_digest_covers_every_field_but_itself() -> None:
 def test_a_text_in_another_field_is_another_event() -> None:
     some = ["", "x", "=", None]
     seen = {
-        link(START, Event(1, kind, key=key, agent=agent, reason=reason, cause=cause))
+        link(START, Event(1, kind, key=key, agent=agent, reason=reason, cause=cause))  # type: ignore[arg-type]
         for kind, (key, agent, reason, cause) in itertools.product(["", "x", "="], itertools.product(some, repeat=4))
     }
     assert len(seen) == 3 * 4**4

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import thresher
 from thresher.core import spec as specs
+from thresher.core.events import Cause
 from thresher.core.ledger import fold
 from thresher.errors import Conflict
 from thresher.log.memory import MemoryStore
@@ -164,7 +165,7 @@ def test_a_drop_needs_a_cause_that_exists() -> None:
     study = make()
     study.ask()
     with pytest.raises(thresher.InvalidInput, match=r"'tired'.*failed"):
-        study.drop(1, cause="tired")
+        study.drop(1, cause="tired")  # type: ignore[arg-type]
 
 
 def test_failures_in_a_row_retire_an_arm_and_the_verdict_says_so() -> None:
@@ -189,7 +190,8 @@ def test_a_success_in_between_forgives_failures_and_other_causes_are_none() -> N
     pulls = study.ask_many(6)
     study.drop(pulls[0], cause="failed")
     study.tell(pulls[1], 1)
-    for pull, cause in zip(pulls[2:], ["failed", "lost", "broken-pool", "outage"], strict=True):
+    causes: list[Cause] = ["failed", "lost", "broken-pool", "outage"]
+    for pull, cause in zip(pulls[2:], causes, strict=True):
         study.drop(pull, cause=cause)
     assert study.verdict().retired == []
     study.drop(study.ask() or 0, cause="failed")

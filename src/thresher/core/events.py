@@ -1,36 +1,38 @@
-"""Events: all that a study's log holds. State is what folding them gives, and nothing else."""
+"""Events: everything that a study's log holds. State is what folding them gives, and nothing else."""
 
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, get_args
 
-PENDING, TOLD, DROPPED, LATE, OUTSIDE = range(5)  # what events make of a pull; LATE: dropped first, told afterwards
+PENDING, TOLD, DROPPED, LATE, OUTSIDE = range(5)  # the states of a pull; LATE: dropped first, told later
 STATES = ("pending", "told", "dropped", "late", "outside")  # their names
+Kind = Literal["created", "asked", "told", "dropped", "retired", "restored", "extended", "weighed", "accepted"]
 Cause = Literal["failed", "lost", "cancelled", "broken-pool", "outage"]  # of a drop
 CAUSES = get_args(Cause)
+EventCause = Cause | Literal["imported", "repeatable", "failures", "bounds"]
 
 
 class Event(NamedTuple):
     """One line of the log; fields that an event does not need are None.
 
-    The fold reads neither ``key`` nor ``time`` nor ``agent``: ``key`` is chosen by the call that wrote the event, so
-    that a caller who lost the answer finds its own events; the other two are for people.
+    The fold reads neither ``key`` nor ``time`` nor ``agent``. The call that wrote the event chose its ``key``, so that
+    a caller that never got the answer finds its own events; the other two are for people.
     """
 
     seq: int  # from 1, without a gap
-    kind: str  # created, asked, told, dropped, retired, restored, extended, weighed, accepted
+    kind: Kind
     pull: int | None = None  # counts asked events, from 1
     arm: int | None = None
     reward: float | None = None  # as it was told, in the user's units
     reason: str | None = None
-    cause: str | None = None  # of a drop: one of CAUSES; of a reward: "imported", "repeatable", "failed";
+    cause: EventCause | None = None  # of a drop: one of CAUSES; of a reward: "imported", "repeatable" or "failed";
     # of a retirement: "failures", by rule, or "bounds", by a pull whose reward lies outside them
     late: bool | None = None  # told after the pull was dropped
     budget: int | None = None  # the new total
-    spec: dict[str, Any] | None = None  # of `created` alone
+    spec: dict[str, Any] | None = None  # only of `created`
     key: str | None = None
     time: float | None = None  # seconds since 1970
     agent: str | None = None
-    digest: bytes | None = None  # of this event and of all before it, see `chain`; None: not chained (version 0.1)
+    digest: bytes | None = None  # of this event and all before it, see `chain`; None: not chained (version 0.1)
 
 
 def to_json(event: Event) -> dict[str, Any]:
