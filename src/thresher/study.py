@@ -316,11 +316,11 @@ class Study:
     def figure(self, kind: Literal["arms", "history"] = "arms") -> Any:
         """A plotly figure, for a notebook: every arm against the bar, or how the answer evolved."""
         try:  # drawing is upstairs, and an extra: it is fetched by name, when it is asked for
-            figures = importlib.import_module(".web.figures", __package__)
+            charts = importlib.import_module(".web.charts", __package__)
         except ModuleNotFoundError as error:
             rule = f"needs the package {error.name}, which is not there"
             raise CannotGoOn("figure", rule=rule, remedy="pip install 'thresher[web]'") from None
-        return figures.figure(self, kind)
+        return charts.figure(self, kind)
 
     def __repr__(self) -> str:
         return f"<Study {self.name!r}: {self.verdict().answer}>"

@@ -14,9 +14,9 @@ from browser import browser, tab
 
 import thresher
 from thresher.log.memory import MemoryStore
-from thresher.web import figures
-from thresher.web.report import report
+from thresher.web import charts
 from thresher.web.shapes import short
+from thresher.web.standalone import report
 
 HOSTILE = "</script><img src=x onerror=alert(1)> $study @above"
 
@@ -30,7 +30,7 @@ def study() -> thresher.Study:
 
 
 def drawn(whiskers: Any) -> Iterator[tuple[str, str, str]]:
-    labels = {colour: name for name, colour in figures._look()["themes"]["light"].items()}
+    labels = {colour: name for name, colour in charts._look()["themes"]["light"].items()}
     for shape in whiskers:
         for low, high in re.findall(r"M\d+,([-.e\d]+)V([-.e\d]+)", shape.path):
             yield labels[shape.line.color], low, high
@@ -59,7 +59,7 @@ def test_names_in_figures_are_text(study: thresher.Study) -> None:
 
 
 def test_plotly_comes_from_the_installed_package() -> None:
-    assert figures.plotly_script().stat().st_size > 1_000_000
+    assert charts.plotly_script().stat().st_size > 1_000_000
 
 
 def test_a_report_has_verdict_figures_guarantee_and_specification(study: thresher.Study) -> None:

@@ -46,6 +46,21 @@ def answer(
     return f"{', '.join(parts)}, after {issued:,}{limit} {pulls}{waiting}."
 
 
+def standing(label: str, certified: bool, progress: float | None, reason: str | None, *, outside: bool) -> str:
+    """What is known about one arm.
+
+    >>> standing("above", False, 0.4, "it timed out", outside=False)
+    '▲ above, 40 % of the evidence that would settle it. Last failure: it timed out'
+    """
+    if certified:
+        known = "certified"
+    elif outside:
+        known = "not certified, because a reward lay outside the bounds"
+    else:
+        known = "not certified" if progress is None else f"{100 * progress:.0f} % of the evidence that would settle it"
+    return f"{SIGNS[label]} {label}, {known}.{f' Last failure: {reason}' if reason else ''}"
+
+
 def origin(earlier: int, told: int, since: str | None, others: int = 0) -> str | None:
     """Which rewards are from earlier runs or other agents, in a sentence each; None: all are new and ours.
 

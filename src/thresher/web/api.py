@@ -20,8 +20,7 @@ from .arm import arm_json
 from .house import House
 from .paths import segment
 from .refusals import Refusal
-from .replies import Json
-from .shapes import event_json, pull_json
+from .shapes import Json, event_json, pull_json
 
 MOST_EVENTS = 10_000  # in one reply
 LONGEST_NAME = 100  # characters of an agent's name

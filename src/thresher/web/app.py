@@ -17,7 +17,7 @@ from .gate import SURPRISE, Gate
 from .house import House
 from .paths import segment
 from .refusals import Refusal, page_or_json, refusal_of
-from .replies import Json
+from .shapes import Json
 
 log = logging.getLogger("thresher")
 DIGITS = sys.get_int_max_str_digits()  # of a whole number that Python reads

@@ -4,17 +4,16 @@ import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from ..core import evidence
+from ..core import evidence, sentences
 from ..core.events import DROPPED, LATE, PENDING, STATES
 from ..core.evidence import BETS, Stakes
 from ..core.intervals import Side, in_order
 from ..core.ledger import Ledger
 from ..core.row import row_of
 from ..errors import InvalidInput
-from .live import Live
 from .refusals import Refusal
 from .shapes import short
-from .words import question
+from .watched import Live
 
 MOST_REWARDS = 2000  # the last ones are sent
 MOST_REPLAYED = 20_000  # commits whose evidence is worked out again
@@ -70,7 +69,8 @@ def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Sta
         "format": 1,
         "seq": ledger.seq,
         "index": arm,
-        "question": question(spec),
+        "question": sentences.question(len(spec.arms), spec.threshold),
+        "answer": sentences.standing(row.label, row.certified, row.progress, row.reason, outside=arm in ledger.outside),
         "threshold": spec.threshold,
         "bounds": spec.bounds,
         "tolerance": spec.tolerance,

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from starlette.concurrency import run_in_threadpool
 
 from ..errors import ThresherError, UnknownStudy
-from .live import Live, encoded
+from .shapes import encoded
+from .watched import Live
 
 log = logging.getLogger("thresher")
 TICK = 0.15  # seconds between two looks at the store while nothing is new

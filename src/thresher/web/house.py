@@ -19,8 +19,8 @@ from ..log.patience import hurry
 from ..log.store import Store
 from ..study import Study
 from .feed import Feed
-from .live import Live
 from .refusals import Refusal
+from .watched import Live
 
 Found = TypeVar("Found")
 WRITERS = 16  # threads that write at once; readers have others

@@ -1,13 +1,16 @@
-"""What goes over the wire: rows, events and pulls as plain data."""
+"""What goes over the wire: rows, events and pulls as plain data, and as JSON."""
 
+import json
 import math
 from typing import Any
+
+from fastapi.responses import JSONResponse
 
 from ..core.events import Event, to_json
 from ..core.ledger import Ledger
 from ..core.row import Row
 from ..study import Pull
-from .history import CODES
+from .follow import CODES
 
 LONGEST = 300  # characters of a reason that a page shows
 COLUMNS = ("label", "certified", "mean", "low", "high", "seen", "pending", "failures", "progress", "outside")
@@ -81,3 +84,16 @@ def troubles(ledger: Ledger, most: int = 20) -> list[dict[str, Any]]:
         }
         for arm in arms[:most]
     ]
+
+
+def encoded(data: object) -> bytes:
+    """Data as JSON without blanks."""
+    return json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+
+
+class Json(JSONResponse):
+    """A reply in ASCII: parameters may hold half characters, which JSON can carry and UTF-8 cannot."""
+
+    def render(self, content: Any) -> bytes:
+        """The body."""
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()

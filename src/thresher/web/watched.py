@@ -4,7 +4,6 @@ A look at the store costs what has changed, and so does what is sent: each arm r
 since any event can be said at any time.
 """
 
-import json
 import threading
 import time
 from collections import deque
@@ -19,10 +18,8 @@ from ..core.row import LABELS, row_of
 from ..core.verdict import Verdict
 from ..log.store import Store
 from ..log.tail import section
-from .follow import Follower
-from .history import Point
-from .shapes import COLUMNS, columns_of, line_json, short, troubles
-from .words import question
+from .follow import Follower, Point
+from .shapes import COLUMNS, columns_of, encoded, line_json, short, troubles
 
 LAST = 30  # events that a page shows
 SHORT = 12  # hexadecimal digits of the log's head that a page shows
@@ -106,7 +103,7 @@ class Live:
             return {
                 "format": 1,
                 "study": self.name,
-                "question": question(spec),
+                "question": sentences.question(len(spec.arms), spec.threshold),
                 "arms": len(spec.arms),
                 "threshold": spec.threshold,
                 "bounds": spec.bounds,
@@ -124,8 +121,13 @@ class Live:
         left = None
         if ledger.budget is not None and rate > 0 and not (ledger.done and not ledger.pending):
             left = (ledger.budget - ledger.issued + ledger.pending) / rate
+        counts, certified = (dict(zip(LABELS, each, strict=True)) for each in (tally.counts, tally.sure))
+        known = certified if ledger.certifies else None
+        budget, over = ledger.budget, ledger.done and not ledger.pending
+        answer = sentences.answer(counts, known, issued=ledger.issued, budget=budget, pending=ledger.pending)
         return {
             "seq": ledger.seq,
+            "answer": answer,
             "budget": ledger.budget,
             "issued": ledger.issued,
             "told": ledger.told,
@@ -133,12 +135,14 @@ class Live:
             "settled": ledger.certified,
             "open": ledger.open,
             "done": ledger.done,
-            "labels": dict(zip(LABELS, tally.counts, strict=True)),
-            "certified": dict(zip(LABELS, tally.sure, strict=True)),
+            "labels": counts,
+            "certified": certified,
             "rate": short(rate),
             "seconds_left": short(left),
+            "pace": [sentences.speed(rate) if rate else "–", "done" if over else sentences.duration(left)],
             "origin": f"Rewards since {sentences.plain_time(self.created)}." if ledger.told else None,
             "head": ledger.head and ledger.head[:SHORT],
+            "log": sentences.head(ledger.seq, ledger.head and ledger.head[:SHORT]),
             "last_reward": self._told[-1] if self._told else None,
         }
 
@@ -197,8 +201,3 @@ class Live:
         for arm in self._stale:
             self._rows[arm] = columns_of(row_of(ledger, arm), outside=arm in ledger.outside)
         self._stale = ()
-
-
-def encoded(data: object) -> bytes:
-    """Data as JSON without blanks."""
-    return json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")

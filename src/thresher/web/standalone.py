@@ -13,7 +13,7 @@ from ..core.ledger import Ledger
 from ..core.row import Row, ranked
 from ..core.sentences import SIGNS
 from ..study import Study
-from .figures import arms_figure, history_figure, plotly_script
+from .charts import arms_figure, history_figure, plotly_script
 from .follow import Follower
 
 MARK = b"<!-- thresher report -->"  # in the first lines of report.html: only such files are overwritten

@@ -13,8 +13,7 @@ import plotly.graph_objects as go
 from ..core.row import LABELS, Row
 from ..core.verdict import Verdict
 from ..study import Study
-from .follow import Follower
-from .history import Point
+from .follow import Follower, Point
 from .shapes import short
 
 MANY = 500  # arms from which on whiskers are thin and points small
@@ -45,7 +44,7 @@ def arms_figure(verdict: Verdict, *, theme: str = "light") -> go.Figure:
     traces.append(_merged(look["ring"], {"x": [rank for rank, _ in waiting], "y": [mean for _, mean in waiting]}))
     ranks, seen = [rank for rank, _ in ranked], [row.seen for row in rows]
     traces.append(_merged(look["pulls"], {"x": ranks, "y": seen, "hovertemplate": "%{y:,} rewards<extra></extra>"}))
-    traces.append(_merged(look["under_way"], {"x": ranks, "y": [row.seen + row.pending for row in rows]}))
+    traces.append(_merged(look["pending"], {"x": ranks, "y": [row.seen + row.pending for row in rows]}))
     axis, bar = look["axis"], verdict.threshold
     layout = _merged(
         look["layout"],
