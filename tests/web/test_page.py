@@ -193,7 +193,7 @@ def test_an_open_page_outlives_its_server(chromium: Any, storage: str) -> None:
         page = entered(chromium, first, "/study/coins").page
         until(page, f"{STATE} === 'live'")
     until(page, f"{STATE} === 'lost' && document.getElementById('pulse').textContent.startsWith('lost since ')")
-    until(page, f"{NOTICE}.includes('tries again by itself')")
+    until(page, f"{NOTICE}.includes('keeps trying')")
     pulled(storage)
     with served(storage, "--port", first.url.rpartition(":")[2]) as second:
         page.context.new_page().goto(second.entry)  # a session ends with its server
@@ -205,7 +205,7 @@ def test_a_page_says_that_its_session_is_over_and_goes_on_once_there_is_another(
         page = entered(chromium, first, "/study/coins/arm/fair").page
         until(page, f"{STATE} === 'live'")
     with served(storage, "--port", first.url.rpartition(":")[2], "--token", "another-token-for-tests") as second:
-        until(page, f"{NOTICE}.includes('Your session is over')")
+        until(page, f"{NOTICE}.includes('Your session has expired')")
         pulled(storage)
         page.context.new_page().goto(second.entry)  # as the user does, in another tab
         until(page, f"{STATE} === 'live' && document.getElementById('f-seen').textContent === '1'")
