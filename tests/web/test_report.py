@@ -58,6 +58,26 @@ def test_names_in_figures_are_text(study: thresher.Study) -> None:
     assert not any("<" in text for text in texts)
 
 
+@pytest.mark.parametrize("kind", ["arms", "history"])
+def test_a_figure_shows_in_an_exported_notebook_offline(study: thresher.Study, kind: Any, tmp_path: Path) -> None:
+    """Exporters such as nbconvert put the HTML of an output into a page of their own."""
+    bundle = study.figure(kind)._repr_mimebundle_()
+    assert {"application/vnd.plotly.v1+json", "text/html", "text/plain"} <= set(bundle)
+    assert "http" not in re.sub(r"<script.*?</script>", "", bundle["text/html"], flags=re.DOTALL)
+    (tmp_path / "notebook.html").write_text(f"<!doctype html><meta charset='utf-8'>{bundle['text/html']}")
+    with browser() as chromium:
+        page, complaints, origins = tab(chromium, offline=True)
+        page.goto(f"file://{tmp_path}/notebook.html")
+        page.wait_for_selector(".main-svg")
+        assert page.get_by_text("pulls", exact=True).count() > 0
+        assert (complaints, origins) == ([], {"file://"})
+
+
+def test_a_notebook_does_not_display_a_figure_by_its_data_alone(study: thresher.Study) -> None:
+    """Plotly's own method would display the figure itself, in a way that an export leaves blank."""
+    assert not callable(study.figure()._ipython_display_)
+
+
 def test_plotly_comes_from_the_installed_package() -> None:
     assert charts.plotly_script().stat().st_size > 1_000_000
 
