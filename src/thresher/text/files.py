@@ -1,6 +1,7 @@
-"""Files: read as text, and written whole or not at all, never by mistake in place of something else."""
+"""Files: read as text; written whole or not at all, and never in place of another kind of file by mistake."""
 
 import contextlib
+import errno
 import os
 import stat
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from ..errors import InvalidInput
 
-HEAD = 512  # bytes of a file that tell what it is
+HEAD = 512  # bytes that tell which kind of file it is
 
 
 class Kind:
@@ -55,7 +56,7 @@ def check(out: str | Path, kind: Kind, *, force: bool = False) -> None:
 
 
 def settle(partial: Path, target: Path) -> None:
-    """Let a finished file take the place of another, or of none, in such a way that a power cut loses neither."""
+    """Move a finished file into place, over an old one if there is one; a power cut loses neither."""
     target = Path(os.path.realpath(target))
     with contextlib.suppress(FileNotFoundError):
         partial.chmod(stat.S_IMODE(target.stat().st_mode))
@@ -90,10 +91,20 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-def read_text(file: str) -> str:
-    """The text of a file, - being standard input."""
+def read_text(file: str, what: str = "file") -> str:
+    """The text of a file; ``-`` is standard input. An error names the file as ``what``."""
+    where = "standard input" if file == "-" else file
     try:
-        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        data = _standard_input() if file == "-" else Path(file).read_bytes()
         return data.decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput("file", file, f"cannot be read ({error})", "check its name, and that it is UTF-8") from None
+    except OSError as error:
+        raise InvalidInput(what, where, f"cannot be read ({error.strerror})", "check its name") from None
+    except UnicodeDecodeError as error:
+        rule = f"is not UTF-8 text ({error.reason} at byte {error.start})"
+        raise InvalidInput(what, where, rule, "save it as UTF-8") from None
+
+
+def _standard_input() -> bytes:
+    if sys.stdin is None:
+        raise OSError(errno.EBADF, "it is closed")
+    return sys.stdin.buffer.read()
