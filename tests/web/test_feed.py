@@ -29,6 +29,7 @@ def test_what_is_sent_is_what_changed() -> None:
     assert live.news()["rows"] == live.since(3)["rows"] == []
     table = json.loads(live.table())
     assert (table["seen"][0], table["seq"], change["head"]["labels"]["above"]) == (1, 3, 1)
+    assert change["head"]["answer"].startswith("1 above")
 
 
 def test_failures_and_the_guarantee_are_sent_when_they_change() -> None:

@@ -282,7 +282,7 @@ def test_a_stuck_writer_holds_up_no_reader_and_a_crowd_of_writers_is_turned_away
             asker.sendall(ask)
         found = answers(askers, 60)
         refused = [next(found) for _ in range(20)]  # those beyond 300
-        assert all(b"300 writes wait already" in reply for reply in refused)
+        assert all(b"300 writes are already waiting" in reply for reply in refused)
         for path in (
             "/healthz",
             "/api/studies",

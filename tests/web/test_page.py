@@ -1,5 +1,6 @@
 """What a person sees: the page in a real browser, of a study that runs in another process."""
 
+import re
 import subprocess
 import sys
 import time
@@ -118,6 +119,18 @@ def test_an_arm_has_a_page_of_its_own(chromium: Any, server: Served) -> None:
     page.wait_for_selector("#chart-evidence .main-svg")
     page.wait_for_selector("#pulls tr")
     assert complaints == []
+
+
+def test_the_page_shows_the_servers_sentences(chromium: Any, server: Served) -> None:
+    page = entered(chromium, server, "/study/prompts").page
+    page.wait_for_selector("#pulse[data-state=live]")
+    texts = "['question', 'answer', 'guarantee', 'head'].map((id) => document.getElementById(id).textContent)"
+    until(page, f"{texts}.every((text) => text.length > 10)")
+    question, answer, guarantee, log = page.evaluate(texts)
+    assert question == "Which of 32 arms reach 0.6?"
+    assert re.fullmatch(r"\d+ above \(\d+ certified\), .* after [\d,]+ of 200,000 pulls(, \d+ pending)?\.", answer)
+    assert "certified" in guarantee
+    assert log.startswith("Head of the log: event ")
 
 
 def test_hostile_names_stay_text(chromium: Any, server: Served) -> None:

@@ -172,8 +172,14 @@ def interval(ledger: Ledger, arm: int, mean: float | None) -> tuple[float, float
     return max(low, bottom), min(high, top)
 
 
+def share(capital: list[float], start: int, level: float) -> float:
+    """The capital of the bets from ``start`` on as a share of the level that settles, both as logarithms."""
+    grown = sum(capital[start : start + BETS]) / BETS
+    return min(1.0, math.log(max(grown, 1.0)) / math.log(level))
+
+
 def progress(ledger: Ledger, arm: int) -> float | None:
-    """The evidence as a share of the way to certainty: the logarithm of the capital against that of the level."""
+    """The evidence as a share of what settles the arm; None: nothing can settle it."""
     if not ledger.certifies or arm in ledger.outside:
         return None
     if ledger.docket.settled[arm] != OPEN:
@@ -183,8 +189,7 @@ def progress(ledger: Ledger, arm: int) -> float | None:
         return 0.0
 
     def way(start: int) -> float:
-        grown = sum(capital[start : start + BETS]) / BETS
-        return min(1.0, math.log(max(grown, 1.0)) / math.log(ledger.stakes.level))
+        return share(capital, start, ledger.stakes.level)
 
     if ledger.stakes.tolerance <= 0:
         return max(way(0), way(BETS))

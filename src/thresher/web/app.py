@@ -1,4 +1,4 @@
-"""The application: routes, what they answer when something is wrong, and the gate before all of it."""
+"""The application: routes, error replies, and the gate in front of them."""
 
 import logging
 import sys

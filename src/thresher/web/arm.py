@@ -1,6 +1,5 @@
-"""One arm by itself: its rewards, and how its evidence grew."""
+"""One arm: its rewards, and how its evidence grew."""
 
-import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -16,12 +15,12 @@ from .shapes import short
 from .watched import Live
 
 MOST_REWARDS = 2000  # the last ones are sent
-MOST_REPLAYED = 20_000  # commits whose evidence is worked out again
+MOST_REPLAYED = 20_000  # commits whose evidence is computed again
 MOST_POINTS = 400
 
 
 class Commit(NamedTuple):
-    """A pull that went into the capitals: what the claims from above and from below saw of it."""
+    """A pull that went into the capitals, as the bets on either side saw it."""
 
     pull: int
     low: float
@@ -29,7 +28,7 @@ class Commit(NamedTuple):
 
 
 def number_of(ledger: Ledger, name: str) -> int:
-    """The arm of that name; an address that names none is an address that is not there."""
+    """The arm of that name; an unknown one is 404."""
     try:
         return ledger.spec.arm(name)
     except InvalidInput as error:
@@ -86,7 +85,7 @@ def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Sta
 
 
 def _pulls(ledger: Ledger, arm: int) -> Iterator[int]:
-    """The arm's pulls in order; with certificates they are a list that need not be searched for."""
+    """The arm's pulls in order; with certificates they form a linked list."""
     if not ledger.certifies:
         yield from (pull for pull, of in enumerate(ledger.pull_arm, start=1) if of == arm)
         return
@@ -99,7 +98,7 @@ def _pulls(ledger: Ledger, arm: int) -> Iterator[int]:
 def _replayed(
     commits: list[Commit], stakes: Stakes, risk: float, bounds: tuple[float, float] | None
 ) -> Iterator[dict[str, Any]]:
-    """After each commit: how far the evidence for either side is on its way to certainty, and the interval."""
+    """After each commit: the evidence for either side, as a share of what settles the arm, and the interval."""
     if not commits:
         return
     bottom, top = bounds or (0.0, 1.0)
@@ -111,16 +110,11 @@ def _replayed(
         high.feed(commit.high)
         yield {
             "number": commit.pull,
-            "above": short(_way(capital, 0, stakes.level)),
-            "below": short(_way(capital, BETS, stakes.level)),
+            "above": short(sentences.share(capital, 0, stakes.level)),
+            "below": short(sentences.share(capital, BETS, stakes.level)),
             "low": short(bottom + low.end * (top - bottom)),
             "high": short(bottom + high.end * (top - bottom)),
         }
-
-
-def _way(capital: list[float], start: int, level: float) -> float:
-    grown = sum(capital[start : start + BETS]) / BETS
-    return min(1.0, math.log(max(grown, 1.0)) / math.log(level))
 
 
 def _thinned(points: Iterator[dict[str, Any]], count: int) -> Iterator[dict[str, Any]]:

@@ -17,7 +17,7 @@ COLUMNS = ("label", "certified", "mean", "low", "high", "seen", "pending", "fail
 
 
 def short(value: float | None) -> float | None:
-    """A number for a picture: six digits are plenty.
+    """A number for a chart: six digits are plenty.
 
     >>> short(1 / 3)
     0.333333
@@ -26,7 +26,7 @@ def short(value: float | None) -> float | None:
 
 
 def columns_of(row: Row, *, outside: bool) -> tuple[Any, ...]:
-    """One arm in the order of COLUMNS; a label is its place in LABELS. ``outside``: it proved the bounds wrong."""
+    """One arm in the order of COLUMNS; a label is its index in LABELS. ``outside``: a reward lay outside the bounds."""
     return (
         CODES[row.label],
         int(row.certified),
@@ -50,7 +50,7 @@ def event_json(event: Event, arms: tuple[str, ...]) -> dict[str, Any]:
 
 
 def line_json(event: Event, arms: tuple[str, ...]) -> dict[str, Any]:
-    """An event as a page shows it: what it has, and of its reason the beginning."""
+    """An event as a page shows it: only the fields it has, and the beginning of its reason."""
     data = {name: value for name, value in event_json(event, arms).items() if value is not None}
     for name in ("spec", "agent", "pull", "digest"):
         data.pop(name, None)
@@ -71,7 +71,7 @@ def pull_json(pull: Pull) -> dict[str, Any]:
 
 
 def troubles(ledger: Ledger, most: int = 20) -> list[dict[str, Any]]:
-    """The arms that were retired or failed, with the reasons; retired ones and those that failed most come first."""
+    """Arms that were retired or failed, with reasons; retired arms first, then those with the most failures."""
     arms = sorted(
         {*ledger.retired, *ledger.complaint}, key=lambda arm: (arm not in ledger.retired, -ledger.failures[arm])
     )

@@ -1,4 +1,4 @@
-"""A report in one file: it works offline, years later, and loads nothing from anywhere."""
+"""A report in one file that works offline, years later, and loads nothing."""
 
 import html
 import json
@@ -56,7 +56,7 @@ def report(study: Study) -> str:
 def _specification(ledger: Ledger) -> dict[str, Any]:
     spec = ledger.spec.to_json()
     if len(spec["arms"]) > MOST_ARMS:
-        spec["arms"] = [*spec["arms"][:MOST_ARMS], f"… {len(spec['arms']):,} in all: the table has them"]
+        spec["arms"] = [*spec["arms"][:MOST_ARMS], f"… {len(spec['arms']):,} in all; the table has them"]
         spec["params"] = spec["params"] and [*spec["params"][:MOST_ARMS], "…"]
     return spec
 
