@@ -1,7 +1,7 @@
 """What people read: question, answer, how sure it is, numbers and durations. Nothing here decides anything."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from ..errors import shown
@@ -13,9 +13,7 @@ from .ledger import Ledger
 Settled = Literal["above", "below", "close"]
 LABELS: dict[int, Settled] = {evidence.ABOVE: "above", evidence.BELOW: "below", evidence.CLOSE: "close"}
 SIGNS = {"above": "▲", "below": "▼", "close": "≈", "undecided": "·", "retired": "✕"}  # for those who see no colours
-MOST_REPLAYED = 50_000  # rewards that a hint may look at again
 MOST_NAMED = 5  # arms that a sentence names
-WIDEST = 0.5  # the widest tolerance that a hint proposes, as a share of the way from the bar to the nearer bound
 
 
 def question(arms: int, threshold: float) -> str:
@@ -172,7 +170,7 @@ def interval(ledger: Ledger, arm: int, mean: float | None) -> tuple[float, float
     return max(low, bottom), min(high, top)
 
 
-def share(capital: list[float], start: int, level: float) -> float:
+def share(capital: Sequence[float], start: int, level: float) -> float:
     """The capital of the bets from ``start`` on as a share of the level that settles, both as logarithms."""
     grown = sum(capital[start : start + BETS]) / BETS
     return min(1.0, math.log(max(grown, 1.0)) / math.log(level))
@@ -222,6 +220,12 @@ def guarantee(ledger: Ledger) -> str:
     )
 
 
+def named(ledger: Ledger, arms: list[int]) -> str:
+    """The first few arms by name, and how many more there are."""
+    names = ", ".join(shown(ledger.spec.arms[arm]) for arm in arms[:MOST_NAMED])
+    return names + (f" and {len(arms) - MOST_NAMED:,} more" if len(arms) > MOST_NAMED else "")
+
+
 def _caveats(ledger: Ledger) -> str:
     """What else a reader of the guarantee must know, each in a sentence."""
     found = []
@@ -230,7 +234,7 @@ def _caveats(ledger: Ledger) -> str:
             "Some evaluations were repeated: what is certified is the mean of what the evaluator finally returns."
         )
     if ledger.outside:
-        names = _named(ledger, sorted(ledger.outside))
+        names = named(ledger, sorted(ledger.outside))
         found.append(f"Not certified, because a reward lay outside the bounds: {names}.")
     if len(ledger.evaluators) > 1:
         commands = "; ".join(shown(text, 200) for text in ledger.evaluators[:MOST_NAMED])
@@ -242,87 +246,3 @@ def _caveats(ledger: Ledger) -> str:
     if ledger.unweighed:
         found.append("Imported results are weighed all together when the first pull is asked for.")
     return "".join(f" {sentence}" for sentence in found)
-
-
-def hints(ledger: Ledger) -> tuple[str, ...]:
-    """What would help a finished study with open arms, in a sentence each; every hint names its arms."""
-    if not ledger.certifies or not ledger.done:
-        return ()
-    arms = range(len(ledger.spec.arms))
-    left = [arm for arm in arms if ledger.docket.settled[arm] == OPEN and arm not in ledger.retired]
-    stuck = [arm for arm in left if _is_stuck(ledger, arm)]
-    slow = [arm for arm in left if arm not in stuck]
-    found: list[str | None] = []
-    if stuck:
-        why = "were lost to settle them at this rate of losses, however many are made"
-        found.append(f"Too many pulls of {_named(ledger, stuck)} {why}: find out why pulls are lost.")
-    if slow:
-        found.append(_hint_of_tolerance(ledger, slow) or _hint_of_budget(ledger, slow))
-    return tuple(hint for hint in found if hint)
-
-
-def _named(ledger: Ledger, arms: list[int]) -> str:
-    names = ", ".join(shown(ledger.spec.arms[arm]) for arm in arms[:MOST_NAMED])
-    return names + (f" and {len(arms) - MOST_NAMED:,} more" if len(arms) > MOST_NAMED else "")
-
-
-def _hint_of_tolerance(ledger: Ledger, left: list[int]) -> str | None:
-    """The smallest tolerance that would have settled these arms; None: only one that is too wide to be of use."""
-    docket, spec, bar = ledger.docket, ledger.spec, ledger.stakes.threshold
-    counts = [docket.committed[arm] for arm in left]
-    if sum(counts) > MOST_REPLAYED or not all(counts):
-        return None
-    low, high = spec.bounds or (0.0, 1.0)
-    farthest = max(abs(ledger.board.mean[arm] - bar) for arm in left)
-    least, most = max(farthest, ledger.stakes.tolerance), WIDEST * min(bar, 1.0 - bar)
-    for tolerance in (digit * 10.0**power for power in (-4, -3, -2) for digit in (1, 2, 5, 10)):
-        if least < tolerance <= most and all(_is_close(ledger, arm, tolerance) for arm in left):
-            share = sum(ledger.asked[arm] for arm in left) / ledger.issued
-            text = f"{tolerance * (high - low):.4g}"
-            where = f"within ±{text} of the bar and took {share:.0%} of the pulls"
-            lie = f"{_named(ledger, left)} {'lies' if len(left) == 1 else 'lie'} {where}"
-            return f"{lie}; a tolerance of {text} would have ended this study."
-    return None
-
-
-def _hint_of_budget(ledger: Ledger, left: list[int]) -> str | None:
-    if ledger.budget is None:
-        return None
-    is_open, them = ("is", "it") if len(left) == 1 else ("are", "them")
-    return f"{_named(ledger, left)} {is_open} still open; a larger budget would continue with {them}."
-
-
-def _is_close(ledger: Ledger, arm: int, tolerance: float) -> bool:
-    """Whether the arm's committed rewards would have settled it with that (scaled) tolerance."""
-    stakes = ledger.stakes._replace(tolerance=tolerance)
-    capital = evidence.fresh(stakes)
-    docket, pull = ledger.docket, ledger.first_pull[arm]
-    while pull not in (0, docket.first[arm]):
-        outcome, reward = docket.outcome[pull], docket.reward[pull]
-        seen = (reward, reward) if outcome == evidence.TOLD else (0.0, 1.0)
-        if outcome in (evidence.TOLD, evidence.CHARGED):
-            label = evidence.commit(capital, stakes, *seen)
-            if label != OPEN and pull > ledger.imported:  # imported ones are looked at once, after the last
-                return True
-        pull = docket.following[pull]
-    return False
-
-
-def _is_stuck(ledger: Ledger, arm: int) -> bool:
-    """Whether the arm can never be settled if it goes on losing as large a share of its pulls.
-
-    Lost pulls count as 0 to "above" and as 1 to "below", so with share c lost and told mean m the two capitals see
-    means of (1 − c) m and c + (1 − c) m.
-    """
-    docket, bar, tolerance = ledger.docket, ledger.stakes.threshold, ledger.stakes.tolerance
-    charged, seen = docket.charged[arm], ledger.board.seen[arm]
-    if not charged or not docket.committed[arm]:
-        return False
-    share = charged / (charged + docket.committed[arm])
-    mean = (ledger.board.total[arm] + ledger.board.residue[arm]) / seen
-    low = (1.0 - share) * ledger.spec.scale(mean)
-    high = share + low
-    near = low > bar - tolerance or bar - tolerance <= 0.0
-    if tolerance > 0.0 and near and (high < bar + tolerance or bar + tolerance >= 1.0):
-        return False  # it can still be close
-    return low <= bar <= high

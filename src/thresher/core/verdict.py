@@ -9,6 +9,7 @@ from typing import Any
 
 from ..errors import UnknownArm, shown
 from . import layout, sentences
+from .hints import hints
 from .ledger import Ledger
 from .row import LABELS, Label, Row, row_of
 
@@ -188,7 +189,7 @@ def read(study: str, ledger: Ledger) -> Verdict:
         pending=ledger.pending,
         done=ledger.done,
         guarantee=sentences.guarantee(ledger),
-        hints=sentences.hints(ledger),
+        hints=hints(ledger),
         rows=tuple(row_of(ledger, arm) for arm in range(len(spec.arms))),
         open=[name for arm, name in enumerate(spec.arms) if not ledger.board.shut[arm]],
         outside=tuple(spec.arms[arm] for arm in sorted(ledger.outside)),

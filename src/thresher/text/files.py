@@ -14,7 +14,7 @@ HEAD = 512  # bytes that tell which kind of file it is
 
 
 class Kind:
-    """A kind of file that this program writes, and how to tell it by its first bytes."""
+    """A kind of file that this program writes, and how to recognise it by its first bytes."""
 
     def __init__(self, name: str, is_ours: Callable[[bytes], bool]) -> None:
         self.name, self.is_ours = name, is_ours
@@ -22,11 +22,11 @@ class Kind:
 
 @contextlib.contextmanager
 def replacing(out: str | Path, kind: Kind, *, force: bool = False) -> Iterator[Path]:
-    """A file beside ``out`` to write to, of the same ending. It takes the place of ``out`` when the block ends well.
+    """A file beside ``out`` to write to, with the same ending. It replaces ``out`` when the block succeeds.
 
-    Whatever happens, ``out`` is the old file or the new one, whole, and nothing else is left behind. Links are
-    followed, and a file keeps its permissions. Pipes and devices, such as /dev/stdout, are written to as they are.
-    Raises `InvalidInput` where nothing can be written, and where a file of another kind is, unless by ``force``.
+    Whatever happens, ``out`` is the whole old file or the whole new one, and nothing else is left behind. Links are
+    followed, and a file keeps its permissions. Pipes and devices, such as /dev/stdout, are written directly.
+    Raises `InvalidInput` if nothing can be written, or if ``out`` is a file of another kind, unless ``force`` is set.
     """
     if _is_stream(out):
         with _explained(out):
@@ -45,7 +45,7 @@ def replacing(out: str | Path, kind: Kind, *, force: bool = False) -> Iterator[P
 
 
 def check(out: str | Path, kind: Kind, *, force: bool = False) -> None:
-    """Raise `InvalidInput` if there is a file of another kind, or one that may not be written. An empty one is fine."""
+    """Raise `InvalidInput` if ``out`` is a file of another kind or cannot be written. An empty file is fine."""
     if _is_stream(out):
         return
     with _explained(out), contextlib.suppress(FileNotFoundError), Path(out).open("r+b") as file:
@@ -62,12 +62,12 @@ def settle(partial: Path, target: Path) -> None:
         partial.chmod(stat.S_IMODE(target.stat().st_mode))
     _sync(partial)
     partial.replace(target)
-    with contextlib.suppress(OSError):  # some file systems cannot
+    with contextlib.suppress(OSError):  # some file systems cannot do this
         _sync(target.parent)
 
 
 def _is_stream(out: str | Path) -> bool:
-    """Whether it is there and neither a file nor a folder."""
+    """Whether it exists and is neither a file nor a folder."""
     try:
         mode = Path(out).stat().st_mode
     except OSError:

@@ -1,4 +1,4 @@
-"""What is hidden, and how it is found. `masking` is the door: nothing else imports this module.
+"""What is hidden, and how it is found. Only `masking` imports this module.
 
 The rules, in this order: private keys; passwords in URLs; values behind names that mean a secret; options of programs
 that take a password; tokens of well-known shapes. Rather too much is hidden than too little. But a command, with its
@@ -18,8 +18,8 @@ MOST_PASSES = 10
 
 
 def hidden(text: str) -> str:
-    """A text without secrets. Hiding again changes nothing."""
-    for _ in range(MOST_PASSES):  # what is hidden may uncover the beginning of something else
+    """Text without secrets. Hiding again changes nothing."""
+    for _ in range(MOST_PASSES):  # hiding one secret may uncover the beginning of another
         again = _once(text)
         if again == text:
             break
@@ -93,7 +93,7 @@ _LONE = re.compile(r"(https?://)(?!git@)([^\s/:@?#\"'<>{}*\\]{1,300}+)@(?![^\s/]
 _PORT = re.compile(r"\d{1,5}(?![^\s/?#,;'\"`)\]}>])")
 _WEB = re.compile(r"https?\Z", re.IGNORECASE)
 _RUN = re.compile(r"\S*")
-_SLIP = re.compile(  # a port that is none: the host, or the @ before it, was forgotten
+_SLIP = re.compile(  # not a port: the host, or the @ before it, was forgotten
     r"((?:postgres(?:ql)?|mysql|mariadb|mongodb|rediss?|amqps?|mssql|oracle)(?:\+\w{1,30})?:/++[^\s/@:?]*+)"
     r":(?!\d*+(?:[/?,;\s'\")\]}>]|$))(?!\*\*\*)[^/?\s]+",
     re.IGNORECASE,
@@ -110,7 +110,7 @@ def _without_accounts(line: str) -> str:
     for place, start in enumerate(found):
         begin, end = start.end(), found[place + 1].start() if place + 1 < len(found) else len(line)
         if (port := _PORT.match(line, begin, end)) and (run := _RUN.match(line, begin, end)):
-            is_web = _WEB.search(line, max(0, start.start() - 5), start.start())  # paths there may hold an @
+            is_web = _WEB.search(line, max(0, start.start() - 5), start.start())  # their paths may contain an @
             end = port.end() if is_web else run.end()  # a port, unless an @ follows in the same word
         at = line.rfind("@", begin, end)
         if at >= 0:
@@ -128,14 +128,14 @@ _SETTING = re.compile(
 _OPENING = re.compile(r"[bBrRuU]{0,2}(\\{0,8})(\"\"\"|'''|[\"'`])")
 _INSIDE = {quote: re.compile(rf"(?:[^{quote}\\\n]|\\.)*+") for quote in "\"'`"}
 _BARE = re.compile(r"(?:[^\s&;]++|[&;](?!\s{0,9}[\w%.\[\]-]++=))++")
-_ENDING = ",;)]}>\"'`"  # marks that stand behind a value, not in it
+_ENDING = ",;)]}>\"'`"  # marks that follow a value and are not part of it
 _HARMLESS = re.compile(  # values that show that a name meant something else
     r"(?:~|\.{0,2})/\S*\.[a-z]{1,5}|\{\w*\}|\d{1,4}|\d*\.\d+%?|\d{1,3}%|\d{1,3}(?:[,-] ?\w{0,3})+"
     r"|true|false|yes|no|ok|on|off|none|null|basic|digest|oauth2",
     re.IGNORECASE,
 )
 _MASKED = re.compile(r"\*\*\*(?:[0-9a-f]{2})?")
-_ANYTHING = re.compile(r"[A-Za-z_-]{1,15}|\d{1,15}|\w{1,5}")  # no more like a secret than like anything else
+_ANYTHING = re.compile(r"[A-Za-z_-]{1,15}|\d{1,15}|\w{1,5}")  # may well be no secret
 _SPOKEN = re.compile(r"([A-Za-z]{1,30})[ \t](?:(key|keys|phrase)[ \t])?\Z", re.IGNORECASE)  # as in: api key
 _SENTENCE = re.compile(r"[A-Za-z] \Z")
 _NAMED = re.compile(  # a name and a value as two settings
@@ -155,7 +155,7 @@ _BRACKETS = {"{": re.compile(r"[{}]"), "[": re.compile(r"[\[\]]")}
 
 
 def _without_settings(text: str) -> str:
-    """Values behind names, as in ``password=X``, ``"password": "X"``, ``password: X`` and ``--password X``."""
+    """Values that follow names, as in ``password=X``, ``"password": "X"``, ``password: X`` and ``--password X``."""
     parts, done, at, end_of_line = [], 0, 0, -1
     while found := _SETTING.search(text, at):
         at = found.end()
@@ -181,7 +181,7 @@ def _without_settings(text: str) -> str:
 
 
 def _is_deeper(text: str, at: int, indent: str) -> bool:
-    """Whether an indent is deeper than that of the line there."""
+    """Whether an indent is deeper than that of the line."""
     line = text[text.rfind("\n", 0, at) + 1 : at]
     return len(indent) > len(line) - len(line.lstrip(" \t-"))
 
@@ -210,7 +210,7 @@ def _is_harmless(value: str, kind: str, between: str) -> bool:
 
 
 def _mask(value: str, kind: str) -> str:
-    """What stands for a value. One that is perhaps no secret keeps a checksum, so that commands stay different."""
+    """The mask of a value. One that may be no secret keeps a checksum, so that different commands stay different."""
     is_unsure = kind == UNSURE and _ANYTHING.fullmatch(value)
     return f"{MASK}{zlib.crc32(value.encode('utf-8', 'replace')) & 255:02x}" if is_unsure else MASK
 
@@ -240,7 +240,7 @@ def _end_of_quoted(text: str, opening: "re.Match[str]", end_of_line: int) -> int
         end = text.find(mark, at, last)
         return last if end < 0 else end
     end = _end_of(_INSIDE[mark], text, at)
-    while text.startswith(mark * 2, end):  # how SQL writes a quote
+    while text.startswith(mark * 2, end):  # an escaped quote in SQL
         end = _end_of(_INSIDE[mark], text, end + 2)
     return end if text.startswith(mark, end) else end_of_line
 
@@ -251,7 +251,7 @@ def _end_of(pattern: "re.Pattern[str]", text: str, at: int) -> int:
 
 
 def _end_of_bracketed(text: str, at: int, bracket: str) -> int:
-    """Behind the bracket that closes the one there, or where the text ends."""
+    """After the bracket that closes this one, or at the end of the text."""
     depth = 0
     for found in _BRACKETS[bracket].finditer(text, at):
         depth += 1 if found[0] == bracket else -1
@@ -275,9 +275,7 @@ def _hidden_in_word(word: str, before: str, flags: Flags | None) -> str:
     is_script = _SCRIPT.fullmatch(before) is not None
     if not is_script and (setting := _EQUALS.fullmatch(word)) and (kind := meaning(setting[1])):
         is_plain = _is_harmless(setting[2], kind, "=") or (kind != SURE and hidden(word) == word)
-        return (
-            word if is_plain else f"{setting[1]}={_mask(setting[2], kind)}"
-        )  # with all blanks: they may be part of it
+        return word if is_plain else f"{setting[1]}={_mask(setting[2], kind)}"  # with all blanks: they may belong to it
     if found := _UNCLEAR.fullmatch(word):
         return f"-p{MASK}{zlib.crc32(found[1].encode('utf-8', 'replace')) & 255:02x}"
     return hidden(word)
