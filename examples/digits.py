@@ -1,13 +1,13 @@
 """Sort 60 settings of scikit-learn by whether they reach an accuracy of 0.97 on the digits.
 
-A pull trains one setting on a fresh random split of the data and tests it on unseen digits: the pull's seed decides on
-the split. It ends when every setting is settled at a confidence of 95 %: above, below, or close, which is
-within ±0.005 of the bar; then it says what simpler plans would have cost. It needs scikit-learn.
+A pull trains one setting on a fresh random split of the data and tests it on unseen digits; the pull's seed chooses
+the split. The study ends when every setting is settled at a confidence of 95 %: above, below, or close, which is within
+±0.005 of the bar. Then it says what a fixed number of pulls per setting would have cost. It needs scikit-learn.
 
   python examples/digits.py
   python examples/digits.py --engine processes --workers 8 --storage sqlite:///digits.db
   python examples/digits.py --engine dask                      a Dask cluster on this machine
-  python examples/digits.py --engine dask:scheduler:8786       one that is there already
+  python examples/digits.py --engine dask:scheduler:8786       a cluster that already runs
   python examples/digits.py --engine ray --workers 8
 """
 
@@ -20,7 +20,7 @@ import telling
 import thresher
 
 BAR, TOLERANCE = 0.97, 0.005
-LEAST = 0.9  # lower accuracies count as this one: narrow bounds settle sooner, and so far below it makes no difference
+LEAST = 0.9  # lower accuracies count as this: narrow bounds settle sooner, and it is far enough below the bar
 TRAINED, TESTED = 900, 400  # of 1,797 digits
 
 
@@ -51,8 +51,8 @@ def _name(model: str, given: dict[str, Any]) -> str:
 def digits() -> Any:
     """The data, read once in each process.
 
-    It is kept beside scikit-learn's own: engines may send this function to their workers by value, anew for each pull,
-    and what it kept itself would be lost.
+    It is kept in scikit-learn's module: engines may send this function to their workers by value, again for each pull,
+    and anything kept in its own module would be lost.
     """
     from sklearn import datasets
 
@@ -63,7 +63,7 @@ def digits() -> Any:
 
 
 def accuracy(pull: thresher.Pull) -> float:
-    """The share of unseen digits that the arm's model reads right after training; the seed decides on the split."""
+    """The share of unseen digits that the arm's model reads right after training; the seed chooses the split."""
     import importlib
 
     from sklearn.model_selection import train_test_split
@@ -82,12 +82,10 @@ def main() -> int:
     """Run the example."""
     options = telling.options(__doc__)
     options.add_argument("--engine", default="processes", help="threads, processes, dask[:ADDRESS] or ray[:ADDRESS]")
-    options.add_argument("--workers", type=int, metavar="N", help="by default as many as there are")
+    options.add_argument("--workers", type=int, metavar="N", help="by default as many as there are cores")
     given = options.parse_args()
-    os.environ.setdefault(
-        "OMP_NUM_THREADS", "1"
-    )  # the workers share the cores; a model that took all would be in the way
-    digits()  # before the processes start, so that those that are forked share it
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # one thread per model: the workers share the cores
+    digits()  # before the processes start, so that forked ones share it
     arms = settings()
     study = thresher.create_study(
         "digits-quick" if given.quick else "digits",

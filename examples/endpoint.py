@@ -35,7 +35,7 @@ def skill(prompt: str) -> float:
 
 
 def answer(prompt: str, question: str) -> str:
-    """The model: it multiplies, and errs on questions that a hash of the prompt and the question decides on."""
+    """The model: it multiplies. A hash of the prompt and the question decides whether it errs."""
     right = math.prod(int(number) for number in re.findall(r"\d+", question))
     digest = hashlib.blake2b(f"{prompt}\n{question}".encode(), digest_size=8).digest()
     return str(right if int.from_bytes(digest) < skill(prompt) * 2**64 else right + 1)
@@ -51,11 +51,11 @@ async def message(reader: asyncio.StreamReader) -> tuple[str, dict[str, str], by
 
 @dataclass
 class Stub:
-    """The server, in a thread of its own, as long as the context is open."""
+    """The server. It runs in its own thread while the context is open."""
 
     latency: float = 0.05  # seconds, the median
-    rate: float = 800.0  # requests a second; more are sent away for a second
-    failing: float = 0.01  # share of requests that end with status 500
+    rate: float = 800.0  # requests a second; more are refused for a second
+    failing: float = 0.01  # share of requests answered with status 500
     hanging: float = 0.0005  # share of requests that are never answered
     counts: collections.Counter[int] = field(default_factory=collections.Counter)  # of each status; 0: no answer
     port: int = 0
@@ -86,7 +86,7 @@ class Stub:
         await asyncio.gather(*talks, return_exceptions=True)
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """A conversation: request after request, until the other side has enough."""
+        """A conversation: request after request, until the client closes it."""
         try:
             while True:
                 _, _, body = await message(reader)
@@ -98,7 +98,7 @@ class Stub:
                 writer.write(f"{head}\r\n".encode() + reply)
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
-            pass  # it is over
+            pass  # the conversation is over
         finally:
             writer.close()
 

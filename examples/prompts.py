@@ -1,9 +1,9 @@
 """Sort 48 prompts by whether they lead to the right answer to at least 90 % of the questions.
 
-A pull puts one question to a language-model endpoint, under one prompt; the pull's seed decides on the question. The
+A pull sends one question to a language-model endpoint, with one prompt; the pull's seed chooses the question. The
 endpoint is a local stub, started here: a real HTTP server with latency, failures and rate limits. The evaluator is a
-coroutine, 64 at once. It ends when every prompt is settled at a confidence of 95 %: above, below, or close, which is
-within ±0.05 of the bar; then it says what simpler plans would have cost.
+coroutine, and 64 run at once. The study ends when every prompt is settled at a confidence of 95 %: above, below, or
+close, which is within ±0.05 of the bar. Then it says what a fixed number of pulls per prompt would have cost.
 
   python examples/prompts.py
   python examples/prompts.py --workers 16 --storage sqlite:///prompts.db
@@ -19,7 +19,6 @@ import telling
 from endpoint import Stub, message
 
 import thresher
-from thresher.cli import say
 
 BAR, TOLERANCE = 0.9, 0.05
 QUESTIONS = 2000
@@ -72,7 +71,7 @@ class Client:
         """What the model says."""
         messages = [{"role": "system", "content": prompt}, {"role": "user", "content": asked}]
         status, headers, body = await self._post(json.dumps({"model": "stub", "messages": messages}).encode())
-        if status == 429:  # no failure: the same pull is made again, and costs nothing
+        if status == 429:  # not a failure: the same pull is tried again, and nothing is charged
             raise thresher.Busy(after=float(headers.get("retry-after", 1)))
         if status != 200:
             raise RuntimeError(f"the endpoint answered with status {status}")
@@ -84,7 +83,7 @@ class Client:
             head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: {self._host}\r\nContent-Length: {len(body)}\r\n\r\n"
             writer.write(head.encode() + body)
             first, headers, reply = await message(reader)
-        except BaseException:  # a time-out too: an answer that is still to come would be taken for the next one's
+        except BaseException:  # also a timeout: a late answer would be taken for the answer to the next request
             writer.close()
             raise
         self._idle.append((reader, writer))
@@ -109,13 +108,13 @@ def main() -> int:
     )
     with Stub() as stub:
         evaluate = Client("127.0.0.1", stub.port).passes
-        # the endpoint fails whatever the prompt, so that trying again does not change what is measured
+        # the endpoint fails at the same rate for every prompt, so trying again does not change what is measured
         work = functools.partial(
             thresher.run, study, evaluate, workers=given.workers, timeout=TIMEOUT, attempts=ATTEMPTS
         )
         status = telling.carry_out(study, work, given.format)
-        words = {200: "answers", 429: "sent away by the rate limit", 500: "failures", 0: "never answered"}
-        say(f"the endpoint: {', '.join(f'{stub.counts[code]:,} {word}' for code, word in words.items())}")
+        words = {200: "answers", 429: "refused by the rate limit", 500: "failures", 0: "never answered"}
+        telling.say(f"the endpoint: {', '.join(f'{stub.counts[code]:,} {word}' for code, word in words.items())}")
     return status
 
 

@@ -1,16 +1,19 @@
-"""What the examples share: options, a run that can be watched, and what it cost beside simpler plans."""
+"""What the examples share: options, a run with a live table, and a comparison with a fixed number of pulls per arm."""
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NoReturn
 
 import thresher
-from thresher.cli import say
-from thresher.cli.comparison import comparison
-from thresher.cli.live import watching
-from thresher.cli.output import FORMATS, print_verdict
-from thresher.run.signals import until_stopped
+
+FORMATS: dict[str, Callable[[thresher.Verdict], str]] = {
+    "table": str,
+    "json": thresher.Verdict.to_json,
+    "csv": thresher.Verdict.to_csv,
+    "markdown": thresher.Verdict.to_markdown,
+}
+INTERRUPTED = 130  # the exit status after Ctrl-C
 
 
 def options(text: str | None) -> argparse.ArgumentParser:
@@ -25,37 +28,41 @@ def options(text: str | None) -> argparse.ArgumentParser:
 
 
 def carry_out(study: thresher.Study, work: Callable[..., object], style: str) -> int:
-    """Let ``work`` run the study, watched; then print the verdict and what it cost. The status to exit with."""
-    with watching(study, quiet=False) as show:
-        status = until_stopped(lambda: work(on_progress=show))
+    """Let ``work`` run the study with a live table; print the verdict and the comparison. Returns the exit status."""
+    status = 0
+    try:
+        with thresher.live(study) as show:
+            work(on_progress=show)
+    except KeyboardInterrupt:  # what was found so far is still worth printing
+        status = INTERRUPTED
     verdict = study.verdict()
-    print_verdict(verdict, style)
-    unsettled = len(verdict.open) + len(verdict.retired)
-    if unsettled:
-        say(f"{unsettled:,} arms are not settled, so nobody knows what equal allocation would have needed")
-    else:
-        say(comparison(study, seconds_at_work(study.events())))
+    print(FORMATS[style](verdict))
+    say(comparison(verdict))
     return status
 
 
+def comparison(verdict: thresher.Verdict) -> str:
+    """What a fixed number of pulls for every arm would have cost. Whoever fixes it must fix it for the hardest arm."""
+    unsettled = len(verdict.open) + len(verdict.retired)
+    if unsettled:
+        return f"{unsettled:,} arms are not settled, so nobody knows how many pulls the hardest arm needs"
+    hardest = max(verdict, key=lambda row: row.seen)
+    fixed = hardest.seen * len(verdict)
+    return (
+        f"{verdict.issued:,} pulls. The hardest arm, {hardest.arm}, took {hardest.seen:,}; as many for each of "
+        f"{len(verdict):,} arms are {fixed:,}, {fixed / verdict.issued:.1f} times as many"
+    )
+
+
+def say(text: str) -> None:
+    """A line for the person who watches."""
+    print(text, file=sys.stderr)
+
+
 def end(main: Callable[[], int]) -> NoReturn:
-    """Exit with what ``main`` returns; what thresher has to complain of takes a line, not a traceback."""
+    """Exit with what ``main`` returns; an error of thresher's takes one line, not a traceback."""
     try:
         sys.exit(main())
     except thresher.ThresherError as error:
         say(f"error: {error}")
         sys.exit(3)
-
-
-def seconds_at_work(events: Iterable[thresher.Event]) -> float:
-    """How long at least one pull was under way: right for a study of several runs, and of several agents."""
-    under_way, began, total = 0, 0.0, 0.0
-    for event in events:
-        time = event.time or 0.0
-        if event.kind == "asked":
-            began = began if under_way else time
-            under_way += 1
-        elif event.kind == "dropped" or (event.kind == "told" and not event.late):
-            under_way -= 1
-            total += 0.0 if under_way else time - began
-    return total

@@ -1,9 +1,15 @@
 """thresher finds which of K noisy options clear a bar, with as few evaluations as possible."""
 
+from collections.abc import Callable as _Callable
+from contextlib import AbstractContextManager as _Context
+
 from ._version import __version__
 from .core.events import Event
 from .core.policies import Policy, anytime_evt, ap_evt, ap_evt_pf, apt, balanced, evt, evt_pf, lsa, uniform
-from .core.verdict import Row, Verdict
+from .core.replay import verify
+from .core.row import Row
+from .core.spec import Spec
+from .core.verdict import Verdict
 from .create import create_study, open_study
 from .errors import (
     AlreadyTold,
@@ -16,9 +22,11 @@ from .errors import (
     StudyDeleted,
     StudyExists,
     ThresherError,
+    UnknownArm,
     UnknownPull,
     UnknownStudy,
 )
+from .log.store import Store
 from .run.progress import Progress
 from .run.runner import run  # this binds the function; the room `run` is reached with `from thresher.run import …`
 from .study import Pull, Study
@@ -35,11 +43,14 @@ __all__ = [
     "Progress",
     "Pull",
     "Row",
+    "Spec",
+    "Store",
     "StoreFailed",
     "Study",
     "StudyDeleted",
     "StudyExists",
     "ThresherError",
+    "UnknownArm",
     "UnknownPull",
     "UnknownStudy",
     "Verdict",
@@ -52,8 +63,23 @@ __all__ = [
     "create_study",
     "evt",
     "evt_pf",
+    "live",
     "lsa",
     "open_study",
     "run",
     "uniform",
+    "verify",
 ]
+
+
+def live(study: Study) -> _Context[_Callable[[Progress], object]]:
+    """Show a run while it lasts, as the command line does: a live table on a terminal, elsewhere a line now and then.
+
+    It is written to standard error. Use it around `run`::
+
+        with thresher.live(study) as show:
+            thresher.run(study, evaluate, on_progress=show)
+    """
+    from .cli.live import watching  # here: it loads what draws tables
+
+    return watching(study, quiet=False)

@@ -29,6 +29,12 @@ class OutsideBounds(InvalidInput):
     """A reward outside the bounds of its study: it proves them wrong, so nothing can be certified about its arm."""
 
 
+class UnknownArm(InvalidInput, KeyError):
+    """The study has no arm of that name."""
+
+    __str__ = Exception.__str__  # a KeyError alone would put quotes around the text
+
+
 class UnknownStudy(ThresherError, LookupError):
     """No study of that name is in that store."""
 

@@ -115,7 +115,7 @@ class Study:
             raise told.outside
         return told.late
 
-    def drop(self, pull: Pull | int, *, reason: str = "dropped by hand", cause: str = "lost") -> None:
+    def drop(self, pull: Pull | int, *, reason: str = "dropped by hand", cause: Cause = "lost") -> None:
         """Give a pull up: it was ``"lost"``, or it ``"failed"``, which counts against its arm. Again is accepted.
 
         Any other cause is recorded as ``"lost"``: only a runner knows that a pull never began. Where the specification
@@ -226,12 +226,12 @@ class Study:
 
     def figure(self, kind: Literal["arms", "history"] = "arms") -> Any:
         """A plotly figure, for a notebook: every arm against the bar, or how the answer evolved."""
-        try:  # drawing belongs to a higher room, and to an extra: it is imported by name, when it is asked for
-            figures = importlib.import_module(".web.figures", __package__)
+        try:  # drawing is upstairs, and an extra: it is fetched by name, when it is asked for
+            charts = importlib.import_module(".web.charts", __package__)
         except ModuleNotFoundError as error:
             rule = f"needs the package {error.name}, which is not there"
             raise CannotGoOn("figure", rule=rule, remedy="pip install 'thresher[web]'") from None
-        return figures.figure(self, kind)
+        return charts.figure(self, kind)
 
     # -- the object ---------------------------------------------------------------------------------------------
 
@@ -253,6 +253,10 @@ class Study:
     def __reduce__(self) -> NoReturn:
         remedy = "pass its name and storage, and call open_study there"
         raise InvalidInput("study", self.name, "cannot be pickled or copied: it holds connections and leases", remedy)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return self.verdict()._repr_html_()
 
 
 def look(study: Study, reader: Callable[[Ledger], Answer]) -> Answer:

@@ -96,14 +96,14 @@ def test_arms_that_look_like_formulas_are_text_to_a_spreadsheet_and_are_read_bac
     done = thresher("import", str(tmp_path / "s.csv"), "--study=copy", f"--storage={url}")
     assert done.status == 0, done.err
     verdict = library.open_study("copy", storage=url).verdict()
-    assert [(row.name, row.seen) for row in verdict.rows] == [(name, 1) for name in NAMES]
+    assert [(row.arm, row.seen) for row in verdict.rows] == [(name, 1) for name in NAMES]
 
 
 def test_names_and_reasons_of_a_verdict_are_no_formulas() -> None:
     study = library.create_study("s", arms=["=1+1", "b"], threshold=0.5)
     study.retire("b", reason="@SUM(A1)")
-    rows = list(csv.DictReader(io.StringIO(study.verdict().csv())))
-    assert [(row["name"], row["reason"]) for row in rows] == [("'=1+1", ""), ("b", "'@SUM(A1)")]
+    rows = list(csv.DictReader(io.StringIO(study.verdict().to_csv())))
+    assert [(row["arm"], row["reason"]) for row in rows] == [("'=1+1", ""), ("b", "'@SUM(A1)")]
 
 
 def test_names_in_markdown_are_text() -> None:

@@ -12,7 +12,8 @@ from program import thresher
 
 from thresher import __version__
 from thresher.cli import COMMANDS, cli
-from thresher.cli.words import Duration, duration
+from thresher.cli.words import Duration
+from thresher.core.sentences import duration
 
 HEAVY = ["rich", "asyncio", "numpy", "numba", "multiprocessing", "apsw", "thresher.cli.run"]
 

@@ -85,4 +85,4 @@ def test_in_the_library() -> None:
     study = library.create_study("s", arms=["a"], threshold=0.5)
     with pytest.raises(library.InvalidInput):
         study.tell(study.ask_many(1)[0], huge)
-    json.dumps(study.verdict().to_json())
+    json.dumps(study.verdict().to_dict())

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from program import run
 
-from thresher.core.verdict import Row
+from thresher.core.row import Row
 
 ROW_NAMES = ["name", "label", "certified", "mean", "low", "high"]
 ROW_NAMES += ["seen", "pending", "charged", "failures", "progress", "reason"]
@@ -26,7 +26,7 @@ def test_the_verdict_parts_the_arms_by_the_bar() -> None:
 
 def test_json_says_its_format_and_has_the_names_of_the_rows() -> None:
     verdict = json.loads(run(*TWO_ARMS, "--format=json", *ECHO).out)
-    assert verdict["format"] == 1
+    assert verdict["format"] == 2
     assert [list(row) for row in verdict["rows"]] == [ROW_NAMES, ROW_NAMES]
     assert list(Row.__dataclass_fields__) == ROW_NAMES
 
@@ -34,7 +34,7 @@ def test_json_says_its_format_and_has_the_names_of_the_rows() -> None:
 def test_csv_has_a_row_an_arm_under_the_same_names() -> None:
     rows = list(csv.DictReader(run(*TWO_ARMS, "--format=csv", *ECHO).out.splitlines()))
     assert [list(row) for row in rows] == [ROW_NAMES, ROW_NAMES]
-    assert [(row["name"], row["label"]) for row in rows] == [("0.2", "below"), ("0.8", "above")]
+    assert [(row["arm"], row["label"]) for row in rows] == [("0.2", "below"), ("0.8", "above")]
     assert [float(row["mean"]) for row in rows] == pytest.approx([0.2, 0.8])
 
 
@@ -92,9 +92,9 @@ def test_without_a_budget_a_run_ends_when_every_arm_is_settled() -> None:
     assert verdict["done"] is True
 
 
-def test_the_table_shows_what_is_certain_between_which_ends_and_a_hint() -> None:
+def test_the_table_shows_what_is_certified_the_intervals_and_a_hint() -> None:
     lines = run("--arm=0.2", "--arm=0.51", "--budget=150", *ECHO).out.splitlines()
-    assert lines[0].split() == ["arm", "certain", "mean", "between", "pulls"]
+    assert lines[0].split() == ["arm", "certified", "mean", "between", "pulls"]
     assert lines[1].split()[:4] == ["0.51", "▲", "above", lines[1].split()[3]]
     assert lines[2].split()[:4] == ["0.2", "▼", "below", "✓"]
     assert lines[4].startswith(
@@ -102,7 +102,7 @@ def test_the_table_shows_what_is_certain_between_which_ends_and_a_hint() -> None
     )
     text = " ".join(lines[5:])
     assert text.startswith("With probability at least 0.95 the certified label is right, whenever you stop")
-    assert "1 arm lies within ±" in text
+    assert "'0.51' lies within ±" in text
 
 
 def test_a_retired_arm_is_neither_above_nor_below() -> None:
@@ -120,7 +120,7 @@ def test_a_retired_arm_is_neither_above_nor_below() -> None:
     ]
     result = run(*args)
     assert result.status == 1
-    (broken,) = (row for row in json.loads(result.out)["rows"] if row["name"] == "broken")
+    (broken,) = (row for row in json.loads(result.out)["rows"] if row["arm"] == "broken")
     assert broken["label"] == "retired"
     assert broken["failures"] >= 3, "one more may have been under way"
     assert "exited with 9" in broken["reason"]

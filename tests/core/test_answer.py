@@ -3,7 +3,7 @@
 import pytest
 
 import thresher
-from thresher.core.verdict import origin
+from thresher.core.sentences import origin
 
 
 @pytest.mark.parametrize(("confidence", "certified"), [(None, ""), (0.9, " (0 certified)")])
@@ -19,7 +19,7 @@ def test_the_answer_counts_certified_labels_only_where_there_are_certificates(
 def test_an_arm_without_rewards_has_empty_cells_in_markdown() -> None:
     study = thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=20, confidence=None)
     study.tell(study.ask() or 0, 0.75)
-    lines = study.verdict().markdown().splitlines()
+    lines = study.verdict().to_markdown().splitlines()
     assert "| 0.75 |" in next(line for line in lines if line.startswith("| a |"))
     assert "|  |" in next(line for line in lines if line.startswith("| b |"))
 

@@ -12,12 +12,12 @@ def make(**given: Any) -> thresher.Study:
     return thresher.create_study("s", **plain | given)
 
 
-def test_if_arms_on_the_bar_used_up_the_budget_a_hint_names_the_tolerance_that_would_have_ended_the_study() -> None:
+def test_a_study_that_arms_on_the_bar_used_up_is_told_the_tolerance_that_would_have_ended_it() -> None:
     study = make(arms=["good", "on the bar"], budget=600)
     while pull := study.ask():
         study.tell(pull, pull.arm == "good" or pull.number % 2)
     (hint,) = study.verdict().hints
-    assert hint.startswith("1 arm lies within ±0.")
+    assert hint.startswith("'on the bar' lies within ±0.")
     tolerance = float(hint.split("±")[1].split()[0])
     again = make(arms=["good", "on the bar"], budget=600, tolerance=tolerance)
     while pull := again.ask():
@@ -26,7 +26,7 @@ def test_if_arms_on_the_bar_used_up_the_budget_a_hint_names_the_tolerance_that_w
 
 
 def losing(every: int, reward: float, **given: Any) -> thresher.Verdict:
-    """A finished study of one arm that loses one of every ``every`` pulls."""
+    """A finished study of one arm that loses one of so many pulls."""
     study = make(arms=["leaky"], **{"budget": 60} | given)
     while pull := study.ask():
         if pull.number % every == 0:
@@ -38,12 +38,12 @@ def losing(every: int, reward: float, **given: Any) -> thresher.Verdict:
 
 def test_an_arm_that_can_never_be_settled_at_its_rate_of_losses_is_named() -> None:
     (hint,) = losing(3, 0.6).hints  # "above" sees a mean of .4, "below" one of .73
-    assert hint.startswith("too many pulls of 'leaky' were lost")
+    assert hint.startswith("Too many pulls of 'leaky' were lost")
 
 
 @pytest.mark.parametrize(("every", "reward"), [(10, 0.6), (3, 0.9), (4, 0.25)])
-def test_there_is_no_hint_about_losses_that_only_slow_an_arm_down(every: int, reward: float) -> None:
-    """With share c lost and mean m told, "above" is possible if (1 − c) m > .5, "below" if c + (1 − c) m < .5."""
+def test_nothing_is_said_of_losses_that_only_slow_an_arm_down(every: int, reward: float) -> None:
+    """With share c lost and mean m told, "above" is in reach while (1 − c) m > .5, "below" while c + (1 − c) m < .5."""
     early = losing(every, reward, budget=20, confidence=1 - 1e-6)
     assert early.open == ["leaky"]
     assert not any("lost" in hint for hint in early.hints)
@@ -57,7 +57,25 @@ def test_an_arm_that_can_still_be_close_is_not_called_hopeless() -> None:
     assert losing(20, 0.5, tolerance=0.2, budget=None, confidence=1 - 1e-6).close == ["leaky"]
 
 
-def test_there_are_no_hints_before_the_end() -> None:
+def test_a_tolerance_too_wide_to_be_of_use_is_not_proposed() -> None:
+    """At a bar of .9, ±.1 would call nearly everything close."""
+    study = make(arms=["good", "hard"], threshold=0.9, budget=60)
+    while pull := study.ask():
+        study.tell(pull, pull.arm == "good" or pull.number % 8 > 0)
+    verdict = study.verdict()
+    assert verdict.open == ["good", "hard"]
+    assert verdict.hints == ("'good', 'hard' are still open; a larger budget would continue with them.",)
+
+
+def test_a_study_that_is_settled_gets_no_hint() -> None:
+    study = make(arms=["good", "bad"], budget=None)
+    while pull := study.ask():
+        study.tell(pull, pull.arm == "good")
+    assert study.verdict().open == []
+    assert study.verdict().hints == ()
+
+
+def test_there_is_nothing_to_hint_at_before_the_end() -> None:
     study = make(arms=["a"], budget=20)
     study.tell(study.ask() or 0, 0.5)
     assert study.verdict().hints == ()

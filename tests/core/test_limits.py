@@ -9,7 +9,8 @@ from thresher.core import spec as specs
 
 
 def specified(**given: Any) -> specs.Spec:
-    return specs.Spec(**{"arms": ["a", "b"], "threshold": 0.5, "budget": 10} | given)
+    asked: dict[str, Any] = {"arms": ["a", "b"], "threshold": 0.5, "budget": 10}
+    return specs.Spec(**asked | given)
 
 
 @pytest.mark.parametrize("bounds", [(-1e100, 1.0), (0.0, 1e100), (-1e100, 1e100)])

@@ -70,7 +70,7 @@ def test_a_request_that_is_never_answered_can_be_given_up() -> None:
     assert 200 not in stub.counts
 
 
-def test_the_example_runs_for_real_and_goes_on_where_it_ended(tmp_path: Path) -> None:
+def test_the_example_runs_for_real_and_resumes_where_it_ended(tmp_path: Path) -> None:
     command = ["prompts", "--quick", "--format=json", f"--storage=sqlite:///{tmp_path}/s.db?durability=normal"]
     first = show(*command)
     assert first.status == 0, first.err
@@ -80,14 +80,14 @@ def test_the_example_runs_for_real_and_goes_on_where_it_ended(tmp_path: Path) ->
     answers = re.search(r"the endpoint: ([\d,]+) answers", first.err)
     assert answers
     assert int(answers[1].replace(",", "")) >= verdict["told"]  # an answer may come when its time is over
-    assert "equal allocation gives every arm as many" in first.err
+    assert "as many for each of 7 arms are" in first.err
     again = show(*command)
     assert again.status == 0
     assert json.loads(again.out) == {**verdict, "earlier": verdict["told"], "since": json.loads(again.out)["since"]}
     assert "the endpoint: 0 answers" in again.err
 
 
-def test_a_budget_that_settles_too_little_is_said_so() -> None:
+def test_arms_that_a_budget_left_open_are_mentioned() -> None:
     shown = show("prompts", "--quick", "--budget=28", "--format=json")
     assert shown.status == 0, shown.err
     assert json.loads(shown.out)["issued"] == 28

@@ -59,7 +59,7 @@ def test_a_digest_covers_every_field_but_itself() -> None:
 def test_a_text_in_another_field_is_another_event() -> None:
     some = ["", "x", "=", None]
     seen = {
-        link(START, Event(1, kind, key=key, agent=agent, reason=reason, cause=cause))
+        link(START, Event(1, kind, key=key, agent=agent, reason=reason, cause=cause))  # type: ignore[arg-type]
         for kind, (key, agent, reason, cause) in itertools.product(["", "x", "="], itertools.product(some, repeat=4))
     }
     assert len(seen) == 3 * 4**4
@@ -95,7 +95,7 @@ def test_every_event_of_a_study_is_chained_and_the_verdict_names_the_head() -> N
     assert events[-1].digest is not None
     verdict = study.verdict()
     assert (verdict.events, verdict.head) == (len(events), events[-1].digest.hex())
-    assert verdict.to_json()["head"] == verdict.head
+    assert verdict.to_dict()["head"] == verdict.head
     assert [event for page in pages(store, "s") for event in page] == events
 
 

@@ -30,7 +30,7 @@ IMPOSSIBLE = {
     "an arm that is not there": [Event(1, "created", spec=SPEC), Event(2, "asked", 1, 9)],
     "a pull that is not there": [Event(1, "created", spec=SPEC), Event(2, "told", 7, 0, 0.5)],
     "no pull": [Event(1, "created", spec=SPEC), Event(2, "told")],
-    "a kind that is not known": [Event(1, "created", spec=SPEC), Event(2, "sung")],
+    "a kind that is not known": [Event(1, "created", spec=SPEC), Event(2, "sung")],  # type: ignore[arg-type]
     "a reward out of bounds": [Event(1, "created", spec=SPEC), Event(2, "asked", 1, 0), Event(3, "told", 1, 0, 7.0)],
     "a smaller budget": [Event(1, "created", spec=SPEC), Event(2, "extended", budget=5)],
 }

@@ -36,7 +36,7 @@ def test_an_old_study_verifies_and_answers_as_it_did(storage: str, name: str) ->
     found = look(thresher.open_study(name, storage=storage), lambda ledger: verdicts.read(name, ledger))
     assert (found.issued, found.told) == (known["issued"], known["told"])
     for row in found.rows:
-        label, certified, mean, low, high, *counts = known["rows"][row.name]
+        label, certified, mean, low, high, *counts = known["rows"][row.arm]
         assert (row.label, row.certified, row.mean) == (label, certified, mean)
         assert [row.seen, row.pending, row.charged, row.failures] == counts
         assert (row.low, row.high) == pytest.approx((low, high))  # intervals use a logarithm

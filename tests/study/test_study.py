@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import thresher
 from thresher.core import spec as specs
+from thresher.core.events import Cause
 from thresher.core.ledger import fold
 from thresher.errors import Conflict
 from thresher.log.memory import MemoryStore
@@ -165,7 +166,7 @@ def test_a_drop_needs_a_cause_that_exists() -> None:
     study = make()
     study.ask()
     with pytest.raises(thresher.InvalidInput, match=r"'tired'.*failed"):
-        study.drop(1, cause="tired")
+        study.drop(1, cause="tired")  # type: ignore[arg-type]
 
 
 def test_failures_in_a_row_retire_an_arm_and_the_verdict_says_so() -> None:
@@ -190,7 +191,8 @@ def test_a_success_in_between_forgives_failures_and_other_causes_are_none() -> N
     pulls = study.ask_many(6)
     study.drop(pulls[0], cause="failed")
     study.tell(pulls[1], 1)
-    for pull, cause in zip(pulls[2:], ["failed", "lost", "broken-pool", "outage"], strict=True):
+    causes: list[Cause] = ["failed", "lost", "broken-pool", "outage"]
+    for pull, cause in zip(pulls[2:], causes, strict=True):
         study.drop(pull, cause=cause)
     assert study.verdict().retired == []
     study.drop(study.ask() or 0, cause="failed")
@@ -520,20 +522,20 @@ def test_nine_passes_of_ten_are_above_nine_tenths_in_the_verdict() -> None:
 
 def test_a_verdict_in_json_and_csv_has_the_same_names() -> None:
     verdict = finish(make())
-    data = json.loads(verdict.json())
-    assert data["format"] == 1
+    data = json.loads(verdict.to_json())
+    assert data["format"] == 2
     names = [field.name for field in dataclasses.fields(thresher.Row)]
-    assert names[:4] == ["name", "label", "certified", "mean"]
+    assert names[:4] == ["arm", "label", "certified", "mean"]
     assert names[4:] == ["low", "high", "seen", "pending", "charged", "failures", "progress", "reason"]
     assert list(data["rows"][0]) == names
-    head, *rows = verdict.csv().splitlines()
+    head, *rows = verdict.to_csv().splitlines()
     assert head.split(",") == names
     assert len(rows) == 3
     assert {*data["above"], *data["below"]} == {"a", "b", "c"}
 
 
 def test_hostile_names_stay_text_in_markdown() -> None:
-    text = finish(make(arms=["a|b", "<script>", "c"])).markdown()
+    text = finish(make(arms=["a|b", "<script>", "c"])).to_markdown()
     assert "| a\\|b |" in text
     assert "<script>" not in text
 

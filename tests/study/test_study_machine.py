@@ -64,7 +64,7 @@ class StudyMachine(RuleBasedStateMachine):
     def settled(self) -> dict[str, str]:
         """The arms whose label stays; those that proved the bounds wrong are not certified all the same."""
         kept = look(self.study, lambda ledger: [ledger.certifies and ledger.docket.settled[arm] for arm in range(4)])
-        return {row.name: row.label for row, label in zip(self.study.verdict().rows, kept, strict=True) if label}
+        return {row.arm: row.label for row, label in zip(self.study.verdict().rows, kept, strict=True) if label}
 
     def done(self) -> bool:
         if self.imported and not self.weighed and self.study.spec.confidence is not None:
@@ -194,13 +194,13 @@ class StudyMachine(RuleBasedStateMachine):
         settled = self.settled()
         assert set(verdict.retired) == self.retired - set(settled)
         assert set(verdict.outside) == self.outside
-        assert {row.name for row in verdict.rows if row.certified} == set(settled) - self.outside
+        assert {row.arm for row in verdict.rows if row.certified} == set(settled) - self.outside
         assert set(verdict.open) == set("abcd") - self.retired - set(settled)
         assert {arm: settled.get(arm) for arm in self.certain} == self.certain  # a settled label never changes
         self.certain = settled
         assert verdict.done == self.study.done == self.done()
         for row in verdict.rows:
-            seen = [reward for pull, reward in self.told.items() if self.arm[pull] == row.name]
+            seen = [reward for pull, reward in self.told.items() if self.arm[pull] == row.arm]
             assert row.seen == len(seen)
             if seen:
                 assert row.mean == pytest.approx(math.fsum(seen) / len(seen))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import thresher
+from thresher.core.events import Cause
 from thresher.study import give_up
 
 
@@ -57,7 +58,7 @@ def test_a_busy_pull_that_is_still_waiting_when_the_run_ends_is_lost_not_cancell
 
 
 @pytest.mark.parametrize("cause", ["cancelled", "broken-pool", "outage", "lost"])
-def test_nobody_but_a_runner_can_drop_a_pull_for_nothing(cause: str) -> None:
+def test_nobody_but_a_runner_can_drop_a_pull_for_nothing(cause: Cause) -> None:
     """An agent that cancels half of its bad outcomes; as lost pulls they are charged."""
     for seed in range(10):
         rng, study = random.Random(seed), make(budget=400)
@@ -74,7 +75,7 @@ def test_nobody_but_a_runner_can_drop_a_pull_for_nothing(cause: str) -> None:
 def test_a_cause_that_is_none_is_refused() -> None:
     study = make()
     with pytest.raises(thresher.InvalidInput, match=r"^cause 'tired': must be failed or lost"):
-        study.drop(study.ask() or 0, cause="tired")
+        study.drop(study.ask() or 0, cause="tired")  # type: ignore[arg-type]
 
 
 def cancelled_at_the_right_moment(seed: int) -> bool:

@@ -1,10 +1,10 @@
-"""`thresher serve` as a process of its own."""
+"""`thresher serve` as its own process."""
 
 import contextlib
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,9 +22,25 @@ class Served(NamedTuple):
 
 
 @contextlib.contextmanager
-def served(storage: str, *options: str, log: Path | None = None, files: int | None = None) -> Iterator[Served]:
-    """A server on a free port; it has said where before the block begins. It may open so many files."""
-    argv = [sys.executable, "-m", "thresher.cli", "serve", "--storage", storage, "--port", "0", "--token", TOKEN]
+def served(
+    storage: str,
+    *options: str,
+    log: Path | None = None,
+    files: int | None = None,
+    patience: Mapping[str, float] | None = None,
+) -> Iterator[Served]:
+    """A server on a free port; it has printed its address before the block begins.
+
+    ``files`` is how many it may open. ``patience`` sets durations, such as ``{"wire.HEAD": 2.0}``, so that a test need
+    not wait for the real ones.
+    """
+    program = ["-m", "thresher"]
+    if patience:
+        lines = [
+            f"from thresher.web import {name.partition('.')[0]}; {name} = {value}" for name, value in patience.items()
+        ]
+        program = ["-c", "\n".join([*lines, "from thresher.cli import main", "main()"])]
+    argv = [sys.executable, *program, "serve", "--storage", storage, "--port", "0", "--token", TOKEN]
     argv += ["--write-token", WRITE_TOKEN] if "--write" in options else []
     if files is not None:
         argv = ["sh", "-c", f'ulimit -n {files} && exec "$@"', "sh", *argv]

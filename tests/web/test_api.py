@@ -205,7 +205,7 @@ def test_any_name_can_be_addressed(app: Gate, name: str) -> None:
     post(app, "", {**COINS, "name": name, "arms": [name, "x"]})
     address = quote(name, safe="")
     assert get(app, f"/{address}").data["study"] == name
-    assert get(app, f"/{address}/arms/{address}").data["row"]["name"] == name
+    assert get(app, f"/{address}/arms/{address}").data["row"]["arm"] == name
 
 
 def test_events_come_in_order_and_in_pages(app: Gate) -> None:

@@ -27,6 +27,12 @@ PATHS = [
     "/healthz/%2e%2e/api/studies",
     "//api//studies",
     "/./api/%73tudies",
+    "/x/healthz",
+    "/api/studies/healthz",
+    "/study/coins/healthz",
+    "/x%2Fhealthz",
+    "/healthz/x",
+    "/healthzz",
 ]
 KNOCKS = {  # what comes with the request, and what it must get
     "foreign host": ({**BEARER}, "evil.example:8765", {421}),
@@ -269,7 +275,7 @@ def test_what_goes_wrong_inside_is_one_sentence(
     with caplog.at_level(logging.ERROR, "thresher"):
         reply = request(server(Broken()), "GET", "/api/studies?q=1", headers=BEARER)
     assert reply.status == 500
-    assert reply.data["rule"] == "something went wrong here"
+    assert reply.data["rule"] == "something went wrong"
     assert b"secret" not in reply.body
     assert "secret detail" in caplog.text
     assert TOKEN not in caplog.text
@@ -304,3 +310,17 @@ def test_a_token_that_could_not_travel_is_refused_and_not_shown(token: str) -> N
 def test_tokens_are_new_at_every_start() -> None:
     assert serving.checked_token(None) != serving.checked_token(None)
     assert len(serving.checked_token(None)) >= 32
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_an_error_is_logged_without_the_query(method: str, caplog: pytest.LogCaptureFixture) -> None:
+    async def broken(scope: object, receive: object, send: object) -> None:
+        raise RuntimeError("it broke")
+
+    gate = Gate(broken, token=TOKEN, write_token=WRITE_TOKEN, hosts={HOST})
+    with caplog.at_level(logging.DEBUG):
+        reply = request(gate, method, "/api/ab?key=hidden-in-the-query", headers=BEARER)
+    assert reply.status == 500
+    assert f"{method} /api/ab failed" in caplog.text
+    assert "hidden-in-the-query" not in caplog.text
+    assert b"hidden-in-the-query" not in reply.body

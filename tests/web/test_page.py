@@ -1,5 +1,6 @@
 """What a person sees: the page in a real browser, of a study that runs in another process."""
 
+import re
 import subprocess
 import sys
 import time
@@ -120,6 +121,18 @@ def test_an_arm_has_a_page_of_its_own(chromium: Any, server: Served) -> None:
     assert complaints == []
 
 
+def test_the_page_shows_the_servers_sentences(chromium: Any, server: Served) -> None:
+    page = entered(chromium, server, "/study/prompts").page
+    page.wait_for_selector("#pulse[data-state=live]")
+    texts = "['question', 'answer', 'guarantee', 'head'].map((id) => document.getElementById(id).textContent)"
+    until(page, f"{texts}.every((text) => text.length > 10)")
+    question, answer, guarantee, log = page.evaluate(texts)
+    assert question == "Which of 32 arms reach 0.6?"
+    assert re.fullmatch(r"\d+ above \(\d+ certified\), .* after [\d,]+ of 200,000 pulls(, \d+ pending)?\.", answer)
+    assert "certified" in guarantee
+    assert log.startswith("Head of the log: event ")
+
+
 def test_hostile_names_stay_text(chromium: Any, server: Served) -> None:
     page, complaints, origins = entered(chromium, server, "/study/prompts")
     page.wait_for_selector("#chart-arms .main-svg")
@@ -193,7 +206,7 @@ def test_an_open_page_outlives_its_server(chromium: Any, storage: str) -> None:
         page = entered(chromium, first, "/study/coins").page
         until(page, f"{STATE} === 'live'")
     until(page, f"{STATE} === 'lost' && document.getElementById('pulse').textContent.startsWith('lost since ')")
-    until(page, f"{NOTICE}.includes('tries again by itself')")
+    until(page, f"{NOTICE}.includes('keeps trying')")
     pulled(storage)
     with served(storage, "--port", first.url.rpartition(":")[2]) as second:
         page.context.new_page().goto(second.entry)  # a session ends with its server
@@ -205,7 +218,7 @@ def test_a_page_says_that_its_session_is_over_and_goes_on_once_there_is_another(
         page = entered(chromium, first, "/study/coins/arm/fair").page
         until(page, f"{STATE} === 'live'")
     with served(storage, "--port", first.url.rpartition(":")[2], "--token", "another-token-for-tests") as second:
-        until(page, f"{NOTICE}.includes('Your session is over')")
+        until(page, f"{NOTICE}.includes('Your session has expired')")
         pulled(storage)
         page.context.new_page().goto(second.entry)  # as the user does, in another tab
         until(page, f"{STATE} === 'live' && document.getElementById('f-seen').textContent === '1'")

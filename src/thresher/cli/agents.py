@@ -7,7 +7,7 @@ from itertools import chain
 
 import click
 
-from ..core.events import CAUSES, PENDING
+from ..core.events import CAUSES, PENDING, Cause
 from ..errors import AlreadyTold, CannotGoOn, InvalidInput, ThresherError, UnknownPull, shown
 from ..study import Pull, Study, look, tell_for_reply
 from . import FINISHED, NOT_MET, print_lines, say
@@ -107,16 +107,17 @@ def renew(name: str, pulls: tuple[int, ...], lease: float, storage: str | None) 
     return NOT_MET if over else FINISHED
 
 
-class Cause(click.ParamType[str]):
+class CauseParam(click.ParamType[Cause]):
     """Why a pull is dropped. The words of older versions are accepted; the study records them as lost."""
 
     name = "failed|lost"
 
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Cause:
         """The word, if it is one."""
-        if value not in CAUSES:
+        found: Cause | None = next((cause for cause in CAUSES if cause == value), None)
+        if found is None:
             self.fail(f"{value!r} is not one of failed, lost.", param, ctx)
-        return value
+        return found
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
         """What the help offers."""
@@ -127,7 +128,7 @@ class Cause(click.ParamType[str]):
 @name_argument
 @click.argument("pulls", type=int, nargs=-1, metavar="[PULL…]")
 @click.option("--older-than", type=Duration(), metavar="DURATION", help="All that are under way for longer than this.")
-@click.option("--cause", type=Cause(), default="lost", show_default=True, help="failed counts against its arm.")
+@click.option("--cause", type=CauseParam(), default="lost", show_default=True, help="failed counts against its arm.")
 @click.option("--reason", default="dropped by hand", show_default=True)
 @storage_option
 @format_option("text", "json")
@@ -135,7 +136,7 @@ def drop(
     name: str,
     pulls: tuple[int, ...],
     older_than: float | None,
-    cause: str,
+    cause: Cause,
     reason: str,
     storage: str | None,
     style: str,

@@ -1,10 +1,6 @@
 """Arms from a file: one name a line, or CSV or JSON with a name and parameters."""
 
-import csv
-import errno
-import io
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -14,23 +10,18 @@ from ..core import checks
 from ..core.spec import Params
 from ..errors import InvalidInput, shown
 from ..run.command.process import PULL_FIELDS
+from ..text.files import read_text
 from ..text.parsing import read_json
+from ..text.tables import read_csv
 
 
 def read_arms(file: str) -> dict[str, Params]:
     """The arms of a file, ``-`` being standard input. An error names the row."""
     where = "standard input" if file == "-" else file
-    try:
-        data = _standard_input() if file == "-" else Path(file).read_bytes()
-        text = data.decode("utf-8-sig")
-    except OSError as error:
-        raise InvalidInput("arms file", where, f"cannot be read ({error.strerror})", "check its name") from None
-    except UnicodeDecodeError as error:
-        rule = f"is not UTF-8 text ({error.reason} at byte {error.start})"
-        raise InvalidInput("arms file", where, rule, "save it as UTF-8") from None
+    text = read_text(file, "arms file")
     kind = _kind(file, text)
     rows = {"json": _from_json, "csv": _from_csv, "lines": _from_lines}[kind](text, where)
-    arms = checked_arms((f"{place} of {where}: arm", name, params) for place, name, params in rows)
+    arms = checked_arms((f"{place}: arm", name, params) for place, name, params in rows)
     if not arms:
         raise InvalidInput("arms file", where, "names no arm", "write one name a line")
     return arms
@@ -51,7 +42,6 @@ def checked_arms(rows: Iterable[tuple[str, Any, Params]]) -> dict[str, Params]:
 
 
 SHAPES = 'write ["a", "b"], [{"name": "a", "depth": 1}] or {"a": {"depth": 1}}'
-QUOTING = "put cells that hold commas, quotes or line breaks in double quotes"
 Rows = list[tuple[str, Any, Params]]  # where it stands, name, parameters
 
 
@@ -68,32 +58,20 @@ def _kind(file: str, text: str) -> str:
 
 def _from_lines(text: str, where: str) -> Rows:
     lines = enumerate(text.split("\n"), start=1)
-    return [(f"line {number}", line.strip(), {}) for number, line in lines if line.strip()]
+    return [(f"line {number} of {where}", line.strip(), {}) for number, line in lines if line.strip()]
 
 
 def _from_csv(text: str, where: str) -> Rows:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    columns, lines = read_csv(text, where)
+    if "name" not in columns:
+        raise InvalidInput(f"line 1 of {where}:", ",".join(columns), "has no column 'name'", "name the columns there")
+    twice = next((column for column in columns if columns.count(column) > 1), None)
+    if twice is not None:
+        raise InvalidInput(f"line 1 of {where}: column", twice, "is there twice", "rename one of the two")
     rows: Rows = []
-    try:
-        columns = [column.strip() for column in next(reader, [])]
-        if "name" not in columns:
-            raise InvalidInput(
-                f"line 1 of {where}:", ",".join(columns), "has no column 'name'", "name the columns there"
-            )
-        twice = next((column for column in columns if columns.count(column) > 1), None)
-        if twice is not None:
-            raise InvalidInput(f"line 1 of {where}: column", twice, "is there twice", "rename one of the two")
-        for cells in reader:
-            if not any(cell.strip() for cell in cells):
-                continue
-            place = f"line {reader.line_num}"
-            if len(cells) != len(columns):
-                rule = f"has {len(cells)} cells, and the first line has {len(columns)} columns"
-                raise InvalidInput(f"{place} of {where}:", ",".join(cells), rule, QUOTING)
-            row = dict(zip(columns, (cell.strip() for cell in cells), strict=True))
-            rows.append((place, row.pop("name"), row))
-    except csv.Error as error:
-        raise InvalidInput(f"line {reader.line_num} of {where}", rule=f"is not CSV ({error})", remedy=QUOTING) from None
+    for place, cells in lines:
+        row = dict(zip(columns, (cell.strip() for cell in cells), strict=True))
+        rows.append((place, row.pop("name"), row))
     return rows
 
 
@@ -111,10 +89,10 @@ def _from_json(text: str, where: str) -> Rows:
     rows: Rows = []
     for number, item in enumerate(data, start=1):
         if isinstance(item, str):
-            rows.append((f"row {number}", item, {}))
+            rows.append((f"row {number} of {where}", item, {}))
         elif isinstance(item, Mapping) and "name" in item:
             params = dict(item)
-            rows.append((f"row {number}", params.pop("name"), params))
+            rows.append((f"row {number} of {where}", params.pop("name"), params))
         else:
             raise InvalidInput(
                 f"row {number} of {where}", rule=f"{shown(item)} is neither a name nor parameters", remedy=SHAPES
@@ -129,9 +107,3 @@ def _unique(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:
         twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
         raise InvalidInput(f"{where}: key", twice, "is there twice in one object", "give every arm a name of its own")
     return found
-
-
-def _standard_input() -> bytes:
-    if sys.stdin is None:
-        raise OSError(errno.EBADF, "it is closed")
-    return sys.stdin.buffer.read()

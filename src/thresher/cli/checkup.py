@@ -8,15 +8,15 @@ from itertools import chain
 import click
 
 from .._version import __version__
+from ..core import sentences
 from ..core.replay import verify as verified
 from ..create import open_study
 from ..errors import DamagedStudy, InvalidInput, ThresherError, shown
 from ..log.store import Store
 from ..log.tail import pages
-from ..text.masking import masked
+from ..text.masking import masked, one_line
 from . import FINISHED, NOT_MET, put
 from .storage import format_option, name_argument, storage_option, store_at, study_at
-from .words import clean, head_text
 
 
 @click.command(short_help="Derive every decision of a study again.")
@@ -42,11 +42,11 @@ def verify(name: str, storage: str | None, style: str) -> int:
         put(json.dumps({"format": 1, "study": name, "sound": report.sound, **report._asdict()}))
     elif report.sound:
         put(f"{report.events:,} events, every decision derived again; state {report.digest}")
-        put(head_text(report.events, report.head))
+        put(sentences.head(report.events, report.head))
         if not report.anywhere:
             put("its policy, lsa, takes a logarithm: decisions can be derived again on the same machine only")
     else:
-        put(f"event {report.wrong}: {clean(report.reason or '')}; the {report.events:,} before it are right")
+        put(f"event {report.wrong}: {one_line(report.reason or '')}; the {report.events:,} before it are right")
     return FINISHED if report.sound else NOT_MET
 
 
@@ -89,5 +89,5 @@ def doctor(storage: str | None, style: str) -> int:
         put(json.dumps({"format": 1, "sound": not wrong, "found": found}, indent=2, ensure_ascii=False))
     else:
         for key, value in found.items():
-            put(f"{key:12} {clean(value)}")
+            put(f"{key:12} {one_line(value)}")
     return NOT_MET if wrong else FINISHED

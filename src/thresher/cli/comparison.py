@@ -2,8 +2,8 @@
 
 from itertools import chain
 
+from ..core.sentences import duration
 from ..study import Study, look
-from .words import duration
 
 
 def comparison(study: Study, took: float) -> str:

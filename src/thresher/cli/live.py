@@ -12,14 +12,15 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from ..core.layout import certainty
 from ..core.ledger import Ledger
-from ..core.verdict import Row, openness, row_of
+from ..core.row import Row, openness, row_of
+from ..core.sentences import SIGNS, duration, number, question, speed
 from ..run.progress import Progress
 from ..study import Study, look
 from . import say
-from .output import certainty
 from .speaking import spoken
-from .words import COLOURS, SIGNS, duration, number, speed
+from .words import COLOURS, STYLES
 
 REDRAW = 0.25  # seconds
 SHARE = 20  # drawing takes at most one part in so many of the time, however many arms there are
@@ -80,9 +81,9 @@ class Screen:
         rows = [row_of(ledger, arm) for arm in most_open]
         more = len(arms) - len(rows)
         note = Text(f"… and {more:,} arms that are less open" if more else "", style="dim", no_wrap=True)
-        question = Text(f"Which of {len(arms):,} arms reach {ledger.spec.threshold:g}?", style="bold", no_wrap=True)
+        asked = Text(question(len(arms), ledger.spec.threshold), style="bold", no_wrap=True)
         state, table = _state(ledger, progress, width), arms_table(rows, ledger, width)
-        return Group(question, state, table) if low else Group(question, state, _bar(ledger), table, note)
+        return Group(asked, state, table) if low else Group(asked, state, _bar(ledger), table, note)
 
 
 def pace(progress: Progress) -> list[str]:
@@ -131,13 +132,13 @@ def arms_table(rows: list[Row], ledger: Ledger, width: int) -> Table:
 
 
 def _columns(rows: list[Row], width: int) -> dict[str, list[Text]]:
-    names = [Text(row.name) for row in rows]
+    names = [Text(row.arm) for row in rows]
     for name in names:
         name.truncate(max(10, width // 3), overflow="ellipsis")
     return {
         "arm": names,
         "": [Text(SIGNS[row.label], style=COLOURS[row.label]) for row in rows],
-        "certain": [certainty(row) for row in rows],
+        "certain": [Text(text, style=STYLES[style]) for text, style in map(certainty, rows)],
         "mean": [Text(number(row.mean)) for row in rows],
         "pulls": [Text(f"{row.seen:,}") for row in rows],
         "under way": [Text(f"{row.pending or ''}") for row in rows],

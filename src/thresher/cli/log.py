@@ -10,9 +10,9 @@ from ..core.events import Event, to_json
 from ..errors import DamagedStudy, UnknownStudy
 from ..log.tail import event_at, pages
 from ..study import look
+from ..text.masking import one_line
 from . import FINISHED, put
 from .storage import format_option, name_argument, storage_option, study_at
-from .words import clean
 
 POLL = 0.25  # seconds between two looks of --follow
 LAST = 253_402_300_799  # the end of the year 9999: later times cannot be written
@@ -77,4 +77,4 @@ def line(event: Event, names: tuple[str, ...]) -> str:
         event.reason,
         event.agent,
     ]
-    return "  ".join(clean(part) for part in parts if part)
+    return "  ".join(one_line(part) for part in parts if part)

@@ -91,7 +91,7 @@ def report(name: str, out: Path, force: bool, storage: str | None) -> int:
     Example:
       thresher report prompts --out report.html
     """  # noqa: D301 - click wants the character itself
-    reports = web("report")
+    reports = web("standalone")
     kind = Kind("a report that thresher wrote", lambda head: reports.MARK in head)
 
     def work() -> None:

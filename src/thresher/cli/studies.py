@@ -11,16 +11,16 @@ import click
 
 from ..core.events import Event
 from ..core.ledger import Ledger
+from ..core.sentences import duration
 from ..create import create as create_new
 from ..create import open_study
 from ..errors import DamagedStudy, InvalidInput, StoreFailed, StudyExists, shown
 from ..log.store import Store
 from ..study import Study, look
-from ..text.masking import masked
+from ..text.masking import masked, one_line
 from . import FINISHED, NOT_MET, put, say
 from .question import arm_options, arms_given, question
 from .storage import format_option, name_argument, place_of, storage_option, store_at, study_at
-from .words import clean, duration
 
 MOST_PULLS = 20  # of those under way, in a status for people
 
@@ -44,7 +44,7 @@ def studies(storage: str | None, style: str) -> int:
         say(f"there are no studies in {place_of(store)}")
     for row in found if style == "text" else ():
         if row["damaged"]:
-            put(f"{shown(row['study'])[1:-1]}\t{clean(row['damaged'])}")
+            put(f"{shown(row['study'])[1:-1]}\t{one_line(row['damaged'])}")
             continue
         limit = "" if row["budget"] is None else f" of {row['budget']:,}"
         state = "done" if row["done"] else "open"
@@ -108,12 +108,12 @@ def status(name: str, storage: str | None, style: str) -> int:
     put(f"{'head':10} event {found['events']:,}, {found['head']}")
     for agent in found["agents"]:
         seen = f"last {duration(max(0.0, time.time() - agent['last']))} ago" if agent["last"] else "nothing yet"
-        runs = f", runs {clean(agent['command'])}" if agent["command"] else ""
+        runs = f", runs {one_line(agent['command'])}" if agent["command"] else ""
         counts = f"{agent['asked']:,} asked, {agent['told']:,} told"
-        put(f"agent      {clean(agent['agent'])}: {counts}, {seen}{runs}")
+        put(f"agent      {one_line(agent['agent'])}: {counts}, {seen}{runs}")
     for pull in found["under_way"][:MOST_PULLS]:
         age = duration(max(0.0, time.time() - pull["since"]))
-        put(f"under way  pull {pull['pull']} of {pull['arm']}, for {age}, by {clean(pull['agent'] or '?')}")
+        put(f"under way  pull {pull['pull']} of {pull['arm']}, for {age}, by {one_line(pull['agent'] or '?')}")
     if len(found["under_way"]) > MOST_PULLS:
         put(f"           … and {len(found['under_way']) - MOST_PULLS:,} more: --format json has all")
     return FINISHED

@@ -1,28 +1,30 @@
-"""Events: everything in a study's log. The state is what folding them gives, and nothing else."""
+"""Events: everything that a study's log holds. State is what folding them gives, and nothing else."""
 
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, get_args
 
-PENDING, TOLD, DROPPED, LATE, OUTSIDE = range(5)  # the state of a pull; LATE: dropped first, told afterwards
+PENDING, TOLD, DROPPED, LATE, OUTSIDE = range(5)  # the states of a pull; LATE: dropped first, told later
 STATES = ("pending", "told", "dropped", "late", "outside")  # their names
+Kind = Literal["created", "asked", "told", "dropped", "retired", "restored", "extended", "weighed", "accepted"]
 Cause = Literal["failed", "lost", "cancelled", "broken-pool", "outage"]  # of a drop
 CAUSES = get_args(Cause)
+EventCause = Cause | Literal["imported", "repeatable", "failures", "bounds"]
 
 
 class Event(NamedTuple):
     """One line of the log; fields that an event does not need are None.
 
-    The fold does not read ``key``, ``time`` and ``agent``. The call that wrote the event chose ``key``, so that a
-    caller that never got the answer can find its own events. The other two are for people.
+    The fold reads neither ``key`` nor ``time`` nor ``agent``. The call that wrote the event chose its ``key``, so that
+    a caller that never got the answer finds its own events; the other two are for people.
     """
 
-    seq: int  # from 1, without gaps
-    kind: str  # created, asked, told, dropped, retired, restored, extended, weighed, accepted
+    seq: int  # from 1, without a gap
+    kind: Kind
     pull: int | None = None  # counts asked events, from 1
     arm: int | None = None
     reward: float | None = None  # as told, in the user's units
     reason: str | None = None
-    cause: str | None = None  # of a drop: one of CAUSES; of a reward: "imported", "repeatable", "failed";
+    cause: EventCause | None = None  # of a drop: one of CAUSES; of a reward: "imported", "repeatable" or "failed";
     # of a retirement: "failures", by rule, or "bounds", by a pull whose reward lies outside them
     late: bool | None = None  # told after the pull was dropped
     budget: int | None = None  # the new total

@@ -1,18 +1,22 @@
-"""Reads results from CSV or JSON, as people write them or as `thresher export NAME csv` does."""
+"""Results as people and `thresher export NAME csv` write them: rows of CSV or JSON, each with its place."""
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import InvalidInput, shown
 from ..text import parsing
 from ..text.escapes import text_of
+from ..text.tables import read_csv
 from .events import STATES
 
-CANCELLED = "cancelled"  # a pull that costs its own study nothing unless a later one is told
+CANCELLED = "cancelled"  # a pull that its own study's certificate leaves out, as long as no later one is told
 WITH_REWARD = ("told", "late", "outside")
-LOST = ("pending", "dropped", "late", CANCELLED)  # pulls that are charged in the study that imports them
+LOST = (
+    "pending",
+    "dropped",
+    "late",
+    CANCELLED,
+)  # charged to the certificate of the study that imports them
 SHAPES = "give CSV with columns arm and reward, a JSON list of such objects, or what thresher export wrote"
 WORDS = {"true": True, "pass": True, "false": False, "fail": False}
 Cells = tuple[str, dict[str, Any]]  # the place of a row, and its cells by column
@@ -22,13 +26,13 @@ class Row(NamedTuple):
     """One pull. A row without a state was told if it has a reward, else dropped."""
 
     place: str  # such as: line 3 of results.csv
-    arm: Any  # as it is written
+    arm: Any  # as written
     state: str  # one of STATES, or CANCELLED
     reward: Any  # None unless the state is one of WITH_REWARD
 
 
 def read_json(text: str, file: str) -> Any:
-    """The list or object in a text; None if it is not JSON, so it should be CSV."""
+    """The list or object that a text holds; None: it is not JSON, so it should be CSV."""
     try:
         return parsing.read_json(text) if text.lstrip()[:1] in ("[", "{") else None
     except ValueError as error:
@@ -86,30 +90,15 @@ def _from_json(rows: Sequence[object], file: str) -> tuple[bool, Iterator[Cells]
 
 
 def _from_csv(text: str, file: str) -> tuple[bool, Iterator[Cells]]:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-
-    def each() -> Iterator[list[str]]:
-        try:
-            yield from reader
-        except csv.Error as error:
-            place = f"line {reader.line_num} of {file}"
-            raise InvalidInput(place, rule=f"is not CSV ({error})", remedy=SHAPES) from None
-
-    lines = each()
-    columns = [column.strip().lower() for column in next(lines, [])]
+    names, rows = read_csv(text, file)
+    columns = [name.lower() for name in names]
     for name in ("arm", "reward", "state"):
         if columns.count(name) > 1 or (name not in columns and name != "state"):
             rule = f"{'is there twice' if name in columns else 'is not there'} among {shown(columns)}"
             raise InvalidInput(f"line 1 of {file}: column", name, rule, SHAPES)
 
     def cells() -> Iterator[Cells]:
-        for found in lines:
-            if not any(cell.strip() for cell in found):
-                continue
-            place = f"line {reader.line_num} of {file}"
-            if len(found) != len(columns):
-                rule = f"has {len(found)} cells, and the first line has {len(columns)} columns"
-                raise InvalidInput(place, ",".join(found), rule, "put cells that hold commas in double quotes")
+        for place, found in rows:
             stripped = dict(zip(columns, (cell.strip() for cell in found), strict=True))
             yield place, {**stripped, "arm": text_of(found[columns.index("arm")])}  # a name may start with a space
 
@@ -117,7 +106,7 @@ def _from_csv(text: str, file: str) -> tuple[bool, Iterator[Cells]]:
 
 
 def number(value: object) -> object:
-    """The number in a cell, if there is one.
+    """The number in a cell, or the cell itself if it holds none.
 
     >>> number("0.5"), number("pass"), number("high")
     (0.5, True, 'high')

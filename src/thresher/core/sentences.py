@@ -1,18 +1,143 @@
-"""How sure a verdict is, in words and numbers for people. Nothing here decides anything."""
+"""What people read: question, answer, how sure it is, numbers and durations. Nothing here decides anything."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from ..errors import shown
 from . import evidence
 from .evidence import BETS, OPEN
-from .intervals import Interval, committed, way
+from .intervals import Interval, way
 from .ledger import Ledger
 
-LABELS = {evidence.ABOVE: "above", evidence.BELOW: "below", evidence.CLOSE: "close"}
-MOST_REPLAYED = 50_000  # rewards that a hint may look at again
+Settled = Literal["above", "below", "close"]
+LABELS: dict[int, Settled] = {evidence.ABOVE: "above", evidence.BELOW: "below", evidence.CLOSE: "close"}
+SIGNS = {"above": "▲", "below": "▼", "close": "≈", "undecided": "·", "retired": "✕"}  # for those who see no colours
 MOST_NAMED = 5  # arms that a sentence names
 
 
-def settled_label(ledger: Ledger, arm: int) -> str | None:
-    """The label that is certain; None: not yet."""
+def question(arms: int, threshold: float) -> str:
+    """What a study asks.
+
+    >>> question(3, 0.9), question(1, 0.9)
+    ('Which of 3 arms reach 0.9?', 'Does the arm reach 0.9?')
+    """
+    return f"Does the arm reach {threshold:g}?" if arms == 1 else f"Which of {arms:,} arms reach {threshold:g}?"
+
+
+def answer(
+    counts: Mapping[Any, int], certified: Mapping[Any, int] | None, *, issued: int, budget: int | None, pending: int
+) -> str:
+    """How many arms have which label, how many labels are certified (None: the study certifies none), after how much.
+
+    >>> answer({"above": 2, "below": 0, "close": 1}, {"above": 1, "below": 0}, issued=30, budget=90, pending=3)
+    '2 above (1 certified), 0 below (0 certified), 1 close, after 30 of 90 pulls, 3 pending.'
+    """
+    parts = []
+    for label, count in counts.items():
+        if count or label in ("above", "below"):
+            known = certified is not None and label in ("above", "below")
+            parts.append(f"{count:,} {label}{f' ({certified[label]:,} certified)' if certified and known else ''}")
+    limit = "" if budget is None else f" of {budget:,}"
+    pulls = "pull" if issued == 1 and budget is None else "pulls"
+    waiting = f", {pending:,} pending" if pending else ""
+    return f"{', '.join(parts)}, after {issued:,}{limit} {pulls}{waiting}."
+
+
+def standing(label: str, certified: bool, progress: float | None, reason: str | None, *, outside: bool) -> str:
+    """What is known about one arm.
+
+    >>> standing("above", False, 0.4, "it timed out", outside=False)
+    '▲ above, 40 % of the evidence that would settle it. Last failure: it timed out'
+    """
+    if certified:
+        known = "certified"
+    elif outside:
+        known = "not certified, because a reward lay outside the bounds"
+    else:
+        known = "not certified" if progress is None else f"{100 * progress:.0f} % of the evidence that would settle it"
+    return f"{SIGNS[label]} {label}, {known}.{f' Last failure: {reason}' if reason else ''}"
+
+
+def origin(earlier: int, told: int, since: str | None, others: int = 0) -> str | None:
+    """Which rewards are from earlier runs or other agents, in a sentence each; None: all are new and ours.
+
+    >>> origin(50, 70, "2026-11-17T02:41:12Z")
+    '50 of these 70 rewards are from earlier runs, since 2026-11-17 02:41:12 UTC.'
+    """
+    theirs = f"{others:,} of these {told:,} rewards are from other agents." if others else ""
+    if not earlier:
+        return theirs or None
+    many = f"{earlier:,} of these {told:,} rewards are" if earlier < told else "All rewards are"
+    return f"{many} from earlier runs, since {plain_time(since)}. {theirs}".rstrip()
+
+
+def plain_time(moment: str | None) -> str:
+    """A time for people.
+
+    >>> plain_time("2026-11-17T02:41:12Z")
+    '2026-11-17 02:41:12 UTC'
+    """
+    return "an unknown time" if moment is None else f"{moment.replace('T', ' ').removesuffix('Z')} UTC"
+
+
+def head(events: int, digest: str | None) -> str:
+    """Where a log ends: two people who see the same line have the same log.
+
+    >>> head(6001, "3f2a")
+    'Head of the log: event 6,001, 3f2a'
+    """
+    return f"Head of the log: event {events:,}{f', {digest}' if digest else ''}"
+
+
+def duration(seconds: float | None) -> str:
+    """A length of time, to two units.
+
+    >>> duration(0.42), duration(75), duration(7300), duration(None)
+    ('0.4 s', '1 min 15 s', '2 h 1 min', '?')
+    """
+    if seconds is None:
+        return "?"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, days = minutes // 60, minutes // 1440
+    if days:
+        return f"{days} d {hours % 24} h"
+    if hours:
+        return f"{hours} h {minutes % 60} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def speed(rate: float) -> str:
+    """A rate per second, or in the unit that makes it a number one can picture.
+
+    >>> speed(1234.5), speed(2.345), speed(0.05)
+    ('1,234 a second', '2.3 a second', '3 a minute')
+    """
+    for unit, seconds in (("second", 1), ("minute", 60), ("hour", 3600)):
+        count = rate * seconds
+        if count >= 1 or unit == "hour":
+            break
+    return f"{count:,.0f} a {unit}" if count >= 10 else f"{count:.2g} a {unit}"
+
+
+def number(value: float | None) -> str:
+    """A mean, to four digits."""
+    return "–" if value is None else f"{value:.4g}"
+
+
+def span(low: float | None, high: float | None) -> str:
+    """An interval.
+
+    >>> span(0.25, 0.75), span(None, None)
+    ('0.25 – 0.75', '')
+    """
+    return "" if low is None or high is None else f"{number(low)} – {number(high)}"
+
+
+def settled_label(ledger: Ledger, arm: int) -> Settled | None:
+    """The settled label; None: not settled."""
     return LABELS.get(ledger.docket.settled[arm]) if ledger.certifies else None
 
 
@@ -43,8 +168,14 @@ def interval(ledger: Ledger, arm: int, mean: float | None) -> tuple[float, float
     return max(low, bottom), min(high, top)
 
 
+def share(capital: Sequence[float], start: int, level: float) -> float:
+    """The capital of the bets from ``start`` on as a share of the level that settles, both as logarithms."""
+    grown = sum(capital[start : start + BETS]) / BETS
+    return min(1.0, math.log(max(grown, 1.0)) / math.log(level))
+
+
 def progress(ledger: Ledger, arm: int) -> float | None:
-    """The evidence as a share of the way to certainty: the logarithm of the capital against that of the level."""
+    """The evidence as a share of what settles the arm; None: nothing can settle it."""
     if not ledger.certifies or arm in ledger.outside:
         return None
     if ledger.docket.settled[arm] != OPEN:
@@ -84,6 +215,12 @@ def guarantee(ledger: Ledger) -> str:
     )
 
 
+def named(ledger: Ledger, arms: list[int]) -> str:
+    """The first few arms by name, and how many more there are."""
+    names = ", ".join(shown(ledger.spec.arms[arm]) for arm in arms[:MOST_NAMED])
+    return names + (f" and {len(arms) - MOST_NAMED:,} more" if len(arms) > MOST_NAMED else "")
+
+
 def _caveats(ledger: Ledger) -> str:
     """What else a reader of the guarantee must know, each in a sentence."""
     found = []
@@ -92,10 +229,8 @@ def _caveats(ledger: Ledger) -> str:
             "Some evaluations were repeated: what is certified is the mean of what the evaluator finally returns."
         )
     if ledger.outside:
-        names = [shown(ledger.spec.arms[arm]) for arm in sorted(ledger.outside)]
-        rest = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
-        who = f"{', '.join(names[:MOST_NAMED])}{rest}"
-        found.append(f"Not certified, because a reward lay outside the bounds: {who}.")
+        names = named(ledger, sorted(ledger.outside))
+        found.append(f"Not certified, because a reward lay outside the bounds: {names}.")
     if len(ledger.evaluators) > 1:
         commands = "; ".join(shown(text, 200) for text in ledger.evaluators[:MOST_NAMED])
         found.append(
@@ -106,73 +241,3 @@ def _caveats(ledger: Ledger) -> str:
     if ledger.unweighed:
         found.append("Imported results are weighed all together when the first pull is asked for.")
     return "".join(f" {sentence}" for sentence in found)
-
-
-def hints(ledger: Ledger) -> tuple[str, ...]:
-    """What would help a study that is over and has arms open."""
-    if not ledger.certifies or not ledger.done:
-        return ()
-    arms = range(len(ledger.spec.arms))
-    left = [arm for arm in arms if ledger.docket.settled[arm] == OPEN and arm not in ledger.retired]
-    found = [_hint_of_tolerance(ledger, left), _hint_of_losses(ledger, left)]
-    return tuple(hint for hint in found if hint)
-
-
-def _hint_of_tolerance(ledger: Ledger, left: list[int]) -> str | None:
-    docket, spec = ledger.docket, ledger.spec
-    if (
-        not left
-        or sum(docket.committed[arm] for arm in left) > MOST_REPLAYED
-        or not all(docket.committed[arm] for arm in left)
-    ):
-        return None
-    low, high = spec.bounds or (0.0, 1.0)
-    widest = max(abs(ledger.board.mean[arm] - ledger.stakes.threshold) for arm in left)
-    for tolerance in (digit * 10.0**power for power in (-4, -3, -2) for digit in (1, 2, 5, 10)):
-        if tolerance > max(widest, ledger.stakes.tolerance) and all(_is_close(ledger, arm, tolerance) for arm in left):
-            share = sum(ledger.asked[arm] for arm in left) / ledger.issued
-            who = "1 arm lies" if len(left) == 1 else f"{len(left):,} arms lie"
-            text = f"{tolerance * (high - low):.4g}"
-            where = f"{who} within ±{text} of the bar and took {share:.0%} of the pulls"
-            return f"{where}; a tolerance of {text} would have ended this study"
-    return None
-
-
-def _is_close(ledger: Ledger, arm: int, tolerance: float) -> bool:
-    """Whether the arm's committed rewards would have settled it with that (scaled) tolerance."""
-    stakes = ledger.stakes._replace(tolerance=tolerance)
-    capital = evidence.fresh(stakes)
-    for pull, low, high in committed(ledger, arm):
-        label = evidence.commit(capital, stakes, low, high)
-        if label != OPEN and pull > ledger.imported:  # imported ones are looked at once, after the last
-            return True
-    return False
-
-
-def _hint_of_losses(ledger: Ledger, left: list[int]) -> str | None:
-    stuck = [arm for arm in left if _is_stuck(ledger, arm)]
-    if not stuck:
-        return None
-    names = ", ".join(shown(ledger.spec.arms[arm]) for arm in stuck[:MOST_NAMED])
-    more = f" and {len(stuck) - MOST_NAMED:,} more" if len(stuck) > MOST_NAMED else ""
-    return f"too many pulls of {names}{more} were lost to settle them at this rate of losses, however many are made"
-
-
-def _is_stuck(ledger: Ledger, arm: int) -> bool:
-    """Whether the arm can never be settled if it goes on losing as large a share of its pulls.
-
-    Lost pulls count as 0 to "above" and as 1 to "below", so with share c lost and told mean m the two capitals see
-    means of (1 − c) m and c + (1 − c) m.
-    """
-    docket, bar, tolerance = ledger.docket, ledger.stakes.threshold, ledger.stakes.tolerance
-    charged, seen = docket.charged[arm], ledger.board.seen[arm]
-    if not charged or not docket.committed[arm]:
-        return False
-    share = charged / (charged + docket.committed[arm])
-    mean = (ledger.board.total[arm] + ledger.board.residue[arm]) / seen
-    low = (1.0 - share) * ledger.spec.scale(mean)
-    high = share + low
-    near = low > bar - tolerance or bar - tolerance <= 0.0
-    if tolerance > 0.0 and near and (high < bar + tolerance or bar + tolerance >= 1.0):
-        return False  # it can still be close
-    return low <= bar <= high

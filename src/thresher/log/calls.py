@@ -4,13 +4,14 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ..core.events import DROPPED, LATE, OUTSIDE, PENDING, TOLD
+from ..core.events import DROPPED, LATE, OUTSIDE, PENDING, TOLD, Cause, EventCause
 from ..core.ledger import Ledger
 from ..core.pulls import Pull, pull_of
 from ..core.spec import CLIP, finite
 from ..errors import AlreadyTold, OutsideBounds
 from .journal import Draft
 
+REPEATABLE: EventCause = "repeatable"  # of a reward
 LOST = "its agent did not renew its lease"  # the reason of a drop
 
 
@@ -45,12 +46,12 @@ def tell(draft: Draft, pull: int, reward: object, *, repeatable: bool) -> Told:
         return Told(outside=_retire_for_bounds(draft, pull, error))
     if state in (TOLD, LATE) and ledger.pull_reward[pull - 1] == value:
         return Told(late=state == LATE)
-    late, cause = state == DROPPED, "repeatable" if repeatable else None
+    late, cause = state == DROPPED, REPEATABLE if repeatable else None
     draft.write("told", pull=pull, arm=_arm(ledger, pull), reward=value, late=late or None, cause=cause)
     return Told(late=late)
 
 
-def drop(draft: Draft, pull: int, cause: str, reason: str) -> None:
+def drop(draft: Draft, pull: int, cause: Cause, reason: str) -> None:
     """Give a pull up, and retire its arm if that was one failure too many. Again writes nothing."""
     ledger = draft.ledger
     state, failure = ledger.state_of(pull), ledger.spec.failure

@@ -15,7 +15,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from ..core import ledger as ledgers
 from ..core import validity
-from ..core.events import Event, moment
+from ..core.events import Event, EventCause, Kind, moment
 from ..core.ledger import Ledger
 from ..errors import Conflict, DamagedStudy, Interrupted, StoreFailed, StudyDeleted, ThresherError, UnknownStudy
 from ..text.masking import masked
@@ -59,13 +59,13 @@ class Draft:
 
     def write(
         self,
-        kind: str,
+        kind: Kind,
         *,
         pull: int | None = None,
         arm: int | None = None,
         reward: float | None = None,
         reason: str | None = None,
-        cause: str | None = None,
+        cause: EventCause | None = None,
         late: bool | None = None,
         budget: int | None = None,
     ) -> None:

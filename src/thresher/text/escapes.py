@@ -1,4 +1,4 @@
-"""Other people's text where it could be taken for commands: on a terminal, in a spreadsheet, in Markdown."""
+"""Other people's text, where it could be taken for commands: on a terminal, in a spreadsheet, in Markdown."""
 
 import csv
 import io
@@ -8,19 +8,19 @@ from collections.abc import Iterable
 SPACES = frozenset("\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000")
 KEPT = SPACES | frozenset("\n\t")
 
-# A formula can begin where a cell does, and behind marks at which a spreadsheet may split it, whatever the file says
+# A formula can begin where a cell begins, and after marks at which a spreadsheet may split the cell
 _BEGIN, _FORMULA = r"(?:\A|(?<=[;\t\r\n]))", r"[\"']*[=+@\t\r\uff1d\uff0b\uff0d\uff20-]"
 _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![^;\t\r\n])"
 _EVALUATED = re.compile(f"{_BEGIN}(?!{_NUMBER})(?={_FORMULA})")
 _QUOTED = re.compile(f"{_BEGIN}'(?={_FORMULA})")
 _MARKS = re.compile(r"([\\`*_\[\]()!#|~$])|([<>&@])|(:(?=//)|(?<=www)\.)", re.IGNORECASE)
 _LIST = re.compile(r"(\s*)([-+]|\d{1,9}(?=[.)]))(?=[.)]?(?:\s|$))")
-# hosting sites look for @ after all escapes are resolved: only a character of no width behind it stops them
+# hosting sites look for @ after resolving all escapes: only a zero-width character after it stops them
 _ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "@": "\\@&#8203;"}
 
 
 def visible(text: str) -> str:
-    r"""A text for a terminal: characters that would command it are shown as codes; ends of lines and tabs stay.
+    r"""Text for a terminal: control characters are shown as codes; line ends and tabs stay.
 
     >>> print(visible("a\x1b[31mb\r\u202e"))
     a\x1b[31mb\r\u202e
@@ -31,7 +31,7 @@ def visible(text: str) -> str:
 
 
 def cell(text: str) -> str:
-    """A text for CSV that a spreadsheet takes for text and not for a formula; `text_of` reads it back.
+    """Text for CSV that a spreadsheet takes for text, not for a formula; `text_of` reads it back.
 
     >>> cell("=1+1"), cell("'=1+1"), cell("-0.5"), cell("it's"), cell("a;=1")
     ("'=1+1", "''=1+1", '-0.5', "it's", "a;'=1")
@@ -55,12 +55,12 @@ def csv_line(cells: Iterable[object]) -> str:
     '"a\rb",0.5,\n'
     """
     line = io.StringIO()
-    csv.writer(line, lineterminator="\r\n").writerow(cells)  # quotes cells with either of these
+    csv.writer(line, lineterminator="\r\n").writerow(cells)  # then cells with either of these are quoted
     return f"{line.getvalue()[:-2]}\n"
 
 
 def markdown(text: str) -> str:
-    r"""A text for Markdown that is shown as it is: no link, picture, emphasis, list, HTML or mention.
+    r"""Text for Markdown that is shown as it is: no link, picture, emphasis, list, HTML or mention.
 
     >>> print(markdown("[a](http://b) *c* <d> zlib-6"), markdown("1. e"))
     \[a\]\(http\://b\) \*c\* &lt;d&gt; zlib-6 1\. e

@@ -1,6 +1,7 @@
-"""Files: read as text, and written whole or not at all, never by mistake in place of something else."""
+"""Files: read as text; written whole or not at all, and never in place of another kind of file by mistake."""
 
 import contextlib
+import errno
 import os
 import stat
 import sys
@@ -9,11 +10,11 @@ from pathlib import Path
 
 from ..errors import InvalidInput
 
-HEAD = 512  # bytes of a file that tell what it is
+HEAD = 512  # bytes that tell which kind of file it is
 
 
 class Kind:
-    """A kind of file that this program writes, and how to tell it by its first bytes."""
+    """A kind of file that this program writes, and how to recognise it by its first bytes."""
 
     def __init__(self, name: str, is_ours: Callable[[bytes], bool]) -> None:
         self.name, self.is_ours = name, is_ours
@@ -21,11 +22,11 @@ class Kind:
 
 @contextlib.contextmanager
 def replacing(out: str | Path, kind: Kind, *, force: bool = False) -> Iterator[Path]:
-    """A file beside ``out`` to write to, of the same ending. It takes the place of ``out`` when the block ends well.
+    """A file beside ``out`` to write to, with the same ending. It replaces ``out`` when the block succeeds.
 
-    Whatever happens, ``out`` is the old file or the new one, whole, and nothing else is left behind. Links are
-    followed, and a file keeps its permissions. Pipes and devices, such as /dev/stdout, are written to as they are.
-    Raises `InvalidInput` where nothing can be written, and where a file of another kind is, unless by ``force``.
+    Whatever happens, ``out`` is the whole old file or the whole new one, and nothing else is left behind. Links are
+    followed, and a file keeps its permissions. Pipes and devices, such as /dev/stdout, are written directly.
+    Raises `InvalidInput` if nothing can be written, or if ``out`` is a file of another kind, unless ``force`` is set.
     """
     if _is_stream(out):
         with _explained(out):
@@ -44,7 +45,7 @@ def replacing(out: str | Path, kind: Kind, *, force: bool = False) -> Iterator[P
 
 
 def check(out: str | Path, kind: Kind, *, force: bool = False) -> None:
-    """Raise `InvalidInput` if there is a file of another kind, or one that may not be written. An empty one is fine."""
+    """Raise `InvalidInput` if ``out`` is a file of another kind or cannot be written. An empty file is fine."""
     if _is_stream(out):
         return
     with _explained(out), contextlib.suppress(FileNotFoundError), Path(out).open("r+b") as file:
@@ -55,18 +56,18 @@ def check(out: str | Path, kind: Kind, *, force: bool = False) -> None:
 
 
 def settle(partial: Path, target: Path) -> None:
-    """Let a finished file take the place of another, or of none, in such a way that a power cut loses neither."""
+    """Move a finished file into place, over an old one if there is one; a power cut loses neither."""
     target = Path(os.path.realpath(target))
     with contextlib.suppress(FileNotFoundError):
         partial.chmod(stat.S_IMODE(target.stat().st_mode))
     _sync(partial)
     partial.replace(target)
-    with contextlib.suppress(OSError):  # some file systems cannot
+    with contextlib.suppress(OSError):  # some file systems cannot do this
         _sync(target.parent)
 
 
 def _is_stream(out: str | Path) -> bool:
-    """Whether it is there and neither a file nor a folder."""
+    """Whether it exists and is neither a file nor a folder."""
     try:
         mode = Path(out).stat().st_mode
     except OSError:
@@ -90,10 +91,20 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-def read_text(file: str) -> str:
-    """The text of a file, - being standard input."""
+def read_text(file: str, what: str = "file") -> str:
+    """The text of a file; ``-`` is standard input. An error names the file as ``what``."""
+    where = "standard input" if file == "-" else file
     try:
-        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        data = _standard_input() if file == "-" else Path(file).read_bytes()
         return data.decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput("file", file, f"cannot be read ({error})", "check its name, and that it is UTF-8") from None
+    except OSError as error:
+        raise InvalidInput(what, where, f"cannot be read ({error.strerror})", "check its name") from None
+    except UnicodeDecodeError as error:
+        rule = f"is not UTF-8 text ({error.reason} at byte {error.start})"
+        raise InvalidInput(what, where, rule, "save it as UTF-8") from None
+
+
+def _standard_input() -> bytes:
+    if sys.stdin is None:
+        raise OSError(errno.EBADF, "it is closed")
+    return sys.stdin.buffer.read()

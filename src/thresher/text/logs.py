@@ -1,4 +1,4 @@
-"""The logger ``thresher``: whatever is logged there is logged without secrets."""
+"""The logger ``thresher``: it masks secrets in everything that is logged."""
 
 import logging
 
@@ -11,7 +11,7 @@ def _without_secrets(record: logging.LogRecord) -> bool:
     record.msg, record.args = masked(record.getMessage()), None
     if record.exc_info and not record.exc_text:
         record.exc_text = logging.Formatter().formatException(record.exc_info)
-    if record.exc_text:  # which handlers show instead of making their own
+    if record.exc_text:  # handlers show this text instead of formatting the exception
         record.exc_text = masked(record.exc_text)
     return True
 

@@ -26,12 +26,12 @@ def marked(value: str) -> str:
 
 
 class Flags(NamedTuple):
-    """The flags of a program behind which a password comes, in the same word or in the next."""
+    """The flags of a program that are followed by a password, in the same word or the next."""
 
     programs: str
     flags: str
     in_the_next_word: bool = True
-    is_account: bool = False  # a user's name may come first, and a colon
+    is_account: bool = False  # a user's name and a colon may come first
 
     def without_value(self, word: str, before: str) -> str | None:
         """A word without its password; None if it has none."""
@@ -50,7 +50,7 @@ class Flags(NamedTuple):
 
 
 def _masked(value: str, user: str = "") -> str:
-    """The mask, between the quotes where a value begins or ends."""
+    """The mask, inside the quotes that begin or end a value."""
     begin, end = value[:1] if not user else "", value[1:][-1:]
     return f"{begin if begin in _QUOTES else ''}{MASK}{end if end in _QUOTES else ''}"
 
@@ -78,7 +78,7 @@ def flags_of(word: str) -> Flags | None:
 
 
 def without_flags(text: str) -> str:
-    """A text without the passwords of the commands in it, as in a script for sh."""
+    """Text without the passwords of the commands in it, such as a shell script."""
     return _COMMAND.sub(_without_values, text) if " -" in text or "\t-" in text else text
 
 

@@ -1,4 +1,4 @@
-"""What is hidden, and how it is found. `masking` is the door: nothing else imports this module.
+"""What is hidden, and how it is found. Only `masking` imports this module.
 
 The rules, in this order: private keys; passwords in URLs; values behind names that mean a secret; options of programs
 that take a password; tokens of well-known shapes. Rather too much is hidden than too little. But a command, with its
@@ -18,8 +18,8 @@ MOST_PASSES = 10
 
 
 def hidden(text: str) -> str:
-    """A text without secrets. Hiding again changes nothing."""
-    for _ in range(MOST_PASSES):  # what is hidden may uncover the beginning of something else
+    """Text without secrets. Hiding again changes nothing."""
+    for _ in range(MOST_PASSES):  # hiding one secret may uncover the beginning of another
         again = _once(text)
         if again == text:
             break
@@ -144,7 +144,7 @@ _BRACKETS = {"{": re.compile(r"[{}]"), "[": re.compile(r"[\[\]]")}
 
 
 def _without_settings(text: str) -> str:
-    """Values behind names, as in ``password=X``, ``"password": "X"``, ``password: X`` and ``--password X``."""
+    """Values that follow names, as in ``password=X``, ``"password": "X"``, ``password: X`` and ``--password X``."""
     parts, done, at, end_of_line = [], 0, 0, -1
     while found := _SETTING.search(text, at):
         at = found.end()
@@ -170,7 +170,7 @@ def _without_settings(text: str) -> str:
 
 
 def _is_deeper(text: str, at: int, indent: str) -> bool:
-    """Whether an indent is deeper than that of the line there."""
+    """Whether an indent is deeper than that of the line."""
     line = text[text.rfind("\n", 0, at) + 1 : at]
     return len(indent) > len(line) - len(line.lstrip(" \t-"))
 
@@ -223,7 +223,7 @@ def _end_of_quoted(text: str, opening: "re.Match[str]", end_of_line: int) -> int
         end = text.find(mark, at, last)
         return last if end < 0 else end
     end = _end_of(_INSIDE[mark], text, at)
-    while text.startswith(mark * 2, end):  # how SQL writes a quote
+    while text.startswith(mark * 2, end):  # an escaped quote in SQL
         end = _end_of(_INSIDE[mark], text, end + 2)
     if joined := _JOINED.match(text, end):
         return joined.end()
@@ -236,7 +236,7 @@ def _end_of(pattern: "re.Pattern[str]", text: str, at: int) -> int:
 
 
 def _end_of_bracketed(text: str, at: int, bracket: str) -> int:
-    """Behind the bracket that closes the one there, or where the text ends."""
+    """After the bracket that closes this one, or at the end of the text."""
     depth = 0
     for found in _BRACKETS[bracket].finditer(text, at):
         depth += 1 if found[0] == bracket else -1

@@ -1,4 +1,4 @@
-"""Numbers and JSON as others wrote them: Python refuses whole numbers of thousands of digits in words of its own."""
+"""Numbers and JSON from others, with our own error for whole numbers of thousands of digits, which Python refuses."""
 
 import json
 import sys
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def read_json(text: str, object_pairs_hook: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
-    """The value that a text of JSON says. Raises ValueError, in words for people.
+    """The value of JSON text. Raises ValueError with a message for people.
 
     >>> read_json('{"a": 1' + "0" * 5000 + "}")
     Traceback (most recent call last):

@@ -8,7 +8,7 @@ SURE, HEADER = "sure", "header"
 PERHAPS = "perhaps"  # unless the value shows that the name means something else
 UNSURE = "unsure"  # the same, and a value that may be anything keeps a checksum
 METHOD = "method"  # the same, and a word is the name of a method, as in --auth ldap
-PATH = "path"  # a folder's name is no password
+PATH = "path"  # the name of a folder is not a password
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _VENDORS = (
@@ -36,7 +36,7 @@ _OTHER = re.compile(  # tokens of language models, passes over data
     r"(?:^|_)(?:eos|bos|pad|unk|cls|sep|mask|stop|start|end|special|per|next|first|last|image)_token$"
     r"|(?:^|_)(?:first|second|last|one|two|single|multi|num|n|max|min|by)_pass$"
 )
-_VARIABLE = re.compile(r"[A-Z][A-Z0-9]*_(?:[A-Z0-9]+_)*KEY")  # of the environment: often a vendor's name, and KEY
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9]*_(?:[A-Z0-9]+_)*KEY")  # an environment variable: often a vendor's name and KEY
 _OF_DATA = re.compile(
     r"(?:cache|column|dict|foreign|group|hash|index|join|lookup|map|partition|primary|public|row|sort)_"
 )
@@ -59,7 +59,7 @@ TOKEN = re.compile(
 
 @functools.lru_cache(maxsize=1000)
 def meaning(name: str) -> str:
-    """What a name says of the value that follows: one of the words above, or nothing.
+    """What a name says about the value that follows: one of the words above, or nothing.
 
     >>> meaning("AWS_SECRET_ACCESS_KEY"), meaning("--max-tokens"), meaning("githubToken"), meaning("monkey")
     ('sure', '', 'perhaps', '')

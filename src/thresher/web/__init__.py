@@ -1,3 +1,3 @@
-"""The live page and the HTTP service. Needs the extra ``web``; nothing here is imported before it is asked for."""
+"""The live page and the HTTP service. Needs the extra ``web``; nothing here is imported before it is needed."""
 
-from ..text.logs import log as log  # which takes the secrets out of whatever the server logs
+from ..text.logs import log as log  # it masks secrets in everything that the server logs

@@ -1,6 +1,6 @@
-"""The HTTP interface: what the library does, under the same rules.
+"""The HTTP interface: what the library does, by the same rules.
 
-Handlers that read run on threads of their own; what writes goes through `House.write`. A study is safe on all of them.
+Handlers that read run on their own threads; writes go through `House.write`. A study is thread-safe.
 """
 
 import math
@@ -19,8 +19,7 @@ from .arm import arm_json
 from .house import House
 from .paths import segment
 from .refusals import Refusal
-from .replies import Json
-from .shapes import event_json, pull_json
+from .shapes import Json, event_json, pull_json
 
 MOST_EVENTS = 10_000  # in one reply
 LONGEST_NAME = 100  # characters of an agent's name
@@ -37,7 +36,7 @@ def agent_name(
         str | None, Header(description="The agent's name: the log has it as http:NAME.", max_length=4 * LONGEST_NAME)
     ] = None,
 ) -> str | None:
-    """The name under which the log records who wrote; None: the server's own."""
+    """The agent's name for the log; None: the server's own."""
     if thresher_agent is None:
         return None
     try:
@@ -69,13 +68,13 @@ def _reading(api: APIRouter, house: House) -> None:
 
     @api.get("/studies/{study}", response_model=models.Summary)
     def study(study: Name) -> Any:
-        """The question, the answer so far, and how far it is."""
+        """The question, the answer so far, and the progress."""
         return Json(house.live(segment(study)).head())
 
     @api.get("/studies/{study}/verdict")
     def verdict(study: Name) -> Any:
         """The verdict, as the library and the command line write it."""
-        return Json(house.live(segment(study)).verdict().to_json())
+        return Json(house.live(segment(study)).verdict().to_dict())
 
     @api.get("/studies/{study}/events", response_model=models.Events)
     def events(
@@ -91,7 +90,7 @@ def _reading(api: APIRouter, house: House) -> None:
 
     @api.get("/studies/{study}/arms")
     def arms(study: Name) -> Any:
-        """All arms as columns, the history and the last events: what a live page begins with."""
+        """All arms as columns, the history and the last events: what a live page starts with."""
         return Response(house.live(segment(study)).table(), media_type="application/json")
 
     @api.get("/studies/{study}/arms/{arm}")
@@ -111,13 +110,13 @@ def _reading(api: APIRouter, house: House) -> None:
     ) -> Any:
         """What changes from now on, as server-sent events; ``after`` is the number that the table had."""
         known = _event_id(last_event_id, after)
-        await run_in_threadpool(house.live, segment(study))  # what is wrong is said before the stream begins
+        await run_in_threadpool(house.live, segment(study))  # report errors before the stream begins
         feed = await run_in_threadpool(house.feed, segment(study))
         return StreamingResponse(feed.view(known), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 
 def _event_id(given: str | None, after: int) -> int:
-    """The event up to which a stream that was cut off is known."""
+    """The last event that the client of an interrupted stream knows."""
     if not given:
         return after
     if not (given.isascii() and given.isdecimal() and len(given) <= 15):
@@ -140,7 +139,7 @@ def _writing(api: APIRouter, house: House) -> None:
         wanted: Annotated[models.Ask | None, Body()] = None,
         idempotency_key: Annotated[str | None, Header(min_length=1, max_length=200)] = None,
     ) -> Any:
-        """Hand out pulls. The same Idempotency-Key again gives the same pulls again."""
+        """Hand out pulls. Repeating an Idempotency-Key returns the same pulls."""
         n, lease = (wanted or models.Ask()).n, float((wanted or models.Ask()).lease)
 
         def act() -> Any:
@@ -152,7 +151,7 @@ def _writing(api: APIRouter, house: House) -> None:
 
     @api.post("/studies/{study}/tell", response_model=models.Told, responses=_problems(409))
     async def tell(study: Name, told: models.Tell, agent: Agent) -> Any:
-        """Tell a pull's reward. The same again is accepted, another is an error.
+        """Tell a pull's reward. Telling the same reward again is accepted; a different one is an error.
 
         A reward outside the bounds is an error, too, and it retires the pull's arm: nothing is certified about it.
         """
@@ -163,13 +162,13 @@ def _writing(api: APIRouter, house: House) -> None:
 
     @api.post("/studies/{study}/renew", response_model=models.Pulls)
     async def renew(study: Name, these: models.Renew, agent: Agent) -> Any:
-        """Say that the work on pulls goes on."""
+        """Renew the leases of pulls that are still being worked on."""
         await house.write(lambda: house.study(segment(study)).renew(these.pulls, float(these.lease)), agent)
         return Json({"pulls": these.pulls})
 
     @api.post("/studies/{study}/drop", response_model=models.Pulls, responses=_problems(409))
     async def drop(study: Name, these: models.Drop, agent: Agent) -> Any:
-        """Give pulls up. A reward that still comes is late: it counts in the statistics, not in the certificate."""
+        """Drop pulls. A reward that still arrives is late: it counts in the statistics, not in the certificate."""
 
         def act() -> None:
             found = house.study(segment(study))
@@ -186,7 +185,7 @@ def _writing(api: APIRouter, house: House) -> None:
 
 
 def _finite(reward: float) -> float:
-    """The reward, before anything is recorded: JSON can write numbers that no float holds."""
+    """The reward as a float, checked before anything is recorded: JSON allows numbers that no float can hold."""
     try:
         found = float(reward)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""The application: routes, what they answer when something is wrong, and the gate before all of it."""
+"""The application: routes, error replies, and the gate in front of them."""
 
 import logging
 import sys
@@ -17,7 +17,7 @@ from .gate import SURPRISE, Gate
 from .house import House
 from .paths import segment
 from .refusals import Refusal, page_or_json, refusal_of
-from .replies import Json
+from .shapes import Json
 
 log = logging.getLogger("thresher")
 DIGITS = sys.get_int_max_str_digits()  # of a whole number that Python reads

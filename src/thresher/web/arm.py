@@ -1,27 +1,26 @@
-"""One arm by itself: its rewards, and how its evidence grew."""
+"""One arm: its rewards, and how its evidence grew."""
 
 from collections.abc import Iterator
 from typing import Any
 
-from ..core import evidence
+from ..core import evidence, sentences
 from ..core.events import DROPPED, LATE, PENDING, STATES
 from ..core.evidence import BETS, Stakes
 from ..core.intervals import Commit, Side, committed, way
 from ..core.ledger import Ledger
-from ..core.verdict import row_of
+from ..core.row import row_of
 from ..errors import InvalidInput
-from .live import Live
 from .refusals import Refusal
 from .shapes import short
-from .words import question
+from .watched import Live
 
 MOST_REWARDS = 2000  # the last ones are sent
-MOST_REPLAYED = 20_000  # commits whose evidence is worked out again
+MOST_REPLAYED = 20_000  # commits whose evidence is computed again
 MOST_POINTS = 400
 
 
 def number_of(ledger: Ledger, name: str) -> int:
-    """The arm of that name; an address that names none is an address that is not there."""
+    """The arm of that name; an unknown one is 404."""
     try:
         return ledger.spec.arm(name)
     except InvalidInput as error:
@@ -54,7 +53,8 @@ def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Sta
         "format": 1,
         "seq": ledger.seq,
         "index": arm,
-        "question": question(spec),
+        "question": sentences.question(len(spec.arms), spec.threshold),
+        "answer": sentences.standing(row.label, row.certified, row.progress, row.reason, outside=arm in ledger.outside),
         "threshold": spec.threshold,
         "bounds": spec.bounds,
         "tolerance": spec.tolerance,
@@ -70,7 +70,7 @@ def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Sta
 
 
 def _pulls(ledger: Ledger, arm: int) -> Iterator[int]:
-    """The arm's pulls in order; with certificates they are a list that need not be searched for."""
+    """The arm's pulls in order; with certificates they form a linked list."""
     if not ledger.certifies:
         yield from (pull for pull, of in enumerate(ledger.pull_arm, start=1) if of == arm)
         return
@@ -83,7 +83,7 @@ def _pulls(ledger: Ledger, arm: int) -> Iterator[int]:
 def _replayed(
     commits: list[Commit], stakes: Stakes, risk: float, bounds: tuple[float, float] | None
 ) -> Iterator[dict[str, Any]]:
-    """After each commit: how far the evidence for either side is on its way to certainty, and the interval."""
+    """After each commit: the evidence for either side, as a share of what settles the arm, and the interval."""
     if not commits:
         return
     bottom, top = bounds or (0.0, 1.0)

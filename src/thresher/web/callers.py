@@ -1,4 +1,4 @@
-"""Who calls, by network address, and lines of the log that nobody can make many of."""
+"""Callers by network address, and warnings that no caller can repeat endlessly."""
 
 import ipaddress
 import logging
@@ -9,7 +9,7 @@ EVERY = 60.0  # seconds between two lines of the same kind
 
 
 def caller_of(address: str) -> str:
-    """One caller, however many addresses it has: a house with IPv6 has a /64 of them.
+    """One caller: with IPv6, a household has a /64 of addresses.
 
     >>> caller_of("10.0.0.5"), caller_of("::ffff:10.0.0.5"), caller_of("2001:db8::1:2:3:4")
     ('10.0.0.5', '10.0.0.5', '2001:db8::/64')
@@ -26,7 +26,7 @@ def caller_of(address: str) -> str:
 
 
 class Rarely:
-    """A warning that is logged once a minute at most, with how often it was due meanwhile."""
+    """A warning that is logged at most once a minute, with the number left out since."""
 
     def __init__(self) -> None:
         self._next, self._held = 0.0, 0
@@ -43,7 +43,7 @@ class Rarely:
 
 
 class Throttle:
-    """Counts wrong tokens per caller; a right token never comes here."""
+    """Counts wrong tokens per caller; right tokens are not counted."""
 
     MOST, WINDOW = 10, 60.0  # wrong tokens, and seconds in which they count
     KNOWN = 10_000  # callers that are remembered
@@ -53,7 +53,7 @@ class Throttle:
         self._line = Rarely()
 
     def wait(self, address: str) -> int:
-        """Note a wrong token. The seconds until this caller may err again; 0: it may now.
+        """Count a wrong token. Returns the seconds until this caller may try another; 0: now.
 
         >>> throttle = Throttle()
         >>> [throttle.wait("10.0.0.5") for _ in range(11)]

@@ -1,4 +1,4 @@
-"""The door: it accepts connections, no more than there are descriptors for, and cuts those that hold others up.
+"""The door: it accepts as many connections as there are descriptors for, and closes those that hold up others.
 
 asyncio's own loop knows no limits: it accepts until the descriptors are used up, and then logs a traceback for every
 try. Here a full house makes room by closing the connection that has been idle longest, at the address that has most.
@@ -23,9 +23,9 @@ ROOM = 100  # descriptors that stores, logs and files need, at least
 AT_ONCE = 64  # connections accepted before others get their turn
 PAUSE = 0.5  # seconds until the next try when descriptors have run out
 SPARE = 16  # idle connections that are closed then
-LOOK = 1.0  # seconds between two looks for those that are too slow
+LOOK = 1.0  # seconds between two checks for connections that are too slow
 HANDSHAKE = 10.0  # seconds for TLS
-UNSEEN = 128 * 1024  # bytes that the system takes for a client that does not read; by default they are megabytes
+UNSEEN = 128 * 1024  # bytes that the system buffers for a client that does not read; megabytes by default
 BUSY = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 OUT = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 GONE = (errno.EAGAIN, errno.EINTR, errno.ECONNABORTED, errno.EPROTO, errno.EPERM)
@@ -39,7 +39,7 @@ class Limits(NamedTuple):
 
 
 def limits(connections: int | None = None, each: int | None = None, descriptors: int | None = None) -> Limits:
-    """The limits that were chosen, or those that fit the descriptors that this process may have.
+    """The chosen limits, or those that fit the descriptors of this process.
 
     >>> limits(descriptors=1024), limits(descriptors=1_000_000), limits(100, descriptors=1024)
     (Limits(connections=896, each=448), Limits(connections=4096, each=2048), Limits(connections=100, each=50))
@@ -57,14 +57,14 @@ class Connection(Protocol):
     """A connection as the door sees it."""
 
     def is_slow(self, now: float) -> bool:
-        """Whether it used up the time that it had."""
+        """Whether its time is up."""
 
     def cut(self) -> None:
-        """End it now, whatever is left to send."""
+        """Close it now, even if something is left to send."""
 
 
 class Guest:
-    """One connection in the door's books, from accept to close."""
+    """One connection as the door tracks it, from accept to close."""
 
     def __init__(self, door: "Door", caller: str) -> None:
         self.door, self.caller = door, caller
@@ -80,7 +80,7 @@ class Guest:
         self.door.busy(self)
 
     def leave(self) -> None:
-        """It is closed; again is accepted silently."""
+        """It is closed. Calling this twice does no harm."""
         self.door.leave(self)
 
     def cut(self) -> None:
@@ -93,7 +93,7 @@ class Guest:
 
 
 class Caller:
-    """The connections of one address; the idle ones in the order in which they became so."""
+    """The connections of one address; idle ones in the order in which they became idle."""
 
     def __init__(self) -> None:
         self.guests: set[Guest] = set()
@@ -101,7 +101,7 @@ class Caller:
 
 
 class Door:
-    """Accepts connections at a socket. It stands where uvicorn expects an `asyncio.Server`."""
+    """Accepts connections on a socket, in place of the `asyncio.Server` that uvicorn expects."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class Door:
         self._look()
 
     def close(self) -> None:
-        """Accept nobody any more."""
+        """Stop accepting."""
         self._closed = True
         self._loop.remove_reader(self._listener.fileno())
 
@@ -166,7 +166,9 @@ class Door:
                 _refuse(connection, plain=self._tls is None)
                 self._forget(name)
                 return
-            caller = self._callers.setdefault(name, caller)  # it may have been the last of its address
+            caller = self._callers.setdefault(
+                name, caller
+            )  # the closed connection may have been the last of its address
         guest = Guest(self, name)
         caller.guests.add(guest)
         caller.idle[guest] = None
@@ -182,22 +184,22 @@ class Door:
         times = {"ssl_handshake_timeout": HANDSHAKE, "ssl_shutdown_timeout": 1.0} if self._tls else {}
         await self._loop.connect_accepted_socket(lambda: self._make(guest), connection, ssl=self._tls, **times)
 
-    # -- the books ----------------------------------------------------------------------------------------------
+    # -- bookkeeping --------------------------------------------------------------------------------------------
 
     def idle(self, guest: Guest) -> None:
-        """Put it at the end of those that may be closed."""
+        """Append it to the connections that may be closed."""
         caller = self._callers.get(guest.caller)
         if caller is not None and guest in caller.guests:
             caller.idle[guest] = None
 
     def busy(self, guest: Guest) -> None:
-        """It is not closed to make room."""
+        """It must not be closed to make room."""
         caller = self._callers.get(guest.caller)
         if caller is not None:
             caller.idle.pop(guest, None)
 
     def leave(self, guest: Guest) -> None:
-        """Strike it off."""
+        """Remove it."""
         caller = self._callers.get(guest.caller)
         if caller is None or guest not in caller.guests:
             return
@@ -211,12 +213,12 @@ class Door:
             del self._callers[name]
 
     def _make_room(self) -> bool:
-        """Close an idle connection, of the address that has most; whether there was one."""
+        """Close an idle connection of the address that has the most; returns whether there was one."""
         found = [caller for caller in self._callers.values() if caller.idle]
         return bool(found) and _evict(max(found, key=lambda caller: len(caller.guests)))
 
     def _look(self) -> None:
-        """Cut those that used up their time."""
+        """Close the connections whose time is up."""
         if self._closed:
             return
         now = self._loop.time()
@@ -228,7 +230,7 @@ class Door:
 
 
 def _entered(task: "asyncio.Task[None]", connection: socket.socket, guest: Guest) -> None:
-    """The connection is open, or came to nothing: the other side left, or its TLS handshake failed or took too long."""
+    """The connection is open, or failed: the client left, or its TLS handshake failed or took too long."""
     guest.entering = None
     if task.cancelled() or task.exception() is not None:
         connection.close()
@@ -236,7 +238,7 @@ def _entered(task: "asyncio.Task[None]", connection: socket.socket, guest: Guest
 
 
 def _evict(caller: Caller) -> bool:
-    """Close the connection that has been idle longest; whether there was one."""
+    """Close the connection that has been idle longest; returns whether there was one."""
     guest = next(iter(caller.idle), None)
     if guest is not None:
         guest.cut()

@@ -1,4 +1,4 @@
-"""The change feed: one watch a study, however many look on. Nobody looks on: nobody polls the store."""
+"""The change feed: one watch per study for all its viewers. Without viewers, nobody polls the store."""
 
 import asyncio
 import logging
@@ -9,21 +9,22 @@ from typing import NamedTuple
 from starlette.concurrency import run_in_threadpool
 
 from ..errors import ThresherError, UnknownStudy
-from .live import Live, encoded
+from .shapes import encoded
+from .watched import Live
 
 log = logging.getLogger("thresher")
-TICK = 0.15  # seconds between two looks at the store while nothing is new
-PAUSE = 0.5  # seconds from one message to the next, at least: more than that nobody reads
-SHARE = 0.01  # of a second more for every viewer, so that many cost the agents no more than few
-BEHIND = 50  # messages that wait for one viewer; a slower one begins anew
-SLOWING = (5.0, 15.0, 60.0)  # seconds without news after which the rate is told again: nobody works any more
-BEAT = 15.0  # seconds after which a silent stream says that it lives
-AWAY = 2.0  # seconds between two looks at a store that failed
-ALWAYS = 0  # the number of a message that is for everybody, whatever they know
+TICK = 0.15  # seconds between two polls of the store while nothing is new
+PAUSE = 0.5  # seconds between two messages, at least: nobody reads faster
+SHARE = 0.01  # of a second more for each viewer, so that many viewers do not slow the agents down
+BEHIND = 50  # messages queued for one viewer; a slower one must reconnect
+SLOWING = (5.0, 15.0, 60.0)  # seconds without news after which the rate is sent again, because it falls
+BEAT = 15.0  # seconds of silence after which a stream sends a sign of life
+AWAY = 2.0  # seconds between two polls of a store that failed
+ALWAYS = 0  # the number of a message for all viewers, whatever they know
 
 
 class Message(NamedTuple):
-    """What viewers are sent; ``seq`` is the event up to which they then know the study."""
+    """A message to viewers; ``seq`` is the last event they know after it."""
 
     seq: int
     text: bytes
@@ -47,17 +48,17 @@ class Feed:
         self._viewers: set[asyncio.Queue[Message | None]] = set()
         self._watch: asyncio.Task[None] | None = None
         self._begun = asyncio.Event()
-        self._quiet = self._said = time.monotonic()  # since when nothing is new, and nothing was said
-        self._slowed = 0  # how often the rate was told since
-        self._trouble = ""  # what keeps it from looking
+        self._quiet = self._said = time.monotonic()  # when the last news came, and when the last message was sent
+        self._slowed = 0  # how often the rate was sent since then
+        self._trouble = ""  # why the last poll failed
 
     @property
     def watched(self) -> bool:
-        """Whether anybody looks on."""
+        """Whether it has viewers."""
         return bool(self._viewers)
 
     async def view(self, after: int) -> AsyncGenerator[bytes]:
-        """What changed after event ``after``, for as long as it is wanted."""
+        """What changes after event ``after``, until the viewer leaves."""
         queue: asyncio.Queue[Message | None] = asyncio.Queue(BEHIND)
         self._viewers.add(queue)
         try:
@@ -76,9 +77,9 @@ class Feed:
             self._viewers.discard(queue)
 
     def _missed(self, after: int) -> tuple[int, bytes]:
-        """What a newcomer must be told first, and the event up to which it then knows the study."""
+        """The first message to a new viewer, and the last event it knows after it."""
         seq = self.live.seq
-        if after > seq:  # it speaks of another log
+        if after > seq:  # it knows another log
             return seq, message("reset", {})
         if after == seq:
             return seq, b""
@@ -87,7 +88,7 @@ class Feed:
 
     async def _look_on(self, begun: asyncio.Event) -> None:
         try:
-            await run_in_threadpool(self.live.news)  # what nobody was there to see; newcomers are told by themselves
+            await run_in_threadpool(self.live.news)  # skip what came before; new viewers catch up on their own
             begun.set()
             while self._viewers:
                 await asyncio.sleep(await self._step())
@@ -95,18 +96,18 @@ class Feed:
             self._forget()
             there = await run_in_threadpool(self.live.store.read, self.live.name, 0, 1)
             self._send(Message(ALWAYS, message("reset" if there else "gone", {})))
-        finally:  # whatever ended the watch: pages that still look on come back, and begin another
+        finally:  # however the watch ended: remaining pages reconnect, and start another
             begun.set()
             self._send(None)
 
     async def _step(self) -> float:
-        """One look, and what came of it to everybody; the seconds until the next one."""
+        """Poll once and tell all viewers; returns the seconds until the next poll."""
         now = time.monotonic()
         try:
             found = await run_in_threadpool(self._news)
         except UnknownStudy:
             raise
-        except ThresherError as error:  # a store that is away for a moment; or a log that is damaged
+        except ThresherError as error:  # a store that is briefly away, or a damaged log
             if str(error) != self._trouble:
                 log.warning(str(error))
             self._trouble, found = str(error), None
@@ -136,7 +137,7 @@ class Feed:
         for queue in list(self._viewers):
             try:
                 queue.put_nowait(text)
-            except asyncio.QueueFull:  # it reads too slowly: the connection ends, and it begins anew
+            except asyncio.QueueFull:  # it reads too slowly: end the connection, and let it reconnect
                 self._viewers.discard(queue)
                 while not queue.empty():
                     queue.get_nowait()

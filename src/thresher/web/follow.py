@@ -1,19 +1,84 @@
-"""Following a log: events are folded one by one as they come, so that what happened between two looks is not lost."""
+"""Following a log: events are folded one by one as they come, so that what happened between two looks is not lost.
+
+The history is how many arms had which label when pull ``step``, ``2 step``, … was issued, never more points than a
+chart can show. It follows from the log alone: everyone who reads the log, now or years later, gets the same points.
+"""
 
 from array import array
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from ..core import ledger as ledgers
 from ..core.events import Event, moment
 from ..core.ledger import Ledger
+from ..core.row import LABELS, label_of
 from ..errors import CannotGoOn, DamagedStudy, InvalidInput, ThresherError, UnknownStudy
 from ..log.store import Store
 from ..log.tail import NO_EVENT, pages, section
-from .history import History, Point, Tally
+
+MOST = 500  # points; when there are more, every other one is removed
+CODES = {label: code for code, label in enumerate(LABELS)}
+
+
+class Point(NamedTuple):
+    """The answer after a number of pulls."""
+
+    issued: int
+    above: int
+    below: int
+    certified: int
+
+
+class Tally:
+    """How many arms have which label, kept up to date one arm at a time."""
+
+    def __init__(self, arms: int) -> None:
+        self._label = bytearray([CODES["undecided"]]) * arms
+        self._sure = bytearray(arms)
+        self.counts = [0] * len(LABELS)
+        self.counts[CODES["undecided"]] = arms
+        self.sure = [0] * len(LABELS)  # how many of them are certified
+
+    def update(self, ledger: Ledger, arm: int) -> None:
+        """An event of the arm was folded."""
+        label, sure = label_of(ledger, arm)
+        code, before = CODES[label], self._label[arm]
+        if code == before and sure == self._sure[arm]:
+            return
+        self.counts[before] -= 1
+        self.counts[code] += 1
+        self.sure[before] -= self._sure[arm]
+        self.sure[code] += sure
+        self._label[arm], self._sure[arm] = code, sure
+
+    def point(self, issued: int) -> Point:
+        """The answer now."""
+        return Point(issued, self.counts[CODES["above"]], self.counts[CODES["below"]], sum(self.sure))
+
+
+class History:
+    """Points in the order of the pulls."""
+
+    def __init__(self) -> None:
+        self.step = 1
+        self.points = [Point(0, 0, 0, 0)]
+
+    def issued(self, count: int, tally: Tally) -> None:
+        """Pull number ``count`` has just been issued."""
+        if count % self.step:
+            return
+        self.points.append(tally.point(count))
+        if len(self.points) > MOST:
+            self.step *= 2
+            self.points = self.points[::2]
+
+    def after(self, issued: int) -> list[Point]:
+        """The points after a number of pulls."""
+        return self.points[issued // self.step + 1 :]
 
 
 class Follower:
-    """A ledger of its own, besides how it came about. It is never asked for an arm, so it never works out a score."""
+    """A ledger and its history. It is never asked for an arm, so it never computes a score."""
 
     def __init__(self, name: str, store: Store) -> None:
         self.name, self.store = name, store
@@ -39,7 +104,7 @@ class Follower:
 
     @property
     def seq(self) -> int:
-        """The last event that is in."""
+        """The last event that was folded."""
         return self.ledger.seq
 
     @property
@@ -48,13 +113,13 @@ class Follower:
         return [*self.history.points, self.tally.point(self.ledger.issued)]
 
     def pages(self) -> Iterator[Sequence[Event]]:
-        """What is new in the log, a page at a time, each of them folded in."""
+        """What is new in the log, page by page; each page is folded first."""
         try:
             for page in pages(self.store, self.name, self.ledger.last):
                 self._fold(page)
                 yield page
-        except (DamagedStudy, UnknownStudy):  # another study, an end that was lost in a crash, or damage: begin anew
-            raise UnknownStudy("study", self.name, "was deleted or begun anew", "reload the page") from None
+        except (DamagedStudy, UnknownStudy):  # another study, an end lost in a crash, or damage: start over
+            raise UnknownStudy("study", self.name, "was deleted or replaced", "reload the page") from None
 
     def _fold(self, page: Sequence[Event]) -> None:
         for event in page:
@@ -82,5 +147,5 @@ class Follower:
     def _damaged(self, seq: int | None, error: Exception) -> CannotGoOn:
         why = error.rule if isinstance(error, ThresherError) else str(error)
         what = why if seq is None else f"its log is damaged at event {seq}: {why}"
-        remedy = "ask thresher verify and thresher doctor, and restore the log from a copy"
+        remedy = "run thresher verify and thresher doctor, and restore the log from a copy"
         return CannotGoOn("study", self.name, what, remedy)

@@ -1,4 +1,4 @@
-"""The gate: what every request must pass before it is routed, whatever its method and path.
+"""The gate: the checks that every request must pass before it is routed, whatever its method and path.
 
 In this order: the path is normalised, the framing of the body checked, the Host header, the Origin header where there
 is one, headers that must not be repeated, the token or the session, whether it may write, the size of the body. Only
@@ -25,12 +25,12 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 log = logging.getLogger("thresher")
 MOST_BYTES = 1_000_000  # of a body
-SLOW = 60.0  # seconds in which a body must be there
+SLOW = 60.0  # seconds for a body to arrive
 HEALTHY = b'{"ok":true}'
 READING = ("GET", "HEAD", "OPTIONS")
 LET_IN = "thresher.let_in"  # in a request's state: what to call when it has passed the checks
-ONCE = (b"authorization", b"thresher-agent", b"last-event-id", b"idempotency-key")  # headers that come once at most
-# Of these the rest of the body is not read, or nobody knows who sends it: nothing more is read from them.
+ONCE = (b"authorization", b"thresher-agent", b"last-event-id", b"idempotency-key")  # headers that may come only once
+# After these the connection is closed: the rest of the body is not read, or the sender is unknown.
 CLOSED = (400, 401, 403, 408, 413, 421, 429)
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
@@ -44,7 +44,7 @@ SAFETY = {
     b"cross-origin-resource-policy": b"same-origin",
     b"cross-origin-opener-policy": b"same-origin",
 }
-SURPRISE = Refusal(500, "server", None, "something went wrong here", "its log says more; try again")
+SURPRISE = Refusal(500, "server", None, "something went wrong", "its log says more; try again")
 
 
 class Gate:
@@ -97,7 +97,7 @@ class Gate:
             await answer.refuse(SURPRISE, scope)
 
     def _check_host(self, headers: list[tuple[bytes, bytes]]) -> None:
-        """A page of another name that resolves to this address (DNS rebinding) ends here."""
+        """Refuse pages of another name that resolves to this address (DNS rebinding)."""
         found = _all(headers, b"host")
         if len(found) != 1:
             raise Refusal(400, "Host", found or None, "there must be exactly one", "send one Host header")
@@ -106,15 +106,15 @@ class Gate:
             raise Refusal(421, "Host", found[0], "is not a name of this server", remedy)
 
     def _check_origin(self, headers: list[tuple[bytes, bytes]]) -> None:
-        """A page may only act on the very server that gave it: another port of the same name is another site."""
+        """A page may act only on the server that served it: another port of the same name is another site."""
         here = [host.lower() for host in _all(headers, b"host")]
         for origin in _all(headers, b"origin"):
             scheme, _, host = origin.partition("://")
             if scheme.lower() not in ("http", "https") or host.lower() not in here:
-                raise Refusal(403, "Origin", origin, "is not this server's", "use pages that this server gave")
+                raise Refusal(403, "Origin", origin, "is not this server's", "use pages that this server served")
 
     async def _entered(self, scope: Scope, answer: "_Answer") -> bool:
-        """Whether the token was in the address: then a session begins, and the address goes on without it."""
+        """Whether the token was in the address: then start a session, and redirect to the address without it."""
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         given = [value for name, value in query if name == "token"]
         if not given or scope["method"] not in ("GET", "HEAD"):
@@ -134,7 +134,7 @@ class Gate:
 
     def _role(self, headers: list[tuple[bytes, bytes]], scope: Scope) -> Role:
         """What this caller may do."""
-        for bearer in _all(headers, b"authorization"):  # there is one at most
+        for bearer in _all(headers, b"authorization"):  # at most one
             kind, _, value = bearer.partition(" ")
             role = self._entry.role(value.strip()) if kind.lower() == "bearer" else None
             if role is None:
@@ -145,15 +145,15 @@ class Gate:
             return "write"
         if "read" in roles:
             return "read"
-        raise _unknown()  # not counted: a page whose session is over asks again and again, and sessions are not guessed
+        raise _unknown()  # not counted: a page with an expired session keeps asking, and nobody guesses sessions
 
     def _wrong(self, scope: Scope) -> Refusal:
-        """A wrong token; whoever sends many is told to wait. The right one is let in nevertheless."""
+        """A wrong token. A caller that sends many must wait; the right token is still accepted."""
         address = (scope.get("client") or ("?", 0))[0]
         seconds = self._throttle.wait(str(address))
         if not seconds:
             return _unknown()
-        rule = "too many wrong ones came from this address"
+        rule = "this address has sent too many wrong ones"
         return Refusal(429, "token", None, rule, "wait, then send the right one", retry=seconds)
 
     def _check_writing(self, method: str, role: Role) -> None:
@@ -166,7 +166,7 @@ class Gate:
 
 
 class _Answer:
-    """Sends what the application answers, with the headers of safety; knows whether it has begun."""
+    """Sends the application's reply with security headers; knows whether the reply has begun."""
 
     def __init__(self, send: Send, method: str) -> None:
         self._send, self._method, self._begun = send, method, False
@@ -187,7 +187,7 @@ class _Answer:
         await self({"type": "http.response.body", "body": b"" if self._method == "HEAD" else body})
 
     async def refuse(self, refusal: Refusal, scope: Scope) -> None:
-        if self._begun:  # a reply that broke off cannot be mended; the server closes the connection
+        if self._begun:  # a reply that broke off cannot be repaired; the server closes the connection
             return
         kind, body = page_or_json(refusal, scope)
         headers = [(b"content-type", kind)]
@@ -198,7 +198,7 @@ class _Answer:
 
 
 async def _bounded(headers: list[tuple[bytes, bytes]], receive: Receive) -> Receive:
-    """The body, read before anybody acts on it, if it is small enough."""
+    """The body, read in full before anything acts on it, if it is small enough."""
     stated = _all(headers, b"content-length")
     if not stated and not _all(headers, b"transfer-encoding"):
         return receive
@@ -208,7 +208,7 @@ async def _bounded(headers: list[tuple[bytes, bytes]], receive: Receive) -> Rece
         async with asyncio.timeout(SLOW):
             body = await _whole(receive)
     except TimeoutError:
-        rule = f"must be there within {SLOW:g} s"
+        rule = f"must arrive within {SLOW:g} s"
         raise Refusal(408, "body", None, rule, "send it again, and faster") from None
     left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
@@ -233,14 +233,14 @@ async def _whole(receive: Receive) -> bytes:
 
 
 def _check_framing(headers: list[tuple[bytes, bytes]]) -> None:
-    """Two statements of a body's length are how a request is smuggled past a proxy that believes the other one."""
+    """Two lengths for one body let a request be smuggled past a proxy that trusts the other one."""
     if _all(headers, b"content-length") and _all(headers, b"transfer-encoding"):
         rule = "must not come with Transfer-Encoding"
         raise Refusal(400, "Content-Length", None, rule, "send one of the two")
 
 
 def _check_repeated(headers: list[tuple[bytes, bytes]]) -> None:
-    """Of two values, a proxy may have looked at the other one."""
+    """A repeated header: a proxy may have checked the other value."""
     for name in ONCE:
         if len(_all(headers, name)) > 1:
             shown = name.decode().title().replace("-Id", "-ID")
@@ -248,7 +248,7 @@ def _check_repeated(headers: list[tuple[bytes, bytes]]) -> None:
 
 
 def _nothing() -> None:
-    """Nobody wants to know."""
+    """Do nothing."""
 
 
 def _all(headers: list[tuple[bytes, bytes]], wanted: bytes) -> list[str]:
@@ -256,7 +256,7 @@ def _all(headers: list[tuple[bytes, bytes]], wanted: bytes) -> list[str]:
 
 
 def _cookies(headers: list[tuple[bytes, bytes]], name: str) -> list[str]:
-    """All values of a cookie. Others on this machine set cookies too, and whatever is odd about them is no matter."""
+    """All values of a cookie. Other programs on this machine set cookies, too; oddities in theirs are ignored."""
     pairs = (part.partition("=") for text in _all(headers, b"cookie") for part in text.split(";"))
     return [value.strip().strip('"') for key, _, value in pairs if key.strip() == name]
 

@@ -1,6 +1,7 @@
-"""What the server knows of studies: those that it watches, those that it writes to, and who may write now.
+"""The server's studies: those it watches, those it writes to, and the queue of writes.
 
-Readers and writers have a store each, and so a connection each: whoever waits for a lock to write holds up no reader.
+Readers and writers each have their own store, and so their own connection: a writer that waits for a lock holds up no
+reader.
 """
 
 import asyncio
@@ -19,18 +20,18 @@ from ..log.patience import hurry
 from ..log.store import Store
 from ..study import Study
 from .feed import Feed
-from .live import Live
 from .refusals import Refusal
+from .watched import Live
 
 Found = TypeVar("Found")
 WRITERS = 16  # threads that write at once; readers have others
-WRITES = 300  # writes under way and waiting; whoever comes then is told to come back
+WRITES = 300  # writes that run or wait; further ones are refused
 PATIENCE = 20.0  # seconds that a write waits for a thread
 LONG = 3600.0  # seconds after which a study that nobody asked for is forgotten
 
 
 class House:
-    """Studies, each read when somebody first asks for it, and forgotten when nobody has for an hour."""
+    """Studies: each is read when it is first asked for, and forgotten after an hour without requests."""
 
     def __init__(self, store: Store, reader: Store | None = None) -> None:
         self.store, self.reader = store, reader or store
@@ -46,16 +47,16 @@ class House:
     # -- reading ------------------------------------------------------------------------------------------------
 
     def known(self, name: str) -> Live | None:
-        """The study as it is watched, if it was read before."""
+        """The watched study, if it was read before."""
         feed = self._feeds.get(name)
         return None if feed is None else feed.live
 
     def live(self, name: str) -> Live:
-        """The study as it is now; reading it for the first time takes as long as it is."""
+        """The study as it is now; the first read takes time in proportion to its log."""
         try:
             found = self.feed(name).live
             found.look()
-        except UnknownStudy:  # perhaps it was begun anew under its old name
+        except UnknownStudy:  # perhaps it was deleted and created again
             self.forget(name)
             found = self.feed(name).live
         return found
@@ -67,14 +68,14 @@ class House:
     # -- writing ------------------------------------------------------------------------------------------------
 
     async def write(self, act: Callable[[], Found], agent: str | None = None) -> Found:
-        """What ``act`` returns, which may write, on a thread for writers; too many of them are refused.
+        """Run ``act``, which may write, on a thread for writers, and return its result. Too many writes are refused.
 
-        Events that it writes carry the agent's name.
+        The events that it writes carry the agent's name.
         """
         if self._ended:
-            raise _busy("it is about to end")
+            raise _busy("it is shutting down")
         if self._writes >= WRITES:
-            raise _busy(f"{WRITES} writes wait already")
+            raise _busy(f"{WRITES} writes are already waiting")
         self._writes += 1
         try:
             work = self._writers.submit(_named, act, agent)
@@ -82,29 +83,31 @@ class House:
             await asyncio.wait([result], timeout=PATIENCE)
             if work.cancel():  # it has not begun
                 raise _busy(
-                    "it is about to end" if self._ended else f"others wait to write for more than {PATIENCE:g} s"
+                    "it is shutting down"
+                    if self._ended
+                    else f"other writes have been waiting for more than {PATIENCE:g} s"
                 )
             return await result
         finally:
             self._writes -= 1
 
     def end(self) -> None:
-        """The server ends: writes that have not begun never will, and those that wait for a lock give up.
+        """Shut down: writes that have not begun are cancelled, and those that wait for a lock give up.
 
-        None of them was acknowledged. Those that are being written go on.
+        None of them was acknowledged. Writes in progress are finished.
         """
         self._ended = True
         self._writers.shutdown(wait=False, cancel_futures=True)
         hurry()
 
     def study(self, name: str) -> Study:
-        """The study, to ask and to tell. It has a ledger of its own, which whoever only looks does without."""
+        """The study, to ask and to tell. It has its own ledger, which readers do not need."""
         return self._opened(Study, self._studies, name, lambda: Study(name, self.store))
 
     # -- opening and forgetting ---------------------------------------------------------------------------------
 
     def _opened(self, kind: type, shelf: dict[str, Found], name: str, make: Callable[[], Found]) -> Found:
-        """What is on the shelf, made by one thread alone if it is not there yet."""
+        """What is on the shelf; if nothing is there yet, one thread makes it."""
         found = shelf.get(name)
         if found is None:
             with self._lock:
@@ -115,7 +118,7 @@ class House:
                     if found is None:
                         found = shelf[name] = make()
                 finally:
-                    with self._lock:  # names that nobody has must not pile up
+                    with self._lock:  # names of unknown studies must not pile up
                         self._opening.pop((kind, name), None)
         self._used[name] = time.monotonic()
         return found
@@ -127,12 +130,12 @@ class House:
         self._used.pop(name, None)
 
     async def tidy_soon(self) -> None:
-        """Tidy in the background: the server calls this, and must not wait for a store nor end with an error."""
+        """Tidy in the background: the server's loop must neither wait for a store nor fail."""
         if self._tidying is None or self._tidying.done():
             self._tidying = asyncio.create_task(self.tidy())
 
     async def tidy(self) -> None:
-        """Forget what was deleted, and what nobody has asked for in a long time."""
+        """Forget studies that were deleted, or that nobody has asked for in a long time."""
         with contextlib.suppress(StoreFailed):
             await run_in_threadpool(self._tidy)
 
@@ -142,7 +145,7 @@ class House:
         old = time.monotonic() - LONG
         for name in held:
             feed = self._feeds.get(name)
-            if feed is not None and feed.watched:  # its watch tells the viewers
+            if feed is not None and feed.watched:  # its feed tells the viewers
                 continue
             if name not in there or self._used.get(name, 0.0) < old:
                 self.forget(name)

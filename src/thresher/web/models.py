@@ -1,4 +1,4 @@
-"""What requests and replies hold, as the OpenAPI document describes it. The library checks the values themselves."""
+"""Requests and replies, as the OpenAPI document describes them. The library checks the values."""
 
 from typing import Annotated, Any, Literal
 
@@ -51,7 +51,7 @@ class NewStudy(Strict):
 
 
 class Ask(Strict):
-    """How many pulls, and for how long they may go unheard of."""
+    """How many pulls, and how long their lease lasts."""
 
     n: Annotated[StrictInt, Field(ge=1, le=1000)] = 1
     lease: Seconds = 3600
@@ -65,14 +65,14 @@ class Tell(Strict):
 
 
 class Renew(Strict):
-    """Pulls whose work goes on."""
+    """Pulls that are still being worked on."""
 
     pulls: Annotated[list[Id], Field(min_length=1, max_length=10_000)]
     lease: Seconds = 3600
 
 
 class Drop(Strict):
-    """Pulls to give up."""
+    """Pulls to drop."""
 
     pulls: Annotated[list[Id], Field(min_length=1, max_length=1000)]
     cause: Cause = Field(
@@ -119,7 +119,7 @@ class Pulls(BaseModel):
 
 
 class Summary(BaseModel):
-    """The question, the answer so far, and how far it is."""
+    """The question, the answer so far, and the progress."""
 
     model_config = ConfigDict(extra="allow")
     format: int
@@ -141,7 +141,7 @@ class Studies(BaseModel):
 
 
 class Events(BaseModel):
-    """Lines of the log; go on with ``after=next``."""
+    """Lines of the log; continue with ``after=next``."""
 
     format: int = 1
     events: list[dict[str, Any]]

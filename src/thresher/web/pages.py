@@ -1,4 +1,4 @@
-"""The pages: plain files with a few places to fill in. Whatever is filled in is escaped: names are text."""
+"""The pages: plain files with a few places to fill in. All values are escaped: names are text."""
 
 import html
 import string
@@ -12,22 +12,22 @@ from fastapi import APIRouter
 from fastapi import Path as PathParam
 from fastapi.responses import FileResponse, HTMLResponse, Response
 
-from ..core.spec import from_json
+from ..core import sentences
+from ..core.spec import Spec, from_json
 from ..errors import DamagedStudy, InvalidInput
 from ..log.store import Store
 from ..log.tail import section
 from .arm import number_of
-from .figures import plotly_script
+from .charts import plotly_script
 from .house import House
 from .paths import segment
 from .refusals import Refusal
-from .words import answered, question
 
 STATIC = Path(__file__).parent / "static"
 KINDS = {".css": "text/css", ".js": "text/javascript", ".json": "application/json", ".svg": "image/svg+xml"}
 SHELF = {file.name: file for file in STATIC.iterdir() if file.suffix in KINDS}
 KEEP = {"Cache-Control": "private, max-age=86400"}
-PLOTLY = f"/static/plotly.js?v={plotly.__version__}"  # another version has another address: this one never changes
+PLOTLY = f"/static/plotly.js?v={plotly.__version__}"  # a new version has a new address, so this file never changes
 FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
 Name = Annotated[str, PathParam()]
 
@@ -43,12 +43,16 @@ def _page(name: str, **values: Any) -> HTMLResponse:
 
 
 def _asked(store: Store, name: str) -> str | None:
-    """The question of a study, from its first event alone; None: there is none, or it makes no sense."""
+    """The question of a study, from its first event alone; None: there is none, or it is invalid."""
     try:
         found = section(store, name, 0, 1)
-        return question(from_json(found[0].spec)) if found and found[0].spec else None
+        return _question(from_json(found[0].spec)) if found and found[0].spec else None
     except (InvalidInput, DamagedStudy):
         return None
+
+
+def _question(spec: Spec) -> str:
+    return sentences.question(len(spec.arms), spec.threshold)
 
 
 def router(house: House, *, write: bool) -> APIRouter:
@@ -66,16 +70,16 @@ def router(house: House, *, write: bool) -> APIRouter:
         asked = None if house.known(name) else _asked(house.reader, name)
         if asked is None:  # it was read before, or something is wrong with it
             head = house.live(name).head()
-            asked, answer, origin = head["question"], answered(head), head["origin"] or ""
+            asked, answer, origin = head["question"], head["answer"], head["origin"] or ""
         else:
-            answer, origin = "The log is being read; the answer comes next.", ""
+            answer, origin = "Reading the log; the answer follows.", ""
         words = {"question": asked, "answer": answer, "origin": origin, "mode": mode, "plotly": PLOTLY}
         return _page("study", study=name, address=quote(name, safe=""), **words)
 
     @pages.get("/study/{study}/arm/{arm}")
     def arm(study: Name, arm: Name) -> Response:
         name, which = segment(study), segment(arm)
-        house.live(name).read(lambda ledger: number_of(ledger, which))  # an arm that is not there is said so
+        house.live(name).read(lambda ledger: number_of(ledger, which))  # an unknown arm is an error
         addresses = {"address": quote(name, safe=""), "arm_address": quote(which, safe="")}
         return _page("arm", study=name, arm=which, mode=mode, plotly=PLOTLY, **addresses)
 

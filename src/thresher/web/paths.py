@@ -1,4 +1,4 @@
-"""Paths in one form. Checks and routes must see the same path, or one of them can be talked around."""
+"""Paths in one form. Checks and routes must see the same path, or a request could get around a check."""
 
 from collections.abc import MutableMapping
 from typing import Any
@@ -10,7 +10,7 @@ from .refusals import Refusal
 def normalised(scope: MutableMapping[str, Any]) -> dict[str, Any]:
     """The request with its path resolved.
 
-    A study may have a slash in its name: within ``path``, one that was encoded stays so, and `segment` decodes it.
+    A study's name may contain a slash: an encoded one stays encoded in ``path``, and `segment` decodes it.
 
     >>> normalised({"raw_path": b"/x/../api//studies/a%2Fb", "path": ""})["path"]
     '/api/studies/a%2Fb'
@@ -31,7 +31,7 @@ def normalised(scope: MutableMapping[str, Any]) -> dict[str, Any]:
 
 
 def kept(part: str) -> str:
-    """A segment as it stands in a path: its slashes are no separators.
+    """A segment as part of a path: its slashes do not separate.
 
     >>> kept("50%/x")
     '50%25%2Fx'
@@ -40,7 +40,7 @@ def kept(part: str) -> str:
 
 
 def segment(part: str) -> str:
-    """What `kept` kept.
+    """The segment that `kept` encoded.
 
     >>> segment(kept("50%/x"))
     '50%/x'

@@ -1,4 +1,4 @@
-"""What a client is told when something is wrong: the same four fields everywhere, with a fitting status."""
+"""Errors as clients see them: the same four fields everywhere, with a fitting status."""
 
 import html
 import json
@@ -28,7 +28,7 @@ STATUS: dict[type[ThresherError], int] = {  # the first that fits
     StoreFailed: 503,
     InvalidInput: 422,
 }
-LARGE = 10**30  # whole numbers beyond it are shown as texts, and shortened
+LARGE = 10**30  # larger whole numbers are shown as text, and shortened
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{status} · thresher</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
 <style>:root {{ --ground: #fbfaf7; --ink: #1f2623; --soft: #5c6763; --accent: #2f6f62 }}
@@ -43,18 +43,18 @@ h1 {{ font-size: 1.25rem; line-height: 1.35 }} p {{ color: var(--soft) }} a {{ c
 
 
 class Refusal(Exception):
-    """A request that goes no further."""
+    """A request that is refused."""
 
     def __init__(
         self, status: int, what: str, value: object, rule: str, remedy: str, *, retry: int | None = None
     ) -> None:
         super().__init__(f"{what}: {rule}")
-        self.retry = retry  # seconds after which it may be tried again
+        self.retry = retry  # seconds after which the client may try again
         self.status, self.what, self.value, self.rule, self.remedy = status, what, value, rule, remedy
 
     @property
     def headers(self) -> dict[str, str]:
-        """What the reply's head says beside its status."""
+        """The reply's headers."""
         found = {"Retry-After": str(self.retry)} if self.retry is not None else {}
         return found | ({"WWW-Authenticate": 'Bearer realm="thresher"'} if self.status == 401 else {})
 
@@ -65,22 +65,22 @@ class Refusal(Exception):
 
 
 def refusal_of(error: ThresherError) -> Refusal:
-    """An error of the library, as a client is told it."""
+    """An error of the library as clients see it."""
     status = next((status for kind, status in STATUS.items() if isinstance(error, kind)), 500)
     rule = "is damaged; the server's log says more" if status >= 500 and "/" in error.rule else error.rule
     if isinstance(error, DamagedStudy):
-        return Refusal(500, error.what, error.value, rule, "ask thresher verify and thresher doctor")
-    if isinstance(error, StoreFailed):  # it names files and servers, which are none of the client's business
-        return Refusal(503, "store", None, "cannot do its work now", "try again; the server's log says more", retry=5)
+        return Refusal(500, error.what, error.value, rule, "run thresher verify and thresher doctor")
+    if isinstance(error, StoreFailed):  # it names files and servers, which the client must not see
+        return Refusal(503, "store", None, "is not available now", "try again; the server's log says more", retry=5)
     return Refusal(status, error.what, error.value, rule, error.remedy)
 
 
 def plain(value: object) -> object:
-    """A value as JSON can hold it, and not endless."""
+    """A value as JSON, and not endless."""
     if value is None or (isinstance(value, int) and abs(value) < LARGE):
         return value
     if isinstance(value, float):
-        return value if abs(value) < float("inf") else repr(value)  # NaN and the infinities are no JSON
+        return value if abs(value) < float("inf") else repr(value)  # NaN and infinity are not JSON
     if isinstance(value, str):
         text = masked(value)
         return whole(text if len(text) <= 200 else f"{text[:199]}…")
@@ -97,7 +97,7 @@ def whole(text: str) -> str:
 
 
 def page_or_json(refusal: Refusal, scope: Mapping[str, Any]) -> tuple[bytes, bytes]:
-    """What to answer, and its type: a page for a person at a browser, else JSON."""
+    """The content type and the body: a page for a browser, otherwise JSON."""
     accepts = b",".join(value for name, value in scope["headers"] if name.lower() == b"accept")
     if scope["method"] == "GET" and b"text/html" in accepts:
         named = f" “{plain(refusal.value)}”" if isinstance(refusal.value, str) else ""

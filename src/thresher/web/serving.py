@@ -26,7 +26,7 @@ from .wire import IDLE, Wire
 log = logging.getLogger("thresher")
 TOKEN = re.compile(r"[A-Za-z0-9._~-]{8,200}")
 LAST = 2.0  # seconds after Ctrl-C in which threads must have ended
-TIDY = 60  # seconds between two looks for studies to forget
+TIDY = 60  # seconds between two checks for studies to forget
 
 
 class Options(NamedTuple):
@@ -50,13 +50,13 @@ def serve(store: Store, options: Options, announce: Callable[[str], None], *, re
     With ``write`` it then gets the address with the token that writes. ``reader`` is the same store, opened a second
     time, so that no reader waits for a writer.
     """
-    masked("")  # its rules are loaded now: when descriptors run out, nothing can be
+    masked("")  # load the rules now: once descriptors run out, nothing can be loaded
     token, write_token = tokens(options)
     names = [checked_name(name) for name in options.allowed]
     family, address = resolved(options.host)
     if is_any(address) and not names:
         remedy = "name the server as its users will: --allow-host NAME"
-        raise InvalidInput("host", options.host, "listens under every name, so the allowed ones must be said", remedy)
+        raise InvalidInput("host", options.host, "listens under every name, so the allowed ones must be given", remedy)
     tls, bounds = tls_of(options), limits(options.connections, options.each)
     with _listening(family, options.host, address, options.port) as listener:
         bound = listener.getsockname()[1]
@@ -65,7 +65,7 @@ def serve(store: Store, options: Options, announce: Callable[[str], None], *, re
         app = create_app(
             house, token=token, write_token=write_token, hosts=hosts, cookie=cookie, secure=tls is not None
         )
-        logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # it would say that it ended streams when it stops
+        logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # it would log every stream that it ends when it stops
         config = uvicorn.Config(
             app,
             loop="asyncio",
@@ -77,13 +77,13 @@ def serve(store: Store, options: Options, announce: Callable[[str], None], *, re
             proxy_headers=False,
             ws="none",
             timeout_keep_alive=IDLE,
-            timeout_graceful_shutdown=1,  # streams do not end by themselves
+            timeout_graceful_shutdown=1,  # streams never end on their own
             callback_notify=house.tidy_soon,
             timeout_notify=TIDY,
         )
         if tls is None and not is_loopback(address):
             log.warning(
-                "this is reachable from other machines without encryption, and whoever sees the traffic sees the "
+                "this is reachable from other machines without encryption: anyone who sees the traffic sees the "
                 "tokens: use --tls-cert and --tls-key, a proxy with TLS, or a tunnel"
             )
         start = f"http{'s' if tls else ''}://{shown(options.host, address, bound, names)}/?token="
@@ -101,7 +101,7 @@ class Server(uvicorn.Server):
         self._bounds, self._tls, self._house = bounds, tls, house
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to accept connections."""
+        """Start accepting connections."""
         self.servers = [
             Door(
                 listener,
@@ -114,9 +114,9 @@ class Server(uvicorn.Server):
         self.started = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End soon, whatever threads wait for: what they have not acknowledged may be lost, and nothing else is."""
+        """Stop soon, even if threads are waiting: only writes that were not acknowledged may be lost."""
         self._house.end()
-        if signal.SIGINT in self._captured_signals:  # SIGTERM ends the process by itself, after the shutdown
+        if signal.SIGINT in self._captured_signals:  # SIGTERM ends the process after the shutdown anyway
             last = threading.Timer(LAST, os._exit, [128 + signal.SIGINT])
             last.daemon = True
             last.start()
@@ -166,12 +166,12 @@ def tls_of(options: Options) -> ssl.SSLContext | None:
 
 
 def _no_password() -> str:
-    """OpenSSL would ask at the terminal."""
+    """Without this, OpenSSL would ask on the terminal."""
     raise ValueError("the key has a password")
 
 
 def checked_name(name: str) -> str:
-    """A name that may stand in a Host header."""
+    """A name that may appear in a Host header."""
     if not re.fullmatch(r"[A-Za-z0-9.-]+(:\d+)?|\[[0-9A-Fa-f:.]+\](:\d+)?", name):
         raise InvalidInput("allowed host", name, "must be NAME or NAME:PORT", "write it without http:// and slashes")
     return name
@@ -191,7 +191,7 @@ def host_headers(host: str, port: int, allowed: Iterable[str]) -> set[str]:
 
 
 def bracketed(host: str) -> str:
-    """An address as it stands in a URL.
+    """An address as written in a URL.
 
     >>> bracketed("::1"), bracketed("127.0.0.1")
     ('[::1]', '127.0.0.1')
@@ -203,7 +203,7 @@ def bracketed(host: str) -> str:
 
 
 def is_any(address: str) -> bool:
-    """Whether whoever listens there listens at all addresses of the machine.
+    """Whether it means all addresses of the machine.
 
     >>> is_any("0.0.0.0"), is_any("::"), is_any("127.0.0.1"), is_any("box")
     (True, True, False, False)
@@ -217,7 +217,7 @@ def is_any(address: str) -> bool:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether only this machine reaches it.
+    """Whether only this machine can reach it.
 
     >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0"), is_loopback("10.0.0.5")
     (True, True, False, False)
@@ -229,7 +229,7 @@ def is_loopback(address: str) -> bool:
 
 
 def shown(host: str, address: str, port: int, names: list[str]) -> str:
-    """The server as its first address names it; an allowed name may bring the port of a proxy.
+    """The server's name in the printed address; an allowed name may include a proxy's port.
 
     >>> shown("0", "0.0.0.0", 80, ["box:8000"]), shown("::1", "::1", 9000, [])
     ('box:8000', '[::1]:9000')
@@ -239,11 +239,11 @@ def shown(host: str, address: str, port: int, names: list[str]) -> str:
 
 
 def resolved(host: str) -> tuple[socket.AddressFamily, str]:
-    """The address that a name stands for: ``0`` and the like mean every address of the machine, and must be known."""
+    """The address of a name. ``0`` and the like mean every address of the machine, and must be recognised."""
     try:
         found = socket.getaddrinfo(host or "?", None, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError):
-        rule = "is neither an address nor a name that this machine knows"
+        rule = "is neither an address nor a name that this machine can resolve"
         raise InvalidInput("host", host, rule, "write 127.0.0.1, or an address of this machine") from None
     return found[0], str(found[4][0])
 
@@ -252,7 +252,7 @@ def _listening(family: socket.AddressFamily, host: str, address: str, port: int)
     try:
         return socket.create_server((address, port), family=family, backlog=512)
     except OSError as error:
-        rule = f"cannot be listened at ({os.strerror(error.errno) if error.errno else error})"
+        rule = f"cannot be used ({os.strerror(error.errno) if error.errno else error})"
         remedy = "choose another --port, or 0 for any free one"
         if error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
             remedy = "give --host an address of this machine"

@@ -1,7 +1,7 @@
-"""Who may enter, and what for: two tokens, and the sessions that browsers get in exchange for one.
+"""Access: two tokens, and the sessions that browsers get in exchange for one.
 
-A session is a signed text, good for half a day. Its key is made when the server starts, so a session of another server,
-or of this one before it was started anew, is worth nothing. The token itself never becomes a cookie.
+A session is a signed text that is valid for half a day. Its key is made when the server starts, so a session of another
+server, or from before a restart, is invalid. The token itself never becomes a cookie.
 """
 
 import hmac
@@ -31,7 +31,7 @@ class Entry:
         self._key = secrets.token_bytes(32)
 
     def role(self, token: str) -> Role | None:
-        """What a token lets its bearer do; None: it is no token. All are compared, each in constant time."""
+        """The role of a token; None: it is wrong. All tokens are compared, each in constant time."""
         given = token.encode("utf-8", "replace")
         found = [role for known, role in self._tokens if hmac.compare_digest(given, known)]
         return found[0] if found else None
@@ -42,7 +42,7 @@ class Entry:
         return f"{text}.{self._signed(text)}"
 
     def role_in(self, session: str) -> Role | None:
-        """What a session lets its bearer do; None: it is none, or over."""
+        """The role of a session; None: it is invalid or has expired."""
         text, _, signature = session.rpartition(".")
         if not hmac.compare_digest(signature.encode("utf-8", "replace"), self._signed(text).encode()):
             return None

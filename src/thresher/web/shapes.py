@@ -1,20 +1,23 @@
-"""What goes over the wire: rows, events and pulls as plain data."""
+"""What goes over the wire: rows, events and pulls as plain data, and as JSON."""
 
+import json
 import math
 from typing import Any
 
+from fastapi.responses import JSONResponse
+
 from ..core.events import Event, to_json
 from ..core.ledger import Ledger
-from ..core.verdict import Row
+from ..core.row import Row
 from ..study import Pull
-from .history import CODES
+from .follow import CODES
 
 LONGEST = 300  # characters of a reason that a page shows
 COLUMNS = ("label", "certified", "mean", "low", "high", "seen", "pending", "failures", "progress", "outside")
 
 
 def short(value: float | None) -> float | None:
-    """A number for a picture: six digits are plenty.
+    """A number for a chart: six digits are plenty.
 
     >>> short(1 / 3)
     0.333333
@@ -23,7 +26,7 @@ def short(value: float | None) -> float | None:
 
 
 def columns_of(row: Row, *, outside: bool) -> tuple[Any, ...]:
-    """One arm in the order of COLUMNS; a label is its place in LABELS. ``outside``: it proved the bounds wrong."""
+    """One arm in the order of COLUMNS; a label is its index in LABELS. ``outside``: a reward lay outside the bounds."""
     return (
         CODES[row.label],
         int(row.certified),
@@ -47,7 +50,7 @@ def event_json(event: Event, arms: tuple[str, ...]) -> dict[str, Any]:
 
 
 def line_json(event: Event, arms: tuple[str, ...]) -> dict[str, Any]:
-    """An event as a page shows it: what it has, and of its reason the beginning."""
+    """An event as a page shows it: only the fields it has, and the beginning of its reason."""
     data = {name: value for name, value in event_json(event, arms).items() if value is not None}
     for name in ("spec", "agent", "pull", "digest"):
         data.pop(name, None)
@@ -68,7 +71,7 @@ def pull_json(pull: Pull) -> dict[str, Any]:
 
 
 def troubles(ledger: Ledger, most: int = 20) -> list[dict[str, Any]]:
-    """The arms that were retired or failed, with the reasons; retired ones and those that failed most come first."""
+    """Arms that were retired or failed, with reasons; retired arms first, then those with the most failures."""
     arms = sorted(
         {*ledger.retired, *ledger.complaint}, key=lambda arm: (arm not in ledger.retired, -ledger.failures[arm])
     )
@@ -81,3 +84,16 @@ def troubles(ledger: Ledger, most: int = 20) -> list[dict[str, Any]]:
         }
         for arm in arms[:most]
     ]
+
+
+def encoded(data: object) -> bytes:
+    """Data as JSON without blanks."""
+    return json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+
+
+class Json(JSONResponse):
+    """A reply in ASCII: parameters may hold half characters, which JSON can carry and UTF-8 cannot."""
+
+    def render(self, content: Any) -> bytes:
+        """The body."""
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()

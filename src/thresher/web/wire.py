@@ -1,4 +1,4 @@
-"""One connection: uvicorn's, with limits to the time that a request's head may take and a reply may wait to be read."""
+"""One connection: uvicorn's, with time limits for a request's head and for reading a reply."""
 
 import asyncio
 
@@ -15,16 +15,16 @@ UNREAD = 20.0  # seconds in which a client that has something to read must read 
 
 
 class Wire(H11Protocol):
-    """A connection that knows when it is too slow. The door looks at all of them, once a second."""
+    """A connection that knows when it is too slow. The door checks all of them once a second."""
 
     def __init__(self, config: Config, state: ServerState, guest: Guest) -> None:
         super().__init__(config=config, server_state=state, app_state={LET_IN: guest.busy})
         self._guest = guest
-        self._head: float | None = None  # until when the head of a request must be there; None: none has begun
-        self._left, self._since = 0, 0.0  # bytes that wait to be read, and since when they do not become fewer
+        self._head: float | None = None  # when the head of a request is due; None: no request has begun
+        self._left, self._since = 0, 0.0  # unread bytes, and since when their number has not fallen
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """It is open; the first request must come."""
+        """It is open; the first request is due."""
         super().connection_made(transport)
         self._head = self.loop.time() + HEAD
         self._guest.connection = self
@@ -35,7 +35,7 @@ class Wire(H11Protocol):
         self._guest.leave()
 
     def data_received(self, data: bytes) -> None:
-        """Some bytes. Those of a request's head, or of a body that was answered already, count against its time."""
+        """Bytes of a request's head, or of a body that was already answered, do not extend its time."""
         if self._head is None and not self._is_answering:
             self._head = self.loop.time() + HEAD
         super().data_received(data)
@@ -47,7 +47,7 @@ class Wire(H11Protocol):
             self._head = None
 
     def on_response_complete(self) -> None:
-        """A request is answered; the next one may have come already."""
+        """A request is answered; the next one may already be there."""
         self._guest.idle()
         super().on_response_complete()
 
@@ -56,7 +56,7 @@ class Wire(H11Protocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     def is_slow(self, now: float) -> bool:
-        """Whether it used up the time that it had: for its request, or to read what was sent."""
+        """Whether its time is up: for its request, or for reading what was sent."""
         left = self.transport.get_write_buffer_size()
         if left == 0 or self._left == 0 or left < self._left:
             self._since = now
@@ -64,5 +64,5 @@ class Wire(H11Protocol):
         return (self._head is not None and now > self._head) or (left > 0 and now > self._since + UNREAD)
 
     def cut(self) -> None:
-        """End it now, whatever is left to send."""
+        """Close it now, even if something is left to send."""
         self.transport.abort()

@@ -1,7 +1,7 @@
-// One arm: its rewards and its evidence. It is read again when the stream says that it changed.
+// One arm: its rewards and its evidence. It is fetched again when the stream says that it changed.
 import * as charts from "./charts.js";
 import { follow } from "./stream.js";
-import { SIGNS, at, fetched, grouped, make, say, set, short } from "./tools.js";
+import { at, fetched, grouped, make, say, set, short } from "./tools.js";
 
 const study = `/api/studies/${document.body.dataset.study}`;
 const address = `${study}/arms/${document.body.dataset.arm}`;
@@ -9,10 +9,8 @@ let [data, index, seq, busy, stale] = [null, -1, 0, false, false];
 
 function show() {
   const { row } = data;
-  const sure = row.certified ? "certified" : data.outside ? "not certified, because a reward lay outside the bounds" : row.progress === null ? "not certified" : `${Math.round(100 * row.progress)} % of the way to certainty`;
-  const answer = `${SIGNS[row.label]} ${row.label}, ${sure}.${row.reason ? ` Last failure: ${row.reason}` : ""}`;
-  if (at("answer").textContent !== answer) say(answer);
-  set("answer", answer);
+  if (at("answer").textContent !== data.answer) say(data.answer);
+  set("answer", data.answer);
   set("f-mean", short(row.mean));
   set("f-span", row.low === null ? "–" : `${short(row.low)} – ${short(row.high)}`);
   set("f-bar", short(data.threshold));
@@ -48,7 +46,7 @@ async function load() {
 
 function change(news) {
   seq = news.seq;
-  if (news.rows.some((row) => row[0] === index)) read().catch(() => {}); // a lost connection is the stream's to notice
+  if (news.rows.some((row) => row[0] === index)) read().catch(() => {}); // the stream notices a lost connection
 }
 
 charts.onScheme(() => data && draw());

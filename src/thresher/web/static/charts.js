@@ -1,4 +1,4 @@
-// The pictures. What they look like is in figures.json, which the library's own figures are made from too.
+// The charts. Their look is defined in figures.json, which the library's own figures use, too.
 import { LABELS } from "./tools.js";
 
 const CROWD = 2000; // arms
@@ -6,7 +6,7 @@ const CROWD = 2000; // arms
 let shared;
 const dark = matchMedia("screen and (prefers-color-scheme: dark)");
 
-// plotly comes after the text, from this server.
+// Plotly is loaded after the text, from this server.
 export function ready() {
   shared ??= Promise.all([
     fetch("/static/figures.json").then((reply) => reply.json()),
@@ -23,7 +23,7 @@ export function onScheme(redraw) {
   dark.addEventListener("change", redraw);
 }
 
-// Colours are names that begin with @ until a theme is known.
+// Colours are names that begin with @ until the theme is known.
 function painted(value, theme) {
   if (typeof value === "string") return value.startsWith("@") ? theme[value.slice(1)] : value;
   if (Array.isArray(value) && value[0] && typeof value[0] === "object") return value.map((part) => painted(part, theme));
@@ -48,7 +48,7 @@ async function draw(node, build) {
   await Plotly.react(node, traces.map((trace) => painted(trace, theme)), painted(layout, theme), config);
 }
 
-// A name may hold what plotly takes for markup: in hover texts it is told not to.
+// Plotly takes some text for markup: escape names in hover texts.
 const plain = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 
 export const byMean = (table) => {
@@ -57,7 +57,7 @@ export const byMean = (table) => {
   return order.sort((a, b) => (mean[b] ?? -Infinity) - (mean[a] ?? -Infinity) || a - b);
 };
 
-// All intervals of a label are one path: plotly makes a node of every piece of a line with gaps, and would need seconds.
+// All intervals of a label are one path: plotly makes a node for every piece of a line with gaps, which takes seconds.
 function whiskers(look, table, order, width) {
   const paths = LABELS.map(() => []);
   order.forEach((arm, rank) => { if (table.low[arm] !== null && table.mean[arm] !== null) paths[table.label[arm]].push(`M${rank + 1},${table.low[arm]}V${table.high[arm]}`); });
@@ -65,7 +65,7 @@ function whiskers(look, table, order, width) {
 }
 
 function dots(look, table, order, size) {
-  const crowd = order.length > CROWD; // each point would be a node, too: sorted as they are, a line goes through them
+  const crowd = order.length > CROWD; // each point would be a node, too; the points are sorted, so draw a line through them
   return LABELS.flatMap((label, code) => {
     const ranks = [];
     order.forEach((arm, rank) => { if (table.label[arm] === code && table.mean[arm] !== null) ranks.push(rank); });
@@ -90,7 +90,7 @@ export function arms(node, table, { threshold, bounds }) {
       ...dots(look, table, order, size),
       merged(look.ring, { x: rings.map(([rank]) => rank), y: rings.map(([, mean]) => mean), marker: { size: size + 5 } }),
       merged(look.pulls, { x, y: order.map((arm) => table.seen[arm]), hovertemplate: "%{y:,} rewards<extra></extra>" }),
-      merged(look.under_way, { x, y: order.map((arm) => table.seen[arm] + table.pending[arm]), hovertemplate: "%{y:,} with those under way<extra></extra>" }),
+      merged(look.pending, { x, y: order.map((arm) => table.seen[arm] + table.pending[arm]), hovertemplate: "%{y:,} with pending ones<extra></extra>" }),
     ];
     const layout = merged(look.layout, {
       xaxis: merged(look.axis, { range: [0.5, order.length + 0.5], title: { text: "rank by mean" }, anchor: "y2", showgrid: false }),
@@ -124,7 +124,7 @@ export function rewards(node, data) {
       merged(look.point, { x, y: told.map((each) => each.reward), name: "reward", marker: { color: hue, size: 5, opacity: 0.35 }, hovertemplate: "pull %{x}: %{y:.4g}<extra></extra>" }),
       merged(look.line, { x: data.evidence.map((e) => e.number), y: data.evidence.map((e) => e.low), name: "interval", line: { color: hue, width: 1, dash: "dot" }, hoverinfo: "skip" }),
       merged(look.line, { x: data.evidence.map((e) => e.number), y: data.evidence.map((e) => e.high), name: "interval", line: { color: hue, width: 1, dash: "dot" }, hoverinfo: "skip" }),
-      merged(look.line, { x, y: running, name: "mean", line: { color: hue }, hovertemplate: "mean of those shown %{y:.4g}<extra></extra>" }),
+      merged(look.line, { x, y: running, name: "mean", line: { color: hue }, hovertemplate: "mean of the rewards shown %{y:.4g}<extra></extra>" }),
     ];
     const layout = merged(look.layout, { xaxis: merged(look.axis, { title: { text: "pulls of this arm" }, rangemode: "tozero" }), yaxis: merged(look.axis, { title: { text: "reward" } }), shapes: [merged(look.bar, { xref: "paper", x0: 0, x1: 1, y0: data.threshold, y1: data.threshold })] });
     return { traces, layout };
@@ -134,7 +134,7 @@ export function rewards(node, data) {
 export function evidence(node, data) {
   return draw(node, (look) => {
     const x = data.evidence.map((each) => each.number);
-    const line = (side) => merged(look.line, { x, y: data.evidence.map((each) => 100 * each[side]), name: `for ${side}`, line: { color: `@${side}` }, hovertemplate: `%{y:.0f} % of the way for ${side}<extra></extra>` });
+    const line = (side) => merged(look.line, { x, y: data.evidence.map((each) => 100 * each[side]), name: `for ${side}`, line: { color: `@${side}` }, hovertemplate: `%{y:.0f} % of the evidence for ${side}<extra></extra>` });
     const layout = merged(look.layout, { showlegend: true, legend: { orientation: "h", y: 1.18, x: 0 }, margin: { t: 26 }, xaxis: merged(look.axis, { title: { text: "pulls of this arm" } }), yaxis: merged(look.axis, { title: { text: "%" }, range: [0, 105] }) });
     return { traces: [line("above"), line("below")], layout };
   });

@@ -1,4 +1,4 @@
-// The table of arms: which of them, in which order, and how one looks.
+// The table of arms: which ones, in which order, and what a row looks like.
 import { LABELS, SIGNS, grouped, make, short } from "./tools.js";
 import { byMean } from "./charts.js";
 
@@ -26,7 +26,7 @@ function shape(tag, attributes) {
   return node;
 }
 
-// Without bounds the scale is what the means span. It is the same for all rows, and worked out once for them.
+// Without bounds the scale is the range of the means. All rows share one scale.
 export function scale(table, head) {
   if (head.bounds) return head.bounds;
   let [low, high] = [head.threshold, head.threshold];
@@ -47,7 +47,7 @@ function whisker(table, arm, head, [low, high]) {
 function armRow(table, arm, head, ends, address) {
   const label = LABELS[table.label[arm]];
   const sure = table.certified[arm] ? " ✓" : "";
-  const way = make("span", { class: "way", title: "the way to certainty" });
+  const way = make("span", { class: "way", title: "evidence, as a share of what settles the arm" });
   if (table.progress[arm] !== null && !sure && !table.outside[arm] && label !== "retired") {
     const fill = make("i");
     fill.style.width = `${Math.round(100 * table.progress[arm])}%`;
@@ -64,7 +64,7 @@ function armRow(table, arm, head, ends, address) {
     make("td", { class: "n" }, table.failures[arm] ? grouped(table.failures[arm]) : ""));
 }
 
-// Rows that did not change stay as they are, and where they are: what is marked, focused or pointed at is not lost.
+// Rows that did not change are left alone, so that selection, focus and hover survive.
 export class Rows {
   constructor(body, address) { Object.assign(this, { body, address, made: new Map() }); }
 
@@ -82,7 +82,7 @@ export class Rows {
     this.made = made;
   }
 
-  // The cell with the link is kept: it has the focus, perhaps.
+  // Keep the cell with the link: it may have the focus.
   renewed(old, fresh) {
     if (!old) return fresh;
     old.className = fresh.className;

@@ -1,8 +1,8 @@
-// Keeps a page in step with its study: reads it, follows it, and finds back after whatever cut it off.
+// Keeps a page up to date: loads the study, follows it, and reconnects when the connection is lost.
 import { at, fetched } from "./tools.js";
 
-const SILENT = 45; // seconds; a living stream says something every 15
-const ASIDE = 10; // seconds in the background after which a page lets go of its stream: browsers have few of them
+const SILENT = 45; // seconds; a stream that works sends something every 15
+const ASIDE = 10; // seconds in the background after which a page closes its stream: browsers allow few of them
 
 const clock = (when) => when.toLocaleTimeString("en-GB");
 
@@ -19,7 +19,7 @@ function notice(text, ...links) {
   node.replaceChildren(text, ...links.flatMap(([label, href]) => [" ", Object.assign(document.createElement("a"), { textContent: label, href })]));
 }
 
-// `load` reads everything anew, `seq` says up to where the page knows it; the other handlers are named after messages.
+// `load` fetches everything, `seq` is the last event that the page knows; the other handlers are named after messages.
 export function follow(address, { load, seq, ...handlers }) {
   let [source, loaded, failures, timer, since, heard, over] = [null, false, 0, 0, null, 0, false];
 
@@ -53,20 +53,20 @@ export function follow(address, { load, seq, ...handlers }) {
     close();
     over = true;
     show("lost", "deleted");
-    notice("This study was deleted; what is shown is the last that was known.", ["All studies", "/"]);
+    notice("This study was deleted. The page shows its last known state.", ["All studies", "/"]);
   }
 
-  // Try again: soon at first, then more and more seldom.
+  // Try again, with growing pauses.
   function failed(error) {
     close();
     if (over) return;
     since ??= new Date();
     failures += 1;
     if (error.status === 404 && loaded) return ended();
-    show("lost", error.status === 401 ? "locked out" : `lost since ${clock(since)}`);
-    if (error.status === 401) notice("Your session is over: it lasts 12 hours, and ends when the server is started anew. Open the address that the server printed; this page goes on by itself.");
+    show("lost", error.status === 401 ? "signed out" : `lost since ${clock(since)}`);
+    if (error.status === 401) notice("Your session has expired: it lasts 12 hours, and ends when the server restarts. Open the address that the server printed; then this page continues.");
     else if (error.status) notice(error.message, ["All studies", "/"]);
-    else if (failures > 1) notice(`No connection to the server since ${clock(since)}. This page tries again by itself.`);
+    else if (failures > 1) notice(`No connection to the server since ${clock(since)}. This page keeps trying.`);
     const wait = error.status === 401 ? 2000 : Math.min(20000, 250 * 2 ** failures);
     timer = setTimeout(start, wait * (0.75 + Math.random() / 2));
   }
@@ -75,7 +75,7 @@ export function follow(address, { load, seq, ...handlers }) {
     close();
     try {
       if (loaded) {
-        const head = await fetched(address); // it says what is wrong, which a stream cannot
+        const head = await fetched(address); // its error says what is wrong; a stream cannot
         handlers.head?.(head);
       } else await load();
       loaded = true;

@@ -1,5 +1,5 @@
-// The list of studies: names at once, then how far each is, one after the other; looked at again from time to time.
-import { answered, at, fetched, grouped, make, set } from "./tools.js";
+// The list of studies: names at once, then the state of each, one after the other; refreshed every few seconds.
+import { at, fetched, grouped, make, set } from "./tools.js";
 
 const AGAIN = 5000; // milliseconds
 const known = new Map();
@@ -14,10 +14,8 @@ function card(name) {
 async function fill(name, part) {
   try {
     const head = await fetched(`/api/studies/${encodeURIComponent(name)}`);
-    const limit = head.budget === null ? "" : ` of ${grouped(head.budget)}`;
-    const state = head.done ? (head.pending ? "the last pulls are under way" : "done") : head.pending ? `${grouped(head.pending)} under way` : "waiting for agents";
-    part.question.textContent = `${head.question} ${answered(head)}`;
-    part.answer.textContent = `${grouped(head.issued)}${limit} pulls · ${state}`;
+    part.question.textContent = head.question;
+    part.answer.textContent = `${head.answer} ${head.done ? (head.pending ? "The last pulls are pending." : "Done.") : head.pending ? "" : "No agent is working."}`;
     part.bar.value = head.budget ? head.issued / head.budget : head.settled / head.arms;
     part.over = head.done && !head.pending;
   } catch (error) {
@@ -29,7 +27,7 @@ async function fill(name, part) {
 
 async function look() {
   const { studies } = await fetched("/api/studies");
-  set("lead", studies.length ? `${grouped(studies.length)} in this store.` : "There are none in this store yet. `thresher run` or `thresher create` makes one.");
+  set("lead", studies.length ? `${grouped(studies.length)} in this store.` : "This store has no studies yet. Create one with `thresher run` or `thresher create`.");
   for (const name of known.keys()) if (!studies.includes(name)) { known.get(name).item.remove(); known.delete(name); }
   for (const name of studies) if (!known.has(name)) known.set(name, card(name));
   studies.forEach((name, place) => {
@@ -44,7 +42,7 @@ async function again() {
     if (!document.hidden) await look();
   } catch (error) {
     if (!("status" in error)) throw error;
-    set("lead", error.status === 401 ? "Your session is over: it lasts 12 hours, and ends when the server is started anew. Open the address that the server printed." : `${error.message} This page tries again by itself.`);
+    set("lead", error.status === 401 ? "Your session has expired: it lasts 12 hours, and ends when the server restarts. Open the address that the server printed." : `${error.message} This page keeps trying.`);
   }
   setTimeout(again, AGAIN);
 }

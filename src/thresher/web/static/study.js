@@ -1,8 +1,8 @@
-// The page of one study: text first, then the picture; afterwards only what changed arrives.
+// The page of one study: text first, then the charts; after that only changes arrive.
 import * as charts from "./charts.js";
 import { Rows, chosen } from "./rows.js";
 import { follow } from "./stream.js";
-import { answered, at, duration, fetched, grouped, make, say, set, speed } from "./tools.js";
+import { at, fetched, grouped, make, say, set } from "./tools.js";
 
 const address = `/api/studies/${document.body.dataset.study}`;
 const page = 100; // rows at once
@@ -10,21 +10,21 @@ const armAddress = (name) => `/study/${document.body.dataset.study}/arm/${encode
 const rows = new Rows(at("rows"), armAddress);
 const state = { head: null, table: null, arms: [], limit: page, drawn: 0, cost: 0, waiting: false };
 
-// What does not move comes once; later heads have the rest.
+// What never changes comes once; later heads hold the rest.
 function showHead(news) {
   const head = { ...state.head, ...news };
   state.head = head;
   set("question", head.question);
-  if (at("answer").textContent !== answered(head)) {
-    set("answer", answered(head));
-    say(answered(head));
+  if (at("answer").textContent !== head.answer) {
+    set("answer", head.answer);
+    say(head.answer);
   }
   set("origin", head.origin ?? "");
   for (const label of ["above", "below", "close", "retired"]) {
     set(`n-${label}`, grouped(head.labels[label]));
     set(`c-${label}`, head.confidence === null || label === "retired" ? "" : `${grouped(head.certified[label])} certified`);
   }
-  const certifies = head.confidence !== null; // else no label is ever certain: open are those without a reward
+  const certifies = head.confidence !== null; // without certificates nothing is settled: show the arms without a reward
   set("l-open", certifies ? "· still open" : "· undecided");
   set("n-open", grouped(certifies ? head.open : head.labels.undecided));
   set("c-open", certifies && head.labels.undecided ? `${grouped(head.labels.undecided)} unseen` : "");
@@ -32,11 +32,11 @@ function showHead(news) {
   set("f-budget", head.budget === null ? "until settled" : grouped(head.budget));
   set("f-pending", grouped(head.pending));
   set("f-told", grouped(head.told));
-  set("f-rate", speed(head.rate));
-  set("f-left", head.done && !head.pending ? "done" : duration(head.seconds_left));
+  set("f-rate", head.pace[0]);
+  set("f-left", head.pace[1]);
   at("budget-bar").value = head.budget ? head.issued / head.budget : head.settled / head.arms;
   set("guarantee", head.guarantee);
-  set("head", head.head ? `Head of the log: event ${grouped(head.seq)}, ${head.head}` : "");
+  set("head", head.log);
   showTroubles(head.troubles);
 }
 
@@ -56,7 +56,7 @@ function told(event) {
   return `${event.arm === undefined ? "" : `${event.arm} · `}${what}${value}${event.reason ? ` · ${event.reason}` : ""}`;
 }
 
-// Only what is new is put before the others: a list that is built anew would lose what is marked in it.
+// Put only new lines in front: rebuilding the list would lose the reader's selection.
 function showEvents(news) {
   const list = at("events");
   const newest = Number(list.firstElementChild?.dataset.seq ?? 0);
@@ -66,7 +66,7 @@ function showEvents(news) {
   while (list.children.length > 30) list.lastChild.remove();
 }
 
-// While somebody points at a row or is in it with the keyboard, rows stay where they are.
+// While the pointer or the keyboard focus is on a row, rows keep their places.
 function showRows({ anew = false } = {}) {
   const held = !anew && at("rows").matches(":hover, :focus-within");
   if (!held) state.arms = chosen(state.table, { text: at("search").value, label: at("filter").value, sort: at("sort").value });
@@ -86,7 +86,7 @@ function choose() {
 
 const painted = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
 
-// A picture is drawn as often as it is cheap to: a large one must not keep the page busy.
+// Draw a chart as often as is cheap: a large one must not keep the page busy.
 function drawSoon() {
   if (state.waiting) return;
   state.waiting = true;
@@ -116,7 +116,7 @@ function change(news) {
   drawSoon();
 }
 
-// The last point is the answer now; the others are for good, but for every other one when there are too many.
+// The last point is the answer now. The others stay, except that every other one goes when there are too many.
 function addPoints(history, { step, points }) {
   history.points.pop();
   const last = history.points.at(-1)?.[0] ?? -1;

@@ -1,4 +1,4 @@
-// Small things that every page needs. Text goes into the page as text, never as markup.
+// Small things that every page needs. Text goes into the page as text, never as markup; sentences come from the server.
 export const LABELS = ["above", "below", "close", "undecided", "retired"];
 export const SIGNS = { above: "▲", below: "▼", close: "≈", undecided: "·", retired: "✕" };
 export const at = (id) => document.getElementById(id);
@@ -18,34 +18,7 @@ export function make(tag, attributes = {}, ...children) {
   return node;
 }
 
-export function duration(seconds) {
-  if (seconds === null || seconds === undefined) return "–";
-  if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
-  const minutes = Math.floor(Math.round(seconds) / 60);
-  const [hours, days] = [Math.floor(minutes / 60), Math.floor(minutes / 1440)];
-  if (days) return `${days} d ${hours % 24} h`;
-  if (hours) return `${hours} h ${minutes % 60} min`;
-  return minutes ? `${minutes} min ${Math.round(seconds) % 60} s` : `${Math.round(seconds)} s`;
-}
-
-export function speed(rate) {
-  if (!rate) return "–";
-  for (const [unit, seconds] of [["s", 1], ["min", 60], ["h", 3600]]) {
-    const count = rate * seconds;
-    if (count >= 1 || unit === "h") return `${count >= 10 ? grouped(Math.round(count)) : short(count)} / ${unit}`;
-  }
-}
-
-// The sentence that the server writes when it first sends the page.
-export function answered(head) {
-  const counts = LABELS.filter((label) => head.labels[label] || label === "above" || label === "below")
-    .map((label) => `${grouped(head.labels[label])} ${label}`);
-  const sure = Object.values(head.certified).reduce((a, b) => a + b, 0);
-  const tail = head.confidence === null ? "" : `; ${grouped(sure)} certified, ${grouped(head.open)} still open`;
-  return `${counts.join(", ")}${tail}.`;
-}
-
-// What the server refused, or that it could not be reached: then the status is 0.
+// The server refused, or could not be reached; then the status is 0.
 export class Refused extends Error {
   constructor(status, text) { super(text); this.status = status; }
 }
@@ -57,7 +30,7 @@ export async function fetched(address) {
   return data;
 }
 
-// For those who listen instead of look: not more than one sentence in half a minute, unless they asked.
+// For screen readers: at most one sentence in half a minute, unless the person asked for it.
 let [spoken, speaking] = [-Infinity, 0];
 export function say(text, { now = false } = {}) {
   clearTimeout(speaking);

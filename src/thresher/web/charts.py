@@ -1,4 +1,4 @@
-"""The pictures of a study. What they look like is in static/figures.json, which the live page draws from too."""
+"""The charts of a study. Their look is defined in static/figures.json, which the live page uses, too."""
 
 import html
 import json
@@ -10,14 +10,35 @@ from typing import Any
 import plotly
 import plotly.graph_objects as go
 
-from ..core.verdict import LABELS, Row, Verdict
+from ..core.row import LABELS, Row
+from ..core.verdict import Verdict
 from ..study import Study
-from .follow import Follower
-from .history import Point
+from .follow import Follower, Point
 from .shapes import short
 
-MANY = 500  # arms from which on whiskers are thin and points small
-CROWD = 2000  # arms from which on a line goes through the points
+MANY = 500  # arms; with more, whiskers are thin and points small
+DATA = "application/vnd.plotly.v1+json"
+CROWD = 2000  # arms; with more, a line replaces the points
+
+
+class Figure(go.Figure):  # type: ignore[misc]
+    """A plotly figure that an exported notebook shows, too.
+
+    Plotly's own leaves only data in a notebook, which Jupyter draws and an exported page does not. This one adds HTML
+    with plotly's JavaScript in it, so that the page works offline. It takes 5 MB for each figure.
+    """
+
+    _ipython_display_ = None  # this would display the data alone
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None, **_: object) -> dict[str, Any]:
+        """What a notebook keeps; whoever shows it takes the first kind that it knows."""
+        config = {"displayModeBar": False, "responsive": True}
+        page = self.to_html(full_html=False, include_plotlyjs=True, config=config)
+        return {DATA: json.loads(self.to_json()), "text/html": page, "text/plain": repr(self)}
+
+    def __repr__(self) -> str:
+        title = self.layout.title.text
+        return f"<Figure {html.unescape(title)!r}>" if title else "<Figure>"
 
 
 def plotly_script() -> Path:
@@ -25,14 +46,14 @@ def plotly_script() -> Path:
     return Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 
 
-def figure(study: Study, kind: str = "arms") -> go.Figure:
-    """A picture of a study: ``"arms"`` against the bar, or the ``"history"`` of the answer."""
+def figure(study: Study, kind: str = "arms") -> Figure:
+    """A chart of a study: ``"arms"`` against the bar, or the ``"history"`` of the answer."""
     if kind == "history":
         return history_figure(Follower(study.name, study.store).points)
     return arms_figure(study.verdict())
 
 
-def arms_figure(verdict: Verdict, *, theme: str = "light") -> go.Figure:
+def arms_figure(verdict: Verdict, *, theme: str = "light") -> Figure:
     """Every arm sorted by its mean, with its interval, against the bar; below it the pulls of each."""
     look = _look()
     rows = sorted(verdict.rows, key=lambda row: -float("inf") if row.mean is None else row.mean, reverse=True)
@@ -44,7 +65,7 @@ def arms_figure(verdict: Verdict, *, theme: str = "light") -> go.Figure:
     traces.append(_merged(look["ring"], {"x": [rank for rank, _ in waiting], "y": [mean for _, mean in waiting]}))
     ranks, seen = [rank for rank, _ in ranked], [row.seen for row in rows]
     traces.append(_merged(look["pulls"], {"x": ranks, "y": seen, "hovertemplate": "%{y:,} rewards<extra></extra>"}))
-    traces.append(_merged(look["under_way"], {"x": ranks, "y": [row.seen + row.pending for row in rows]}))
+    traces.append(_merged(look["pending"], {"x": ranks, "y": [row.seen + row.pending for row in rows]}))
     axis, bar = look["axis"], verdict.threshold
     layout = _merged(
         look["layout"],
@@ -78,7 +99,7 @@ def arms_figure(verdict: Verdict, *, theme: str = "light") -> go.Figure:
     return _drawn(traces, layout, theme)
 
 
-def history_figure(points: Sequence[Point], *, theme: str = "light") -> go.Figure:
+def history_figure(points: Sequence[Point], *, theme: str = "light") -> Figure:
     """How many arms were above, below and certified after so many pulls."""
     look = _look()
     lines = {"above": "@above", "below": "@below", "certified": "@accent"}
@@ -108,7 +129,7 @@ def history_figure(points: Sequence[Point], *, theme: str = "light") -> go.Figur
 
 
 def _whiskers(look: Mapping[str, Any], label: str, ranked: list[tuple[int, Row]], width: float) -> dict[str, Any]:
-    """All intervals of a label as one path: plotly would make a node of every piece of a line with gaps."""
+    """All intervals of a label as one path: plotly would make a node for every piece of a line with gaps."""
     found = [(rank, row) for rank, row in ranked if row.label == label and row.low is not None and row.mean is not None]
     path = "".join(f"M{rank},{short(row.low)}V{short(row.high)}" for rank, row in found)
     return _merged(look["whisker"], {"path": path, "line": {"color": f"@{label}", "width": width}}) if path else {}
@@ -123,7 +144,7 @@ def _points_of(look: Mapping[str, Any], label: str, ranked: list[tuple[int, Row]
         {
             "x": [rank for rank, _ in found],
             "y": [row.mean for _, row in found],
-            "text": [html.escape(row.name, quote=False) for _, row in found],  # plotly takes < for markup
+            "text": [html.escape(row.arm, quote=False) for _, row in found],  # plotly takes < for markup
             "name": label,
             "hovertemplate": f"%{{text}}<br>%{{y:.4g}}<extra>{label}</extra>",
             **(crowd if len(ranked) > CROWD else {"marker": {"color": f"@{label}", "size": size, "symbol": symbols}}),
@@ -137,13 +158,13 @@ def _look() -> dict[str, Any]:
     return look
 
 
-def _drawn(traces: list[dict[str, Any]], layout: dict[str, Any], theme: str) -> go.Figure:
+def _drawn(traces: list[dict[str, Any]], layout: dict[str, Any], theme: str) -> Figure:
     colours = _look()["themes"][theme]
-    return go.Figure(data=[_painted(trace, colours) for trace in traces], layout=_painted(layout, colours))
+    return Figure(data=[_painted(trace, colours) for trace in traces], layout=_painted(layout, colours))
 
 
 def _merged(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Both, with the second one's word where both have one.
+    """Both; where both have a value, the second one's.
 
     >>> _merged({"a": {"b": 1, "c": 2}}, {"a": {"c": 3}})
     {'a': {'b': 1, 'c': 3}}
@@ -156,7 +177,7 @@ def _merged(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _painted(value: Any, colours: Mapping[str, str]) -> Any:
-    """Colours are names that begin with @ until a theme is known."""
+    """Colours are names that begin with @ until the theme is known."""
     if isinstance(value, str):
         return colours[value[1:]] if value.startswith("@") else value
     if isinstance(value, Mapping):
@@ -167,5 +188,5 @@ def _painted(value: Any, colours: Mapping[str, str]) -> Any:
 
 
 def _kept(key: str, part: Any, colours: Mapping[str, str]) -> Any:
-    """Names and texts of users are no colours, whatever they begin with."""
+    """Users' names and texts are never colours, even if they begin with @."""
     return part if key == "text" else _painted(part, colours)

@@ -1,10 +1,9 @@
 """A study as the server watches it: read once, then followed. Every viewer shares this one watch.
 
-A look at the store costs what has changed, and so does what is sent: each arm remembers its last event, so what is new
-since any event can be said at any time.
+Polling the store costs in proportion to what has changed, and so does sending it: each arm remembers its last event, so
+the changes since any event are known at any time.
 """
 
-import json
 import threading
 import time
 from collections import deque
@@ -15,22 +14,21 @@ from typing import Any, TypeVar
 from ..core import sentences
 from ..core import verdict as verdicts
 from ..core.ledger import Ledger
-from ..core.verdict import LABELS, Verdict, row_of
+from ..core.row import LABELS, row_of
+from ..core.verdict import Verdict
 from ..log.store import Store
 from ..log.tail import section
-from .follow import Follower
-from .history import Point
-from .shapes import COLUMNS, columns_of, line_json, short, troubles
-from .words import question
+from .follow import Follower, Point
+from .shapes import COLUMNS, columns_of, encoded, line_json, short, troubles
 
 LAST = 30  # events that a page shows
 SHORT = 12  # hexadecimal digits of the log's head that a page shows
-WINDOW = 60.0  # seconds that the rate looks back
+WINDOW = 60.0  # seconds over which the rate is measured
 Answer = TypeVar("Answer")
 
 
 class Live:
-    """One study, its rows as they go over the wire, and how it got there. Safe to use from several threads."""
+    """One study: its rows as they go over the wire, and its history. Thread-safe."""
 
     def __init__(self, name: str, store: Store) -> None:
         self.name, self.store = name, store
@@ -43,7 +41,7 @@ class Live:
         self._stale: Collection[int] = range(len(self.arms))  # arms whose rows must be read again
         self._news: set[int] = set()  # arms that had events
         self._mark = (self.seq, self._follower.ledger.issued)  # since this event
-        self._hurt = self._sworn = self.seq  # the last events that changed the list of failures, and the guarantee
+        self._hurt = self._sworn = self.seq  # the last events that changed the failures, and the guarantee
         self._basis = self._vows()
         self.earlier, self.created = self._follower.ledger.told, self._follower.created
         self._table: tuple[int, bytes] = (0, b"")
@@ -53,23 +51,23 @@ class Live:
 
     @property
     def seq(self) -> int:
-        """The last event that is in."""
+        """The last event that was folded."""
         return self._follower.seq
 
     @property
     def mark(self) -> int:
-        """The event up to which `news` has told."""
+        """The last event that `news` has covered."""
         return self._mark[0]
 
     def look(self) -> int:
-        """Read what is new; the number of the last event."""
+        """Read what is new; returns the number of the last event."""
         with self._lock:
             for page in self._follower.pages():
                 self._note(page)
             return self.seq
 
     def read(self, reader: Callable[[Ledger], Answer]) -> Answer:
-        """What ``reader`` makes of the newest state; it must not change it."""
+        """What ``reader`` returns for the newest state, which it must not change."""
         with self._lock:
             self.look()
             return reader(self._follower.ledger)
@@ -99,13 +97,13 @@ class Live:
     # -- what is shown ------------------------------------------------------------------------------------------
 
     def head(self) -> dict[str, Any]:
-        """The question, the answer, and how far it is; its size does not grow with the study."""
+        """The question, the answer and the progress; its size does not grow with the study."""
         with self._lock:
             ledger, spec = self._follower.ledger, self._follower.ledger.spec
             return {
                 "format": 1,
                 "study": self.name,
-                "question": question(spec),
+                "question": sentences.question(len(spec.arms), spec.threshold),
                 "arms": len(spec.arms),
                 "threshold": spec.threshold,
                 "bounds": spec.bounds,
@@ -118,13 +116,18 @@ class Live:
             }
 
     def _counts(self, ledger: Ledger) -> dict[str, Any]:
-        """What moves with every pull."""
+        """What changes with every pull."""
         tally, rate = self._follower.tally, self._rate()
         left = None
         if ledger.budget is not None and rate > 0 and not (ledger.done and not ledger.pending):
             left = (ledger.budget - ledger.issued + ledger.pending) / rate
+        counts, certified = (dict(zip(LABELS, each, strict=True)) for each in (tally.counts, tally.sure))
+        known = certified if ledger.certifies else None
+        budget, over = ledger.budget, ledger.done and not ledger.pending
+        answer = sentences.answer(counts, known, issued=ledger.issued, budget=budget, pending=ledger.pending)
         return {
             "seq": ledger.seq,
+            "answer": answer,
             "budget": ledger.budget,
             "issued": ledger.issued,
             "told": ledger.told,
@@ -132,17 +135,19 @@ class Live:
             "settled": ledger.certified,
             "open": ledger.open,
             "done": ledger.done,
-            "labels": dict(zip(LABELS, tally.counts, strict=True)),
-            "certified": dict(zip(LABELS, tally.sure, strict=True)),
+            "labels": counts,
+            "certified": certified,
             "rate": short(rate),
             "seconds_left": short(left),
-            "origin": f"Rewards since {verdicts.plain_time(self.created)}." if ledger.told else None,
+            "pace": [sentences.speed(rate) if rate else "–", "done" if over else sentences.duration(left)],
+            "origin": f"Rewards since {sentences.plain_time(self.created)}." if ledger.told else None,
             "head": ledger.head and ledger.head[:SHORT],
+            "log": sentences.head(ledger.seq, ledger.head and ledger.head[:SHORT]),
             "last_reward": self._told[-1] if self._told else None,
         }
 
     def _rate(self) -> float:
-        """Rewards a second over the last minute, or over as much of it as is known."""
+        """Rewards per second over the last minute, or over the part of it that is known."""
         now = time.time()
         recent = [when for when in self._told if when >= now - WINDOW]
         if len(recent) < 2:
@@ -150,7 +155,7 @@ class Live:
         return len(recent) / max(now - recent[0], 0.001)
 
     def table(self) -> bytes:
-        """All arms, a list a column, with the history and the last events: what a page begins with. As JSON."""
+        """What a page starts with, as JSON: all arms, one list per column, the history and the last events."""
         with self._lock:
             self.look()
             if self._table[0] != self.seq:
@@ -162,14 +167,14 @@ class Live:
             return self._table[1]
 
     def news(self) -> dict[str, Any]:
-        """What is new since the last call: what every page is sent that has followed so far."""
+        """What is new since the last call, for the pages that have followed so far."""
         with self._lock:
             (after, issued), arms = self._mark, sorted(self._news)
             self._mark, self._news = (self.seq, self._follower.ledger.issued), set()
             return self._change(after, arms, self._follower.history.after(issued))
 
     def since(self, after: int) -> dict[str, Any]:
-        """What is new since an event: for a page that was away, or came between two looks."""
+        """What is new since an event, for a page that was away or joined between two polls."""
         with self._lock:
             arms = [arm for arm, seq in enumerate(self._follower.changed) if seq > after]
             return self._change(after, arms, self._follower.history.points)
@@ -191,13 +196,8 @@ class Live:
         }
 
     def _renew(self) -> None:
-        """Bring the rows up to date: those of arms that had events since."""
+        """Update the rows of arms that had events."""
         ledger = self._follower.ledger
         for arm in self._stale:
             self._rows[arm] = columns_of(row_of(ledger, arm), outside=arm in ledger.outside)
         self._stale = ()
-
-
-def encoded(data: object) -> bytes:
-    """Data as JSON without blanks."""
-    return json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")

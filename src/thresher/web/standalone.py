@@ -1,4 +1,4 @@
-"""A report in one file: it works offline, years later, and loads nothing from anywhere."""
+"""A report in one file that works offline, years later, and loads nothing."""
 
 import html
 import json
@@ -10,14 +10,14 @@ from typing import Any
 
 from ..core import verdict as verdicts
 from ..core.ledger import Ledger
-from ..core.verdict import LABELS, Row
+from ..core.row import Row, ranked
+from ..core.sentences import SIGNS
 from ..study import Study
-from .figures import arms_figure, history_figure, plotly_script
+from .charts import arms_figure, history_figure, plotly_script
 from .follow import Follower
 
 MARK = b"<!-- thresher report -->"  # in the first lines of report.html: only such files are overwritten
 STATIC = Path(__file__).parent / "static"
-SIGNS = {"above": "▲", "below": "▼", "close": "≈", "undecided": "·", "retired": "✕"}
 MOST_ARMS = 20  # named in the specification
 
 
@@ -41,13 +41,13 @@ def report(study: Study) -> str:
         answer=html.escape(verdict.answer),
         origin=f"<p class='note origin'>{html.escape(verdict.origin)}</p>" if verdict.origin else "",
         guarantee=html.escape(verdict.guarantee),
-        hints="".join(f"<p class='note'>{html.escape(hint)}.</p>" for hint in verdict.hints),
+        hints="".join(f"<p class='note'>{html.escape(hint)}</p>" for hint in verdict.hints),
         when=time.strftime("%Y-%m-%d %H:%M %Z"),
         style=(STATIC / "style.css").read_text(),
-        rows="\n".join(_row(row, row.name in outside) for row in _sorted(verdict.rows)),
+        rows="\n".join(_row(row, row.arm in outside) for row in ranked(verdict.rows)),
         spec=html.escape(json.dumps(spec, indent=2, ensure_ascii=False)),
         figures=_embedded(figures),
-        verdict=_embedded(verdict.to_json()),
+        verdict=_embedded(verdict.to_dict()),
         plotly=plotly_script().read_text(encoding="utf-8").replace("</script", "<\\/script"),
         script=(STATIC / "report.js").read_text(),
     )
@@ -56,13 +56,9 @@ def report(study: Study) -> str:
 def _specification(ledger: Ledger) -> dict[str, Any]:
     spec = ledger.spec.to_json()
     if len(spec["arms"]) > MOST_ARMS:
-        spec["arms"] = [*spec["arms"][:MOST_ARMS], f"… {len(spec['arms']):,} in all: the table has them"]
+        spec["arms"] = [*spec["arms"][:MOST_ARMS], f"… {len(spec['arms']):,} in all; the table has them"]
         spec["params"] = spec["params"] and [*spec["params"][:MOST_ARMS], "…"]
     return spec
-
-
-def _sorted(rows: tuple[Row, ...]) -> list[Row]:
-    return sorted(rows, key=lambda row: (LABELS.index(row.label), -(row.mean or 0.0)))
 
 
 def _row(row: Row, outside: bool) -> str:
@@ -75,7 +71,7 @@ def _row(row: Row, outside: bool) -> str:
     label = f"<span class='sign'>{SIGNS[row.label]} {row.label}</span> {sure}"
     reason = html.escape(row.reason or "")
     return (
-        f"<tr class='{row.label}'><td class='wrap'>{html.escape(row.name)}</td><td>{label}</td>{numbers}{counts}"
+        f"<tr class='{row.label}'><td class='wrap'>{html.escape(row.arm)}</td><td>{label}</td>{numbers}{counts}"
         f"<td class='wrap'>{reason}</td></tr>"
     )
 

@@ -1,0 +1,84 @@
+"""Hints: what would help a finished study that still has open arms."""
+
+from . import evidence
+from .evidence import OPEN
+from .intervals import committed
+from .ledger import Ledger
+from .sentences import named
+
+MOST_REPLAYED = 50_000  # rewards that a hint may replay
+WIDEST = 0.5  # the widest tolerance that a hint proposes, as a share of the way from the bar to the nearer bound
+
+
+def hints(ledger: Ledger) -> tuple[str, ...]:
+    """What would help a finished study with open arms, in a sentence each; every hint names its arms."""
+    if not ledger.certifies or not ledger.done:
+        return ()
+    arms = range(len(ledger.spec.arms))
+    left = [arm for arm in arms if ledger.docket.settled[arm] == OPEN and arm not in ledger.retired]
+    stuck = [arm for arm in left if _is_stuck(ledger, arm)]
+    slow = [arm for arm in left if arm not in stuck]
+    found: list[str | None] = []
+    if stuck:
+        why = "were lost to settle them at this rate of losses, however many are made"
+        found.append(f"Too many pulls of {named(ledger, stuck)} {why}: find out why pulls are lost.")
+    if slow:
+        found.append(_hint_of_tolerance(ledger, slow) or _hint_of_budget(ledger, slow))
+    return tuple(hint for hint in found if hint)
+
+
+def _hint_of_tolerance(ledger: Ledger, left: list[int]) -> str | None:
+    """The smallest tolerance that would have settled these arms; None: only one that is too wide to be of use."""
+    docket, spec, bar = ledger.docket, ledger.spec, ledger.stakes.threshold
+    counts = [docket.committed[arm] for arm in left]
+    if sum(counts) > MOST_REPLAYED or not all(counts):
+        return None
+    low, high = spec.bounds or (0.0, 1.0)
+    farthest = max(abs(ledger.board.mean[arm] - bar) for arm in left)
+    least, most = max(farthest, ledger.stakes.tolerance), WIDEST * min(bar, 1.0 - bar)
+    for tolerance in (digit * 10.0**power for power in (-4, -3, -2) for digit in (1, 2, 5, 10)):
+        if least < tolerance <= most and all(_is_close(ledger, arm, tolerance) for arm in left):
+            share = sum(ledger.asked[arm] for arm in left) / ledger.issued
+            text = f"{tolerance * (high - low):.4g}"
+            where = f"within ±{text} of the bar and took {share:.0%} of the pulls"
+            lie = f"{named(ledger, left)} {'lies' if len(left) == 1 else 'lie'} {where}"
+            return f"{lie}; a tolerance of {text} would have ended this study."
+    return None
+
+
+def _hint_of_budget(ledger: Ledger, left: list[int]) -> str | None:
+    if ledger.budget is None:
+        return None
+    is_open, them = ("is", "it") if len(left) == 1 else ("are", "them")
+    return f"{named(ledger, left)} {is_open} still open; a larger budget would continue with {them}."
+
+
+def _is_close(ledger: Ledger, arm: int, tolerance: float) -> bool:
+    """Whether the arm's committed rewards would have settled it with that (scaled) tolerance."""
+    stakes = ledger.stakes._replace(tolerance=tolerance)
+    capital = evidence.fresh(stakes)
+    for pull, low, high in committed(ledger, arm):
+        label = evidence.commit(capital, stakes, low, high)
+        if label != OPEN and pull > ledger.imported:  # imported rewards are weighed once, after the last
+            return True
+    return False
+
+
+def _is_stuck(ledger: Ledger, arm: int) -> bool:
+    """Whether the arm can never be settled if it keeps losing as large a share of its pulls.
+
+    Lost pulls count as 0 to "above" and as 1 to "below", so with share c lost and told mean m the two capitals see
+    means of (1 − c) m and c + (1 − c) m.
+    """
+    docket, bar, tolerance = ledger.docket, ledger.stakes.threshold, ledger.stakes.tolerance
+    charged, seen = docket.charged[arm], ledger.board.seen[arm]
+    if not charged or not docket.committed[arm]:
+        return False
+    share = charged / (charged + docket.committed[arm])
+    mean = (ledger.board.total[arm] + ledger.board.residue[arm]) / seen
+    low = (1.0 - share) * ledger.spec.scale(mean)
+    high = share + low
+    near = low > bar - tolerance or bar - tolerance <= 0.0
+    if tolerance > 0.0 and near and (high < bar + tolerance or bar + tolerance >= 1.0):
+        return False  # it can still be close
+    return low <= bar <= high

@@ -1,0 +1,168 @@
+"""Rows as text: the table that people read, CSV, Markdown, HTML. Names and reasons are shown and never obeyed."""
+
+import html as escaping
+import importlib
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, fields
+from typing import Any
+
+from ..errors import CannotGoOn
+from ..text.escapes import cell, csv_line, visible
+from ..text.escapes import markdown as marked
+from ..text.masking import one_line
+from .row import Row, ranked
+from .sentences import SIGNS, number, span
+
+MOST_ROWS, MOST_REASONS = 300, 20  # in a table for people; the other formats have all
+NARROWEST = 10  # characters of a name on a line, however narrow the screen is
+Piece = tuple[str, str]  # a text and its style: a label, "strong", "quiet", "notice", "failure" or ""
+Line = tuple[Piece, ...]
+
+
+def certainty(row: Row) -> Piece:
+    """A tick if the label is certified, otherwise the share of the evidence that is there."""
+    if row.certified:
+        return "✓", "above"
+    return ("" if row.progress is None or row.label == "retired" else f"{row.progress:.0%}"), "quiet"
+
+
+def columns(rows: Iterable[Row]) -> dict[str, list[Piece]]:
+    """The cells of the table by column; a column without any cell is left out."""
+    found: dict[str, list[Piece]] = {
+        "arm": [(visible(row.arm), "") for row in rows],
+        "": [(f"{SIGNS[row.label]} {row.label}", row.label) for row in rows],
+        "certified": [certainty(row) for row in rows],
+        "mean": [(number(row.mean), "") for row in rows],
+        "between": [(span(row.low, row.high), "quiet") for row in rows],
+        "pulls": [(f"{row.seen:,}", "") for row in rows],
+        "pending": [(f"{row.pending or ''}", "") for row in rows],
+        "failed": [(f"{row.failures or ''}", "") for row in rows],
+        "charged": [(f"{row.charged or ''}", "") for row in rows],
+    }
+    always = ("arm", "mean", "pulls")
+    return {head: cells for head, cells in found.items() if head in always or any(text for text, _ in cells)}
+
+
+def table(rows: Iterable[Row], width: int | None = None) -> Iterator[Line]:
+    """The table, line by line. With a width, long names are folded so that lines fit."""
+    arms = ranked(rows)
+    found = columns(arms[:MOST_ROWS])
+    names = [text.expandtabs() for text, _ in found.pop("arm")]
+    widths = {head: max(_cells(text) for text in [head, *(cell[0] for cell in cells)]) for head, cells in found.items()}
+    longest = max(_cells(part) for name in ["arm", *names] for part in name.split("\n"))
+    if width is not None:
+        longest = min(longest, max(NARROWEST, width - sum(widths.values()) - 2 * len(widths)))
+    heads = [_padded(head, widths[head], left=not head) for head in found]
+    yield (("  ".join([_padded("arm", longest, left=True), *heads]), "quiet"),)
+    for at, name in enumerate(names):
+        first, *rest = _folded(name, longest)
+        cells = [(head, *found[head][at]) for head in found]
+        pieces = [(f"  {_padded(text, widths[head], left=not head)}", style) for head, text, style in cells]
+        yield ((_padded(first, longest, left=True), ""), *pieces)
+        yield from (((part, ""),) for part in rest)
+    if len(arms) > MOST_ROWS:
+        yield ((f"… and {len(arms) - MOST_ROWS:,} more arms; CSV has all", "quiet"),)
+    yield ()
+
+
+def failures(rows: Iterable[Row]) -> Iterator[Line]:
+    """Why each retired arm was retired, and one line about failures of the others."""
+    arms = ranked(rows)
+    retired = [row for row in arms if row.label == "retired"]
+    found = [f"{SIGNS['retired']} {visible(row.arm)}: {one_line(row.reason or '')}" for row in retired[:MOST_REASONS]]
+    if len(retired) > MOST_REASONS:
+        found.append(f"… and {len(retired) - MOST_REASONS:,} more retired arms; CSV has all")
+    failing = [row for row in arms if row.failures and row.label != "retired"]
+    if failing:
+        worst = max(failing, key=lambda row: row.failures)
+        count = sum(row.failures for row in failing)
+        pulls, of = "1 pull" if count == 1 else f"{count:,} pulls", f"of {len(failing):,} arms "
+        many = of if len(failing) > 1 else ""
+        found.append(f"{pulls} {many}failed; {visible(worst.arm)}: {one_line(worst.reason or '')}")
+    yield from (((line, "failure"),) for line in found)
+    if found:
+        yield ()
+
+
+def csv(rows: Iterable[Row]) -> str:
+    """Rows as CSV, names of columns first."""
+    cells = ({**asdict(row), "arm": cell(row.arm), "reason": cell(row.reason or "")} for row in rows)
+    return "".join([csv_line(field.name for field in fields(Row)), *(csv_line(row.values()) for row in cells)])
+
+
+def markdown(rows: Iterable[Row], first: str, remarks: Iterable[str]) -> str:
+    """A sentence, the rows as a Markdown table, and remarks."""
+    head = ["arm", "label", "certified", "mean", "low", "high", "pulls", "failures"]
+    lines = [first, "", f"| {' | '.join(head)} |", "|---|---|---|---:|---:|---:|---:|---:|"]
+    for row in rows:
+        numbers = ["" if value is None else f"{value:.4g}" for value in (row.mean, row.low, row.high)]
+        certified = "yes" if row.certified else "no"
+        cells = [marked(row.arm), row.label, certified, *numbers, str(row.seen), str(row.failures)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*lines, "", *map(marked, remarks)]) + "\n"
+
+
+def html(rows: Iterable[Row], question: str, answer: str, remarks: Sequence[str]) -> str:
+    """The question, the answer and the table as HTML without scripts or styles of its own, for a notebook."""
+    arms = ranked(rows)
+    found = columns(arms[:MOST_ROWS])
+    heads = "".join(f"<th>{head}</th>" for head in found)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{_text(text)}</td>' for text, _ in cells)}</tr>"
+        for cells in zip(*found.values(), strict=True)
+    )
+    more = f"<p>… and {len(arms) - MOST_ROWS:,} more arms</p>" if len(arms) > MOST_ROWS else ""
+    notes = "".join(f"<p>{_text(remark)}</p>" for remark in remarks)
+    table = f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<div><p><strong>{_text(question)}</strong> {_text(answer)}</p>{table}{more}{notes}</div>"
+
+
+def _text(text: str) -> str:
+    """Text as HTML: notebooks also look for formulas between dollar signs."""
+    return escaping.escape(text).replace("$", "<span>$</span>")
+
+
+def frame(records: Sequence[dict[str, Any]]) -> Any:
+    """Records as a pandas DataFrame."""
+    try:
+        pandas = importlib.import_module("pandas")
+    except ModuleNotFoundError:
+        raise CannotGoOn("to_frame", rule="needs pandas, which is not installed", remedy="pip install pandas") from None
+    return pandas.DataFrame(records)
+
+
+def _cells(text: str) -> int:
+    """The columns that a text takes on a terminal.
+
+    >>> _cells("abc"), _cells("日本"), _cells("e\u0301")
+    (3, 4, 1)
+    """
+    if text.isascii():
+        return len(text)
+    return sum(_wide(char) for char in text)
+
+
+def _wide(char: str) -> int:
+    if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def _padded(text: str, width: int, *, left: bool) -> str:
+    blanks = " " * (width - _cells(text))
+    return f"{text}{blanks}" if left else f"{blanks}{text}"
+
+
+def _folded(text: str, width: int) -> list[str]:
+    """A text in lines of at most that width.
+
+    >>> _folded("abcdefg", 3), _folded("", 3)
+    (['abc', 'def', 'g'], [''])
+    """
+    lines = [""]
+    for char in text:
+        if char == "\n" or _cells(lines[-1]) + _wide(char) > width:
+            lines.append("")
+        lines[-1] += "" if char == "\n" else char
+    return lines

@@ -1,0 +1,96 @@
+"""The public API: what `import thresher` offers, and what it costs."""
+
+import ast
+import subprocess
+import sys
+import typing
+from pathlib import Path
+
+import pytest
+
+import thresher
+from thresher.core import events
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+HEAVY = (
+    "numpy",
+    "numba",
+    "matplotlib",
+    "pandas",
+    "fastapi",
+    "uvicorn",
+    "plotly",
+    "asyncio",
+    "rich",
+    "click",
+    "psycopg",
+)
+
+
+def program(text: str) -> str:
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout
+
+
+def test_everything_public_is_listed() -> None:
+    assert set(thresher.__all__) <= set(dir(thresher))
+    assert {"run", "live", "verify", "Spec", "Store"} <= set(thresher.__all__)
+    assert callable(thresher.run)
+
+
+def test_importing_loads_nothing_heavy() -> None:
+    assert program(f"import sys, thresher; print([name for name in {HEAVY} if name in sys.modules])") == "[]\n"
+
+
+def test_importing_takes_less_than_a_tenth_of_a_second() -> None:
+    text = "import time; start = time.process_time(); import thresher; print(time.process_time() - start)"
+    assert min(float(program(text)) for _ in range(5)) < 0.1
+
+
+def test_the_module_is_the_command() -> None:
+    argv = [sys.executable, "-m", "thresher", "--version"]
+    shown = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert thresher.__version__ in shown
+
+
+def test_a_study_can_be_verified_from_its_events() -> None:
+    study = thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=10)
+    while pull := study.ask():
+        study.tell(pull, pull.arm == "a")
+    found = list(study.events())
+    assert thresher.verify(found).sound
+    asked = next(at for at, event in enumerate(found) if event.kind == "asked")
+    found[asked] = found[asked]._replace(arm=1 - (found[asked].arm or 0))
+    assert not thresher.verify(found).sound
+
+
+@pytest.mark.parametrize(
+    ("of", "field", "one"),
+    [(thresher.Row, "label", "above"), (events.Event, "kind", "told"), (events.Event, "cause", "lost")],
+)
+def test_fields_with_few_values_say_which(of: type, field: str, one: str) -> None:
+    def values(hint: object) -> set[object]:
+        if typing.get_origin(hint) is typing.Literal:
+            return set(typing.get_args(hint))
+        return {value for part in typing.get_args(hint) for value in values(part)}
+
+    assert one in values(typing.get_type_hints(of)[field])
+
+
+def test_a_live_table_shows_a_run_outside_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    study = thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=10)
+    with thresher.live(study) as show:
+        verdict = thresher.run(study, lambda pull: pull.arm == "a", workers=1, on_progress=show)
+    assert verdict.issued == 10
+    assert capsys.readouterr().out == "", "standard output is the program's own"
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.py")), ids=lambda file: file.stem)
+def test_examples_use_only_what_is_public(file: Path) -> None:
+    tree = ast.parse(file.read_text())
+    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    names |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert not [name for name in names if name.startswith("thresher.")]
+    used = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    roots = {node.attr for node in used if isinstance(node.value, ast.Name) and node.value.id == "thresher"}
+    assert roots <= set(thresher.__all__)
