@@ -7,8 +7,8 @@ from typing import NoReturn
 
 import thresher
 from thresher.cli import say
-from thresher.cli.comparison import comparison
-from thresher.cli.live import watching
+from thresher.cli.demo import comparison
+from thresher.cli.livetable import watching
 from thresher.cli.output import FORMATS, print_verdict
 from thresher.cli.stopping import until_stopped
 

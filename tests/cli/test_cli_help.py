@@ -14,7 +14,7 @@ from thresher import __version__
 from thresher.cli import COMMANDS, cli
 from thresher.cli.words import Duration, duration
 
-HEAVY = ["rich", "asyncio", "numpy", "numba", "multiprocessing", "apsw", "thresher.cli.run"]
+HEAVY = ["rich", "asyncio", "numpy", "numba", "multiprocessing", "apsw", "thresher.cli.run_command"]
 
 
 def test_the_version_is_printed() -> None:

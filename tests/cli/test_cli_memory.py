@@ -12,7 +12,7 @@ from logs import append
 from program import ENVIRONMENT, PATIENCE
 
 import thresher
-from thresher.cli.comparison import comparison
+from thresher.cli.demo import comparison
 from thresher.core.events import Event
 from thresher.log.keys import Keys
 from thresher.log.stores import open_store

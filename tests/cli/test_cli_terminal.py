@@ -122,7 +122,7 @@ def test_warnings_stand_above_the_table(tmp_path: Path) -> None:
 EVALUATOR = """
 import pathlib, sys, time
 import thresher
-from thresher.cli.live import watching
+from thresher.cli.livetable import watching
 
 def evaluate(pull):
     if pull.arm == "b":

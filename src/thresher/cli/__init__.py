@@ -16,16 +16,16 @@ from ..text.escapes import visible
 from ..text.masking import masked
 
 COMMANDS = {  # command: the module that has it
-    "run": "run",
+    "run": "run_command",
     "demo": "demo",
-    "plan": "lab",
-    "simulate": "lab",
-    "paper": "lab",
+    "plan": "lab_commands",
+    "simulate": "lab_commands",
+    "paper": "lab_commands",
     "studies": "studies",
     "create": "studies",
-    "status": "studies",
-    "verdict": "studies",
-    "log": "log",
+    "status": "reading",
+    "verdict": "reading",
+    "log": "reading",
     "ask": "agents",
     "tell": "agents",
     "renew": "agents",
@@ -91,7 +91,7 @@ def main() -> None:
         status = _complain(error.format_message(), WRONG_USE)
     except (CannotGoOn, StoreFailed, StudyDeleted) as error:
         if isinstance(error, CannotGoOn) and error.__cause__ is not None:
-            importlib.import_module(".causes", __package__).show_cause(error)
+            importlib.import_module(".speaking", __package__).show_cause(error)
         status = _complain(str(error), COULD_NOT_GO_ON)
     except ThresherError as error:
         status = _complain(str(error), WRONG_USE)
@@ -99,7 +99,7 @@ def main() -> None:
         status = 130
     except Exception as error:
         if os.environ.get("THRESHER_TRACEBACK"):
-            say(importlib.import_module("..tracebacks", __package__).traceback_text(error))
+            say(importlib.import_module("..run.tracebacks", __package__).traceback_text(error))
         printed = _is_written()  # else that was it, and is said
         status = _complain(_unexpected(error), COULD_NOT_GO_ON) if printed else COULD_NOT_GO_ON
     status = status if isinstance(status, int) else FINISHED

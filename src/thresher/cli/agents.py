@@ -11,7 +11,7 @@ from ..core.events import CAUSES, LATE, PENDING
 from ..errors import AlreadyTold, CannotGoOn, InvalidInput, ThresherError, UnknownPull, shown
 from ..study import Pull, Study
 from . import FINISHED, NOT_MET, print_lines, say
-from .storage import format_option, name_argument, storage_option, study_at
+from .options import format_option, name_argument, storage_option, study_at
 from .words import Duration
 
 MOST = 100_000  # pulls of one ask: without a budget there is no other end

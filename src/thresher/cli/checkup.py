@@ -15,7 +15,7 @@ from ..log.store import Store
 from ..log.tail import pages
 from ..text.masking import masked
 from . import FINISHED, NOT_MET, put
-from .storage import format_option, name_argument, storage_option, store_at, study_at
+from .options import format_option, name_argument, storage_option, store_at, study_at
 from .words import clean, head_text
 
 

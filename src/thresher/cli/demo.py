@@ -7,6 +7,7 @@ import random
 import sysconfig
 import time
 import zlib
+from itertools import chain
 from pathlib import Path
 
 import click
@@ -15,10 +16,10 @@ from ..create import create_study
 from ..run.runner import run
 from ..study import Pull, Study
 from . import say
-from .comparison import comparison
-from .live import watching
+from .livetable import watching
 from .output import FORMATS, print_verdict
 from .stopping import until_stopped
+from .words import duration
 
 WINDOW = 256 * 1024  # bytes that one pull compresses
 BAR, TOLERANCE = 0.76, 0.03
@@ -93,3 +94,27 @@ def _carry_out(study: Study, workers: int | None) -> int:
             run(study, bytes_saved, workers=workers, executor="processes", on_progress=show)
 
     return until_stopped(job)
+
+
+def comparison(study: Study, took: float) -> str:
+    """What equal allocation costs for the same certainty, from the rewards and the times that were just measured."""
+    begun: dict[int, float] = {}
+    seconds = [0.0] * len(study.spec.arms)
+    for event in chain.from_iterable(study.pages()):
+        if event.kind == "asked":
+            begun[event.pull or 0] = event.time or 0.0
+        elif event.kind == "told":
+            seconds[event.arm or 0] += (event.time or 0.0) - begun.pop(event.pull or 0)
+    rows, needed = study.verdict().rows, study.look(lambda ledger: list(ledger.docket.committed))
+    most, arms, spent = max(needed), len(rows), sum(seconds)
+    each = [taken / row.seen for taken, row in zip(seconds, rows, strict=True)]
+    equally, skipping = (
+        most * sum(each) / spent * took,
+        sum(n * t for n, t in zip(needed, each, strict=True)) / spent * took,
+    )
+    equal = f"{arms * most:,} pulls, {duration(equally)} at the times measured here, {equally / took:.1f} times as long"
+    return (
+        f"{study.verdict().issued:,} pulls in {duration(took)}. The hardest arm needed {most} rewards to be settled; "
+        f"equal allocation gives every arm as many: {equal}. Uniform that skips settled arms: {sum(needed):,} pulls, "
+        f"{duration(skipping)}"
+    )

@@ -21,7 +21,7 @@ from ..run.command.reward import codes_text
 from ..study import Study, accept
 from ..text.masking import masked_words
 from . import say
-from .storage import is_kept, place_of
+from .options import is_kept, place_of
 
 
 def _is_here(word: str) -> bool:

@@ -3,6 +3,8 @@
 import sys
 from typing import TYPE_CHECKING, Any
 
+from .words import duration
+
 if TYPE_CHECKING:
     from ..lab.planning import Plan
     from ..lab.result import Result
@@ -75,7 +77,7 @@ def print_plan(plan: "Plan") -> None:
             pulls += f" ± {need.pulls_se:,.0f}"
         bar = "█" * max(1, round(24 * (need.pulls or need.beyond) / most)) + ("…" if need.pulls is None else "")
         target = need.target if need.policy == policies[0] else ""
-        time = "" if need.seconds is None else spoken(need.seconds)
+        time = "" if need.seconds is None else duration(need.seconds)
         cells = (target, need.policy, pulls, time, f"{need.repetitions:,}")
         table.add_row(*cells, *([bar] if wide else []))
     console.print(table)
@@ -86,19 +88,3 @@ def print_plan(plan: "Plan") -> None:
     if any(need.pulls is None and need.target == ALL_SETTLED[0] for need in plan.needs) and not plan.setup.tolerance:
         words = "An arm next to the bar is settled late or never; a --tolerance bounds it: within ± that it is close."
         console.print(words, highlight=False)
-
-
-def spoken(seconds: float) -> str:
-    """Seconds as a person says them.
-
-    >>> spoken(42), spoken(5400), spoken(200_000)
-    ('42 s', '90 min', '2 d 7 h')
-    """
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    if minutes < 120:
-        return f"{minutes} min"
-    if minutes < 48 * 60:
-        return f"{minutes // 60} h {minutes % 60} min"
-    return f"{minutes // 1440} d {minutes % 1440 // 60} h"

@@ -13,9 +13,9 @@ from ..errors import CannotGoOn, InvalidInput
 from ..log.memory import MemoryStore
 from ..text.files import Kind, check, replacing
 from . import FINISHED, put, say
+from .options import name_argument, storage_option, store_at, study_at
 from .speaking import spoken
 from .stopping import until_stopped
-from .storage import name_argument, storage_option, store_at, study_at
 
 EXTRA = "pip install 'thresher[web]'"
 

@@ -26,7 +26,7 @@ from ..study import Study, import_pulls
 from ..text.escapes import cell
 from ..text.files import read_text
 from . import FINISHED, put, say
-from .storage import name_argument, place_of, storage_option, store_at, study_at
+from .options import name_argument, place_of, storage_option, store_at, study_at
 
 LINES = 1000  # of CSV that are written at once
 

@@ -4,35 +4,31 @@ Nothing heavy is imported before a command runs; errors go up as `ThresherError`
 """
 
 import json
-import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import InvalidInput, shown
+from ..errors import InvalidInput
 from . import put, say
+from .lab_options import (
+    DELAY_HELP,
+    OUTPUT,
+    SEED,
+    THREADS,
+    TOLERANCE,
+    confidence_in,
+    numbers_in,
+    pair_in,
+    range_in,
+    recorded_in,
+    setup_of,
+    whole,
+)
 from .lab_tables import print_plan, print_result
-from .stopping import until_stopped
 
 if TYPE_CHECKING:
     from ..lab.planning import Plan
-    from ..lab.recorded import Recorded
     from ..lab.result import Result
-    from ..lab.setup import Setup
-
-Found = TypeVar("Found")
-
-FORMATS = click.Choice(["table", "json", "csv"])
-OUTPUT = click.option("--format", "style", type=FORMATS, default="table", show_default=True, help="How to print.")
-SEED = click.option("--seed", type=int, default=0, show_default=True, help="The same seed, the same numbers.")
-THREADS = click.option("--threads", type=int, help="Threads [default: one for each core]. Results do not depend on it.")
-TOLERANCE = click.option(
-    "--tolerance", type=float, default=0.0, show_default=True, help="Arms provably this near to the bar are close."
-)
-DELAY_HELP = (
-    "When rewards come back: none, fifo:50, random:50, batch:16, workers:16[:exponential|:lognormal:0.5|:failures:5]."
-)
 
 
 @click.command()
@@ -81,24 +77,24 @@ def simulate(recorded: str | None, style: str, threads: int | None, seed: int, r
     from ..lab import simulate as play
     from ..lab.output import progress_bar
 
-    checkpoints = _numbers("checkpoints", given["checkpoints"]) if given["checkpoints"] else ()
+    checkpoints = numbers_in("checkpoints", given["checkpoints"]) if given["checkpoints"] else ()
     if not all(point.is_integer() for point in checkpoints):
         raise InvalidInput("checkpoints", given["checkpoints"], "must be whole numbers")
-    setup = _setup(
+    setup = setup_of(
         recorded,
         policy=given["policy"],
         family=given["family"],
         arms=given["arms"],
         threshold=given["threshold"],
-        means=_range("means", given["means"]),
-        spreads=_range("spread", given["spread"]),
-        bounds=_pair("bounds", given["bounds"]),
+        means=range_in("means", given["means"]),
+        spreads=range_in("spread", given["spread"]),
+        bounds=pair_in("bounds", given["bounds"]),
         budget=given["budget"],
         checkpoints=tuple(int(point) for point in checkpoints),
         delay=delays.parse(given["delay"], seconds=given["seconds_per_pull"]),
-        confidence=_confidence(given["confidence"]),
+        confidence=confidence_in(given["confidence"]),
         tolerance=given["tolerance"],
-        lost=_pair("lost", given["lost"]),
+        lost=pair_in("lost", given["lost"]),
         hung=given["hung"],
         failure=given["failure"],
     )
@@ -195,21 +191,21 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
     shared = {
         "policy": given["policy"],
         "threshold": given["threshold"],
-        "bounds": _pair("bounds", given["bounds"]),
-        "confidence": None if given["no_confidence"] else _confidence(given["confidence"]),
+        "bounds": pair_in("bounds", given["bounds"]),
+        "confidence": None if given["no_confidence"] else confidence_in(given["confidence"]),
         "tolerance": given["tolerance"],
         "budget": 10**12,  # not used: the pulls are what is looked for
     }
     if pilot is not None:
-        data = _recorded(pilot)
+        data = recorded_in(pilot)
         if data.lost:
             share = f"{data.lost:,} of the pilot's {data.pulls:,} pulls"
             say(f"{share} were lost or are pending: the plan loses the same share")
         setup = planning.pilot_setup(data, **shared)
     else:
         arms = {"family": given["family"], "arms": given["arms"]}
-        setup = _setup(
-            None, **shared, **arms, means=_range("means", given["means"]), spreads=_range("spread", given["spread"])
+        setup = setup_of(
+            None, **shared, **arms, means=range_in("means", given["means"]), spreads=range_in("spread", given["spread"])
         )
     timing = {"workers": given["workers"], "seconds": given["seconds_per_pull"], "service": given["service"]}
 
@@ -236,67 +232,3 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
 
 
 COMMANDS = (simulate, paper, plan)
-
-
-def whole(work: Callable[[], Found]) -> Found:
-    """What the work finds, all of it: stopped by a signal, a command says so in one line and leaves nothing behind."""
-    found: list[Found] = []
-    status = until_stopped(lambda: found.append(work()))
-    if status:
-        say("stopped before it was done; nothing was written")
-        os._exit(status)  # a thread may be in machine code, or compile: Python would end under its feet
-    return found[0]
-
-
-def _setup(recorded: str | None, **settings: Any) -> "Setup":
-    from ..lab import Setup
-
-    if recorded is None:
-        return Setup(**settings)
-    data = _recorded(recorded)
-    if data.lost and not any(settings["lost"]):
-        share = f"{data.lost:,} of the {data.pulls:,} recorded pulls"
-        say(f"{share} were lost or are pending; give --lost to lose some here")
-    return Setup(**{**settings, "family": "recorded", "recorded": data})
-
-
-def _recorded(file: str) -> "Recorded":
-    """The rewards of a file: CSV or JSON with arm and reward, or an export. Says which arms have none."""
-    from ..lab import recorded
-    from .transfer import rows_in
-
-    data = recorded.gather(rows_in(file), file)
-    if data.unseen:
-        say(f"left out, because no pull of theirs gave a reward: {shown(list(data.unseen))}")
-    return data
-
-
-def _numbers(name: str, text: str) -> list[float]:
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise InvalidInput(name, text, "must be numbers with commas between them") from None
-
-
-def _pair(name: str, text: str) -> tuple[float, float]:
-    try:
-        low, high = (float(part) for part in text.split(":"))
-    except ValueError:
-        raise InvalidInput(name, text, "must be two numbers with a colon between them", "write LO:HI") from None
-    return low, high
-
-
-def _range(name: str, text: str) -> tuple[float, float] | list[float] | float:
-    if ":" in text:
-        return _pair(name, text)
-    numbers = _numbers(name, text)
-    return numbers[0] if len(numbers) == 1 else numbers
-
-
-def _confidence(text: str) -> float | None:
-    if text.strip().lower() == "off":
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        raise InvalidInput("confidence", text, "must be a number between 0 and 1, or off") from None

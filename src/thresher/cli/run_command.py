@@ -13,11 +13,10 @@ from ..study import Study
 from . import FINISHED, NOT_MET, say
 from .checking import check_command, check_exits, check_reader, check_resources, room_for
 from .keeping import Kept, evaluator_of
-from .live import watching
+from .livetable import watching
+from .options import arm_options, arms_given, is_kept, question, storage_option, store_at
 from .output import FORMATS, print_verdict
-from .question import arm_options, arms_given, question
 from .stopping import until_stopped
-from .storage import is_kept, storage_option, store_at
 from .words import Duration
 
 HELP = """Find out which arms reach a bar by running COMMAND again and again, several at once.
