@@ -30,8 +30,13 @@ def test_a_name_a_line_however_lines_end(tmp_path: Path, data: str | bytes) -> N
 
 
 def test_names_that_look_like_something_else_are_names(tmp_path: Path) -> None:
-    names = ["[red]", "{x}", "naïve", "日本語", "🙂", "--help", "a,b", "#1"]
+    names = ["[red]", "{x}", "naïve", "日本語", "🙂", "--help", "a,b", "1 #"]
     assert list(arms_of(tmp_path, "arms.txt", "\n".join(names))) == names
+
+
+def test_a_line_that_begins_with_a_hash_is_a_comment(tmp_path: Path) -> None:
+    assert list(arms_of(tmp_path, "arms.txt", "# prompts\na\n  # b\nc # d\n")) == ["a", "c # d"]
+    assert list(arms_of(tmp_path, "arms.json", '["# a"]')) == ["# a"]
 
 
 @pytest.mark.parametrize(

@@ -95,15 +95,25 @@ def test_status_says_who_works_on_what(place: Place) -> None:
     assert [(pull["pull"], pull["arm"]) for pull in found["under_way"]] == [(2, "b")]
     assert [(agent["asked"], agent["told"]) for agent in found["agents"]] in ([(2, 0), (0, 1)], [(0, 1), (2, 0)])
     text = place.good("status", "s")
-    assert "under way  pull 2 of b" in text
+    assert "pending    pull 2 of b" in text
     assert "pending    1" in text
 
 
 def test_studies_lists_all(place: Place) -> None:
     assert place("create", "other", "--threshold=0.5", "--arm=x", "--budget=9").status == 0
     assert [row["study"] for row in place.json("studies")["studies"]] == ["other", "s"]
-    assert place.good("studies").splitlines()[1].split("\t") == ["s", "2 arms", "0 of 40 pulls", "0 under way", "open"]
+    name, state, pulls, created, question, command = place.good("studies").splitlines()[1].split("\t")
+    assert (name, state, pulls) == ("s", "open", "0 of 40 pulls, 0 pending")
+    assert (created, question, command) == (place.study().created, "Which of 2 arms reach 0.5?", "")
     assert "already" in complaint(place("create", "s", "--threshold=0.5", "--arm=x", "--budget=9"))
+
+
+def test_studies_and_status_show_the_command(place: Place) -> None:
+    place.good("run", "--study=r", "--threshold=0.5", "--arm=0.2", "--arm=0.8", "--budget=4", "--", "echo", "{arm}")
+    found = place.json("studies")["studies"][0]
+    assert (found["question"], found["command"]) == ("Which of 2 arms reach 0.5?", "echo '{arm}'")
+    assert place.good("studies").splitlines()[0].endswith("\techo '{arm}'")
+    assert "command    echo '{arm}'" in place.good("status", "r")
 
 
 def test_log_shows_events_and_follows_what_comes(place: Place) -> None:

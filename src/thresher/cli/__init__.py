@@ -1,6 +1,7 @@
 """The command line. A command's module is imported when it is called, so that ``thresher --version`` is quick."""
 
 import contextlib
+import difflib
 import importlib
 import io
 import os
@@ -11,7 +12,7 @@ from typing import TextIO
 import click
 
 from .._version import __version__
-from ..errors import CannotGoOn, StoreFailed, StudyDeleted, ThresherError, shown
+from ..errors import CannotGoOn, InvalidInput, StoreFailed, StudyDeleted, ThresherError, shown
 from ..text.escapes import visible
 from ..text.masking import masked
 
@@ -58,6 +59,16 @@ class Commands(click.Group):
         module = importlib.import_module(f".{COMMANDS[cmd_name]}", __package__)
         command: click.Command = getattr(module, "import_" if cmd_name == "import" else cmd_name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; for an unknown one, suggest those with a similar name."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], COMMANDS)
+            hint = f"did you mean {' or '.join(near)}?" if near else "thresher --help lists the commands"
+            raise InvalidInput("command", args[0], "there is no such command", hint)
+        return super().resolve_command(ctx, args)
 
 
 HELP = """Find which of K noisy options clear a bar, with as few evaluations as possible.

@@ -10,6 +10,7 @@ import click
 from ..core.events import CAUSES, LATE, PENDING
 from ..errors import AlreadyTold, CannotGoOn, InvalidInput, ThresherError, UnknownPull, shown
 from ..study import Pull, Study
+from ..text.plural import plural
 from . import FINISHED, NOT_MET, print_lines, say
 from .options import format_option, name_argument, storage_option, study_at
 from .words import Duration
@@ -165,7 +166,7 @@ def drop(
         left = [{"pull": pull, "reason": str(error)} for pull, error in refused.items()]
         print_lines([json.dumps({"format": 1, "dropped": dropped, "refused": left})])
     elif older_than is not None:
-        print_lines([f"{len(dropped)} pulls dropped"])
+        print_lines([f"{plural(len(dropped), 'pull')} dropped"])
     for reason_why in refused.values():
         if len(chosen) == 1:
             raise reason_why

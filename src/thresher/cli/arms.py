@@ -24,7 +24,7 @@ def read_arms(file: str) -> dict[str, Params]:
         data = _standard_input() if file == "-" else Path(file).read_bytes()
         text = data.decode("utf-8-sig")
     except OSError as error:
-        raise InvalidInput("arms file", where, f"cannot be read ({error.strerror})", "check its name") from None
+        raise InvalidInput("arms file", where, f"cannot be read ({error.strerror})", _instead(file)) from None
     except UnicodeDecodeError as error:
         rule = f"is not UTF-8 text ({error.reason} at byte {error.start})"
         raise InvalidInput("arms file", where, rule, "save it as UTF-8") from None
@@ -68,7 +68,8 @@ def _kind(file: str, text: str) -> str:
 
 def _from_lines(text: str, where: str) -> Rows:
     lines = enumerate(text.split("\n"), start=1)
-    return [(f"line {number}", line.strip(), {}) for number, line in lines if line.strip()]
+    rows: Rows = [(f"line {number}", line.strip(), {}) for number, line in lines]
+    return [row for row in rows if row[1] and not row[1].startswith("#")]  # such a line is a comment
 
 
 def _from_csv(text: str, where: str) -> Rows:
@@ -129,6 +130,15 @@ def _unique(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:
         twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
         raise InvalidInput(f"{where}: key", twice, "is there twice in one object", "give every arm a name of its own")
     return found
+
+
+def _instead(file: str) -> str:
+    """What to do about a file that cannot be read. It may not be meant as one."""
+    names = [name.strip() for name in file.split(",") if name.strip()]
+    if len(names) > 1:
+        return f"--arms takes a file; for names write --arm {' --arm '.join(names)}"
+    is_a_word = file != "-" and not Path(file).suffix and "/" not in file
+    return f"check its name; for an arm of that name write --arm {file}" if is_a_word else "check its name"
 
 
 def _standard_input() -> bytes:

@@ -2,6 +2,7 @@
 
 import re
 import resource
+import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ def check_command(argv: Sequence[str], arms: Mapping[str, Params], *, elsewhere:
     """The command, if every placeholder has a value for every arm, and if it can be run, unless that is elsewhere."""
     if not argv:
         raise InvalidInput(
-            "command", "", "there is none", "put it behind --, as in: thresher run … -- ./evaluate.sh {arm}"
+            "command", rule="there is none", remedy="put it after --, as in: thresher run … -- ./evaluate.sh {arm}"
         )
     for name in {found[1] for part in argv for found in PLACEHOLDER.finditer(part) if found[1]} - set(PULL_FIELDS):
         lacking = next((arm for arm, params in arms.items() if name not in params), None)
@@ -31,10 +32,18 @@ def check_command(argv: Sequence[str], arms: Mapping[str, Params], *, elsewhere:
         if shutil.which(program) is None:
             found = Path(program).exists()
             rule = "is not an executable file" if found else "was not found"
-            raise InvalidInput(
-                "command", program, rule, f"try chmod +x {program}" if found else "give its path, or mend PATH"
-            )
+            raise InvalidInput("command", program, rule, f"try chmod +x {program}" if found else _instead(argv))
     return tuple(argv)
+
+
+def _instead(argv: Sequence[str]) -> str:
+    """What to do about a program that was not found. It may be a line for a shell."""
+    words = argv[0].split()
+    if set(argv[0]) & set("|&;<>$`*") or (words and "=" in words[0]):
+        return f"commands run without a shell: write -- sh -c {shlex.quote(shlex.join(argv) if argv[1:] else argv[0])}"
+    if len(words) > 1 and shutil.which(words[0]):
+        return f"do not quote the whole command: write -- {' '.join([*words, *argv[1:]])}"
+    return "check the spelling, or give its path"
 
 
 def _programs(template: str, arms: Mapping[str, Params]) -> set[str]:

@@ -17,6 +17,7 @@ from ..run.runner import run
 from ..study import Pull, Study
 from . import say
 from .livetable import watching
+from .options import Whole
 from .output import FORMATS, print_verdict
 from .stopping import until_stopped
 from .words import duration
@@ -68,9 +69,9 @@ Examples:
 
 
 @click.command(help=HELP, short_help=f"A real job to look at: which compression settings save {BAR:.0%}?")
-@click.option("--budget", type=int, metavar="N", help="Pulls.  [default: until every arm is settled]")
-@click.option("--workers", type=int, metavar="W", help="Processes.  [default: the machine's cores]")
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--budget", type=Whole(), metavar="N", help="Pulls.  [default: until every arm is settled]")
+@click.option("--workers", type=Whole(), metavar="W", help="Processes.  [default: the machine's cores]")
+@click.option("--seed", type=Whole(), default=0, show_default=True)
 @click.option("--compare/--no-compare", default=True, help="Say what equal allocation would have cost.")
 @click.option("--format", "style", type=click.Choice(FORMATS), default="table", show_default=True)
 def demo(budget: int | None, workers: int | None, seed: int, compare: bool, style: str) -> int:

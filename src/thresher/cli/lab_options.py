@@ -8,6 +8,7 @@ import click
 
 from ..errors import InvalidInput, shown
 from . import say
+from .options import checked_confidence
 from .stopping import until_stopped
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ def confidence_in(text: str) -> float | None:
     if text.strip().lower() == "off":
         return None
     try:
-        return float(text)
+        given = float(text)
     except ValueError:
-        raise InvalidInput("confidence", text, "must be a number between 0 and 1, or off") from None
+        raise InvalidInput("--confidence", text, "must be a number between 0 and 1, or off", "write 0.95") from None
+    return checked_confidence(given)

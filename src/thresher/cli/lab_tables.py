@@ -3,6 +3,7 @@
 import sys
 from typing import TYPE_CHECKING, Any
 
+from ..text.plural import plural
 from .words import duration
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ def print_result(result: "Result") -> None:
 
     setup = result.setup
     delay = "every reward seen at once" if str(setup.timing) == "none" else f"delay {setup.timing}"
-    title = f"{setup.rules}, {setup.arms:,} {setup.family} arms against {setup.threshold:g}, {delay}"
+    title = f"{setup.rules}, {plural(setup.arms, f'{setup.family} arm')} against {setup.threshold:g}, {delay}"
     shares = {"arms right": "accuracy", "all right": "success"}
     if result.certificates is not None:
         title += f", confidence {setup.confidence:g}"
@@ -37,7 +38,7 @@ def print_result(result: "Result") -> None:
 
 
 def _words(result: "Result") -> list[str]:
-    words = [f"{result.repetitions:,} repetitions, seed {result.seed}"]
+    words = [f"{plural(result.repetitions, 'repetition')}, seed {result.seed}"]
     if result.certificates is not None:
         found = result.certificates
         pulls, error = found.pulls_to_settle
@@ -64,7 +65,8 @@ def print_plan(plan: "Plan") -> None:
 
     policies = list(plan.curves)
     most = max((need.pulls or need.beyond) for need in plan.needs)
-    title = f"{plan.setup.arms:,} {plan.setup.family} arms against {plan.setup.threshold:g}, {plan.workers:,} workers"
+    arms = plural(plan.setup.arms, f"{plan.setup.family} arm")
+    title = f"{arms} against {plan.setup.threshold:g}, {plural(plan.workers, 'worker')}"
     console = Console(file=sys.stdout)
     wide = console.width >= 110  # bars are for those who have the room
     table = Table(title=title, title_justify="left", padding=(0, 1 if console.width >= 90 else 0))

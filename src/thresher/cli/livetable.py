@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from rich.cells import cell_len
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
@@ -16,6 +17,7 @@ from ..core.ledger import Ledger
 from ..core.verdict import Row, openness, row_of
 from ..run.progress import Progress
 from ..study import Study
+from ..text.plural import plural
 from . import say
 from .output import certainty
 from .speaking import spoken
@@ -79,8 +81,10 @@ class Screen:
         most_open = heapq.nsmallest(room, arms, key=lambda arm: (openness(ledger, arm), arm))
         rows = [row_of(ledger, arm) for arm in most_open]
         more = len(arms) - len(rows)
-        note = Text(f"… and {more:,} arms that are less open" if more else "", style="dim", no_wrap=True)
-        question = Text(f"Which of {len(arms):,} arms reach {ledger.spec.threshold:g}?", style="bold", no_wrap=True)
+        note = Text(f"… and {plural(more, 'more arm')}, less open" if more else "", style="dim", no_wrap=True)
+        question = Text(
+            f"Which of {plural(len(arms), 'arm')} reach {ledger.spec.threshold:g}?", style="bold", no_wrap=True
+        )
         state, table = _state(ledger, progress, width), arms_table(rows, ledger, width)
         return Group(question, state, table) if low else Group(question, state, _bar(ledger), table, note)
 
@@ -94,7 +98,7 @@ def pace(progress: Progress) -> list[str]:
 def _state(ledger: Ledger, progress: Progress, width: int) -> Text:
     """As much as the width takes, the more important first."""
     limit = "" if ledger.budget is None else f" of {ledger.budget:,}"
-    parts = [f"{ledger.issued:,}{limit} pulls", f"{ledger.pending:,} under way", *reversed(pace(progress))]
+    parts = [f"{ledger.issued:,}{limit} pulls", f"{ledger.pending:,} pending", *reversed(pace(progress))]
     while len(" · ".join(parts)) > width and len(parts) > 1:
         parts.pop()
     return Text(" · ".join(parts), style="dim", no_wrap=True, overflow="ellipsis")
@@ -108,10 +112,10 @@ def _bar(ledger: Ledger) -> Group:
 def arms_table(rows: list[Row], ledger: Ledger, width: int) -> Table:
     """Arms as a table. What does not fit is left out, the least telling first; what is left over goes to a gauge."""
     columns = _columns(rows, width)
-    for head in ("failed", "certain"):
+    for head in ("failed", "settled"):
         if not any(cell.plain for cell in columns[head]):
             del columns[head]
-    for head in ("failed", "under way", "certain"):
+    for head in ("failed", "pending", "settled"):
         if _needed(columns) > width:
             columns.pop(head, None)
     bar, means = ledger.spec.threshold, [row.mean for row in rows if row.mean is not None]
@@ -131,18 +135,35 @@ def arms_table(rows: list[Row], ledger: Ledger, width: int) -> Table:
 
 
 def _columns(rows: list[Row], width: int) -> dict[str, list[Text]]:
-    names = [Text(row.name) for row in rows]
-    for name in names:
-        name.truncate(max(10, width // 3), overflow="ellipsis")
     return {
-        "arm": names,
+        "arm": [Text(shortened(row.name, max(10, width // 3))) for row in rows],
         "": [Text(SIGNS[row.label], style=COLOURS[row.label]) for row in rows],
-        "certain": [certainty(row) for row in rows],
+        "settled": [certainty(row) for row in rows],
         "mean": [Text(number(row.mean)) for row in rows],
         "pulls": [Text(f"{row.seen:,}") for row in rows],
-        "under way": [Text(f"{row.pending or ''}") for row in rows],
+        "pending": [Text(f"{row.pending or ''}") for row in rows],
         "failed": [Text(f"{row.failures or ''}") for row in rows],
     }
+
+
+def shortened(name: str, width: int) -> str:
+    """A name that fits, without its middle: paths and test ids often begin alike and differ at the end.
+
+    >>> shortened("tests/test_run.py::test_a_reward_is_read", 20)
+    'tests/…eward_is_read'
+    """
+    if cell_len(name) <= width:
+        return name
+    head, tail = "", ""
+    for letter in name:
+        if cell_len(head + letter) > (width - 1) // 3:
+            break
+        head += letter
+    for letter in reversed(name):
+        if cell_len(head + letter + tail) > width - 1:
+            break
+        tail = letter + tail
+    return f"{head}…{tail}"
 
 
 def _needed(columns: Mapping[str, Sequence[Text]]) -> int:

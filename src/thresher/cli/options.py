@@ -1,8 +1,9 @@
 """Options that several commands share: what is asked (arms, bar, confidence), and where studies are stored."""
 
 import os
+import re
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 
@@ -14,16 +15,75 @@ from ..log.memory import MemoryStore
 from ..log.store import Store
 from ..log.stores import open_store
 from ..study import LEASE, Study
+from . import say
 from .arms import checked_arms, read_arms
+from .cautions import arms_caution
 
 DEFAULT = "sqlite:///thresher.db"
 VARIABLE = "THRESHER_STORAGE"
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+
+class Number(click.ParamType[float]):
+    """A number. A percentage or a decimal comma gets a suggestion.
+
+    >>> Number().convert("0.9", None, None)
+    0.9
+    """
+
+    name = "number"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number that the text says."""
+        text = str(value).strip()
+        found = _float(text)
+        if found is None or "_" in text:
+            self._refuse(text, param, ctx)
+        return found
+
+    def _refuse(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> NoReturn:
+        share, comma = _float(text.removesuffix("%")), _float(text.replace(",", "."))
+        near = share / 100 if text.endswith("%") and share is not None else comma
+        hint = "" if near is None or "_" in text else f"; did you mean {near:g}?"
+        self.fail(f"{shown(text, 60)} is not a number{hint}", param, ctx)
+
+
+class Whole(click.ParamType[int]):
+    """A whole number. A thousands separator or a unit gets a suggestion.
+
+    >>> Whole().convert("2000", None, None)
+    2000
+    """
+
+    name = "whole number"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number that the text says."""
+        text = str(value).strip()
+        if not re.fullmatch(r"[+-]?[0-9]{1,4000}", text):
+            self._refuse(text, param, ctx)
+        return int(text)
+
+    def _refuse(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> NoReturn:
+        plain, factor = text.replace(",", "").replace("_", "").lower(), 1
+        if plain.endswith(("k", "m")):
+            plain, factor = plain[:-1], {"k": 1000, "m": 1_000_000}[plain[-1]]
+        near = (_float(plain) or 0.5) * factor
+        hint = f"; did you mean {int(near)}?" if near.is_integer() and abs(near) < 1e15 else ""
+        self.fail(f"{shown(text, 60)} is not a whole number{hint}", param, ctx)
+
+
+def _float(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
 storage_option = click.option(
     "--storage",
     metavar="URL",
-    help=f"sqlite:///FILE, postgresql://… or memory.  [default: ${VARIABLE}, or thresher.db in this folder]",
+    help=f"sqlite:///FILE, postgresql://… or memory.  [default: ${VARIABLE}, else thresher.db in this folder]",
 )
 name_argument = click.argument("name", metavar="NAME")
 
@@ -68,49 +128,63 @@ def is_kept(study: Study) -> bool:
 def arm_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that say what is asked."""
     options = [
-        click.option("--threshold", type=float, required=True, metavar="B", help="The bar: which means reach it?"),
         click.option(
-            "--arms", "file", metavar="FILE", help="Arms: a name a line, or CSV or JSON with a name; - is stdin."
+            "--threshold", type=Number(), required=True, metavar="B", help="The bar that an arm's mean must reach."
         ),
-        click.option("--arm", "names", multiple=True, metavar="NAME", help="An arm; may be given several times."),
-        click.option("--budget", type=int, metavar="N", help="Pulls, in all. Without one: until every arm is settled."),
+        click.option(
+            "--arms", "file", metavar="FILE", help="A file of arms: one name per line, or CSV or JSON; - is stdin."
+        ),
+        click.option("--arm", "names", multiple=True, metavar="NAME", help="An arm; repeat it for more."),
+        click.option(
+            "--budget", type=Whole(), metavar="N", help="Pulls in total.  [default: until every arm is settled]"
+        ),
         click.option(
             "--bounds",
-            type=float,
+            type=Number(),
             nargs=2,
             default=(0.0, 1.0),
             metavar="LO HI",
-            help="Where rewards can lie, or none.  [default: 0 1]",
+            help="The range of rewards, or none.  [default: 0 1]",
         ),
         click.option("--no-bounds", is_flag=True, hidden=True),
         click.option(
             "--clip",
             is_flag=True,
-            help="Count rewards outside the bounds as the bound. Without it such a reward retires its arm.",
+            help="Count a reward outside the bounds as the nearest bound. Without this, it retires its arm.",
         ),
-        click.option("--policy", metavar="P", help=f"Which arm comes next: {', '.join(policies.CONSTRUCTORS)}."),
-        click.option("--confidence", type=float, metavar="C", help="How sure to be.  [default: 0.95]"),
-        click.option("--no-confidence", is_flag=True, help="Go without certificates."),
+        click.option("--policy", metavar="P", help=f"How to choose the next arm: {', '.join(policies.CONSTRUCTORS)}."),
+        click.option(
+            "--confidence",
+            type=Number(),
+            metavar="C",
+            help="How sure to be of all labels.  [default: 0.95]",
+        ),
+        click.option("--no-confidence", is_flag=True, help="Do not certify labels."),
         click.option(
             "--tolerance",
-            type=float,
+            type=Number(),
             default=0.0,
             show_default=True,
             metavar="T",
-            help="An arm provably within ± this of the bar is close, and done.",
+            help="An arm provably within ± T of the bar is settled as close.",
         ),
         click.option(
             "--failure",
             default="worst",
             show_default=True,
             metavar="REWARD",
-            help="worst, ignore, or the reward of a failure.",
+            help="What a failed pull counts as: worst, ignore, or a reward.",
         ),
         click.option(
-            "--max-failures", type=int, default=3, show_default=True, metavar="N", help="In a row: the arm is retired."
+            "--max-failures",
+            type=Whole(),
+            default=3,
+            show_default=True,
+            metavar="N",
+            help="Retire an arm after N failures in a row.",
         ),
         click.option(
-            "--seed", type=int, default=0, show_default=True, metavar="S", help="Keys the seeds of the pulls."
+            "--seed", type=Whole(), default=0, show_default=True, metavar="S", help="The pulls' seeds follow from it."
         ),
     ]
     for option in reversed(options):
@@ -142,17 +216,27 @@ def arms_given(file: str | None, names: tuple[str, ...]) -> dict[str, Params]:
     if file:
         return read_arms(file)
     if not names:
-        raise InvalidInput("arms", "", "there are none", "name them with --arms FILE or --arm NAME")
+        raise InvalidInput("arms", rule="there are none", remedy="name them with --arms FILE or --arm NAME")
+    if caution := arms_caution(names):
+        say(f"warning: {caution}")
     return checked_arms(("--arm", name, {}) for name in names)
 
 
 def _confidence(given: float | None, without: bool, no_bounds: bool) -> float | None:
     if given is not None and (without or no_bounds):
         option = "--no-confidence" if without else "--bounds none"
-        raise InvalidInput("--confidence", given, f"certificates are not to be had with {option}", "use one of the two")
+        raise InvalidInput("--confidence", given, f"there are no certificates with {option}", "use one of the two")
     if without or no_bounds:
         return None
-    return 0.95 if given is None else given
+    return 0.95 if given is None else checked_confidence(given)
+
+
+def checked_confidence(given: float) -> float:
+    """A confidence, if it lies between 0 and 1; a percentage gets a suggestion."""
+    if 0 < given < 1:
+        return given
+    near = f"write {given / 100:g}" if 1 < given < 100 else "write one such as 0.95, or --no-confidence"
+    raise InvalidInput("--confidence", given, "must lie strictly between 0 and 1", near)
 
 
 def _failure(text: str) -> Any:

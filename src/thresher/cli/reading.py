@@ -16,6 +16,7 @@ from ..errors import DamagedStudy, StoreFailed, UnknownStudy
 from ..log.tail import event_at, pages
 from ..study import Study
 from ..text.masking import masked
+from ..text.plural import plural
 from . import FINISHED, put
 from .options import format_option, name_argument, place_of, storage_option, study_at
 from .words import clean, duration
@@ -46,6 +47,9 @@ def status(name: str, storage: str | None, style: str) -> int:
     for key in (
         "study",
         "storage",
+        "question",
+        "created",
+        "command",
         "arms",
         "threshold",
         "policy",
@@ -56,7 +60,7 @@ def status(name: str, storage: str | None, style: str) -> int:
         "retired",
         "done",
     ):
-        put(f"{key:10} {found[key]}")
+        put(f"{key:10} {'' if found[key] is None else found[key]}".rstrip())
     put(f"{'head':10} event {found['events']:,}, {found['head']}")
     for agent in found["agents"]:
         seen = f"last {duration(max(0.0, time.time() - agent['last']))} ago" if agent["last"] else "nothing yet"
@@ -65,7 +69,7 @@ def status(name: str, storage: str | None, style: str) -> int:
         put(f"agent      {clean(agent['agent'])}: {counts}, {seen}{runs}")
     for pull in found["under_way"][:MOST_PULLS]:
         age = duration(max(0.0, time.time() - pull["since"]))
-        put(f"under way  pull {pull['pull']} of {pull['arm']}, for {age}, by {clean(pull['agent'] or '?')}")
+        put(f"pending    pull {pull['pull']} of {pull['arm']}, for {age}, by {clean(pull['agent'] or '?')}")
     if len(found["under_way"]) > MOST_PULLS:
         put(f"           … and {len(found['under_way']) - MOST_PULLS:,} more: --format json has all")
     return FINISHED
@@ -94,7 +98,13 @@ def summary_of(study: Study) -> dict[str, Any]:
     def read(ledger: Ledger) -> dict[str, Any]:
         counts = {key: getattr(ledger, key) for key in ("budget", "issued", "told", "pending", "done")}
         retired = [ledger.spec.arms[arm] for arm in sorted(ledger.retired)]
-        question = {"threshold": ledger.spec.threshold, "policy": str(ledger.spec.policy)}
+        arms, bar = plural(len(ledger.spec.arms), "arm"), ledger.spec.threshold
+        question = {
+            "question": f"Which of {arms} reach {bar:g}?",
+            "threshold": bar,
+            "policy": str(ledger.spec.policy),
+            "command": masked(ledger.evaluators[-1]) if ledger.evaluators else None,
+        }
         return {
             "study": study.name,
             "arms": len(ledger.spec.arms),
@@ -105,7 +115,7 @@ def summary_of(study: Study) -> dict[str, Any]:
             "head": ledger.head,
         }
 
-    return {**study.look(read), "storage": place_of(study.store)}
+    return {**study.look(read), "created": study.created, "storage": place_of(study.store)}
 
 
 def _people(study: Study) -> dict[str, Any]:

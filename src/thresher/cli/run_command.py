@@ -8,13 +8,16 @@ from ..core.verdict import Verdict
 from ..errors import CannotGoOn, StoreFailed
 from ..run.command.process import Command
 from ..run.engines import check_name, open_engine
+from ..run.progress import Progress
 from ..run.runner import Limits, run_on
 from ..study import Study
+from ..text.plural import plural
 from . import FINISHED, NOT_MET, say
+from .cautions import Cautions, command_caution
 from .checking import check_command, check_exits, check_reader, check_resources, room_for
 from .keeping import Kept, evaluator_of
 from .livetable import watching
-from .options import arm_options, arms_given, is_kept, question, storage_option, store_at
+from .options import Whole, arm_options, arms_given, is_kept, question, storage_option, store_at
 from .output import FORMATS, print_verdict
 from .stopping import until_stopped
 from .words import Duration
@@ -84,7 +87,7 @@ def _is_flag(option: click.Parameter) -> bool:
     metavar="WHERE",
     help="threads, processes, dask[:ADDRESS] or ray[:ADDRESS]: where COMMAND runs.",
 )
-@click.option("--workers", type=int, metavar="W", help="How many at once.  [default: as many as there are cores]")
+@click.option("--workers", type=Whole(), metavar="W", help="How many at once.  [default: as many as there are cores]")
 @click.option(
     "--resource",
     "resources",
@@ -97,7 +100,7 @@ def _is_flag(option: click.Parameter) -> bool:
 )
 @click.option(
     "--attempts",
-    type=int,
+    type=Whole(),
     default=1,
     show_default=True,
     metavar="N",
@@ -161,6 +164,8 @@ def run(command: tuple[str, ...], **given: Any) -> int:
     )
     kept = Kept(given["name"], store_at(given["storage"]), asked, fresh=given["fresh"], accepts=given["accepts"])
     job = Job(kept, evaluate, given)
+    if caution := command_caution(argv, arms):
+        say(f"warning: {caution}")
     try:
         status = until_stopped(job.carry_out)
     except CannotGoOn:
@@ -186,7 +191,7 @@ def run(command: tuple[str, ...], **given: Any) -> int:
         return status
     if not verdict.told:
         reason = next((row.reason for row in verdict.rows if row.reason), "none was made")
-        raise CannotGoOn("run", rule=f"no pull gave a reward, the last: {reason}", remedy="mend the command")
+        raise CannotGoOn("run", rule=f"no pull gave a reward, the last: {reason}", remedy="fix the command")
     return FINISHED if _met(verdict, given["require_above"], given["require_below"]) else NOT_MET
 
 
@@ -211,7 +216,14 @@ class Job:
             engine.close(wait=False)
             raise
         with watching(study, quiet=given["quiet"]) as show:
-            run_on(engine, study, limits, show)
+            cautions = Cautions(study)
+
+            def on_progress(progress: Progress) -> None:
+                show(progress)
+                cautions(progress)
+
+            run_on(engine, study, limits, on_progress)
+            cautions.at_the_end()
 
 
 def _met(verdict: Verdict, above: str | None, below: str | None) -> bool:
@@ -223,7 +235,7 @@ def _met(verdict: Verdict, above: str | None, below: str | None) -> bool:
         if len(found) < needed:
             fine = False
             certain = "" if verdict.confidence is None else "certified "
-            say(f"--require-{side} {wanted}: {len(found):,} of {len(verdict.rows):,} arms are {certain}{side}")
+            say(f"--require-{side} {wanted}: {len(found):,} of {plural(len(verdict.rows), 'arm')} are {certain}{side}")
         elif wanted and verdict.earlier == verdict.told:
             say(f"--require-{side} {wanted}: met by earlier runs alone, nothing was run")
     return fine

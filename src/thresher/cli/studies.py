@@ -8,8 +8,10 @@ import click
 from ..create import create_study, open_study
 from ..errors import DamagedStudy, InvalidInput, StudyExists, shown
 from ..log.store import Store
+from ..text.plural import plural
 from . import FINISHED, NOT_MET, put, say
 from .options import (
+    Whole,
     arm_options,
     arms_given,
     format_option,
@@ -28,7 +30,9 @@ from .words import clean
 @storage_option
 @format_option("text", "json")
 def studies(storage: str | None, style: str) -> int:
-    """List the studies of a store, and how far each is. Exit status 1 says that one is damaged.
+    """List the studies of a store: name, state, pulls, when it was created, question and command.
+
+    Exit status 1 means that a study is damaged.
 
     \b
     Examples:
@@ -47,8 +51,8 @@ def studies(storage: str | None, style: str) -> int:
             continue
         limit = "" if row["budget"] is None else f" of {row['budget']:,}"
         state = "done" if row["done"] else "open"
-        pulls = f"{row['issued']:,}{limit} pulls"
-        put(f"{row['study']}\t{row['arms']:,} arms\t{pulls}\t{row['pending']:,} under way\t{state}")
+        pulls = f"{row['issued']:,}{limit} pulls, {row['pending']:,} pending"
+        put("\t".join([row["study"], state, pulls, row["created"] or "", row["question"], row["command"] or ""]))
     return NOT_MET if any(row["damaged"] for row in found) else FINISHED
 
 
@@ -74,7 +78,7 @@ def create(name: str, storage: str | None, **given: Any) -> int:
 
 @click.command(short_help="Give a study a larger budget.")
 @name_argument
-@click.option("--budget", type=int, required=True, metavar="N", help="The new total.")
+@click.option("--budget", type=Whole(), required=True, metavar="N", help="The new total.")
 @storage_option
 def extend(name: str, budget: int, storage: str | None) -> int:
     """Give study NAME a larger budget.
@@ -102,7 +106,7 @@ def delete(name: str, yes: bool, storage: str | None) -> int:
     try:
         study = study_at(name, store)
         issued, told = study.look(lambda ledger: (ledger.issued, ledger.told))
-        what = f"study {shown(name)} with {issued:,} pulls and {told:,} rewards"
+        what = f"study {shown(name)} with {plural(issued, 'pull')} and {plural(told, 'reward')}"
     except DamagedStudy:
         what = f"study {shown(name)}, which is damaged"
     if not yes:

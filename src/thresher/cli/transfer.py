@@ -25,6 +25,7 @@ from ..log.tail import NO_EVENT
 from ..study import Study, import_pulls
 from ..text.escapes import cell
 from ..text.files import read_text
+from ..text.plural import plural
 from . import FINISHED, put, say
 from .options import name_argument, place_of, storage_option, store_at, study_at
 
@@ -143,7 +144,7 @@ def import_(file: str, name: str | None, storage: str | None) -> int:
         raise InvalidInput("file", file, "has no row", SHAPES)
     budget, left = study.look(lambda ledger: (ledger.budget, (ledger.budget or 0) - ledger.issued))
     if budget is not None and len(pulls) > left:
-        rule = f"has {len(pulls):,} pulls, and the study has {left:,} left of its budget of {budget:,}"
+        rule = f"has {plural(len(pulls), 'pull')}, and the study has {left:,} left of its budget of {budget:,}"
         raise InvalidInput("file", file, rule, "results count towards the budget: create the study with a larger one")
     import_pulls(study, pulls)
     say(study.look(lambda ledger: _imported(Counter(row.state for row in rows), ledger)))
@@ -172,19 +173,15 @@ def _checked(rows: Iterable[Row], spec: Spec) -> Iterator[tuple[str, object, boo
 def _imported(states: Counter[str], ledger: Ledger) -> str:
     """What was imported, in a sentence."""
     charged, late = sum(states[state] for state in LOST), states["late"]
-    said = f"imported {_many(sum(states.values()) - charged, 'reward')}"
+    said = f"imported {plural(sum(states.values()) - charged, 'reward')}"
     if charged:
         what = "charged" if ledger.certifies and ledger.spec.failure != "ignore" else "left out"
-        said += f" and {_many(charged, 'pull')} to be {what}" + (
+        said += f" and {plural(charged, 'pull')} to be {what}" + (
             f", {late:,} of them with a late reward" if late else ""
         )
     if ledger.unweighed:
         said += "; they are weighed all together at the first ask"
     return said
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _restore(data: dict[str, Any], name: str | None, storage: str | None, file: str) -> None:

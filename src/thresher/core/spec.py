@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from ..errors import InvalidInput, OutsideBounds, shown
 from ..text.masking import masked
+from ..text.plural import plural
 from . import checks, policies
 from .evidence import RULE
 from .policies import Policy
@@ -266,7 +267,7 @@ def check_budget(budget: object, arms: tuple[str, ...], policy: Policy) -> int:
     """A budget that lets every arm warm up, or an error."""
     pulls, least = checks.whole("budget", budget, least=1, most=MAX_BUDGET), policy.warmup * len(arms)
     if pulls < least:
-        rule = f"must be at least {least}: {policy.warmup} warm-up pulls for each of {len(arms)} arms"
+        rule = f"must be at least {least}: {policy.warmup} warm-up pulls for each of {plural(len(arms), 'arm')}"
         raise InvalidInput("budget", budget, rule, "give a larger budget, a smaller warmup or fewer arms")
     return pulls
 
