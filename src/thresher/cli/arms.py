@@ -1,4 +1,4 @@
-"""Arms from a file: one name a line, or CSV or JSON with a name and parameters."""
+"""Arms from a file: one name per line, or CSV or JSON with names and parameters."""
 
 import csv
 import errno
@@ -18,7 +18,7 @@ from ..text.parsing import read_json
 
 
 def read_arms(file: str) -> dict[str, Params]:
-    """The arms of a file, ``-`` being standard input. An error names the row."""
+    """The arms in a file; ``-`` is standard input. An error names the row."""
     where = "standard input" if file == "-" else file
     try:
         data = _standard_input() if file == "-" else Path(file).read_bytes()
@@ -32,31 +32,33 @@ def read_arms(file: str) -> dict[str, Params]:
     rows = {"json": _from_json, "csv": _from_csv, "lines": _from_lines}[kind](text, where)
     arms = checked_arms((f"{place} of {where}: arm", name, params) for place, name, params in rows)
     if not arms:
-        raise InvalidInput("arms file", where, "names no arm", "write one name a line")
+        raise InvalidInput("arms file", where, "names no arm", "write one name per line")
     return arms
 
 
 def checked_arms(rows: Iterable[tuple[str, Any, Params]]) -> dict[str, Params]:
-    """Arms by name; an error begins with the place of the first that is wrong."""
+    """Arms by name. An error begins with the place of the first wrong one."""
     arms: dict[str, Params] = {}
     for place, name, params in rows:
         checks.name(place, name)
         if name in arms:
-            raise InvalidInput(place, name, "is there twice", "give every arm a name of its own")
+            raise InvalidInput(place, name, "occurs twice", "give every arm its own name")
         reserved = next((key for key in params if key in PULL_FIELDS), None)
         if reserved:
-            raise InvalidInput(place, name, f"its parameter {reserved!r} is a word of thresher's own", "rename it")
+            raise InvalidInput(
+                place, name, f"its parameter {reserved!r} has a name that thresher uses itself", "rename it"
+            )
         arms[name] = params
     return arms
 
 
 SHAPES = 'write ["a", "b"], [{"name": "a", "depth": 1}] or {"a": {"depth": 1}}'
 QUOTING = "put cells that hold commas, quotes or line breaks in double quotes"
-Rows = list[tuple[str, Any, Params]]  # where it stands, name, parameters
+Rows = list[tuple[str, Any, Params]]  # place, name, parameters
 
 
 def _kind(file: str, text: str) -> str:
-    """By the file's ending; where that says nothing, by how the text begins."""
+    """By the file's suffix, otherwise by how the text begins."""
     ending = Path(file).suffix.lower()
     if ending in (".csv", ".json"):
         return ending[1:]
@@ -83,7 +85,7 @@ def _from_csv(text: str, where: str) -> Rows:
             )
         twice = next((column for column in columns if columns.count(column) > 1), None)
         if twice is not None:
-            raise InvalidInput(f"line 1 of {where}: column", twice, "is there twice", "rename one of the two")
+            raise InvalidInput(f"line 1 of {where}: column", twice, "occurs twice", "rename one of them")
         for cells in reader:
             if not any(cell.strip() for cell in cells):
                 continue
@@ -124,11 +126,11 @@ def _from_json(text: str, where: str) -> Rows:
 
 
 def _unique(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:
-    """An object of JSON, which alone would keep the last of two equal keys and say nothing."""
+    """A JSON object; Python alone would silently keep the last of two equal keys."""
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
-        raise InvalidInput(f"{where}: key", twice, "is there twice in one object", "give every arm a name of its own")
+        raise InvalidInput(f"{where}: key", twice, "occurs twice in one object", "give every arm its own name")
     return found
 
 

@@ -1,4 +1,4 @@
-"""``thresher demo``: a real job with nothing but the standard library."""
+"""``thresher demo``: a real study that needs only the standard library."""
 
 import bz2
 import functools
@@ -24,7 +24,7 @@ from .words import duration
 
 WINDOW = 256 * 1024  # bytes that one pull compresses
 BAR, TOLERANCE = 0.76, 0.03
-BOUNDS = (0.6, 1.0)  # of all windows of this text the worst setting saves 0.67, the best 0.95
+BOUNDS = (0.6, 1.0)  # over all windows of this text, savings range from 0.67 to 0.95
 LEFT_OUT = {"test", "tests", "site-packages", "dist-packages"}
 
 
@@ -36,7 +36,7 @@ def settings() -> dict[str, dict[str, object]]:
 
 @functools.cache
 def corpus() -> bytes:
-    """The source files of Python's standard library, one after the other in sorted order."""
+    """The source files of Python's standard library, concatenated in sorted order."""
     root = Path(sysconfig.get_path("stdlib"))
     files = (file for file in root.rglob("*.py") if not LEFT_OUT & set(file.relative_to(root).parts))
     return b"".join(file.read_bytes() for file in sorted(files))
@@ -54,11 +54,11 @@ def bytes_saved(pull: Pull) -> float:
     return 1 - len(packed) / WINDOW
 
 
-HELP = f"""A real job with nothing but Python's standard library: which compression settings save at least {BAR:.0%}?
+HELP = f"""A real study that needs nothing but Python: which compression settings save at least {BAR:.0%}?
 
 28 arms: zlib 1 to 9, bz2 1 to 9, lzma 0 to 9. A pull compresses a random window of 256 KiB of the standard library's
 source; the reward is the share of bytes saved. It ends when every setting is settled at a confidence of 95 %: above,
-below, or close, which is within ±{TOLERANCE} of the bar. About half a minute on 2 cores.
+below, or close (within ±{TOLERANCE} of the bar). It takes about half a minute on 2 cores.
 
 \b
 Examples:
@@ -68,15 +68,15 @@ Examples:
 """
 
 
-@click.command(help=HELP, short_help=f"A real job to look at: which compression settings save {BAR:.0%}?")
-@click.option("--budget", type=Whole(), metavar="N", help="Pulls.  [default: until every arm is settled]")
-@click.option("--workers", type=Whole(), metavar="W", help="Processes.  [default: the machine's cores]")
+@click.command(help=HELP, short_help=f"See a real study: which compression settings save {BAR:.0%}?")
+@click.option("--budget", type=Whole(), metavar="N", help="Pulls in total.  [default: until every arm is settled]")
+@click.option("--workers", type=Whole(), metavar="W", help="Processes.  [default: one per core]")
 @click.option("--seed", type=Whole(), default=0, show_default=True)
-@click.option("--compare/--no-compare", default=True, help="Say what equal allocation would have cost.")
+@click.option("--compare/--no-compare", default=True, help="Say what simpler plans would have cost.")
 @click.option("--format", "style", type=click.Choice(FORMATS), default="table", show_default=True)
 def demo(budget: int | None, workers: int | None, seed: int, compare: bool, style: str) -> int:
     """Run the demonstration."""
-    corpus()  # before the processes start, so that those that are forked share it
+    corpus()  # before the processes start, so that forked ones share it
     study = create_study(
         "demo", arms=settings(), threshold=BAR, tolerance=TOLERANCE, bounds=BOUNDS, budget=budget, seed=seed
     )
@@ -98,7 +98,7 @@ def _carry_out(study: Study, workers: int | None) -> int:
 
 
 def comparison(study: Study, took: float) -> str:
-    """What equal allocation costs for the same certainty, from the rewards and the times that were just measured."""
+    """What simpler plans would have cost for the same labels, from the rewards and times that were measured."""
     begun: dict[int, float] = {}
     seconds = [0.0] * len(study.spec.arms)
     for event in chain.from_iterable(study.pages()):

@@ -1,4 +1,4 @@
-"""The study of ``thresher run``: made once, and resumed by the same command."""
+"""The study of ``thresher run``: created once, resumed by the same command."""
 
 import contextlib
 import hashlib
@@ -90,7 +90,7 @@ class Kept:
             study.sweep()
             pending = study.look(lambda ledger: ledger.pending)
             if pending:
-                rule = f"has {pending:,} pulls pending: another agent may be at work on it"
+                rule = f"has {pending:,} pulls pending: another agent may be working on it"
                 remedy = "stop it, wait a minute if it was killed, or name another --study"
                 raise StudyExists("study", self.name, rule, remedy)
             return False

@@ -1,4 +1,4 @@
-"""Options of the laboratory's commands, and what their values mean. Nothing heavy is imported before a command runs."""
+"""Options of the laboratory's commands, and how to read their values. Imports nothing heavy."""
 
 import os
 from collections.abc import Callable
@@ -19,10 +19,14 @@ Found = TypeVar("Found")
 
 FORMATS = click.Choice(["table", "json", "csv"])
 OUTPUT = click.option("--format", "style", type=FORMATS, default="table", show_default=True, help="How to print.")
-SEED = click.option("--seed", type=int, default=0, show_default=True, help="The same seed, the same numbers.")
+SEED = click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same numbers.")
 THREADS = click.option("--threads", type=int, help="Threads [default: one for each core]. Results do not depend on it.")
 TOLERANCE = click.option(
-    "--tolerance", type=float, default=0.0, show_default=True, help="Arms provably this near to the bar are close."
+    "--tolerance",
+    type=float,
+    default=0.0,
+    show_default=True,
+    help="An arm provably within this distance of the bar is close.",
 )
 DELAY_HELP = (
     "When rewards come back: none, fifo:50, random:50, batch:16, workers:16[:exponential|:lognormal:0.5|:failures:5]."
@@ -30,12 +34,12 @@ DELAY_HELP = (
 
 
 def whole(work: Callable[[], Found]) -> Found:
-    """What the work finds, all of it: stopped by a signal, a command says so in one line and leaves nothing behind."""
+    """Do all of the work, or exit: a command stopped by a signal says so in one line and writes nothing."""
     found: list[Found] = []
     status = until_stopped(lambda: found.append(work()))
     if status:
-        say("stopped before it was done; nothing was written")
-        os._exit(status)  # a thread may be in machine code, or compile: Python would end under its feet
+        say("stopped; nothing was written")
+        os._exit(status)  # a thread may be running machine code or compiling, and a normal exit would crash it
     return found[0]
 
 
@@ -53,13 +57,13 @@ def setup_of(recorded: str | None, **settings: Any) -> "Setup":
 
 
 def recorded_in(file: str) -> "Recorded":
-    """The rewards of a file: CSV or JSON with arm and reward, or an export. Says which arms have none."""
+    """The rewards in a file: CSV or JSON with arm and reward, or an export. Names arms without rewards."""
     from ..lab import recorded
     from .transfer import rows_in
 
     data = recorded.gather(rows_in(file), file)
     if data.unseen:
-        say(f"left out, because no pull of theirs gave a reward: {shown(list(data.unseen))}")
+        say(f"left out, because none of their pulls has a reward: {shown(list(data.unseen))}")
     return data
 
 

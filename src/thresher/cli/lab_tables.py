@@ -1,4 +1,4 @@
-"""Tables of the laboratory's commands, for people."""
+"""Tables for people, of the laboratory's commands."""
 
 import sys
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def print_result(result: "Result") -> None:
-    """What was measured at each checkpoint, and below it what concerns the whole."""
+    """Print what was measured at each checkpoint, and a summary below."""
     from rich.console import Console
     from rich.table import Table
 
@@ -51,13 +51,13 @@ def _words(result: "Result") -> list[str]:
         words.append(f"at most {int(result.measures.in_flight.max()):,} unobserved (τ)")
         words.append(f"η {float(result.measures.ratio.mean()):.2f} on average")
     if result.idle is not None:
-        words.append(f"workers idle {result.idle:.1%}")
+        words.append(f"workers idle {result.idle:.1%} of the time")
     words.append(f"{result.pulls_per_second / 1e6:,.1f} million pulls a second")
     return words
 
 
 def print_plan(plan: "Plan") -> None:
-    """What each target takes, with a bar for each policy."""
+    """Print what each target takes, with a bar for each policy."""
     from rich.console import Console
     from rich.table import Table
 
@@ -68,7 +68,7 @@ def print_plan(plan: "Plan") -> None:
     arms = plural(plan.setup.arms, f"{plan.setup.family} arm")
     title = f"{arms} against {plan.setup.threshold:g}, {plural(plan.workers, 'worker')}"
     console = Console(file=sys.stdout)
-    wide = console.width >= 110  # bars are for those who have the room
+    wide = console.width >= 110  # there is room for bars
     table = Table(title=title, title_justify="left", padding=(0, 1 if console.width >= 90 else 0))
     sides: Any = (("to have", "left"), ("with", "left"), ("pulls", "right"), ("time", "right"), ("runs", "right"))
     for name, side in (*sides, *([("", "left")] if wide else [])):
@@ -85,8 +85,8 @@ def print_plan(plan: "Plan") -> None:
     console.print(table)
     fewest = min(need.repetitions for need in plan.needs)
     if fewest < ROUGH:
-        words = f"runs: how often it was simulated. Figures from few runs, here as few as {fewest}, are rough."
+        words = f"runs: the number of simulated studies. Figures from few runs (here as few as {fewest}) are rough."
         console.print(words, highlight=False)
     if any(need.pulls is None and need.target == ALL_SETTLED[0] for need in plan.needs) and not plan.setup.tolerance:
-        words = "An arm next to the bar is settled late or never; a --tolerance bounds it: within ± that it is close."
+        words = "An arm near the bar is settled late or never; with a --tolerance, it is settled as close."
         console.print(words, highlight=False)

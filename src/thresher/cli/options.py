@@ -89,7 +89,7 @@ name_argument = click.argument("name", metavar="NAME")
 
 
 def format_option(*styles: str) -> Callable[[Command], Command]:
-    """``--format``, the first being the default."""
+    """``--format``; the first style is the default."""
     return click.option("--format", "style", type=click.Choice(styles), default=styles[0], show_default=True)
 
 
@@ -99,12 +99,12 @@ def store_at(storage: "str | Store | None") -> Store:
 
 
 def place_of(store: Store) -> str:
-    """Where a store is, in words that hold no password."""
+    """Where a store is, without a password."""
     return str(getattr(store, "path", getattr(store, "url", "memory")))
 
 
 def study_at(name: str, storage: "str | Store | None", *, lease: float = LEASE) -> Study:
-    """A study that is there."""
+    """Open a study; if it does not exist, the error lists those that do."""
     store = store_at(storage)
     try:
         return open_study(name, storage=store, lease=lease)
@@ -121,12 +121,12 @@ def study_at(name: str, storage: "str | Store | None", *, lease: float = LEASE) 
 
 
 def is_kept(study: Study) -> bool:
-    """Whether the study outlives this process."""
+    """Whether the study is stored beyond this process."""
     return not isinstance(study.store, MemoryStore)
 
 
 def arm_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say what is asked."""
+    """Add the options that define a study's question."""
     options = [
         click.option(
             "--threshold", type=Number(), required=True, metavar="B", help="The bar that an arm's mean must reach."
@@ -212,7 +212,7 @@ def question(arms: dict[str, Params], given: dict[str, Any]) -> dict[str, Any]:
 def arms_given(file: str | None, names: tuple[str, ...]) -> dict[str, Params]:
     """The arms of `arm_options`."""
     if file and names:
-        raise InvalidInput("--arm", names[0], "the arms come from --arms FILE already", "use one of the two")
+        raise InvalidInput("--arm", names[0], "the arms already come from --arms FILE", "use one of the two")
     if file:
         return read_arms(file)
     if not names:

@@ -22,23 +22,23 @@ from .options import format_option, name_argument, place_of, storage_option, stu
 from .words import clean, duration
 
 MOST_PULLS = 20  # pending pulls that a status for people lists
-POLL = 0.25  # seconds between two looks of --follow
-LAST = 253_402_300_799  # the end of the year 9999: later times cannot be written
+POLL = 0.25  # seconds between two reads of --follow
+LAST = 253_402_300_799  # the end of the year 9999: later times have no date
 
 
-@click.command(short_help="How far a study is, and who works on it.")
+@click.command(short_help="Show how far a study is, and who works on it.")
 @name_argument
 @storage_option
 @format_option("text", "json")
 def status(name: str, storage: str | None, style: str) -> int:
-    """Say how far study NAME is, who works on it, and what is under way. Pulls of agents that are gone are given up.
+    """Show how far study NAME is, who works on it, and which pulls are pending. Drops the pulls of agents that died.
 
     \b
     Example:
       thresher status prompts --format json
     """  # noqa: D301 - click wants the character itself
     study = study_at(name, storage)
-    with contextlib.suppress(StoreFailed):  # what can only be read can be read nevertheless
+    with contextlib.suppress(StoreFailed):  # a store that is read-only can still be shown
         study.sweep()
     found = {**summary_of(study), **_people(study)}
     if style == "json":
@@ -75,7 +75,7 @@ def status(name: str, storage: str | None, style: str) -> int:
     return FINISHED
 
 
-@click.command(short_help="The answer of a study so far.")
+@click.command(short_help="Print the answer of a study so far.")
 @name_argument
 @storage_option
 @format_option("table", "json", "csv", "markdown")
@@ -119,7 +119,7 @@ def summary_of(study: Study) -> dict[str, Any]:
 
 
 def _people(study: Study) -> dict[str, Any]:
-    """Who wrote what when, and what is under way since when."""
+    """Which agents wrote what, and which pulls are pending since when."""
     counts: Counter[tuple[str, str]] = Counter()
     last: dict[str, float] = {}
     asked: dict[int, Event] = {}
@@ -152,21 +152,21 @@ def _people(study: Study) -> dict[str, Any]:
     }
 
 
-@click.command(short_help="The events of a study.")
+@click.command(short_help="Print the events of a study.")
 @name_argument
-@click.option("--follow", is_flag=True, help="Go on with what comes, until Ctrl-C.")
+@click.option("--follow", is_flag=True, help="Keep printing new events until Ctrl-C.")
 @click.option(
     "--after",
     type=click.IntRange(0, MAX_WHOLE),
     default=0,
     show_default=True,
     metavar="SEQ",
-    help="Leave out what came before.",
+    help="Print only events after this one.",
 )
 @storage_option
 @format_option("text", "json")
 def log(name: str, follow: bool, after: int, storage: str | None, style: str) -> int:
-    """Print the log of study NAME: a line an event, or an object of JSON a line.
+    """Print the log of study NAME, one event per line, as text or as JSON objects.
 
     \b
     Examples:
@@ -175,7 +175,7 @@ def log(name: str, follow: bool, after: int, storage: str | None, style: str) ->
     """  # noqa: D301 - click wants the character itself
     study = study_at(name, storage)
     names, last = study.spec.arms, event_at(study.store, name, after)
-    last = study.look(lambda ledger: ledger.last) if last is None and after else last  # it is not there yet
+    last = study.look(lambda ledger: ledger.last) if last is None and after else last  # that event does not exist yet
     while True:
         try:
             for page in pages(study.store, name, last):
@@ -183,16 +183,19 @@ def log(name: str, follow: bool, after: int, storage: str | None, style: str) ->
                     if event.seq > after:
                         put(json.dumps(to_json(event)) if style == "json" else line(event, names))
                 last = page[-1]
-        except (DamagedStudy, UnknownStudy):  # the study says what happened, unless its server lost its end in a crash
+        except (
+            DamagedStudy,
+            UnknownStudy,
+        ):  # look raises the reason, unless a crash cut off the log's end
             last = study.look(lambda ledger: ledger.last)
         if not follow:
             return FINISHED
         time.sleep(POLL)
-        study.look(lambda ledger: None)  # that it is there, and not another one of its name
+        study.look(lambda ledger: None)  # raises if the study was deleted or replaced
 
 
 def line(event: Event, names: tuple[str, ...]) -> str:
-    """An event for people.
+    """An event as a line for people.
 
     >>> line(Event(3, "told", 1, 0, 0.5, time=0.0, agent="host:7"), ("terse",))
     '3  1970-01-01T00:00:00Z  told  pull 1 of terse  0.5  host:7'

@@ -12,7 +12,7 @@ from . import say
 
 @contextmanager
 def spoken(speak: Callable[[str], object], *names: str) -> Iterator[None]:
-    """Give ``speak`` what these loggers are told, tracebacks too: without secrets and control characters."""
+    """Pass the records of these loggers, with tracebacks, to ``speak``, without secrets and control characters."""
     handler, loggers, format_ = (
         logging.Handler(),
         [logging.getLogger(name) for name in names],
@@ -31,7 +31,7 @@ def spoken(speak: Callable[[str], object], *names: str) -> Iterator[None]:
 
 
 def show_cause(error: BaseException) -> None:
-    """Print on standard error what led to an error, as far as the error itself does not say it."""
+    """Print on standard error what caused an error, unless the error itself says it."""
     cause = error.__cause__
     if cause is None:
         return
@@ -40,4 +40,4 @@ def show_cause(error: BaseException) -> None:
     elif isinstance(cause, EvaluationFailed):
         lines = printable(cause.output).splitlines()
         if len(lines) > 1 or not all(line.strip() in str(error) for line in lines):
-            say("\n  ".join(["the last lines that the command printed:", *lines]))
+            say("\n  ".join(["the last lines of the command's output:", *lines]))

@@ -1,4 +1,4 @@
-"""Studies as wholes: list them, make one, look at it, extend it, delete it."""
+"""Studies as a whole: list, create, extend and delete them."""
 
 import json
 from typing import Any
@@ -26,11 +26,11 @@ from .reading import summary_of
 from .words import clean
 
 
-@click.command(short_help="List the studies of a store.")
+@click.command(short_help="List the studies in a store.")
 @storage_option
 @format_option("text", "json")
 def studies(storage: str | None, style: str) -> int:
-    """List the studies of a store: name, state, pulls, when it was created, question and command.
+    """List the studies in a store: name, state, pulls, when it was created, question and command.
 
     Exit status 1 means that a study is damaged.
 
@@ -56,12 +56,12 @@ def studies(storage: str | None, style: str) -> int:
     return NOT_MET if any(row["damaged"] for row in found) else FINISHED
 
 
-@click.command(short_help="Make a study without running it.")
+@click.command(short_help="Create a study without running it.")
 @name_argument
 @arm_options
 @storage_option
 def create(name: str, storage: str | None, **given: Any) -> int:
-    """Make study NAME, for agents that ask and tell.
+    """Create study NAME, for agents that ask and tell.
 
     \b
     Example:
@@ -71,14 +71,14 @@ def create(name: str, storage: str | None, **given: Any) -> int:
     try:
         create_study(name, **asked, storage=store)
     except StudyExists:
-        rule = f"is in {place_of(store)} already"
-        raise StudyExists("study", name, rule, "thresher status shows it, thresher delete forgets it") from None
+        rule = f"already exists in {place_of(store)}"
+        raise StudyExists("study", name, rule, "thresher status shows it, thresher delete removes it") from None
     return FINISHED
 
 
 @click.command(short_help="Give a study a larger budget.")
 @name_argument
-@click.option("--budget", type=Whole(), required=True, metavar="N", help="The new total.")
+@click.option("--budget", type=Whole(), required=True, metavar="N", help="The new total of pulls.")
 @storage_option
 def extend(name: str, budget: int, storage: str | None) -> int:
     """Give study NAME a larger budget.
@@ -91,12 +91,12 @@ def extend(name: str, budget: int, storage: str | None) -> int:
     return FINISHED
 
 
-@click.command(short_help="Forget a study, for good.")
+@click.command(short_help="Delete a study and its log.")
 @name_argument
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @storage_option
 def delete(name: str, yes: bool, storage: str | None) -> int:
-    """Forget study NAME, its log and all, for good. Agents that still work on it end with a message.
+    """Delete study NAME and its log. This cannot be undone. Agents that still work on it stop with a message.
 
     \b
     Example:
@@ -117,8 +117,8 @@ def delete(name: str, yes: bool, storage: str | None) -> int:
 
 
 def _summary_or_damage(name: str, store: Store) -> dict[str, Any]:
-    """How far a study is, or what is wrong with it: one that is damaged hides no other."""
+    """How far a study is, or how it is damaged: a damaged study does not hide the others."""
     try:
         return {**summary_of(open_study(name, storage=store)), "damaged": None}
-    except (DamagedStudy, InvalidInput) as error:  # a name that no study can have
+    except (DamagedStudy, InvalidInput) as error:  # InvalidInput: a name that no study can have
         return {"study": name, "damaged": error.rule, "storage": place_of(store)}
