@@ -13,7 +13,7 @@ ONE = ["--arm=a", "--budget=10"]
 CASES = {
     "no arms": (["--budget=4", *ECHO], "arms: there are none; name them with --arms FILE or --arm NAME"),
     "both kinds of arms": (["--arm=a", "--arms=x", *ECHO], "--arm 'a': the arms come from --arms FILE already"),
-    "a name twice": (["--arm=a", "--arm=a", "--budget=9", *ECHO], "--arm 'a': is there twice; give every arm"),
+    "a name twice": (["--arm=a", "--arm=a", "--budget=9", *ECHO], "--arm 'a': occurs twice; give every arm"),
     "an empty name": (["--arm=", "--budget=9", *ECHO], "--arm '': must not be empty; give it a name"),
     "a NaN bar": ([*ONE, "--threshold=nan", *ECHO], "threshold nan: must be a finite number"),
     "a bar on the bounds": (

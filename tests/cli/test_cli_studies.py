@@ -161,7 +161,7 @@ def test_delete_asks_first(place: Place) -> None:
 
 def test_verify_is_status_1_and_names_the_event_when_something_is_wrong(place: Place) -> None:
     place.good("ask", "s", "-n", "3")
-    assert "4 events, every decision derived again; state " in place.good("verify", "s")
+    assert "4 events, every decision re-derived; state " in place.good("verify", "s")
     store = place.study().store
     append(store, "t", [event._replace(arm=1) if event.seq == 4 else event for event in store.read("s")])
     store.close()

@@ -113,8 +113,8 @@ RECORDED = {
     "infinity": ("arm,reward\na,1\nb,inf\n", "line 3 of FILE: reward inf"),
     "no arm": ("arm,reward\n ,0.5\n", "line 2 of FILE: arm ' '"),
     "no reward": ("arm,reward\na,\n", "line 2 of FILE: column 'reward': is empty"),
-    "no column": ("name,reward\na,1\n", "line 1 of FILE: column 'arm': is not there"),
-    "nothing": ("", "line 1 of FILE: column 'arm': is not there"),
+    "no column": ("name,reward\na,1\n", "line 1 of FILE: column 'arm': is missing"),
+    "nothing": ("", "line 1 of FILE: column 'arm': is missing"),
     "no rows": ("arm,reward\n", "no rewards"),
     "outside the bounds": ("arm,reward\na,0.5\nb,7\n", "arm 'b', reward 7.0"),
 }
