@@ -25,7 +25,10 @@ CASES = {
         [*ONE, "--bounds", "1", "0", *ECHO],
         "the lower bound must come first and be smaller; did you",
     ),
-    "one bound": ([*ONE, "--bounds", "0", *ECHO], "'--bounds': '--' is not a number"),
+    "one bound": ([*ONE, "--bounds", "0", *ECHO], "'--' is not a number; give two, as in --bounds 0 1"),
+    "bounds with a comma": ([*ONE, "--bounds", "0,1", *ECHO], "give two, as in --bounds 0 1"),
+    "a bar out of 100": ([*ONE, "--threshold=90", *ECHO], "write 0.9, or give --bounds, as in --bounds 0 100"),
+    "a reader without its key": ([*ONE, "--reward=json", *ECHO], "json:KEY or regex:RE; write json:KEY"),
     "a small budget": (
         ["--arm=a", "--arm=b", "--budget=3", *ECHO],
         "budget 3: must be at least 4: 2 warm-up pulls for",
@@ -115,6 +118,13 @@ def test_a_command_that_may_not_be_executed_is_refused_with_the_remedy(tmp_path:
     (tmp_path / "evaluate.sh").write_text("#!/bin/sh\necho 1\n")
     line = complaint(run(*ONE, "--", "./evaluate.sh", cwd=tmp_path))
     assert line.endswith("command './evaluate.sh': is not an executable file; try chmod +x ./evaluate.sh")
+
+
+def test_a_script_of_this_folder_needs_its_path(tmp_path: Path) -> None:
+    (tmp_path / "evaluate.sh").write_text("#!/bin/sh\necho 1\n")
+    (tmp_path / "evaluate.sh").chmod(0o755)
+    line = complaint(run(*ONE, "--", "evaluate.sh", cwd=tmp_path))
+    assert line.endswith("command 'evaluate.sh': is not in PATH; write ./evaluate.sh")
 
 
 def test_a_script_without_its_first_line_is_told_so(tmp_path: Path) -> None:

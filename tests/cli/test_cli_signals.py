@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from program import finish, pids, runs, start, until
 
-KEPT = "thresher: stopped; this is the verdict so far, and nothing is kept: a new run starts over"
+KEPT = "thresher: stopped; this is the verdict so far, and nothing was stored: a new run starts over"
 HANGING = "touch {folder}/$$; sleep 1000 & touch {folder}/$!; wait"
 
 
 def begun(folder: Path, script: str, count: int, *more: str) -> "subprocess.Popen[bytes]":
-    """A run whose first two commands are under way."""
+    """A run whose first two commands are running."""
     folder.mkdir()
     args = ["--arm=a", "--arm=b", "--budget=100", "--workers=2", "--format=json", "--quiet", *more]
-    process = start(*args, "--", "sh", "-c", script.format(folder=folder))
+    process = start(*args, "--", "sh", "-c", script.format(folder=folder), "{arm}")
     until(lambda: len(pids(folder)) == count, "the commands that were started")
     return process
 

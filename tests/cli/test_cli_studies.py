@@ -108,6 +108,12 @@ def test_studies_lists_all(place: Place) -> None:
     assert "already" in complaint(place("create", "s", "--threshold=0.5", "--arm=x", "--budget=9"))
 
 
+def test_a_misspelled_study_gets_a_suggestion(place: Place) -> None:
+    place.good("create", "prompts", "--threshold=0.5", "--arm=x", "--budget=9")
+    assert complaint(place("status", "prompst")).endswith("did you mean 'prompts'?")
+    assert "there are 'prompts', 's'" in complaint(place("status", "xyz"))
+
+
 def test_studies_and_status_show_the_command(place: Place) -> None:
     place.good("run", "--study=r", "--threshold=0.5", "--arm=0.2", "--arm=0.8", "--budget=4", "--", "echo", "{arm}")
     found = place.json("studies")["studies"][0]

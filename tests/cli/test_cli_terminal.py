@@ -163,7 +163,7 @@ def test_ctrl_c_on_the_terminal_reaches_thresher_and_not_its_commands(tmp_path: 
         (tmp_path / "go").touch()
         assert terminal.finish() == 130
         assert "after 6 of 20 pulls." in terminal.text
-        assert "nothing is kept" in terminal.text
+        assert "nothing was stored" in terminal.text
         assert "failed" not in terminal.text
 
 

@@ -12,7 +12,7 @@ from ..errors import AlreadyTold, CannotGoOn, InvalidInput, ThresherError, Unkno
 from ..study import Pull, Study
 from ..text.plural import plural
 from . import FINISHED, NOT_MET, print_lines, say
-from .options import format_option, name_argument, storage_option, study_at
+from .options import Number, Whole, format_option, name_argument, storage_option, study_at
 from .words import Duration
 
 MOST = 100_000  # pulls of one ask: a study without a budget sets no other limit
@@ -66,8 +66,8 @@ def _shown(pull: Pull) -> dict[str, object]:
 
 @click.command(short_help="Tell the reward of a pull.", context_settings={"ignore_unknown_options": True})
 @name_argument
-@click.argument("pull", type=int)
-@click.argument("reward", type=float)
+@click.argument("pull", type=Whole())
+@click.argument("reward", type=Number())
 @storage_option
 @format_option("text", "json")
 def tell(name: str, pull: int, reward: float, storage: str | None, style: str) -> int:
@@ -89,7 +89,7 @@ def tell(name: str, pull: int, reward: float, storage: str | None, style: str) -
 
 @click.command(short_help="Renew the leases of pulls.")
 @name_argument
-@click.argument("pulls", type=int, nargs=-1, required=True, metavar="PULL…")
+@click.argument("pulls", type=Whole(), nargs=-1, required=True, metavar="PULL…")
 @click.option(
     "--lease", type=Duration(), default="1h", show_default=True, help="Time from now until the pulls count as lost."
 )
@@ -129,7 +129,7 @@ class Cause(click.ParamType[str]):
 
 @click.command(short_help="Drop pulls.")
 @name_argument
-@click.argument("pulls", type=int, nargs=-1, metavar="[PULL…]")
+@click.argument("pulls", type=Whole(), nargs=-1, metavar="[PULL…]")
 @click.option(
     "--older-than", type=Duration(), metavar="DURATION", help="Drop all that have been pending for longer than this."
 )

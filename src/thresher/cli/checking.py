@@ -34,6 +34,8 @@ def check_command(argv: Sequence[str], arms: Mapping[str, Params], *, elsewhere:
     for program in () if elsewhere else _programs(argv[0], arms):
         if shutil.which(program) is None:
             found = Path(program).exists()
+            if found and "/" not in program and shutil.which(f"./{program}"):
+                raise InvalidInput("command", program, "is not in PATH", f"write ./{program}")
             rule = "is not an executable file" if found else "was not found"
             raise InvalidInput("command", program, rule, f"try chmod +x {program}" if found else _instead(argv))
     return tuple(argv)
@@ -49,21 +51,22 @@ def _instead(argv: Sequence[str]) -> str:
     return "check the spelling, or give its path"
 
 
-def _programs(template: str, arms: Mapping[str, Params]) -> set[str]:
+def _programs(template: str, arms: Mapping[str, Params]) -> list[str]:
     """The programs that a template can mean; none if it depends on more than the arm."""
     wanted = {found[1] for found in PLACEHOLDER.finditer(template) if found[1]}
     if wanted & {"seed", "number", "pull"}:
-        return set()
+        return []
     if not wanted:
-        return {fill(template, {})}
-    return {fill(template, pull_values(Pull(0, arm, 0, params, 0))) for arm, params in arms.items()}
+        return [fill(template, {})]
+    return [fill(template, pull_values(Pull(0, arm, 0, params, 0))) for arm, params in arms.items()]
 
 
 def check_reader(reward: str) -> str:
     """The value of ``--reward``, if it is one that thresher knows."""
     kind, _, rest = reward.partition(":")
     if reward not in ("last-float", "exit-code") and not (kind in ("json", "regex") and rest):
-        raise InvalidInput("reward", reward, "must be last-float, exit-code, json:KEY or regex:RE")
+        near = f"write {reward.rstrip(':')}:{'KEY' if kind == 'json' else 'RE'}" if kind in ("json", "regex") else ""
+        raise InvalidInput("reward", reward, "must be last-float, exit-code, json:KEY or regex:RE", near)
     if kind == "regex":
         try:
             re.compile(rest)

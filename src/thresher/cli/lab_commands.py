@@ -22,6 +22,7 @@ from .lab_options import (
     whole,
 )
 from .lab_tables import print_plan, print_result
+from .options import Number, Whole
 
 if TYPE_CHECKING:
     from ..lab.planning import Plan
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 @click.option(
     "--family", default="uniform", show_default=True, help="uniform, bernoulli, beta, normal, clipped or constant."
 )
-@click.option("--arms", type=int, default=100, show_default=True, help="How many arms.")
-@click.option("--threshold", type=float, default=0.7, show_default=True, help="The bar.")
+@click.option("--arms", type=Whole(), default=100, show_default=True, help="How many arms.")
+@click.option("--threshold", type=Number(), default=0.7, show_default=True, help="The bar.")
 @click.option(
     "--means", default="0.6:0.8", show_default=True, help="LO:HI (drawn anew in each repetition), a number, or A,B,C,…"
 )
@@ -46,11 +47,11 @@ if TYPE_CHECKING:
 )
 @click.option("--bounds", default="0:1", show_default=True, help="The range of rewards.")
 @click.option("--recorded", type=click.Path(), help="Resample the rewards in a CSV with arm,reward, or in an export.")
-@click.option("--budget", type=int, default=20_000, show_default=True, help="Pulls.")
+@click.option("--budget", type=Whole(), default=20_000, show_default=True, help="Pulls.")
 @click.option("--checkpoints", help="Pulls after which to measure: A,B,C [default: 1, 2, 5, 10, … and the budget].")
-@click.option("--repetitions", type=int, default=100, show_default=True, help="How many studies to simulate.")
+@click.option("--repetitions", type=Whole(), default=100, show_default=True, help="How many studies to simulate.")
 @click.option("--delay", default="none", show_default=True, help=DELAY_HELP)
-@click.option("--seconds-per-pull", type=float, default=1.0, show_default=True, help="On the simulated clock.")
+@click.option("--seconds-per-pull", type=Number(), default=1.0, show_default=True, help="On the simulated clock.")
 @click.option(
     "--confidence", default="off", show_default=True, help="off, or a number: settle arms at this confidence."
 )
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Share of pulls lost, BAD:GOOD: with a reward below the bar, and with another.",
 )
-@click.option("--hung", type=float, default=0.0, show_default=True, help="Share of pulls that never return.")
+@click.option("--hung", type=Number(), default=0.0, show_default=True, help="Share of pulls that never return.")
 @click.option("--failure", default="worst", show_default=True, help="What a lost pull counts as: worst or ignore.")
 @THREADS
 @SEED
@@ -125,7 +126,7 @@ def simulate(recorded: str | None, style: str, threads: int | None, seed: int, r
 @click.argument("what", metavar="figure1|figure2|table1|certificates|guarantee|all")
 @click.option("--out", required=True, type=click.Path(), help="The folder to write to; created if it does not exist.")
 @click.option("--force", is_flag=True, help="Overwrite files that thresher paper did not write.")
-@click.option("--repetitions", type=int, default=100, show_default=True, help="The paper uses 100.")
+@click.option("--repetitions", type=Whole(), default=100, show_default=True, help="The paper uses 100.")
 @SEED
 def paper(what: str, out: str, force: bool, repetitions: int, seed: int) -> None:
     """Repeat the experiments of the paper: data, figures, and whether each of its claims holds.
@@ -146,8 +147,8 @@ def paper(what: str, out: str, force: bool, repetitions: int, seed: int) -> None
 
 
 @click.command()
-@click.option("--threshold", type=float, required=True, help="The bar.")
-@click.option("--arms", type=int, help="How many arms.")
+@click.option("--threshold", type=Number(), required=True, help="The bar.")
+@click.option("--arms", type=Whole(), help="How many arms.")
 @click.option("--family", default="bernoulli", show_default=True, help="bernoulli, uniform, beta, normal or clipped.")
 @click.option("--means", help="Where you expect the arms' means: LO:HI, or A,B,C,…")
 @click.option(
@@ -163,8 +164,8 @@ def paper(what: str, out: str, force: bool, repetitions: int, seed: int) -> None
 @click.option("--confidence", default="0.95", show_default=True, help="Settle arms at this confidence, or off.")
 @click.option("--no-confidence", is_flag=True, help="The same as --confidence off.")
 @TOLERANCE
-@click.option("--workers", type=int, default=1, show_default=True, help="How many pulls run at once.")
-@click.option("--seconds-per-pull", type=float, default=1.0, show_default=True, help="How long a pull takes.")
+@click.option("--workers", type=Whole(), default=1, show_default=True, help="How many pulls run at once.")
+@click.option("--seconds-per-pull", type=Number(), default=1.0, show_default=True, help="How long a pull takes.")
 @click.option(
     "--service", default="constant", show_default=True, help="constant, exponential, lognormal:0.5, failures:5."
 )
@@ -190,7 +191,7 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
 
     if pilot is None and (given["arms"] is None or given["means"] is None):
         missing = "--arms" if given["arms"] is None else "--means"
-        raise InvalidInput(missing, rule="is needed", remedy="or give --pilot with the rewards so far")
+        raise InvalidInput(missing, rule="is missing", remedy="give it, or --pilot with the rewards so far")
     if pilot is not None and (given["arms"] is not None or given["means"] is not None):
         raise InvalidInput("pilot", pilot, "already gives the arms and their rewards", "leave out --arms and --means")
     if picture is not None and not picture.lower().endswith((".png", ".pdf", ".svg")):

@@ -8,7 +8,7 @@ import click
 
 from ..errors import InvalidInput, shown
 from . import say
-from .options import checked_confidence
+from .options import Number, Whole, checked_confidence
 from .stopping import until_stopped
 
 if TYPE_CHECKING:
@@ -19,11 +19,11 @@ Found = TypeVar("Found")
 
 FORMATS = click.Choice(["table", "json", "csv"])
 OUTPUT = click.option("--format", "style", type=FORMATS, default="table", show_default=True, help="How to print.")
-SEED = click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same numbers.")
-THREADS = click.option("--threads", type=int, help="Threads [default: one for each core]. Results do not depend on it.")
+SEED = click.option("--seed", type=Whole(), default=0, show_default=True, help="The same seed gives the same numbers.")
+THREADS = click.option("--threads", type=Whole(), help="Threads [default: one per core]; results do not depend on it.")
 TOLERANCE = click.option(
     "--tolerance",
-    type=float,
+    type=Number(),
     default=0.0,
     show_default=True,
     help="An arm provably within this distance of the bar is close.",

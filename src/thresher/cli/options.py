@@ -1,8 +1,10 @@
 """Options that several commands share: what is asked (arms, bar, confidence), and where studies are stored."""
 
+import difflib
 import os
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import click
@@ -42,6 +44,8 @@ class Number(click.ParamType[float]):
         return found
 
     def _refuse(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> NoReturn:
+        if param is not None and param.nargs == 2:
+            self.fail(f"{shown(text, 60)} is not a number; give two, as in --{param.name} 0 1", param, ctx)
         share, comma = _float(text.removesuffix("%")), _float(text.replace(",", "."))
         near = share / 100 if text.endswith("%") and share is not None else comma
         hint = "" if near is None or "_" in text else f"; did you mean {near:g}?"
@@ -69,6 +73,8 @@ class Whole(click.ParamType[int]):
         if plain.endswith(("k", "m")):
             plain, factor = plain[:-1], {"k": 1000, "m": 1_000_000}[plain[-1]]
         near = (_float(plain) or 0.5) * factor
+        if param is not None and param.name == "arms" and Path(text).suffix:
+            self.fail(f"{shown(text, 60)} is not a whole number; give the number of arms here, not a file", param, ctx)
         hint = f"; did you mean {int(near)}?" if near.is_integer() and abs(near) < 1e15 else ""
         self.fail(f"{shown(text, 60)} is not a whole number{hint}", param, ctx)
 
@@ -110,6 +116,11 @@ def study_at(name: str, storage: "str | Store | None", *, lease: float = LEASE) 
         return open_study(name, storage=store, lease=lease)
     except UnknownStudy:
         others = store.studies()
+        near = difflib.get_close_matches(name, others, n=1)
+        if near:
+            raise UnknownStudy(
+                "study", name, f"is not in {place_of(store)}", f"did you mean {shown(near[0])}?"
+            ) from None
         there = (
             f"there are {', '.join(shown(other, 40) for other in others[:5])}{' …' if len(others) > 5 else ''}"
             if others
@@ -194,6 +205,7 @@ def arm_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def question(arms: dict[str, Params], given: dict[str, Any]) -> dict[str, Any]:
     """What `arm_options` ask, as arguments of `create_study`."""
+    _check_bar(given)
     return {
         "arms": arms,
         "threshold": given["threshold"],
@@ -207,6 +219,14 @@ def question(arms: dict[str, Params], given: dict[str, Any]) -> dict[str, Any]:
         "max_failures": given["max_failures"],
         "clip": given["clip"],
     }
+
+
+def _check_bar(given: dict[str, Any]) -> None:
+    """Raise if the bar looks like a percentage of the default bounds."""
+    bar = given["threshold"]
+    if 1 < bar < 100 and given["bounds"] == (0.0, 1.0) and not given["no_bounds"]:
+        rule = "must lie strictly inside the bounds (0, 1)"
+        raise InvalidInput("--threshold", bar, rule, f"write {bar / 100:g}, or give --bounds, as in --bounds 0 100")
 
 
 def arms_given(file: str | None, names: tuple[str, ...]) -> dict[str, Params]:

@@ -16,7 +16,7 @@ from ..errors import DamagedStudy, StoreFailed, UnknownStudy
 from ..log.tail import event_at, pages
 from ..study import Study
 from ..text.masking import masked
-from ..text.plural import plural
+from ..text.plural import listed, plural
 from . import FINISHED, put
 from .options import format_option, name_argument, place_of, storage_option, study_at
 from .words import clean, duration
@@ -60,7 +60,8 @@ def status(name: str, storage: str | None, style: str) -> int:
         "retired",
         "done",
     ):
-        put(f"{key:10} {'' if found[key] is None else found[key]}".rstrip())
+        if found[key] not in (None, []):
+            put(f"{key:10} {listed(found[key], MOST_PULLS) if isinstance(found[key], list) else found[key]}")
     put(f"{'head':10} event {found['events']:,}, {found['head']}")
     for agent in found["agents"]:
         seen = f"last {duration(max(0.0, time.time() - agent['last']))} ago" if agent["last"] else "nothing yet"

@@ -34,7 +34,7 @@ LINES = 1000  # lines of CSV that are written at once
 
 @click.command(short_help="Write a study as CSV or JSON.")
 @name_argument
-@click.argument("style", type=click.Choice(["csv", "json"]))
+@click.argument("style", type=click.Choice(["csv", "json"]), metavar="csv|json")
 @storage_option
 def export(name: str, style: str, storage: str | None) -> int:
     """Write study NAME to standard output: csv has one line per pull, json has the whole log. import reads both.

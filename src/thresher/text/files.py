@@ -96,4 +96,9 @@ def read_text(file: str) -> str:
         data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
         return data.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput("file", file, f"cannot be read ({error})", "check its name, and that it is UTF-8") from None
+        raise InvalidInput(
+            "file",
+            file,
+            f"cannot be read ({getattr(error, 'strerror', None) or error})",
+            "check its name, and that it is UTF-8",
+        ) from None
