@@ -25,7 +25,7 @@ def arms_of(folder: Path, name: str, data: str | bytes) -> dict[str, object]:
         "\n  a  \n\n\tb c\n\n",
     ],
 )
-def test_a_name_a_line_however_lines_end(tmp_path: Path, data: str | bytes) -> None:
+def test_one_name_per_line_however_lines_end(tmp_path: Path, data: str | bytes) -> None:
     assert arms_of(tmp_path, "arms.txt", data) == {"a": {}, "b c": {}}
 
 

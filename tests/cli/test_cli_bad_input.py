@@ -1,4 +1,4 @@
-"""Bad input: one line that names the value, the rule and the remedy; no traceback, and nothing done."""
+"""Bad input: one line that names the value, the rule and the remedy; no traceback, and nothing is changed."""
 
 import subprocess
 import sys
@@ -127,7 +127,7 @@ def test_a_script_of_this_folder_needs_its_path(tmp_path: Path) -> None:
     assert line.endswith("command 'evaluate.sh': is not in PATH; write ./evaluate.sh")
 
 
-def test_a_script_without_its_first_line_is_told_so(tmp_path: Path) -> None:
+def test_a_script_without_its_first_line_gets_an_explanation(tmp_path: Path) -> None:
     script = tmp_path / "evaluate"
     script.write_text("echo 1\n")
     script.chmod(0o755)
@@ -146,7 +146,7 @@ def test_an_unknown_command_is_wrong_use() -> None:
     assert complaint(thresher("xyzzy")).endswith("there is no such command; thresher --help lists the commands")
 
 
-def test_a_closed_standard_input_is_said_to_be_closed() -> None:
+def test_a_closed_standard_input_is_reported_as_closed() -> None:
     script = '"$0" -m thresher.cli run --threshold=0.5 --arms=- --budget=9 -- echo 1 <&-'
     done = subprocess.run(["sh", "-c", script, sys.executable], capture_output=True, text=True)
     assert (done.returncode, done.stderr.splitlines()) == (

@@ -1,4 +1,4 @@
-"""Warnings about runs that look wrong although nothing failed: each is said once, and only when it is due."""
+"""Warnings about runs that look wrong although nothing failed: each appears once, and only if it applies."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Long logs: no command needs more memory than the columns of the studies that it looks at."""
+"""Long logs: no command needs more memory than the columns of the studies that it reads."""
 
 import random
 import subprocess
@@ -60,7 +60,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def peak(place: Path, store: str, *args: str) -> float:
-    """The most memory that a command had, in MB."""
+    """A command's peak memory, in MB."""
     argv = [sys.executable, "-c", MEASURE, *args, "--storage", f"sqlite:///{place}/{store}.db"]
     done = subprocess.run(
         argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, timeout=PATIENCE, cwd=place

@@ -1,4 +1,4 @@
-"""Commands on durable studies: each is a process of its own, so all they share is the store."""
+"""Commands on durable studies. Each is a process, so they share only the store."""
 
 import json
 import subprocess
@@ -64,7 +64,7 @@ def test_a_pull_that_is_not_renewed_is_lost_and_told_late(place: Place) -> None:
 
 
 @pytest.mark.parametrize("cause", ["lost", "cancelled", "broken-pool", "outage"])
-def test_a_pull_dropped_by_hand_failed_or_was_lost_whatever_else_is_said(place: Place, cause: str) -> None:
+def test_a_pull_dropped_by_hand_is_recorded_as_failed_or_lost(place: Place, cause: str) -> None:
     place.good("ask", "s", "-n", "2")
     place.good("drop", "s", "1", "--cause", cause)
     place.good("drop", "s", "2", "--cause", "failed")
@@ -76,7 +76,7 @@ def test_drop_offers_two_causes(place: Place) -> None:
     assert "'tired' is not one of failed, lost" in complaint(place("drop", "s", "1", "--cause", "tired"))
 
 
-def test_drop_gives_up_pulls_by_name_or_by_age(place: Place) -> None:
+def test_drop_drops_pulls_by_id_or_by_age(place: Place) -> None:
     place.good("ask", "s", "-n", "4")
     place.good("drop", "s", "2", "--cause", "failed", "--reason", "out of memory")
     assert place.good("drop", "s", "--older-than", "1h") == "0 pulls dropped\n"
@@ -139,7 +139,7 @@ def test_log_shows_events_and_follows_what_comes(place: Place) -> None:
     assert kinds == ["created", "asked", "told"]
 
 
-def test_log_for_people_is_a_line_an_event(place: Place) -> None:
+def test_log_for_people_has_one_line_per_event(place: Place) -> None:
     place.good("ask", "s")
     place.good("drop", "s", "1", "--reason", "two\nlines")
     lines = place.good("log", "s", "--after", "1").splitlines()
@@ -252,7 +252,7 @@ def test_verify_names_the_end_that_is_missing(place: Place) -> None:
     assert "is damaged, event 5" in complaint(place("ask", "s"), 3)
 
 
-def test_log_goes_on_from_any_number(place: Place) -> None:
+def test_log_starts_after_any_event(place: Place) -> None:
     place.good("ask", "s", "-n", "3")
     for after, seqs in ((0, [1, 2, 3, 4]), (2, [3, 4]), (4, []), (99, [])):
         lines = place.good("log", "s", f"--after={after}", "--format=json").splitlines()

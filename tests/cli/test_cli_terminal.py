@@ -1,4 +1,4 @@
-"""What a person sees on a terminal: a table that lives while the run does, and then the verdict alone."""
+"""What a person sees on a terminal: a live table during the run, and only the verdict afterwards."""
 
 import json
 import os
