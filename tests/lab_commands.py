@@ -3,7 +3,7 @@
 import click
 from click.testing import CliRunner
 
-from thresher.cli.lab import COMMANDS
+from thresher.cli.lab_commands import COMMANDS
 
 GROUP = click.Group(commands={command.name or "": command for command in COMMANDS})
 

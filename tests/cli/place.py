@@ -1,4 +1,4 @@
-"""A folder with a durable study in it, and commands on it: processes, so all that they share is the store."""
+"""A folder with a durable study, and commands on it. Each is a process, so they share only the store."""
 
 import json
 from pathlib import Path
@@ -8,6 +8,7 @@ import pytest
 from program import Result, thresher
 
 import thresher as library
+from thresher.log.stores import open_store
 
 
 class Place:
@@ -41,3 +42,10 @@ def a_place(tmp_path: Path) -> Place:
     )
     study.store.close()
     return place
+
+
+def only_study(folder: Path) -> library.Study:
+    """The study in a folder's thresher.db."""
+    store = open_store(f"sqlite:///{folder}/thresher.db")
+    (name,) = store.studies()
+    return library.open_study(name, storage=store)

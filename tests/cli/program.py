@@ -48,19 +48,19 @@ def thresher(
 
 
 def run(*args: str, stdin: str | bytes = "", cwd: Path | None = None, env: Mapping[str, str] | None = None) -> Result:
-    """``thresher run`` against a bar of 0.5, if nothing else is said, with two workers."""
+    """``thresher run`` with two workers and, unless another is given, a bar of 0.5."""
     return thresher("run", "--threshold=0.5", "--workers=2", *args, stdin=stdin, cwd=cwd, env=env)
 
 
 def start(*args: str) -> "subprocess.Popen[bytes]":
-    """Start ``thresher run`` and go on."""
+    """Start ``thresher run`` without waiting for it."""
     argv = [*THRESHER, "run", "--threshold=0.5", *args]
     pipe = subprocess.PIPE
     return subprocess.Popen(argv, stdout=pipe, stderr=pipe, env=ENVIRONMENT, preexec_fn=_heed_signals)
 
 
 def _heed_signals() -> None:
-    """As on a terminal: under nohup or in the background the tests would hand on signals that are ignored."""
+    """As on a terminal: under nohup or in the background, children inherit ignored signals."""
     for number in (signal.SIGHUP, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
 
@@ -84,7 +84,7 @@ def until(condition: Callable[[], object], what: str) -> None:
 
 
 def complaint(result: Result, status: int = 2) -> str:
-    """The one line on standard error, of a program that said what was wrong and did nothing else."""
+    """The one line on standard error of a program that reported an error and did nothing else."""
     assert result.status == status, result
     assert result.out == "", result.out
     lines = result.err.splitlines()
@@ -94,7 +94,7 @@ def complaint(result: Result, status: int = 2) -> str:
 
 
 def runs(pid: int) -> bool:
-    """Whether a process is there and is no zombie."""
+    """Whether a process exists and is not a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except (FileNotFoundError, ProcessLookupError):
@@ -102,5 +102,5 @@ def runs(pid: int) -> bool:
 
 
 def pids(folder: Path) -> list[int]:
-    """Process ids that commands left as names of files."""
+    """Process ids that commands left as file names."""
     return [int(file.name) for file in folder.iterdir()]

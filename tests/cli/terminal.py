@@ -1,4 +1,4 @@
-"""A pseudo-terminal with a program on it, and what a person sees there."""
+"""A pseudo-terminal that runs a program, and what a person sees there."""
 
 import fcntl
 import os
@@ -16,7 +16,7 @@ PATIENCE = 30.0  # seconds until a test gives up waiting; far more than anything
 
 
 class Terminal:
-    """Runs a program on a terminal of the given size. ``raw`` is all that it wrote, ``lines`` what is on the screen."""
+    """Runs a program on a terminal of the given size. ``raw`` is everything it wrote, ``lines`` is the screen."""
 
     def __init__(self, argv: Sequence[str], *, columns: int, rows: int, env: Mapping[str, str]) -> None:
         self.raw = b""
@@ -31,7 +31,7 @@ class Terminal:
 
     @staticmethod
     def _take() -> None:
-        """Make the terminal the one that controls the new process, so that Ctrl-C means something."""
+        """Make this the controlling terminal of the new process, so that Ctrl-C works."""
         os.setsid()
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
@@ -47,7 +47,7 @@ class Terminal:
         return "\n".join(self.lines)
 
     def wait_for(self, condition: Callable[["Terminal"], bool]) -> str:
-        """Follow the program until the screen looks as it should; then what it shows."""
+        """Follow the program until the condition holds; return what the screen shows."""
         end = time.monotonic() + PATIENCE
         while not condition(self):
             assert time.monotonic() < end, f"never seen; the screen shows:\n{self.text}"
@@ -55,7 +55,7 @@ class Terminal:
         return self.text
 
     def finish(self) -> int:
-        """Follow the program to its end; its status."""
+        """Follow the program until it exits; return its status."""
         end = time.monotonic() + PATIENCE
         while self._read():
             assert time.monotonic() < end, f"does not end; the screen shows:\n{self.text}"

@@ -38,7 +38,7 @@ def test_identifiers_in_braces_are_filled_in_and_other_braces_left_alone(templat
         assert fill(template, VALUES) == filled
 
 
-def test_a_value_is_not_looked_through_for_placeholders(tmp_path: Path) -> None:
+def test_a_value_is_not_searched_for_placeholders(tmp_path: Path) -> None:
     result = run("--arm={seed}", "--budget=2", "--", "sh", "-c", f'echo "$1" >> {tmp_path}/seen; echo 1', "x", "{arm}")
     assert result.status == 0, result.err
     assert (tmp_path / "seen").read_text() == "{seed}\n{seed}\n"
@@ -68,7 +68,7 @@ def test_an_argument_reaches_the_command_whole_and_never_through_a_shell(tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_parameters_that_are_no_text_are_filled_in_as_json(tmp_path: Path) -> None:
+def test_parameters_that_are_not_text_are_filled_in_as_json(tmp_path: Path) -> None:
     arms = tmp_path / "arms.json"
     arms.write_text('{"a": {"lr": 0.1, "layers": [1, 2], "on": true, "word": "x y"}}')
     script = f'echo "$1" > {tmp_path}/seen; echo 1'
@@ -78,7 +78,7 @@ def test_parameters_that_are_no_text_are_filled_in_as_json(tmp_path: Path) -> No
     assert (tmp_path / "seen").read_text() == "0.1 [1, 2] true x y\n"
 
 
-def test_an_unknown_placeholder_is_named_with_those_that_there_are() -> None:
+def test_an_unknown_placeholder_is_named_with_those_that_exist() -> None:
     line = complaint(run("--arm=a", "--budget=2", "--", "echo", "{depth}"))
     assert "placeholder '{depth}'" in line
     assert "{arm}, {seed}, {number}, {pull}" in line

@@ -25,13 +25,18 @@ def arms_of(folder: Path, name: str, data: str | bytes) -> dict[str, object]:
         "\n  a  \n\n\tb c\n\n",
     ],
 )
-def test_a_name_a_line_however_lines_end(tmp_path: Path, data: str | bytes) -> None:
+def test_one_name_per_line_however_lines_end(tmp_path: Path, data: str | bytes) -> None:
     assert arms_of(tmp_path, "arms.txt", data) == {"a": {}, "b c": {}}
 
 
 def test_names_that_look_like_something_else_are_names(tmp_path: Path) -> None:
-    names = ["[red]", "{x}", "naïve", "日本語", "🙂", "--help", "a,b", "#1"]
+    names = ["[red]", "{x}", "naïve", "日本語", "🙂", "--help", "a,b", "1 #"]
     assert list(arms_of(tmp_path, "arms.txt", "\n".join(names))) == names
+
+
+def test_a_line_that_begins_with_a_hash_is_a_comment(tmp_path: Path) -> None:
+    assert list(arms_of(tmp_path, "arms.txt", "# prompts\na\n  # b\nc # d\n")) == ["a", "c # d"]
+    assert list(arms_of(tmp_path, "arms.json", '["# a"]')) == ["# a"]
 
 
 @pytest.mark.parametrize(
@@ -64,14 +69,14 @@ def test_a_strange_line_separator_does_not_break_a_cell(tmp_path: Path) -> None:
 
 
 BROKEN = [
-    ("x.txt", "a\nb\na\n", "line 3 of {file}: arm 'a': is there twice"),
+    ("x.txt", "a\nb\na\n", "line 3 of {file}: arm 'a': occurs twice"),
     ("x.txt", "", "arms file '{file}': names no arm"),
     ("x.txt", "a\nb\x07\n", "line 2 of {file}: arm 'b\\x07': must be printable"),
     ("x.txt", b"a\n\xff\n", "arms file '{file}': is not UTF-8 text (invalid start byte at byte 2); save it as UTF-8"),
     ("x.txt", "a\n" + "b" * 1001, "line 2 of {file}: arm 'bbb"),
     ("x.csv", "depth\n1\n", "line 1 of {file}: 'depth': has no column 'name'"),
     ("x.csv", "", "line 1 of {file}: '': has no column 'name'"),
-    ("x.csv", "name,d,d\na,1,2\n", "line 1 of {file}: column 'd': is there twice"),
+    ("x.csv", "name,d,d\na,1,2\n", "line 1 of {file}: column 'd': occurs twice"),
     ("x.csv", "name,depth\na,1\nb\n", "line 3 of {file}: 'b': has 1 cells, and the first line has 2 columns"),
     ("x.csv", "name,depth\na,1,2\n", "line 2 of {file}: 'a,1,2': has 3 cells"),
     ("x.csv", 'name,depth\n"a"x,1\n', "line 2 of {file}: is not CSV"),
@@ -88,8 +93,8 @@ BROKEN = [
     ("x.json", '["a", 7]', "row 2 of {file}: 7 is neither a name nor parameters; write ["),
     ("x.json", '[{"depth": 1}]', "row 1 of {file}: {{'depth': 1}} is neither"),
     ("x.json", '[{"name": 7}]', "row 1 of {file}: arm 7: must be a string"),
-    ("x.json", '["a", {"name": "a"}]', "row 2 of {file}: arm 'a': is there twice"),
-    ("x.json", '{"a": {}, "a": {}}', "{file}: key 'a': is there twice"),
+    ("x.json", '["a", {"name": "a"}]', "row 2 of {file}: arm 'a': occurs twice"),
+    ("x.json", '{"a": {}, "a": {}}', "{file}: key 'a': occurs twice"),
     ("x.json", '{"a": 1}', "row 1 of {file}: 1 is neither a name nor parameters"),
 ]
 
@@ -119,7 +124,7 @@ def test_a_dash_reads_standard_input(data: str | bytes) -> None:
 
 def test_a_broken_line_of_standard_input_is_named() -> None:
     line = complaint(run("--arms", "-", "--budget=4", "--", "echo", "{arm}", stdin="a\na\n"))
-    assert "line 2 of standard input: arm 'a': is there twice" in line
+    assert "line 2 of standard input: arm 'a': occurs twice" in line
 
 
 def test_names_are_text_wherever_they_are_shown() -> None:

@@ -1,4 +1,4 @@
-"""Bad input: one line that names the value, the rule and the remedy; no traceback, and nothing done."""
+"""Bad input: one line that names the value, the rule and the remedy; no traceback, and nothing is changed."""
 
 import subprocess
 import sys
@@ -11,26 +11,29 @@ ECHO = ["--", "echo", "1"]
 ONE = ["--arm=a", "--budget=10"]
 
 CASES = {
-    "no arms": (["--budget=4", *ECHO], "arms '': there are none; name them with --arms FILE or --arm NAME"),
+    "no arms": (["--budget=4", *ECHO], "arms: there are none; name them with --arms FILE or --arm NAME"),
     "both kinds of arms": (["--arm=a", "--arms=x", *ECHO], "--arm 'a': the arms come from --arms FILE already"),
-    "a name twice": (["--arm=a", "--arm=a", "--budget=9", *ECHO], "--arm 'a': is there twice; give every arm"),
+    "a name twice": (["--arm=a", "--arm=a", "--budget=9", *ECHO], "--arm 'a': occurs twice; give every arm"),
     "an empty name": (["--arm=", "--budget=9", *ECHO], "--arm '': must not be empty; give it a name"),
     "a NaN bar": ([*ONE, "--threshold=nan", *ECHO], "threshold nan: must be a finite number"),
     "a bar on the bounds": (
         [*ONE, "--threshold=1", *ECHO],
         "threshold 1.0: must lie strictly inside the bounds (0, 1); ",
     ),
-    "a bar that is a word": ([*ONE, "--threshold=high", *ECHO], "'--threshold': 'high' is not a valid float"),
+    "a bar that is a word": ([*ONE, "--threshold=high", *ECHO], "'--threshold': 'high' is not a number"),
     "bounds the wrong way": (
         [*ONE, "--bounds", "1", "0", *ECHO],
         "the lower bound must come first and be smaller; did you",
     ),
-    "one bound": ([*ONE, "--bounds", "0", *ECHO], "'--bounds': '--' is not a valid float"),
+    "one bound": ([*ONE, "--bounds", "0", *ECHO], "'--' is not a number; give two, as in --bounds 0 1"),
+    "bounds with a comma": ([*ONE, "--bounds", "0,1", *ECHO], "give two, as in --bounds 0 1"),
+    "a bar out of 100": ([*ONE, "--threshold=90", *ECHO], "write 0.9, or give --bounds, as in --bounds 0 100"),
+    "a reader without its key": ([*ONE, "--reward=json", *ECHO], "json:KEY or regex:RE; write json:KEY"),
     "a small budget": (
         ["--arm=a", "--arm=b", "--budget=3", *ECHO],
         "budget 3: must be at least 4: 2 warm-up pulls for",
     ),
-    "a budget of words": (["--arm=a", "--budget=many", *ECHO], "'--budget': 'many' is not a valid integer"),
+    "a budget of words": (["--arm=a", "--budget=many", *ECHO], "'--budget': 'many' is not a whole number"),
     "no end": (
         ["--arm=a", "--no-confidence", *ECHO],
         "without certificates a study ends with its budget",
@@ -46,22 +49,25 @@ CASES = {
         "policy 'best': is not a policy that thresher knows; choose one of",
     ),
     "a policy that needs a budget": (["--arm=a", "--policy=evt", *ECHO], "takes its exploration from the budget"),
-    "a confidence of 1": ([*ONE, "--confidence=1", *ECHO], "confidence 1.0: must lie strictly between 0 and 1"),
+    "a confidence of 1": ([*ONE, "--confidence=1", *ECHO], "--confidence 1.0: must lie strictly between 0 and 1"),
     "a confidence and none": (
         [*ONE, "--confidence=0.9", "--no-confidence", *ECHO],
-        "--confidence 0.9: certificates are not",
+        "--confidence 0.9: there are no certificates with --no-confidence",
     ),
-    "a confidence, no bounds": ([*ONE, "--confidence=0.9", "--bounds=none", *ECHO], "not to be had with --bounds none"),
+    "a confidence, no bounds": (
+        [*ONE, "--confidence=0.9", "--bounds=none", *ECHO],
+        "no certificates with --bounds none",
+    ),
     "a placeholder": (
         [*ONE, "--", "echo", "{temperature}"],
         "placeholder '{temperature}': arm 'a' has no such value; there",
     ),
-    "no command": (ONE, "command '': there is none; put it behind --"),
+    "no command": (ONE, "command: there is none; put it after --"),
     "a missing command": (
         [*ONE, "--", "./no-such.sh"],
-        "command './no-such.sh': was not found; give its path, or mend PATH",
+        "command './no-such.sh': was not found; check the spelling, or give its path",
     ),
-    "a missing name": ([*ONE, "--", "no-such-program"], "command 'no-such-program': was not found; give its path"),
+    "a missing name": ([*ONE, "--", "no-such-program"], "command 'no-such-program': was not found; check the spelling"),
     "a folder": ([*ONE, "--", "/"], "command '/': is not an executable file"),
     "a way to read": (
         [*ONE, "--reward=first", *ECHO],
@@ -84,6 +90,20 @@ CASES = {
     "no failures at all": ([*ONE, "--max-failures=0", *ECHO], "max_failures 0: must be a whole number of at least 1"),
     "a format": ([*ONE, "--format=xml", *ECHO], "'--format': 'xml' is not one of 'table', 'json', 'csv', 'markdown'"),
     "a requirement": ([*ONE, "--require-above=most", *ECHO], "'--require-above': 'most' is not one of 'all', 'any'"),
+    "a confidence in percent": ([*ONE, "--confidence=95", *ECHO], "strictly between 0 and 1; write 0.95"),
+    "a bar in percent": ([*ONE, "--threshold=90%", *ECHO], "'--threshold': '90%' is not a number; did you mean 0.9?"),
+    "a decimal comma": ([*ONE, "--threshold=0,9", *ECHO], "'0,9' is not a number; did you mean 0.9?"),
+    "a budget with a comma": (
+        ["--arm=a", "--budget=2,000", *ECHO],
+        "'2,000' is not a whole number; did you mean 2000?",
+    ),
+    "a budget with a unit": (["--arm=a", "--budget=2k", *ECHO], "'2k' is not a whole number; did you mean 2000?"),
+    "half a budget": (["--arm=a", "--budget=2.5", *ECHO], "'2.5' is not a whole number"),
+    "names for a file": (["--arms=a,b,c", *ECHO], "takes a file; for names write --arm a --arm b --arm c"),
+    "a name for a file": (["--arms=terse", *ECHO], "check its name; for an arm of that name write --arm terse"),
+    "a quoted command": ([*ONE, "--", "echo 1 {arm}"], "do not quote the whole command: write -- echo 1 {arm}"),
+    "a quoted pipeline": ([*ONE, "--", "echo 1 | cat"], "commands run without a shell: write -- sh -c 'echo 1 | cat'"),
+    "a variable first": ([*ONE, "--", "X=1 echo 1"], "commands run without a shell: write -- sh -c 'X=1 echo 1'"),
     "an option": ([*ONE, "--treshold=1", *ECHO], "No such option '--treshold'"),
 }
 
@@ -100,7 +120,14 @@ def test_a_command_that_may_not_be_executed_is_refused_with_the_remedy(tmp_path:
     assert line.endswith("command './evaluate.sh': is not an executable file; try chmod +x ./evaluate.sh")
 
 
-def test_a_script_without_its_first_line_is_told_so(tmp_path: Path) -> None:
+def test_a_script_of_this_folder_needs_its_path(tmp_path: Path) -> None:
+    (tmp_path / "evaluate.sh").write_text("#!/bin/sh\necho 1\n")
+    (tmp_path / "evaluate.sh").chmod(0o755)
+    line = complaint(run(*ONE, "--", "evaluate.sh", cwd=tmp_path))
+    assert line.endswith("command 'evaluate.sh': is not in PATH; write ./evaluate.sh")
+
+
+def test_a_script_without_its_first_line_gets_an_explanation(tmp_path: Path) -> None:
     script = tmp_path / "evaluate"
     script.write_text("echo 1\n")
     script.chmod(0o755)
@@ -114,10 +141,12 @@ def test_the_threshold_is_asked_for() -> None:
 
 
 def test_an_unknown_command_is_wrong_use() -> None:
-    assert "No such command 'rnu'" in complaint(thresher("rnu"))
+    assert "command 'rnu': there is no such command; did you mean run?" in complaint(thresher("rnu"))
+    assert "did you mean studies or status?" in complaint(thresher("studys"))
+    assert complaint(thresher("xyzzy")).endswith("there is no such command; thresher --help lists the commands")
 
 
-def test_a_closed_standard_input_is_said_to_be_closed() -> None:
+def test_a_closed_standard_input_is_reported_as_closed() -> None:
     script = '"$0" -m thresher.cli run --threshold=0.5 --arms=- --budget=9 -- echo 1 <&-'
     done = subprocess.run(["sh", "-c", script, sys.executable], capture_output=True, text=True)
     assert (done.returncode, done.stderr.splitlines()) == (

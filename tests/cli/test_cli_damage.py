@@ -1,4 +1,4 @@
-"""What is broken is named in one line, what is well goes on, and no command ever ends with a traceback."""
+"""Damage is named in one line, the rest keeps working, and no command ends with a traceback."""
 
 import json
 import os
@@ -69,7 +69,7 @@ def test_a_drop_of_several_drops_those_that_it_can(place: Place) -> None:
 
 
 @pytest.mark.parametrize("where", ["a full disk", "a reader that is gone", "closed"])
-def test_pulls_whose_answer_could_not_be_written_are_given_up(place: Place, where: str) -> None:
+def test_pulls_whose_answer_could_not_be_written_are_dropped(place: Place, where: str) -> None:
     script = {"a full disk": '"$@" >/dev/full', "a reader that is gone": '"$@" >&3', "closed": '"$@" >&-'}[where]
     read, write = os.pipe()
     os.close(read)
@@ -89,7 +89,7 @@ def test_pulls_whose_answer_could_not_be_written_are_given_up(place: Place, wher
 
 
 @pytest.mark.parametrize("command", ["status", "verdict", "log", "studies", "doctor"])
-def test_output_that_cannot_be_written_is_said_in_one_line(place: Place, command: str) -> None:
+def test_output_that_cannot_be_written_is_reported_in_one_line(place: Place, command: str) -> None:
     argv = [*THRESHER, command, *(["s"] if command in ("status", "verdict", "log") else []), "--storage", place.url]
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, timeout=PATIENCE)
@@ -120,7 +120,7 @@ HUGE = "9" * 30
     ],
     ids=lambda args: " ".join(args)[:40].encode("ascii", "replace").decode(),
 )
-def test_numbers_and_names_beyond_all_measure_are_refused_in_a_short_line(place: Place, args: tuple[str, ...]) -> None:
+def test_huge_numbers_and_names_are_refused_in_a_short_line(place: Place, args: tuple[str, ...]) -> None:
     result = place(*args)
     words = complaint(result, result.status)
     assert result.status in (2, 3)
@@ -190,7 +190,7 @@ def test_a_study_in_a_link_is_where_the_link_leads(place: Place) -> None:
     assert library.open_study("s", storage=f"sqlite:///{link}").ask()
 
 
-def test_what_others_wrote_does_not_reach_the_terminal_as_it_is(place: Place) -> None:
+def test_text_of_others_reaches_the_terminal_escaped(place: Place) -> None:
     place.good("ask", "s")
     place.good("drop", "s", "1", "--cause=failed", "--reason=out of\nmemory \x1b[31mred\x07")
     for command in ("log", "verdict"):

@@ -1,4 +1,4 @@
-"""``thresher demo``: a real job, made small."""
+"""``thresher demo``: a real study, made small."""
 
 import json
 import signal
@@ -24,7 +24,7 @@ def test_the_corpus_is_the_source_of_the_standard_library() -> None:
 
 
 @pytest.mark.parametrize("name", ["zlib-1", "bz2-9", "lzma-0"])
-def test_a_reward_depends_on_the_arm_and_the_seed_alone(name: str) -> None:
+def test_a_reward_depends_only_on_the_arm_and_the_seed(name: str) -> None:
     first = Pull(1, name, 1, settings()[name], 12345)
     again = first._replace(id=99, number=7)
     other = first._replace(seed=54321)

@@ -1,4 +1,4 @@
-"""What others wrote is data in files and pipes, and harmless on a terminal and in a spreadsheet."""
+"""Text of others is unchanged in files and pipes, and harmless on a terminal and in a spreadsheet."""
 
 import csv
 import io
@@ -18,7 +18,7 @@ CODES = "\\x1b]0;owned\\x07\\x1b[31mred\\x1b[0m\\x9b2J\\r\\x7f\\u202e"
 
 @pytest.fixture(name="hurt")
 def a_hurt_place(place: Place) -> Place:
-    """A study with a reason, an agent and a command that would command a terminal."""
+    """A study with a reason, an agent and a command that contain terminal codes."""
     study = place.study()
     study.drop(study.ask_many(1)[0], cause="failed", reason=REASON)
     study.retire("b", reason=REASON)
@@ -99,7 +99,7 @@ def test_arms_that_look_like_formulas_are_text_to_a_spreadsheet_and_are_read_bac
     assert [(row.arm, row.seen) for row in verdict.rows] == [(name, 1) for name in NAMES]
 
 
-def test_names_and_reasons_of_a_verdict_are_no_formulas() -> None:
+def test_names_and_reasons_of_a_verdict_are_not_formulas() -> None:
     study = library.create_study("s", arms=["=1+1", "b"], threshold=0.5)
     study.retire("b", reason="@SUM(A1)")
     rows = list(csv.DictReader(io.StringIO(study.verdict().to_csv())))

@@ -97,7 +97,7 @@ def test_codes_without_exit_code_are_refused(option: str, reward: list[str]) -> 
     assert "add --reward exit-code, or leave it out" in line
 
 
-def test_another_choice_of_codes_is_noted_as_another_command(tmp_path: Path) -> None:
+def test_another_choice_of_codes_is_another_command(tmp_path: Path) -> None:
     args = ["--arm=a", "--study=s", f"--storage=sqlite:///{tmp_path}/s.db", "--reward=exit-code"]
     run(*args, "--budget=2", "--pass=0,5", "--", "true")
     result = run(*args, "--budget=4", "--", "true")

@@ -1,4 +1,4 @@
-"""Help, version, and how quickly they come."""
+"""Help and version, and what they load."""
 
 import re
 import shlex
@@ -15,7 +15,7 @@ from thresher.cli import COMMANDS, cli
 from thresher.cli.words import Duration
 from thresher.core.sentences import duration
 
-HEAVY = ["rich", "asyncio", "numpy", "numba", "multiprocessing", "apsw", "thresher.cli.run"]
+HEAVY = ["rich", "asyncio", "numpy", "numba", "multiprocessing", "apsw", "thresher.cli.run_command"]
 
 
 def test_the_version_is_printed() -> None:
@@ -30,7 +30,7 @@ def test_help_names_every_command(args: list[str]) -> None:
         assert re.search(rf"^  {command} +\w", result.out, re.MULTILINE)
 
 
-def test_without_a_command_help_is_shown_and_the_use_is_wrong() -> None:
+def test_without_a_command_help_is_shown_with_status_2() -> None:
     result = thresher()
     assert (result.status, result.out) == (2, "")
     assert "Commands:" in result.err
@@ -60,7 +60,7 @@ def test_there_are_examples_for_every_command() -> None:
 
 
 @pytest.mark.parametrize("example", examples())
-def test_the_examples_in_the_help_texts_are_understood(example: str) -> None:
+def test_the_examples_in_the_help_texts_parse(example: str) -> None:
     _, name, *args = shlex.split(example)
     assert command_of(name).make_context(name, args).params
 
@@ -92,7 +92,7 @@ def test_a_length_of_time_is_read_with_or_without_its_unit(text: str, seconds: f
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "1w", "nan", "inf", "1e3", "1:30", "9" * 400])
-def test_what_is_no_length_of_time_is_refused(text: str) -> None:
+def test_text_that_is_not_a_length_of_time_is_refused(text: str) -> None:
     with pytest.raises(click.BadParameter):
         Duration().convert(text, None, None)
 

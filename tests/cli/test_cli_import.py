@@ -1,4 +1,4 @@
-"""Studies and results into and out of a store: all of a file, or nothing and a line that says where it is wrong."""
+"""Export and import: a whole file, or nothing and one line that says where it is wrong."""
 
 import csv
 import io
@@ -18,7 +18,7 @@ from thresher.core.spec import Spec
 from thresher.study import give_up, look
 
 
-def test_what_is_exported_is_imported_equal_to_the_bit(place: Place, tmp_path: Path) -> None:
+def test_an_export_is_imported_bit_for_bit(place: Place, tmp_path: Path) -> None:
     study = place.study()
     while pull := study.ask():
         study.tell(pull, pull.seed / 2**32) if pull.id % 5 else study.drop(pull, reason="ünïcode\n\0")
@@ -32,7 +32,7 @@ def test_what_is_exported_is_imported_equal_to_the_bit(place: Place, tmp_path: P
     assert library.open_study("s", storage=elsewhere).events() == study.events()
 
 
-def test_csv_has_a_row_a_pull(place: Place) -> None:
+def test_csv_has_one_row_per_pull(place: Place) -> None:
     place.good("ask", "s", "-n", "2")
     place.good("tell", "s", "2", "0.1")
     rows = list(csv.DictReader(io.StringIO(place.good("export", "s", "csv"))))
@@ -42,7 +42,7 @@ def test_csv_has_a_row_a_pull(place: Place) -> None:
     ]
 
 
-def test_results_already_paid_for_go_in_all_or_none(place: Place, tmp_path: Path) -> None:
+def test_results_are_imported_all_or_none(place: Place, tmp_path: Path) -> None:
     good, bad = tmp_path / "good.csv", tmp_path / "bad.json"
     good.write_text("arm,reward\na,1\nb,0.5\n")
     bad.write_text('[{"arm": "a", "reward": 1}, {"arm": "a", "reward": 7}]')
@@ -63,7 +63,7 @@ ODD = {
     "an unknown arm": ("arm,reward\na,1\nc,1\n", "line 3 of FILE: arm 'c': is not an arm of this study"),
     "an empty reward": ("arm,reward\na,1\nb,\n", "line 3 of FILE: column 'reward': is empty; give a reward, or state"),
     "an unknown state": ("arm,state,reward\na,gone,\n", "line 2 of FILE: state 'gone': must be one of pending, told,"),
-    "a state twice": ("arm,state,reward,state\na,told,1,told\n", "line 1 of FILE: column 'state': is there twice"),
+    "a state twice": ("arm,state,reward,state\na,told,1,told\n", "line 1 of FILE: column 'state': occurs twice"),
     "told nothing": ("arm,state,reward\na,told,\n", "line 2 of FILE: reward '': a pull whose state is told has one"),
     "a drop's reward": ("arm,state,reward\na,dropped,1\n", "line 2 of FILE: reward '1': a pull whose state is dropped"),
     "outside": (
@@ -74,20 +74,20 @@ ODD = {
     "a header alone": ("arm,state,reward\n", "has no row"),
     "drops count": ("arm,state,reward\n" + "a,dropped,\n" * 41, "has 41 pulls, and the study has 40 left"),
     "a state that is a number": ('[{"arm": "a", "state": 3, "reward": 1}]', "row 1 of FILE: state 3: must be one of"),
-    "null": ('[{"arm": "a", "reward": null}]', "row 1 of FILE: column 'reward': is not there"),
-    "no rewards": ("arm\na\n", "line 1 of FILE: column 'reward': is not there"),
-    "semicolons": ("arm;reward\na;1\n", "line 1 of FILE: column 'arm': is not there among ['arm;reward']"),
-    "a column twice": ("arm,reward,reward\na,1,0\n", "column 'reward': is there twice"),
-    "too many cells": ("arm,reward\na,1,3\n", "line 2 of FILE: 'a,1,3': has 3 cells"),
+    "null": ('[{"arm": "a", "reward": null}]', "row 1 of FILE: column 'reward': is missing"),
+    "no rewards": ("arm\na\n", "line 1 of FILE: column 'reward': is missing"),
+    "semicolons": ("arm;reward\na;1\n", "line 1 of FILE: column 'arm': is missing among ['arm;reward']"),
+    "a column twice": ("arm,reward,reward\na,1,0\n", "column 'reward': occurs twice"),
+    "too many cells": ("arm,reward\na,1,3\n", "line 2 of FILE 'a,1,3': has 3 cells"),
     "a quote left open": ('arm,reward\n"a,1\n', "line 2 of FILE: is not CSV"),
-    "a pull twice": ("pull,arm,reward\n1,a,1\n2,a,1\n1,a,1\n", "line 4 of FILE: pull '1': is there twice"),
-    "nothing": ("", "line 1 of FILE: column 'arm': is not there"),
+    "a pull twice": ("pull,arm,reward\n1,a,1\n2,a,1\n1,a,1\n", "line 4 of FILE: pull '1': occurs twice"),
+    "nothing": ("", "line 1 of FILE: column 'arm': is missing"),
     "more than the budget": (
         "arm,reward\n" + "a,1\n" * 41,
         "has 41 pulls, and the study has 40 left of its budget",
     ),
     "a list of numbers": ("[1]", "row 1 of FILE 1: is not an object with arm and reward"),
-    "no reward": ('[{"arm": "a", "reward": 1}, {"arm": "a"}]', "row 2 of FILE: column 'reward': is not there"),
+    "no reward": ('[{"arm": "a", "reward": 1}, {"arm": "a"}]', "row 2 of FILE: column 'reward': is missing"),
     "an object": ('{"arm": "a", "reward": 1}', "holds an object without events"),
     "half of JSON": ("{", "cannot be read as JSON"),
     "deep JSON": ("[" * 100_000, "cannot be read as JSON"),
@@ -102,7 +102,7 @@ ODD = {
 
 @pytest.mark.parametrize("odd", ODD)
 def test_odd_files_are_refused_by_row_and_column_and_nothing_is_imported(place: Place, odd: str) -> None:
-    """In this process: every command is the same program, and this is a long list."""
+    """In this process: starting a program for each of so long a list would be slow."""
     text, words = ODD[odd]
     file = place.folder / "odd"
     file.write_text(text)
@@ -130,7 +130,7 @@ def test_results_count_towards_the_budget_in_force(place: Place) -> None:
     assert place.study().verdict().told == 50
 
 
-def test_names_that_begin_or_end_with_a_blank_are_read_back(place: Place) -> None:
+def test_names_that_begin_or_end_with_a_space_are_read_back(place: Place) -> None:
     place.good("create", "blanks", "--threshold=0.5", "--arm= x", "--arm=y ", "--arm=z", "--budget=9")
     place.good("import", "-", "--study", "blanks", stdin="arm,reward\n x,0.5\ny ,0.5\n  z ,0.25\n")
     events = place.study("blanks").events()
@@ -155,7 +155,7 @@ def test_an_import_says_what_it_charges_and_when_it_is_weighed(place: Place) -> 
 
 
 def drop_all(study: library.Study) -> None:
-    """The arm wins nine of ten that come back, but half of its pulls are lost."""
+    """Nine of ten rewards that come back are 1, but half of the arm's pulls are lost."""
     while pull := study.ask():
         study.drop(pull) if pull.number % 2 else study.tell(pull, pull.number % 10 != 0)
 
@@ -172,7 +172,7 @@ def test_a_study_created_again_from_its_export_certifies_nothing_that_it_could_n
     assert (row.certified, row.seen, row.charged) == (False, 200, 200)
 
 
-def test_csv_says_what_the_certificate_made_of_each_pull(place: Place) -> None:
+def test_csv_says_how_the_certificate_counted_each_pull(place: Place) -> None:
     study = library.create_study("states", arms=["a"], threshold=0.5, budget=9, storage=place.url, max_failures=None)
     pulls = study.ask_many(9)
     give_up(study, pulls[0], cause="cancelled", reason="never began")  # charged, for a later pull is told
@@ -240,7 +240,7 @@ ORDERS: dict[str, Callable[[Place, library.Study, list[tuple[str, float]]], None
 
 @pytest.mark.parametrize("way", ORDERS)
 def test_sorted_results_are_not_certified_by_their_order(place: Place, way: str) -> None:
-    """The best first: looked at one by one, the mean seems to be 1. It is .5, and the bar .6."""
+    """The best first: seen one by one, the mean seems to be 1. It is .5, and the bar is .6."""
     for seed in range(50):
         storage = place.url if way == "import" else None
         study = library.create_study(f"{seed}", arms=["x"], threshold=0.6, budget=61, seed=seed, storage=storage)

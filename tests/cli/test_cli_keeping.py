@@ -1,4 +1,4 @@
-"""``thresher run`` keeps its study, and the same command goes on with it."""
+"""``thresher run`` stores its study, and the same command resumes it."""
 
 import json
 import os
@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from program import ENVIRONMENT, THRESHER, Result, complaint, finish, thresher, until
+from place import only_study
+from program import ENVIRONMENT, THRESHER, Result, complaint, finish, until
 
 import thresher as library
 from thresher.log.stores import open_store
@@ -27,12 +28,6 @@ def run(folder: Path, *args: str) -> Result:
     return finish(start(folder, *args))
 
 
-def only_study(folder: Path) -> library.Study:
-    store = open_store(f"sqlite:///{folder}/thresher.db")
-    (name,) = store.studies()
-    return library.open_study(name, storage=store)
-
-
 def verdict(result: Result, status: int = 0) -> Any:
     assert result.status == status, result
     return json.loads(result.out)
@@ -45,7 +40,7 @@ def test_a_study_is_kept_here_under_a_name_made_from_the_question(tmp_path: Path
     assert (found["study"], study.verdict().told) == (study.name, 8)
 
 
-def test_the_same_command_again_says_that_all_is_done(tmp_path: Path) -> None:
+def test_the_same_command_again_says_that_the_study_is_finished(tmp_path: Path) -> None:
     first = run(tmp_path, "--budget=8", "--format=json", *ECHO)
     again = run(tmp_path, "--budget=8", "--format=json", *ECHO)
     assert first.err == ""
@@ -78,147 +73,12 @@ def test_another_question_is_another_study_unless_it_has_a_name(tmp_path: Path) 
     assert "study 'mine'" in message
 
 
-def test_memory_keeps_nothing(tmp_path: Path) -> None:
+def test_memory_stores_nothing(tmp_path: Path) -> None:
     assert run(tmp_path, "--budget=8", "--storage=memory", *ECHO).status == 0
     assert list(tmp_path.iterdir()) == []
 
 
-ONE, ZERO = ["--", "sh", "-c", "echo 1"], ["--", "sh", "-c", "echo 0"]
-GATE = ["--confidence=0.9", "--arm=a", "--threshold=0.5"]
-
-
-def gate(folder: Path, *args: str, first: str | None = None) -> Result:
-    """A gate, as in a folder that outlives its jobs."""
-    return thresher("run", *GATE, "--require-above=all", *args, env={"THRESHER_STORAGE": ""}, cwd=folder, first=first)
-
-
-def test_a_gate_does_not_pass_by_what_another_command_measured(tmp_path: Path) -> None:
-    assert gate(tmp_path, *ONE).status == 0
-    assert gate(tmp_path, *ZERO).status == 1
-
-
-def test_a_gate_on_a_finished_study_says_that_nothing_was_run_and_since_when(tmp_path: Path) -> None:
-    gate(tmp_path, *ONE)
-    again = gate(tmp_path, *ONE)
-    assert again.status == 0
-    assert "nothing is run: study" in again.err
-    assert "--require-above all: met by earlier runs alone" in again.err
-    assert "All rewards are from earlier runs, since 20" in again.out
-
-
-def test_fresh_starts_over_and_keeps_the_study_so_far(tmp_path: Path) -> None:
-    first = gate(tmp_path, "--study=s", "--workers=1", *ONE)
-    again = gate(tmp_path, "--study=s", "--workers=1", "--fresh", *ONE)
-    assert "starting over; the study so far is kept as 's-20" in again.err
-    assert (first.status, again.status) == (0, 0)
-    assert "earlier runs" not in again.out
-    third = gate(tmp_path, "--study=s", "--fresh", *ZERO)
-    assert third.status == 1
-    assert len(open_store(f"sqlite:///{tmp_path}/thresher.db").studies()) == 3
-
-
-def test_fresh_does_not_take_a_study_from_an_agent_at_work(tmp_path: Path) -> None:
-    gate(tmp_path, "--study=s", "--budget=9", "--policy=uniform", "--confidence=0.999999", *ONE)
-    library.open_study("s", storage=f"sqlite:///{tmp_path}/thresher.db").extend(budget=20)
-    thresher("ask", "s", "--lease=1h", env={"THRESHER_STORAGE": ""}, cwd=tmp_path)
-    assert "1 pulls pending" in complaint(gate(tmp_path, "--study=s", "--fresh", *ONE))
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        ZERO,
-        ["--reward=json:x", *ONE],
-        ["--attempts=2", *ONE],
-        ["--reward=exit-code", *ONE],
-    ],
-    ids=["command", "reward", "attempts", "exit code"],
-)
-def test_a_named_study_is_not_resumed_with_another_measurement(tmp_path: Path, other: list[str]) -> None:
-    gate(tmp_path, "--study=s", *ONE)
-    message = complaint(gate(tmp_path, "--study=s", *other))
-    assert "its rewards were measured by sh -c 'echo 1', not by sh -c 'echo " in message
-    assert "--accept-new-command" in message
-
-
-def test_a_new_command_is_accepted_once_if_it_measures_the_same(tmp_path: Path) -> None:
-    gate(tmp_path, "--study=s", *ONE)
-    other = ["--", "sh", "-c", "echo 1.0"]
-    assert gate(tmp_path, "--study=s", "--accept-new-command", *other).status == 0
-    assert gate(tmp_path, "--study=s", *other).status == 0
-    assert gate(tmp_path, "--study=s", *ONE).status == 0
-    events = only_study(tmp_path).events()
-    assert [event.reason for event in events if event.kind == "accepted"] == ["sh -c 'echo 1.0'"]
-
-
-def test_a_verdict_names_all_commands_that_measured_it(tmp_path: Path) -> None:
-    gate(tmp_path, "--study=s", *ONE)
-    other = gate(tmp_path, "--study=s", "--accept-new-command", "--format=json", "--", "sh", "-c", "echo 1.0")
-    said = json.loads(other.out)["guarantee"]
-    assert "2 evaluators that were accepted as the same measured the rewards" in said
-    assert "echo 1.0" in said
-
-
-def test_the_same_words_in_another_folder_are_another_command(tmp_path: Path) -> None:
-    """A store may be shared by folders, and ./ev.sh is another program in each."""
-    shared = f"--storage=sqlite:///{tmp_path}/shared.db"
-    for name, answer in (("one", 1), ("two", 0)):
-        folder = tmp_path / name
-        folder.mkdir()
-        (folder / "ev.sh").write_text(f"#!/bin/sh\necho {answer}\n")
-        (folder / "ev.sh").chmod(0o755)
-        found = gate(folder, shared, "--", "./ev.sh", "{arm}")
-        assert found.status == 1 - answer, found.err
-        study = gate(folder, shared, "--study=both", "--", "./ev.sh", "{arm}")
-    assert f"measured by ./ev.sh '{{arm}}' (in {tmp_path}/one)" in complaint(study)
-
-
-def test_rewards_of_other_agents_are_said_to_be_theirs(tmp_path: Path) -> None:
-    storage = f"sqlite:///{tmp_path}/s.db"
-    study = library.create_study("s", arms=["a"], threshold=0.5, budget=9, storage=storage)
-    other = library.open_study("s", storage=storage)
-    for agent in (study, other, other):
-        agent.tell(agent.ask() or 0, 1)
-    found = study.verdict()
-    assert (found.others, found.earlier, found.told) == (2, 0, 3)
-    assert "2 of these 3 rewards are from other agents." in str(found)
-
-
-def test_csv_says_what_is_from_earlier_runs_beside_the_rows(tmp_path: Path) -> None:
-    gate(tmp_path, *ONE)
-    again = gate(tmp_path, "--format=csv", *ONE)
-    assert "All rewards are from earlier runs, since 20" in again.err
-
-
-def test_a_study_that_was_created_first_takes_the_first_command(tmp_path: Path) -> None:
-    thresher("create", "s", *GATE, env={"THRESHER_STORAGE": ""}, cwd=tmp_path)
-    assert gate(tmp_path, "--study=s", *ONE).status == 0
-    assert "measured by sh -c 'echo 1'" in complaint(gate(tmp_path, "--study=s", *ZERO))
-
-
-def test_rewards_of_an_unknown_origin_are_not_mixed_with_a_commands(tmp_path: Path) -> None:
-    thresher("create", "s", *GATE, env={"THRESHER_STORAGE": ""}, cwd=tmp_path)
-    study = library.open_study("s", storage=f"sqlite:///{tmp_path}/thresher.db")
-    study.tell(study.ask() or 0, 1)
-    assert "something that is not recorded" in complaint(gate(tmp_path, "--study=s", *ONE))
-
-
-def test_a_secret_is_no_part_of_the_identity(tmp_path: Path) -> None:
-    for word in ("first", "second"):
-        gate(tmp_path, "--", "sh", "-c", "echo 1", "x", "--password", word)
-    study = only_study(tmp_path)
-    assert "first" not in str(study.spec.evaluator)
-    assert study.verdict().told < 20
-
-
-def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
-    impatient = "from thresher.run.engines import dask_place; dask_place.PATIENCE = 1.0"
-    failed = gate(tmp_path, "--engine=dask:tcp://127.0.0.1:9", *ONE, first=impatient)
-    assert failed.status == 3
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_after_ctrl_c_the_same_command_goes_on(tmp_path: Path) -> None:
+def test_after_ctrl_c_the_same_command_resumes(tmp_path: Path) -> None:
     args = [
         "--budget=40",
         "--format=json",
@@ -240,7 +100,7 @@ def test_after_ctrl_c_the_same_command_goes_on(tmp_path: Path) -> None:
     assert f"resumes: {before['issued']} pulls were made before" in after.err
 
 
-def test_after_kill_9_the_same_command_goes_on_and_no_pull_runs_twice(tmp_path: Path) -> None:
+def test_after_kill_9_the_same_command_resumes_and_no_pull_runs_twice(tmp_path: Path) -> None:
     args = [
         "--budget=40",
         "--format=json",
@@ -258,7 +118,7 @@ def test_after_kill_9_the_same_command_goes_on_and_no_pull_runs_twice(tmp_path: 
     found = verdict(run(tmp_path, *args))
     assert found["issued"] == 40
     assert found["told"] + found["pending"] == 40
-    assert found["pending"] <= 2, "what the dead one had under way, until its lease is over"
+    assert found["pending"] <= 2, "what the dead one had pending, until its lease is over"
     assert {file.read_text() for file in tmp_path.glob("*.run")} == {".\n"}
 
 
@@ -282,7 +142,7 @@ def test_a_study_deleted_under_a_run_ends_it_with_a_message(tmp_path: Path) -> N
     assert study.store.studies() == []
 
 
-def test_a_store_that_is_none_is_status_3_in_one_line(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_store_is_status_3_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "thresher.db").write_text("not a database, not at all" * 10)
     assert "is not an SQLite file" in complaint(run(tmp_path, "--budget=8", *ECHO), status=3)
     message = complaint(run(tmp_path, "--budget=8", "--storage=postgresql://me:secret@no..host/db", *ECHO), status=3)
@@ -299,15 +159,15 @@ def test_postgres_serves_run_too(tmp_path: Path, postgres_url: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["", "thresher.db", "sqlite://thresher.db"])
-def test_a_storage_that_is_no_url_says_how_to_write_one(tmp_path: Path, value: str) -> None:
+def test_a_storage_that_is_not_a_url_gets_an_example(tmp_path: Path, value: str) -> None:
     if value:
         assert "sqlite:///" in complaint(run(tmp_path, "--budget=8", f"--storage={value}", *ECHO))
     else:
         assert run(tmp_path, "--budget=8", "--storage=", *ECHO).status == 0, "nothing said is the default"
 
 
-def test_a_study_of_the_library_is_gone_on_with_by_the_program_and_the_other_way_round(tmp_path: Path) -> None:
-    """No parameters, and none for any arm, are the same."""
+def test_the_library_and_the_program_resume_each_others_studies(tmp_path: Path) -> None:
+    """No parameters at all, and no parameter for any arm, are the same."""
     asked: dict[str, Any] = {"arms": ["0.2", "0.8"], "threshold": 0.5, "budget": 8, "confidence": None}
     url = f"sqlite:///{tmp_path}/thresher.db"
     library.create_study("mine", storage=url, **asked).store.close()
@@ -318,7 +178,7 @@ def test_a_study_of_the_library_is_gone_on_with_by_the_program_and_the_other_way
     study.store.close()
 
 
-def test_of_many_arms_the_one_that_differs_is_named(tmp_path: Path) -> None:
+def test_among_many_arms_the_one_that_differs_is_named(tmp_path: Path) -> None:
     arms = [f"--arm=number-{k}" for k in range(40)]
     mine = ["--study=mine", "--budget=90"]
     run(tmp_path, *mine, *arms, *ECHO[:2], "0.5")

@@ -1,4 +1,4 @@
-"""Whole logs out of a store and back: every kind of event comes back, and what nobody can have written is refused."""
+"""Whole logs out of a store and back: every kind of event comes back, and an impossible log is refused."""
 
 import json
 from collections.abc import Callable

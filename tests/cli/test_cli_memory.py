@@ -1,4 +1,4 @@
-"""Long logs: no command needs more memory than the columns of the studies that it looks at."""
+"""Long logs: no command needs more memory than the columns of the studies that it reads."""
 
 import random
 import subprocess
@@ -12,7 +12,7 @@ from logs import append
 from program import ENVIRONMENT, PATIENCE
 
 import thresher
-from thresher.cli.comparison import comparison
+from thresher.cli.demo import comparison
 from thresher.core.events import Event
 from thresher.log.keys import Keys
 from thresher.log.stores import open_store
@@ -60,7 +60,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def peak(place: Path, store: str, *args: str) -> float:
-    """The most memory that a command had, in MB."""
+    """A command's peak memory, in MB."""
     argv = [sys.executable, "-c", MEASURE, *args, "--storage", f"sqlite:///{place}/{store}.db"]
     done = subprocess.run(
         argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, timeout=PATIENCE, cwd=place

@@ -1,4 +1,4 @@
-"""Whole numbers of thousands of digits, which Python does not read: one line that says so, wherever they are."""
+"""Whole numbers of thousands of digits, which Python does not parse, are refused in one line everywhere."""
 
 import json
 from pathlib import Path

@@ -8,7 +8,7 @@ from program import finish, run, start
 ARMS = ["--arm=a", "--arm=b", "--arm=c", "--format=json"]
 
 
-def test_an_outage_that_lasts_ends_the_run_with_status_3_and_retires_nobody() -> None:
+def test_an_outage_that_lasts_ends_the_run_with_status_3_and_retires_no_arm() -> None:
     script = "test $THRESHER_PULL -le 6 && echo 1 && exit; echo no network >&2; exit 7"
     result = run(*ARMS, "--budget=100", "--workers=1", "--give-up=2s", "--quiet", "--", "sh", "-c", script)
     assert result.status == 3
@@ -22,7 +22,7 @@ def test_an_outage_that_lasts_ends_the_run_with_status_3_and_retires_nobody() ->
     assert error.endswith("repair the evaluator and run again; no arm was retired")
 
 
-def test_a_run_goes_on_when_an_outage_ends(tmp_path: Path) -> None:
+def test_a_run_continues_when_an_outage_ends(tmp_path: Path) -> None:
     script = f"test $THRESHER_PULL -le 2 && echo 0.75 || cat {tmp_path}/up"
     process = start(*ARMS, "--budget=40", "--workers=2", "--", "sh", "-c", script)
     assert process.stderr is not None
@@ -36,7 +36,7 @@ def test_a_run_goes_on_when_an_outage_ends(tmp_path: Path) -> None:
     assert verdict["told"] > 25
 
 
-def test_one_arm_that_always_fails_is_no_outage() -> None:
+def test_one_arm_that_always_fails_is_not_an_outage() -> None:
     script = "test $THRESHER_ARM != b && echo 1"
     result = run(*ARMS, "--budget=40", "--", "sh", "-c", script)
     assert result.status == 0

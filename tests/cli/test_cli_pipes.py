@@ -12,7 +12,7 @@ ECHO = ["--no-confidence", "--", "echo", "{arm}"]
 
 
 def unread() -> int:
-    """The writing end of a pipe whose reader has gone."""
+    """The writing end of a pipe whose reader is closed."""
     read, write = os.pipe()
     os.close(read)
     return write
@@ -20,7 +20,7 @@ def unread() -> int:
 
 @pytest.mark.parametrize("style", ["table", "json", "csv", "markdown"])
 @pytest.mark.parametrize(("requirement", "status"), [("any", 0), ("all", 1)])
-def test_a_reader_that_has_had_enough_changes_no_status(style: str, requirement: str, status: int) -> None:
+def test_a_reader_that_stops_early_does_not_change_the_status(style: str, requirement: str, status: int) -> None:
     argv = [*RUN, f"--format={style}", f"--require-above={requirement}", *ECHO]
     with os.fdopen(unread(), "wb") as out:
         done = subprocess.run(argv, stdout=out, stderr=subprocess.PIPE, env=ENVIRONMENT, text=True)
@@ -40,7 +40,7 @@ def test_help_may_be_cut_off() -> None:
     assert done.stderr == b""
 
 
-def test_a_full_disk_is_said_in_one_line() -> None:
+def test_a_full_disk_is_reported_in_one_line() -> None:
     with Path("/dev/full").open("wb") as out:
         done = subprocess.run([*RUN, *ECHO], stdout=out, stderr=subprocess.PIPE, env=ENVIRONMENT, text=True)
     assert done.returncode == 3
@@ -48,7 +48,7 @@ def test_a_full_disk_is_said_in_one_line() -> None:
     assert line.startswith("thresher: error: standard output: cannot be written (No space left on device)")
 
 
-def test_the_run_goes_on_when_nobody_reads_its_progress() -> None:
+def test_the_run_continues_when_nobody_reads_its_progress() -> None:
     argv = [*THRESHER, "run", "--threshold=0.5", "--arm=a", "--for=2.2s", "--", "sh", "-c", "sleep 0.05; echo 1"]
     with os.fdopen(unread(), "wb") as err:
         done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=err, env=ENVIRONMENT, text=True)
@@ -56,7 +56,7 @@ def test_the_run_goes_on_when_nobody_reads_its_progress() -> None:
     assert "1 above" in done.stdout
 
 
-def test_an_output_that_knows_no_such_letters_gets_their_codes() -> None:
+def test_an_output_with_another_encoding_gets_escapes() -> None:
     argv = [*THRESHER, "run", "--threshold=0.5", "--arm=日", "--budget=2", "--", "echo", "1"]
     done = subprocess.run(argv, capture_output=True, env={**ENVIRONMENT, "PYTHONIOENCODING": "latin-1"})
     assert (done.returncode, done.stderr) == (0, b"")

@@ -24,7 +24,7 @@ FOR_EVER = "sleep 1000"
 
 @contextmanager
 def folder_of_pids(folder: Path) -> Iterator[Path]:
-    """A folder in which a script leaves pids as files; what still runs at the end is ended."""
+    """A folder in which a script leaves pids as files; processes that still run at the end are killed."""
     try:
         yield folder
     finally:
@@ -53,12 +53,12 @@ def test_a_timeout_ends_the_command_and_its_grandchildren(tmp_path: Path) -> Non
         until(lambda: not any(map(runs, pids(folder))), "the end of the grandchildren")
 
 
-def test_a_command_that_ignores_requests_to_end_is_ended_nevertheless() -> None:
+def test_a_command_that_ignores_sigterm_is_killed() -> None:
     with pytest.raises(CommandFailed, match="timed out"):
         Command(("sh", "-c", f"trap '' TERM INT HUP; {FOR_EVER}; {FOR_EVER}"), timeout=0.2)(PULL)
 
 
-def test_a_command_that_hangs_after_closing_its_output_is_ended_too() -> None:
+def test_a_command_that_hangs_after_closing_its_output_is_killed_too() -> None:
     with pytest.raises(CommandFailed, match="timed out"):
         Command(("sh", "-c", f"echo 1; exec >&- 2>&-; {FOR_EVER}"), timeout=0.2)(PULL)
 
@@ -73,7 +73,7 @@ def test_a_hanging_arm_is_retired_and_the_others_get_their_verdict() -> None:
 
 
 def test_a_command_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> None:
-    """By the system, which is short of memory, or by a cluster that ends a worker and its children."""
+    """By a system that is short of memory, or by a cluster that kills a worker and its children."""
     with folder_of_pids(tmp_path) as folder:
         script = f"{FOR_EVER} & touch {folder}/$!; kill -KILL $$"
         with pytest.raises(CommandFailed, match="ended by SIGKILL"):
@@ -89,12 +89,12 @@ def test_a_daemon_left_behind_does_not_hold_the_pull(tmp_path: Path) -> None:
         assert [runs(pid) for pid in pids(folder)] == [True]
 
 
-def test_a_daemon_that_goes_on_writing_does_not_hold_the_pull(tmp_path: Path) -> None:
+def test_a_daemon_that_keeps_writing_does_not_hold_the_pull(tmp_path: Path) -> None:
     with folder_of_pids(tmp_path) as folder:
         assert Command(("sh", "-c", f"echo 1; yes 1 & touch {folder}/$!"), timeout=30)(PULL) == 1
 
 
-def test_of_gigabytes_of_output_the_end_counts_and_memory_stays_small() -> None:
+def test_only_the_end_of_gigabytes_of_output_counts_and_memory_stays_small() -> None:
     def most_memory(script: str) -> tuple[int, bytes]:
         argv = [*THRESHER, "run", "--threshold=0.5", "--arm=a", "--budget=2", "--format=json", "--", "sh", "-c", script]
         process = subprocess.Popen(argv, stdout=subprocess.PIPE, env=ENVIRONMENT)
@@ -178,7 +178,7 @@ def test_a_command_can_be_run_in_a_forked_process_whatever_its_threads_were_doin
     assert code == 0
 
 
-def test_a_command_has_a_session_of_its_own(tmp_path: Path) -> None:
+def test_a_command_has_its_own_session(tmp_path: Path) -> None:
     Command(("sh", "-c", f"ps -o sid= -p $$ > {tmp_path}/session; echo $$ > {tmp_path}/pid; echo 1"))(PULL)
     assert int((tmp_path / "session").read_text()) == int((tmp_path / "pid").read_text()) != os.getsid(0)
 

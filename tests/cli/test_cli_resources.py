@@ -5,7 +5,7 @@ from program import run
 
 
 @pytest.mark.parametrize("text", ["GPU", "GPU=", "GPU=x", "=1", "GPU=0", "GPU=-1", "GPU=nan"])
-def test_the_command_line_refuses_what_is_no_resource(text: str) -> None:
+def test_the_command_line_refuses_invalid_resources(text: str) -> None:
     found = run("--arm", "a", "--engine", "dask", "--resource", text, "--", "true")
     assert found.status == 2
     assert found.err.count("\n") == 1
@@ -17,7 +17,7 @@ def test_the_command_line_hands_resources_to_the_engine() -> None:
     assert (found.status, "only Dask and Ray count them" in found.err) == (2, True)
 
 
-def test_a_ray_of_our_own_says_what_it_lacks() -> None:
+def test_a_local_ray_says_which_resource_it_lacks() -> None:
     found = run("--arm", "a", "--engine", "ray", "--workers", "1", "--resource", "GPU=4", "--", "echo", "1")
     assert found.status == 3
     assert "resources 'CPU 1, GPU 4': the Ray of this machine has only CPU 1, GPU 0" in found.err

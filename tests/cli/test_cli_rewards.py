@@ -40,7 +40,7 @@ def test_last_float_is_the_last_number_on_the_last_line_that_is_not_empty(printe
 
 
 @pytest.mark.parametrize("printed", ["", "\n \n", "passed", "v1.2.3", "model-x7b", "information"])
-def test_last_float_takes_nothing_else_for_a_number(printed: str) -> None:
+def test_last_float_accepts_only_numbers(printed: str) -> None:
     with pytest.raises(NoReward, match="--reward"):
         read_reward("last-float", 0, printed.encode(), b"")
 
@@ -55,7 +55,7 @@ def test_binary_output_is_read_as_far_as_it_is_text() -> None:
         shell(r"printf '\377\376\000'")
 
 
-def test_a_failure_says_the_signal_and_the_last_words() -> None:
+def test_a_failure_names_the_signal_and_the_last_output() -> None:
     with pytest.raises(CommandFailed, match="was ended by SIGSEGV: 'stack smashed'"):
         shell("echo stack smashed >&2; kill -SEGV $$")
     with pytest.raises(CommandFailed, match="ended by signal 40"):
@@ -93,7 +93,7 @@ def test_json_without_a_number_there_is_no_reward(printed: str) -> None:
         read_reward("json:score", 0, printed.encode(), b"")
 
 
-def test_a_whole_number_beyond_floats_is_no_reward() -> None:
+def test_a_whole_number_beyond_floats_is_not_a_reward() -> None:
     with pytest.raises(NoReward):
         read_reward("json:score", 0, b'{"score": ' + b"9" * 400 + b"}", b"")
 
@@ -123,7 +123,7 @@ def test_every_way_to_read_a_reward_works_from_the_command_line(reward: str, scr
     assert json.loads(result.out)["rows"][0]["mean"] == 0.75
 
 
-def test_when_the_first_results_are_no_numbers_the_run_ends_at_once_with_the_remedy() -> None:
+def test_when_the_first_outputs_are_not_numbers_the_run_ends_at_once_with_the_remedy() -> None:
     result = run("--arm=a", "--arm=b", "--arm=c", "--arm=d", "--budget=1000", "--", "echo", "all", "tests", "passed")
     assert result.status == 3
     assert result.out == ""
@@ -133,7 +133,7 @@ def test_when_the_first_results_are_no_numbers_the_run_ends_at_once_with_the_rem
     assert "--reward" in line
 
 
-def test_when_the_first_results_are_out_of_bounds_the_run_ends_at_once_with_the_remedy() -> None:
+def test_when_the_first_rewards_are_out_of_bounds_the_run_ends_at_once_with_the_remedy() -> None:
     arms = [f"--arm={arm}" for arm in "abcdefgh"]
     result = run(*arms, "--budget=1000", "--format=json", "--", "echo", "75")
     assert result.status == 3
@@ -144,7 +144,7 @@ def test_when_the_first_results_are_out_of_bounds_the_run_ends_at_once_with_the_
     assert "declare the bounds" in line
 
 
-def test_nan_and_infinity_are_no_rewards() -> None:
+def test_nan_and_infinity_are_not_rewards() -> None:
     for word, rule in (("nan", "must be a finite number"), ("-inf", "must lie within the bounds")):
         assert rule in run("--arm=a", "--arm=b", "--budget=50", "--", "echo", word).err
 
@@ -180,7 +180,7 @@ def test_the_last_number_is_read_as_it_is_meant(printed: str, reward: float) -> 
         "12:30",
     ],
 )
-def test_what_only_looks_like_a_number_is_no_reward(printed: str) -> None:
+def test_text_that_only_looks_like_a_number_is_not_a_reward(printed: str) -> None:
     with pytest.raises(NoReward, match="not a plain number"):
         read_reward("last-float", 0, printed.encode(), b"")
 

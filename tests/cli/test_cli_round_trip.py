@@ -1,4 +1,4 @@
-"""A study that is created again from its export knows no more than the original did: no charge is lost on the way."""
+"""A study recreated from its export knows no more than the original did: no charge is lost."""
 
 import json
 import random
@@ -52,7 +52,7 @@ def tell(
 
 
 def owed(ledger: Ledger, arm: int) -> tuple[int, int]:
-    """How many pulls of the arm have a reward that counts, and how many are charged, or will be if nothing comes."""
+    """How many pulls of the arm have a reward that counts, and how many are or will be charged."""
     told = charged = 0
     for pull in range(ledger.issued, 0, -1):
         if ledger.pull_arm[pull - 1] != arm:
@@ -103,7 +103,7 @@ def test_an_import_of_an_export_has_every_reward_and_every_charge(
 
 @pytest.fixture
 def exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
-    """What export json wrote of a study with drops and a whole number as a reward."""
+    """What export json writes for a study with drops and a whole number as a reward."""
     url = f"sqlite:///{tmp_path}/s.db?durability=normal"
     study = library.create_study("s", arms=["a", "b"], threshold=0.5, budget=40, storage=url)
     pulls = study.ask_many(6)
@@ -188,13 +188,13 @@ def test_the_head_comes_first_so_a_file_that_was_cut_and_closed_again_still_has_
 
 
 @pytest.mark.parametrize("head", [7, "x", [], {}, {"seq": 13}, {"seq": 13, "digest": "no digits"}, {"digest": "00"}])
-def test_a_head_that_is_none_is_refused(exported: Path, head: Any) -> None:
+def test_an_invalid_head_is_refused(exported: Path, head: Any) -> None:
     exported.write_text(json.dumps({**json.loads(exported.read_text()), "head": head}))
     with pytest.raises(InvalidInput, match="is not the log of a study, its end"):
         imported(exported, "copy")
 
 
-def test_an_export_without_a_head_is_imported_and_it_is_said_that_its_end_may_be_missing(
+def test_an_export_without_a_head_is_imported_with_a_note_that_its_end_may_be_missing(
     exported: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     imported(exported, "whole")
@@ -216,7 +216,7 @@ def test_an_export_without_a_head_is_imported_and_it_is_said_that_its_end_may_be
     )
 
 
-def test_an_export_ends_at_its_head_although_the_study_goes_on(
+def test_an_export_ends_at_its_head_although_the_study_continues(
     exported: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = f"sqlite:///{exported.parent}/s.db"

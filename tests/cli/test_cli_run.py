@@ -15,7 +15,7 @@ TWO_ARMS = ["--arm", "0.2", "--arm", "0.8", "--budget", "8"]
 ECHO = ["--", "echo", "{arm}"]
 
 
-def test_the_verdict_parts_the_arms_by_the_bar() -> None:
+def test_the_verdict_divides_the_arms_at_the_bar() -> None:
     result = run(*TWO_ARMS, "--format=json", *ECHO)
     assert result.status == 0
     assert result.err == ""
@@ -31,7 +31,7 @@ def test_json_says_its_format_and_has_the_names_of_the_rows() -> None:
     assert list(Row.__dataclass_fields__) == ROW_NAMES
 
 
-def test_csv_has_a_row_an_arm_under_the_same_names() -> None:
+def test_csv_has_one_row_per_arm_with_the_same_names() -> None:
     rows = list(csv.DictReader(run(*TWO_ARMS, "--format=csv", *ECHO).out.splitlines()))
     assert [list(row) for row in rows] == [ROW_NAMES, ROW_NAMES]
     assert [(row["arm"], row["label"]) for row in rows] == [("0.2", "below"), ("0.8", "above")]
@@ -92,7 +92,7 @@ def test_without_a_budget_a_run_ends_when_every_arm_is_settled() -> None:
     assert verdict["done"] is True
 
 
-def test_the_table_shows_what_is_certified_the_intervals_and_a_hint() -> None:
+def test_the_table_shows_settled_labels_intervals_and_a_hint() -> None:
     lines = run("--arm=0.2", "--arm=0.51", "--budget=150", *ECHO).out.splitlines()
     assert lines[0].split() == ["arm", "certified", "mean", "between", "pulls"]
     assert lines[1].split()[:4] == ["0.51", "▲", "above", lines[1].split()[3]]
@@ -122,7 +122,7 @@ def test_a_retired_arm_is_neither_above_nor_below() -> None:
     assert result.status == 1
     (broken,) = (row for row in json.loads(result.out)["rows"] if row["arm"] == "broken")
     assert broken["label"] == "retired"
-    assert broken["failures"] >= 3, "one more may have been under way"
+    assert broken["failures"] >= 3, "one more may have been pending"
     assert "exited with 9" in broken["reason"]
 
 
@@ -162,7 +162,7 @@ def test_bounds_are_in_the_units_of_the_user() -> None:
 
 
 @pytest.mark.parametrize("spelling", [["--bounds", "none"], ["--bounds=none"]])
-def test_without_bounds_rewards_are_taken_as_they_are(spelling: list[str]) -> None:
+def test_without_bounds_any_reward_is_accepted(spelling: list[str]) -> None:
     args = ["--threshold=1000", *spelling, "--arm=5", "--arm=7777", "--budget=4", "--format=json"]
     verdict = json.loads(run(*args, *ECHO).out)
     assert (verdict["above"], verdict["bounds"], verdict["confidence"]) == (["7777"], None, None)
@@ -175,7 +175,7 @@ def test_confidence_policy_and_seed_reach_the_study() -> None:
     assert (without["confidence"], without["policy"]) == (None, "anytime-evt")
 
 
-def test_the_seed_keys_the_seeds_of_the_pulls(tmp_path: Path) -> None:
+def test_the_seeds_of_the_pulls_follow_from_the_seed(tmp_path: Path) -> None:
     def seeds(name: str, seed: str) -> list[str]:
         file = tmp_path / name
         run(
@@ -196,7 +196,7 @@ def test_the_seed_keys_the_seeds_of_the_pulls(tmp_path: Path) -> None:
     assert not set(first) & set(other)
 
 
-def test_for_stops_the_handing_out_after_a_time() -> None:
+def test_for_starts_no_pull_after_a_time() -> None:
     result = run("--arm=a", "--arm=b", "--for=0.3s", "--format=json", "--", "echo", "0.5")
     assert result.status == 0
     verdict = json.loads(result.out)

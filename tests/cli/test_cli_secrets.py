@@ -109,7 +109,7 @@ def test_an_error_masks_what_was_given() -> None:
 
 def test_a_traceback_that_is_shown_is_masked(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(
-        "import thresher.cli.storage as storage\n"
+        "import thresher.cli.options as storage\n"
         f"def broken(*a, **k): raise ArithmeticError('password={WORD}')\n"
         "storage.open_store = broken\n"
     )

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and a terminal that is closed: the verdict so far is printed, and no process is left."""
+"""Ctrl-C, SIGTERM and a closed terminal: the verdict so far is printed, and no process is left."""
 
 import json
 import os
@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from program import finish, pids, runs, start, until
 
-KEPT = "thresher: stopped; this is the verdict so far, and nothing is kept: a new run starts over"
+KEPT = "thresher: stopped; this is the verdict so far, and nothing was stored: a new run starts over"
 HANGING = "touch {folder}/$$; sleep 1000 & touch {folder}/$!; wait"
 
 
 def begun(folder: Path, script: str, count: int, *more: str) -> "subprocess.Popen[bytes]":
-    """A run whose first two commands are under way."""
+    """A run whose first two commands are running."""
     folder.mkdir()
     args = ["--arm=a", "--arm=b", "--budget=100", "--workers=2", "--format=json", "--quiet", *more]
-    process = start(*args, "--", "sh", "-c", script.format(folder=folder))
+    process = start(*args, "--", "sh", "-c", script.format(folder=folder), "{arm}")
     until(lambda: len(pids(folder)) == count, "the commands that were started")
     return process
 
@@ -60,7 +60,7 @@ def test_the_second_signal_does_not_wait_and_leaves_no_process(
     until(lambda: not any(map(runs, pids(tmp_path / "pids"))), "the end of the commands and their children")
 
 
-def test_a_terminal_that_is_closed_takes_the_commands_along(tmp_path: Path) -> None:
+def test_closing_the_terminal_ends_the_commands(tmp_path: Path) -> None:
     process = begun(tmp_path / "pids", HANGING, 4)
     process.send_signal(signal.SIGHUP)
     assert finish(process).status == 143
@@ -69,7 +69,7 @@ def test_a_terminal_that_is_closed_takes_the_commands_along(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("engine", ["dask", "ray"])
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_while_a_cluster_starts_is_heeded(number: signal.Signals, status: int, engine: str) -> None:
+def test_a_signal_while_a_cluster_starts_is_obeyed(number: signal.Signals, status: int, engine: str) -> None:
     process = start("--arm=a", "--workers=2", f"--engine={engine}", "--quiet", "--", "sh", "-c", "sleep 0.2; echo 1")
     first = ["pgrep", "--parent", str(process.pid), "--full", "spawn_main|gcs_server"]
     until(lambda: subprocess.run(first, capture_output=True).stdout, "a process of the cluster")

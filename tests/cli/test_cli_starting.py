@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from program import PLAIN_PYTEST, run
 
-from thresher.cli.causes import show_cause
-from thresher.cli.live import watching
+from thresher.cli.livetable import watching
+from thresher.cli.speaking import show_cause
 from thresher.errors import CannotGoOn, EvaluationFailed
 
 ARMS = [f"--arm={arm}" for arm in "abcde"]

@@ -1,4 +1,4 @@
-"""Commands on durable studies: each is a process of its own, so all they share is the store."""
+"""Commands on durable studies. Each is a process, so they share only the store."""
 
 import json
 import subprocess
@@ -64,7 +64,7 @@ def test_a_pull_that_is_not_renewed_is_lost_and_told_late(place: Place) -> None:
 
 
 @pytest.mark.parametrize("cause", ["lost", "cancelled", "broken-pool", "outage"])
-def test_a_pull_dropped_by_hand_failed_or_was_lost_whatever_else_is_said(place: Place, cause: str) -> None:
+def test_a_pull_dropped_by_hand_is_recorded_as_failed_or_lost(place: Place, cause: str) -> None:
     place.good("ask", "s", "-n", "2")
     place.good("drop", "s", "1", "--cause", cause)
     place.good("drop", "s", "2", "--cause", "failed")
@@ -76,7 +76,7 @@ def test_drop_offers_two_causes(place: Place) -> None:
     assert "'tired' is not one of failed, lost" in complaint(place("drop", "s", "1", "--cause", "tired"))
 
 
-def test_drop_gives_up_pulls_by_name_or_by_age(place: Place) -> None:
+def test_drop_drops_pulls_by_id_or_by_age(place: Place) -> None:
     place.good("ask", "s", "-n", "4")
     place.good("drop", "s", "2", "--cause", "failed", "--reason", "out of memory")
     assert place.good("drop", "s", "--older-than", "1h") == "0 pulls dropped\n"
@@ -95,15 +95,31 @@ def test_status_says_who_works_on_what(place: Place) -> None:
     assert [(pull["pull"], pull["arm"]) for pull in found["under_way"]] == [(2, "b")]
     assert [(agent["asked"], agent["told"]) for agent in found["agents"]] in ([(2, 0), (0, 1)], [(0, 1), (2, 0)])
     text = place.good("status", "s")
-    assert "under way  pull 2 of b" in text
+    assert "pending    pull 2 of b" in text
     assert "pending    1" in text
 
 
 def test_studies_lists_all(place: Place) -> None:
     assert place("create", "other", "--threshold=0.5", "--arm=x", "--budget=9").status == 0
     assert [row["study"] for row in place.json("studies")["studies"]] == ["other", "s"]
-    assert place.good("studies").splitlines()[1].split("\t") == ["s", "2 arms", "0 of 40 pulls", "0 under way", "open"]
+    name, state, pulls, created, question, command = place.good("studies").splitlines()[1].split("\t")
+    assert (name, state, pulls) == ("s", "open", "0 of 40 pulls, 0 pending")
+    assert (created, question, command) == (place.study().created, "Which of 2 arms reach 0.5?", "")
     assert "already" in complaint(place("create", "s", "--threshold=0.5", "--arm=x", "--budget=9"))
+
+
+def test_a_misspelled_study_gets_a_suggestion(place: Place) -> None:
+    place.good("create", "prompts", "--threshold=0.5", "--arm=x", "--budget=9")
+    assert complaint(place("status", "prompst")).endswith("did you mean 'prompts'?")
+    assert "there are 'prompts', 's'" in complaint(place("status", "xyz"))
+
+
+def test_studies_and_status_show_the_command(place: Place) -> None:
+    place.good("run", "--study=r", "--threshold=0.5", "--arm=0.2", "--arm=0.8", "--budget=4", "--", "echo", "{arm}")
+    found = place.json("studies")["studies"][0]
+    assert (found["question"], found["command"]) == ("Which of 2 arms reach 0.5?", "echo '{arm}'")
+    assert place.good("studies").splitlines()[0].endswith("\techo '{arm}'")
+    assert "command    echo '{arm}'" in place.good("status", "r")
 
 
 def test_log_shows_events_and_follows_what_comes(place: Place) -> None:
@@ -123,7 +139,7 @@ def test_log_shows_events_and_follows_what_comes(place: Place) -> None:
     assert kinds == ["created", "asked", "told"]
 
 
-def test_log_for_people_is_a_line_an_event(place: Place) -> None:
+def test_log_for_people_has_one_line_per_event(place: Place) -> None:
     place.good("ask", "s")
     place.good("drop", "s", "1", "--reason", "two\nlines")
     lines = place.good("log", "s", "--after", "1").splitlines()
@@ -151,7 +167,7 @@ def test_delete_asks_first(place: Place) -> None:
 
 def test_verify_is_status_1_and_names_the_event_when_something_is_wrong(place: Place) -> None:
     place.good("ask", "s", "-n", "3")
-    assert "4 events, every decision derived again; state " in place.good("verify", "s")
+    assert "4 events, every decision re-derived; state " in place.good("verify", "s")
     store = place.study().store
     append(store, "t", [event._replace(arm=1) if event.seq == 4 else event for event in store.read("s")])
     store.close()
@@ -236,7 +252,7 @@ def test_verify_names_the_end_that_is_missing(place: Place) -> None:
     assert "is damaged, event 5" in complaint(place("ask", "s"), 3)
 
 
-def test_log_goes_on_from_any_number(place: Place) -> None:
+def test_log_starts_after_any_event(place: Place) -> None:
     place.good("ask", "s", "-n", "3")
     for after, seqs in ((0, [1, 2, 3, 4]), (2, [3, 4]), (4, []), (99, [])):
         lines = place.good("log", "s", f"--after={after}", "--format=json").splitlines()

@@ -1,4 +1,4 @@
-"""What a person sees on a terminal: a table that lives while the run does, and then the verdict alone."""
+"""What a person sees on a terminal: a live table during the run, and only the verdict afterwards."""
 
 import json
 import os
@@ -33,14 +33,14 @@ def waiting(folder: Path) -> list[str]:
     script = (
         f"test $THRESHER_NUMBER -le 2 || until test -e {folder}/go; do sleep 0.02; done; echo 0.$((THRESHER_SEED % 9))"
     )
-    return ["--", "sh", "-c", script]
+    return ["--", "sh", "-c", script, "{arm}"]
 
 
-def test_the_table_shows_arms_means_pulls_and_what_is_under_way(tmp_path: Path) -> None:
+def test_the_table_shows_arms_means_pulls_and_what_is_pending(tmp_path: Path) -> None:
     with watched("--arm=first", "--arm=second", "--arm=third", "--budget=12", *waiting(tmp_path)) as terminal:
-        screen = terminal.wait_for(lambda seen: "8 of 12 pulls · 2 under way" in seen.text and "  1  " in seen.text)
+        screen = terminal.wait_for(lambda seen: "8 of 12 pulls · 2 pending" in seen.text and "  1  " in seen.text)
         assert terminal.lines[0] == "Which of 3 arms reach 0.5?"
-        assert terminal.lines[3].split() == ["arm", "certain", "mean", "pulls", "under", "way", "against", "0.5"]
+        assert terminal.lines[3].split() == ["arm", "settled", "mean", "pulls", "pending", "against", "0.5"]
         assert {line.split()[0] for line in terminal.lines[4:7]} == {"first", "second", "third"}
         for line in terminal.lines[4:7]:
             assert re.fullmatch(r"\w+ +[▲▼] +\d+% +0(\.\d+)? +2( +1)? +[─━┼●]+", line), screen
@@ -54,7 +54,7 @@ def test_at_the_end_the_verdict_alone_remains(tmp_path: Path) -> None:
         *("--arm=0.2", "--arm=0.8", "--budget=30", "--no-confidence"),
         *("--", "sh", "-c", "sleep 0.05; echo $THRESHER_ARM"),
     ) as terminal:
-        terminal.wait_for(lambda seen: "under way" in seen.text)
+        terminal.wait_for(lambda seen: " pending" in seen.text)
         assert terminal.finish() == 0
         assert [line.split() for line in terminal.lines[:3]] == [
             ["arm", "mean", "pulls"],
@@ -62,12 +62,14 @@ def test_at_the_end_the_verdict_alone_remains(tmp_path: Path) -> None:
             ["0.2", "▼", "below", "0.2", terminal.lines[2].split()[-1]],
         ]
         assert terminal.lines[4] == "Which of 2 arms reach 0.5? 1 above, 1 below, after 30 of 30 pulls."
-        assert "under way" not in terminal.text
+        assert "pending" not in terminal.text
         assert not any(terminal.lines[7:])
 
 
 def test_the_table_is_redrawn_in_its_place(tmp_path: Path) -> None:
-    with watched("--arm=a", "--arm=b", "--budget=60", "--", "sh", "-c", "sleep 0.05; echo 0.5") as terminal:
+    with watched(
+        "--arm=a", "--arm=b", "--budget=60", "--", "sh", "-c", "sleep 0.05; echo 0.$((THRESHER_SEED % 9))", "{arm}"
+    ) as terminal:
         counts: set[str] = set()
         for _ in range(3):
             terminal.wait_for(lambda seen: "of 60 pulls" in seen.lines[1] and seen.lines[1].split()[0] not in counts)
@@ -77,7 +79,7 @@ def test_the_table_is_redrawn_in_its_place(tmp_path: Path) -> None:
 
 
 def drawn(terminal: Terminal) -> list[str]:
-    return [line for line in terminal.lines if line.startswith("an-arm")]
+    return [line for line in terminal.lines if line.startswith("an-")]
 
 
 @pytest.mark.parametrize(("columns", "rows", "shown"), [(40, 24, 18), (100, 24, 18), (80, 8, 2), (30, 5, 1)])
@@ -88,11 +90,11 @@ def test_many_arms_fit_any_terminal(tmp_path: Path, columns: int, rows: int, sho
     with watched(*args, columns=columns, rows=rows) as terminal:
         terminal.wait_for(lambda seen: seen.lines[1].startswith("202 of 203") and len(drawn(seen)) == shown)
         assert terminal.lines[0] == "Which of 100 arms reach 0.5?"
-        assert all(re.match(r"an-arm[\w-]*…? +[▲▼]( +\d+%)? +0(\.\d+)? +2( |$)", line) for line in drawn(terminal)), (
-            terminal.text
-        )
+        assert all(
+            re.match(r"an-[\w-]*…?[\w-]* +[▲▼]( +\d+%)? +0(\.\d+)? +2( |$)", line) for line in drawn(terminal)
+        ), terminal.text
         if rows >= 8:
-            assert terminal.lines[-2] == f"… and {100 - shown} arms that are less open"
+            assert terminal.lines[-2] == f"… and {100 - shown} more arms, less open"
         os.kill(terminal.process.pid, signal.SIGINT)
         terminal.wait_for(lambda seen: b"stopping: waiting" in seen.raw)
         (tmp_path / "go").touch()
@@ -102,7 +104,7 @@ def test_many_arms_fit_any_terminal(tmp_path: Path, columns: int, rows: int, sho
 def test_wide_letters_and_markup_keep_the_columns_in_line(tmp_path: Path) -> None:
     names = ["[red]x[/red]", "日本語の名前", "naïve", "plain"]
     with watched(*(f"--arm={name}" for name in names), "--budget=12", *waiting(tmp_path)) as terminal:
-        screen = terminal.wait_for(lambda seen: "10 of 12 pulls · 2 under way" in seen.text and all(seen.lines[4:8]))
+        screen = terminal.wait_for(lambda seen: "10 of 12 pulls · 2 pending" in seen.text and all(seen.lines[4:8]))
         lines = [line.replace("\0", "") for line in terminal.lines[4:8]]
         assert {line.split()[0] for line in lines} == set(names), screen
         assert len({cell_len(re.split("[▲▼]", line)[0]) for line in lines}) == 1, screen
@@ -122,7 +124,7 @@ def test_warnings_stand_above_the_table(tmp_path: Path) -> None:
 EVALUATOR = """
 import pathlib, sys, time
 import thresher
-from thresher.cli.live import watching
+from thresher.cli.livetable import watching
 
 def evaluate(pull):
     if pull.arm == "b":
@@ -155,13 +157,13 @@ def test_tracebacks_stand_above_the_table(tmp_path: Path) -> None:
 
 def test_ctrl_c_on_the_terminal_reaches_thresher_and_not_its_commands(tmp_path: Path) -> None:
     with watched("--arm=a", "--arm=b", "--budget=20", *waiting(tmp_path)) as terminal:
-        terminal.wait_for(lambda seen: "6 of 20 pulls · 2 under way" in seen.text)
+        terminal.wait_for(lambda seen: "6 of 20 pulls · 2 pending" in seen.text)
         terminal.type(b"\x03")
         terminal.wait_for(lambda seen: "stopping: waiting for 2 pending pulls" in seen.text)
         (tmp_path / "go").touch()
         assert terminal.finish() == 130
         assert "after 6 of 20 pulls." in terminal.text
-        assert "nothing is kept" in terminal.text
+        assert "nothing was stored" in terminal.text
         assert "failed" not in terminal.text
 
 
@@ -189,7 +191,7 @@ def test_the_table_lives_on_standard_error_while_the_verdict_goes_to_a_file(tmp_
     argv = ["sh", "-c", f'exec "$@" > {tmp_path}/verdict.json', "sh", *run, *waiting(tmp_path)]
     terminal = Terminal(argv, columns=80, rows=24, env=ENVIRONMENT)
     try:
-        terminal.wait_for(lambda seen: "6 of 8 pulls · 2 under way" in seen.text)
+        terminal.wait_for(lambda seen: "6 of 8 pulls · 2 pending" in seen.text)
         (tmp_path / "go").touch()
         assert terminal.finish() == 0
     finally:

@@ -8,7 +8,7 @@ import pytest
 
 import thresher.lab
 
-NAMES = ["thresher.paper.theory", "thresher.cli.lab", "thresher.cli.lab_tables", "thresher.lab"] + [
+NAMES = ["thresher.paper.theory", "thresher.cli.lab_options", "thresher.lab"] + [
     f"thresher.lab.{module.name}" for module in pkgutil.iter_modules(thresher.lab.__path__)
 ]
 

@@ -50,5 +50,5 @@ def test_a_signal_ends_a_command_with_one_line_and_leaves_nothing(command: str, 
         process.kill()
     assert process.returncode == 128 + number
     assert printed == ""
-    assert said == "thresher: stopped before it was done; nothing was written\n"
+    assert said == "thresher: stopped; nothing was written\n"
     assert list(folder.iterdir()) == []

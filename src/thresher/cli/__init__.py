@@ -1,6 +1,7 @@
-"""The command line. A command's module is imported when it is called, so that ``thresher --version`` is quick."""
+"""The command line. A command's module is imported only when it is called, so ``thresher --version`` is quick."""
 
 import contextlib
+import difflib
 import importlib
 import io
 import os
@@ -11,21 +12,21 @@ from typing import TextIO
 import click
 
 from .._version import __version__
-from ..errors import CannotGoOn, StoreFailed, StudyDeleted, ThresherError, shown
+from ..errors import CannotGoOn, InvalidInput, StoreFailed, StudyDeleted, ThresherError, shown
 from ..text.escapes import visible
 from ..text.masking import masked
 
-COMMANDS = {  # command: the module that has it
-    "run": "run",
+COMMANDS = {  # command: its module
+    "run": "run_command",
     "demo": "demo",
-    "plan": "lab",
-    "simulate": "lab",
-    "paper": "lab",
+    "plan": "lab_commands",
+    "simulate": "lab_commands",
+    "paper": "lab_commands",
     "studies": "studies",
     "create": "studies",
-    "status": "studies",
-    "verdict": "studies",
-    "log": "log",
+    "status": "reading",
+    "verdict": "reading",
+    "log": "reading",
     "ask": "agents",
     "tell": "agents",
     "renew": "agents",
@@ -40,24 +41,34 @@ COMMANDS = {  # command: the module that has it
     "report": "serve",
 }
 
-LONGEST = 2000  # characters of a complaint: what was given may be a megabyte
+LONGEST = 2000  # characters of an error message: a value that it quotes may be a megabyte
 FINISHED, NOT_MET, WRONG_USE, COULD_NOT_GO_ON = 0, 1, 2, 3
 
 
 class Commands(click.Group):
-    """Commands that are imported when they are needed."""
+    """Commands, each imported when it is needed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order of the table."""
+        """The commands in the order of the table."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the command's module, and take the command of that name from it."""
+        """Import the command's module and return the command."""
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f".{COMMANDS[cmd_name]}", __package__)
         command: click.Command = getattr(module, "import_" if cmd_name == "import" else cmd_name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; for an unknown one, suggest those with a similar name."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], COMMANDS)
+            hint = f"did you mean {' or '.join(near)}?" if near else "thresher --help lists the commands"
+            raise InvalidInput("command", args[0], "there is no such command", hint)
+        return super().resolve_command(ctx, args)
 
 
 HELP = """Find which of K noisy options clear a bar, with as few evaluations as possible.
@@ -74,13 +85,13 @@ Try it:
 )
 @click.version_option(__version__, message="thresher %(version)s")
 def cli() -> None:
-    """Hold the commands together."""
+    """The group of all commands."""
 
 
 def main() -> None:
-    """Run the command line; bad input ends with one line on standard error and a status that tells."""
+    """Run the command line. An error is one line on standard error and an exit status."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal that knows no ▲ gets its code rather than a traceback
+        if isinstance(stream, io.TextIOWrapper):  # a terminal without ▲ gets its code instead of a traceback
             stream.reconfigure(errors="backslashreplace")
     try:
         status = cli.main(prog_name="thresher", standalone_mode=False)
@@ -91,7 +102,7 @@ def main() -> None:
         status = _complain(error.format_message(), WRONG_USE)
     except (CannotGoOn, StoreFailed, StudyDeleted) as error:
         if isinstance(error, CannotGoOn) and error.__cause__ is not None:
-            importlib.import_module(".causes", __package__).show_cause(error)
+            importlib.import_module(".speaking", __package__).show_cause(error)
         status = _complain(str(error), COULD_NOT_GO_ON)
     except ThresherError as error:
         status = _complain(str(error), WRONG_USE)
@@ -100,34 +111,34 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("THRESHER_TRACEBACK"):
             say(importlib.import_module("..run.tracebacks", __package__).traceback_text(error))
-        printed = _is_written()  # else that was it, and is said
+        printed = _is_written()  # otherwise that was the error, and it has been reported
         status = _complain(_unexpected(error), COULD_NOT_GO_ON) if printed else COULD_NOT_GO_ON
     status = status if isinstance(status, int) else FINISHED
     sys.exit(status if _is_written() else status or COULD_NOT_GO_ON)
 
 
 def say(text: str) -> None:
-    """A line on standard error, without secrets. Should nobody read it, the work goes on nevertheless."""
+    """Write a line to standard error, without secrets. If it cannot be written, work continues."""
     with contextlib.suppress(OSError):
         click.echo(f"thresher: {visible(masked(text))}", err=True, color=True)
 
 
 def put(text: str, *, end: str = "\n", styled: bool = False) -> None:
-    """Text on standard output: as it is into files and pipes, on a terminal with control characters shown as codes.
+    """Write text to standard output: unchanged to files and pipes, with control characters escaped on a terminal.
 
-    ``styled`` text has codes for the terminal of its own; what others wrote is made harmless before it gets there.
+    ``styled`` text contains terminal codes on purpose; text from others was escaped when it was built.
     """
     plain = styled or sys.stdout is None or not sys.stdout.isatty()
     click.echo(f"{text if plain else visible(text)}{end}", nl=False, color=True)  # else click would remove codes
 
 
 def drain(stream: TextIO) -> None:
-    """Let what is written to a stream that nobody reads any more vanish, rather than fail again when Python ends."""
+    """Discard what a closed stream still holds, so that it does not fail again when Python exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Lines on standard output, all of which must get there: of what cannot be written nobody may think it was."""
+    """Write lines to standard output; fail loudly if they cannot be written."""
     if sys.stdout is None:
         raise CannotGoOn("standard output", rule="is closed")
     try:
@@ -140,16 +151,16 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 def _unexpected(error: Exception) -> str:
-    """An error that nobody thought of, in one line."""
+    """An unexpected error in one line."""
     if isinstance(error, OSError) and error.strerror:
-        where = shown(error.filename) if error.filename else "standard output"  # stores speak of their own files
+        where = shown(error.filename) if error.filename else "standard output"  # stores name their own files
         return f"{where}: cannot be {'used' if error.filename else 'written'} ({error.strerror})"
-    remedy = "please report it, with what THRESHER_TRACEBACK=1 shows"
+    remedy = "please report it with the traceback that THRESHER_TRACEBACK=1 shows"
     return f"unexpected {type(error).__name__}: {masked(str(error))[:300]}; {remedy}"
 
 
 def _is_written() -> bool:
-    """Whether standard output took all that was printed; Python itself would say it too late, in many lines."""
+    """Whether everything printed was written. Python itself would report it too late, with a traceback."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()

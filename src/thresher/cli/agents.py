@@ -1,4 +1,4 @@
-"""What an agent does that is no Python program: ask, tell, renew, drop. Nothing heavy is imported here."""
+"""Commands for agents that are not Python programs: ask, tell, renew, drop. Nothing heavy is imported here."""
 
 import json
 import time
@@ -10,17 +10,18 @@ import click
 from ..core.events import CAUSES, PENDING, Cause
 from ..errors import AlreadyTold, CannotGoOn, InvalidInput, ThresherError, UnknownPull, shown
 from ..study import Pull, Study, look, tell_for_reply
+from ..text.plural import plural
 from . import FINISHED, NOT_MET, print_lines, say
-from .storage import format_option, name_argument, storage_option, study_at
+from .options import Number, Whole, format_option, name_argument, storage_option, study_at
 from .words import Duration
 
-MOST = 100_000  # pulls of one ask: without a budget there is no other end
+MOST = 100_000  # pulls of one ask: a study without a budget sets no other limit
 
 ASK = """Hand out the next pull of study NAME, or several: which arm to evaluate, and with which seed.
 
-Prints a line a pull: id, arm, number and seed, parted by tabs, or an object of JSON. Exit status 1 and no output say
-that the study is done. Whoever asks must tell, drop or renew the pull within the time of the lease; then it counts as
-lost, and its reward, should it still come, as late.
+Prints one line per pull: id, arm, number and seed, separated by tabs, or a JSON object. Exit status 1 without output
+means that the study is done. Tell, drop or renew the pull before its lease ends. After that it counts as lost, and a
+reward that still comes is late.
 
 \b
 Examples:
@@ -32,7 +33,7 @@ Examples:
 @click.command(help=ASK, short_help="Hand out the next pull of a study.")
 @name_argument
 @click.option("-n", "count", type=click.IntRange(1, MOST), default=1, show_default=True, help="How many pulls.")
-@click.option("--lease", type=Duration(), default="1h", show_default=True, help="After so long it counts as lost.")
+@click.option("--lease", type=Duration(), default="1h", show_default=True, help="Time until the pull counts as lost.")
 @storage_option
 @format_option("text", "json")
 def ask(name: str, count: int, lease: float, storage: str | None, style: str) -> int:
@@ -42,9 +43,9 @@ def ask(name: str, count: int, lease: float, storage: str | None, style: str) ->
     try:
         print_lines(json.dumps(_shown(pull)) if style == "json" else _line(pull) for pull in pulls)
     except CannotGoOn as error:
-        for pull in pulls:  # nobody knows of them
+        for pull in pulls:  # nobody saw their ids
             study.drop(pull, reason="the answer to the ask could not be written")
-        raise CannotGoOn(error.what, rule=error.rule, remedy="the pulls just asked for are dropped") from None
+        raise CannotGoOn(error.what, rule=error.rule, remedy="the pulls of this ask were dropped") from None
     return FINISHED if pulls else NOT_MET
 
 
@@ -65,12 +66,12 @@ def _shown(pull: Pull) -> dict[str, object]:
 
 @click.command(short_help="Tell the reward of a pull.", context_settings={"ignore_unknown_options": True})
 @name_argument
-@click.argument("pull", type=int)
-@click.argument("reward", type=float)
+@click.argument("pull", type=Whole())
+@click.argument("reward", type=Number())
 @storage_option
 @format_option("text", "json")
 def tell(name: str, pull: int, reward: float, storage: str | None, style: str) -> int:
-    """Tell the REWARD of PULL, a number. The same again is accepted: a lost answer may be retried.
+    """Tell the REWARD of PULL, a number. Telling the same reward again is fine: a lost reply may be retried.
 
     \b
     Example:
@@ -81,19 +82,21 @@ def tell(name: str, pull: int, reward: float, storage: str | None, style: str) -
     if style == "json":
         print_lines([json.dumps({"format": 1, "pull": pull, "reward": reward, "late": late})])
     elif late:
-        say(f"the reward of pull {pull} is late: the pull was dropped before; it counts in the statistics alone")
+        say(f"the reward of pull {pull} is late, because the pull was dropped; it does not count in the certificate")
     return FINISHED
 
 
-@click.command(short_help="Keep pulls from counting as lost.")
+@click.command(short_help="Renew the leases of pulls.")
 @name_argument
-@click.argument("pulls", type=int, nargs=-1, required=True, metavar="PULL…")
-@click.option("--lease", type=Duration(), default="1h", show_default=True, help="From now on.")
+@click.argument("pulls", type=Whole(), nargs=-1, required=True, metavar="PULL…")
+@click.option(
+    "--lease", type=Duration(), default="1h", show_default=True, help="Time from now until the pulls count as lost."
+)
 @storage_option
 def renew(name: str, pulls: tuple[int, ...], lease: float, storage: str | None) -> int:
-    """Say that the work on PULLs goes on: they count as lost no sooner than after another lease.
+    """Renew the leases of PULLs: work on them continues, so they do not count as lost yet.
 
-    Exit status 1 says that one of them is not under way any more: it was told, or given up.
+    Exit status 1 means that one of them is no longer pending: it was told or dropped.
 
     \b
     Example:
@@ -103,12 +106,12 @@ def renew(name: str, pulls: tuple[int, ...], lease: float, storage: str | None) 
     study.renew(pulls, lease)
     over = look(study, lambda ledger: [pull for pull in pulls if ledger.state_of(pull) != PENDING])
     if over:
-        say(f"not under way any more, so there is nothing to renew: {shown(over)}")
+        say(f"no longer pending, so there is nothing to renew: {shown(over)}")
     return NOT_MET if over else FINISHED
 
 
 class CauseParam(click.ParamType[Cause]):
-    """Why a pull is dropped. The words of older versions are accepted; the study records them as lost."""
+    """Why a pull is dropped. Words of older versions are accepted and recorded as lost."""
 
     name = "failed|lost"
 
@@ -124,10 +127,12 @@ class CauseParam(click.ParamType[Cause]):
         return "[failed|lost]"
 
 
-@click.command(short_help="Give pulls up.")
+@click.command(short_help="Drop pulls.")
 @name_argument
-@click.argument("pulls", type=int, nargs=-1, metavar="[PULL…]")
-@click.option("--older-than", type=Duration(), metavar="DURATION", help="All that are under way for longer than this.")
+@click.argument("pulls", type=Whole(), nargs=-1, metavar="[PULL…]")
+@click.option(
+    "--older-than", type=Duration(), metavar="DURATION", help="Drop all that have been pending for longer than this."
+)
 @click.option("--cause", type=CauseParam(), default="lost", show_default=True, help="failed counts against its arm.")
 @click.option("--reason", default="dropped by hand", show_default=True)
 @storage_option
@@ -141,7 +146,7 @@ def drop(
     storage: str | None,
     style: str,
 ) -> int:
-    """Give PULLs up. A reward that still comes is late: it counts in the statistics, not in the certificate.
+    """Drop PULLs. A reward that still comes is late: it counts in the statistics, not in the certificate.
 
     \b
     Examples:
@@ -149,7 +154,7 @@ def drop(
       thresher drop prompts --older-than 2h
     """  # noqa: D301 - click wants the character itself
     if bool(pulls) == (older_than is not None):
-        raise InvalidInput("pulls", list(pulls), "name pulls, or give --older-than", "one of the two")
+        raise InvalidInput("pulls", list(pulls), "name pulls or give --older-than, not both")
     study = study_at(name, storage)
     chosen = list(pulls) if older_than is None else list(_older(study, older_than))
     dropped: list[int] = []
@@ -159,23 +164,25 @@ def drop(
             study.drop(pull, cause=cause, reason=reason)
             dropped.append(pull)
         except (AlreadyTold, UnknownPull) as error:
-            if older_than is None:  # else it was told while we looked
+            if older_than is None:  # otherwise it was told in the meantime
                 refused[pull] = error
     if style == "json":
         left = [{"pull": pull, "reason": str(error)} for pull, error in refused.items()]
         print_lines([json.dumps({"format": 1, "dropped": dropped, "refused": left})])
     elif older_than is not None:
-        print_lines([f"{len(dropped)} pulls dropped"])
+        print_lines([f"{plural(len(dropped), 'pull')} dropped"])
     for reason_why in refused.values():
         if len(chosen) == 1:
             raise reason_why
         rule = f"were not dropped, the first because: {reason_why}"
-        raise InvalidInput("pulls", list(refused), rule, f"dropped were {shown(dropped)}" if dropped else "")
+        raise InvalidInput(
+            "pulls", list(refused), rule, f"the others were dropped: {shown(dropped)}" if dropped else ""
+        )
     return FINISHED
 
 
 def _older(study: Study, seconds: float) -> Iterator[int]:
-    under_way, limit = {pull.id for pull in study.pending()}, time.time() - seconds
+    pending, limit = {pull.id for pull in study.pending()}, time.time() - seconds
     for event in chain.from_iterable(study.pages()):
-        if event.kind == "asked" and event.pull in under_way and (event.time or 0.0) < limit:
+        if event.kind == "asked" and event.pull in pending and (event.time or 0.0) < limit:
             yield event.pull

@@ -1,7 +1,8 @@
-"""Whether a command can be run at all, and so often at once: found out before the first pull."""
+"""Checks before the first pull: whether the command can run, and as many at once as asked for."""
 
 import re
 import resource
+import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,10 +16,13 @@ from ..study import Pull
 
 
 def check_command(argv: Sequence[str], arms: Mapping[str, Params], *, elsewhere: bool = False) -> tuple[str, ...]:
-    """The command, if every placeholder has a value for every arm, and if it can be run, unless that is elsewhere."""
+    """The command, if every placeholder has a value for every arm and the program exists.
+
+    On a cluster (``elsewhere``), whether the program exists is not checked.
+    """
     if not argv:
         raise InvalidInput(
-            "command", "", "there is none", "put it behind --, as in: thresher run … -- ./evaluate.sh {arm}"
+            "command", rule="there is none", remedy="put it after --, as in: thresher run … -- ./evaluate.sh {arm}"
         )
     for name in {found[1] for part in argv for found in PLACEHOLDER.finditer(part) if found[1]} - set(PULL_FIELDS):
         lacking = next((arm for arm, params in arms.items() if name not in params), None)
@@ -30,28 +34,39 @@ def check_command(argv: Sequence[str], arms: Mapping[str, Params], *, elsewhere:
     for program in () if elsewhere else _programs(argv[0], arms):
         if shutil.which(program) is None:
             found = Path(program).exists()
+            if found and "/" not in program and shutil.which(f"./{program}"):
+                raise InvalidInput("command", program, "is not in PATH", f"write ./{program}")
             rule = "is not an executable file" if found else "was not found"
-            raise InvalidInput(
-                "command", program, rule, f"try chmod +x {program}" if found else "give its path, or mend PATH"
-            )
+            raise InvalidInput("command", program, rule, f"try chmod +x {program}" if found else _instead(argv))
     return tuple(argv)
 
 
-def _programs(template: str, arms: Mapping[str, Params]) -> set[str]:
-    """The programs that a template can mean; none where it depends on more than the arm."""
+def _instead(argv: Sequence[str]) -> str:
+    """What to do about a program that was not found. It may be a line for a shell."""
+    words = argv[0].split()
+    if set(argv[0]) & set("|&;<>$`*") or (words and "=" in words[0]):
+        return f"commands run without a shell: write -- sh -c {shlex.quote(shlex.join(argv) if argv[1:] else argv[0])}"
+    if len(words) > 1 and shutil.which(words[0]):
+        return f"do not quote the whole command: write -- {' '.join([*words, *argv[1:]])}"
+    return "check the spelling, or give its path"
+
+
+def _programs(template: str, arms: Mapping[str, Params]) -> list[str]:
+    """The programs that a template can mean; none if it depends on more than the arm."""
     wanted = {found[1] for found in PLACEHOLDER.finditer(template) if found[1]}
     if wanted & {"seed", "number", "pull"}:
-        return set()
+        return []
     if not wanted:
-        return {fill(template, {})}
-    return {fill(template, pull_values(Pull(0, arm, 0, params, 0))) for arm, params in arms.items()}
+        return [fill(template, {})]
+    return [fill(template, pull_values(Pull(0, arm, 0, params, 0))) for arm, params in arms.items()]
 
 
 def check_reader(reward: str) -> str:
-    """The way to read a reward, if there is such a way."""
+    """The value of ``--reward``, if it is one that thresher knows."""
     kind, _, rest = reward.partition(":")
     if reward not in ("last-float", "exit-code") and not (kind in ("json", "regex") and rest):
-        raise InvalidInput("reward", reward, "must be last-float, exit-code, json:KEY or regex:RE")
+        near = f"write {reward.rstrip(':')}:{'KEY' if kind == 'json' else 'RE'}" if kind in ("json", "regex") else ""
+        raise InvalidInput("reward", reward, "must be last-float, exit-code, json:KEY or regex:RE", near)
     if kind == "regex":
         try:
             re.compile(rest)
@@ -69,27 +84,29 @@ def check_exits(reward: str, passing: str | None, failing: str | None) -> tuple[
     for option, text in (("--pass", passing), ("--fail", failing)):
         if text is not None and reward != "exit-code":
             raise InvalidInput(
-                option, text, f"means nothing with --reward {reward}", "add --reward exit-code, or leave it out"
+                option, text, f"has no effect with --reward {reward}", "add --reward exit-code, or leave it out"
             )
     passes = PASSING if passing is None else _codes("--pass", passing)
     fails = FAILING if failing is None else _codes("--fail", failing)
     if both := passes & fails:
         option, other = ("--fail", "--pass") if passing is None else ("--pass", "--fail")
         rule = f"{codes_text(both)} is in {other} {codes_text(fails if other == '--fail' else passes)} too"
-        raise InvalidInput(option, failing if passing is None else passing, rule, "let each code be in one of the two")
+        raise InvalidInput(
+            option, failing if passing is None else passing, rule, "put each code into only one of the two"
+        )
     return passes, fails
 
 
 def _codes(option: str, text: str) -> frozenset[int]:
-    """Exit codes written as in 0,5-7."""
+    """Exit codes written like 0,5-7."""
     codes: set[int] = set()
     for part in text.split(","):
         found = re.fullmatch(r"\s*([0-9]{1,9})\s*(?:-\s*([0-9]{1,9})\s*)?", part)
         if found is None:
-            raise InvalidInput(option, text, "must be exit codes and ranges of them", "write them as in 0,5-7")
+            raise InvalidInput(option, text, "must be exit codes or ranges", "write them like 0,5-7")
         first, last = int(found[1]), int(found[2] or found[1])
         if last > 255:
-            raise InvalidInput(option, text, f"{last} is no exit code", "use codes from 0 to 255")
+            raise InvalidInput(option, text, f"{last} is not an exit code", "use codes from 0 to 255")
         if last < first:
             raise InvalidInput(option, text, f"{part.strip()} runs backwards", f"write {last}-{first}")
         codes.update(range(first, last + 1))
@@ -97,7 +114,7 @@ def _codes(option: str, text: str) -> frozenset[int]:
 
 
 def check_resources(given: Sequence[str]) -> dict[str, float] | None:
-    """Amounts by name, as in GPU=1; None if none are given.
+    """Amounts by name, such as GPU=1; None if there are none.
 
     >>> check_resources(["GPU=1", "licence=0.5"])
     {'GPU': 1.0, 'licence': 0.5}
@@ -108,16 +125,16 @@ def check_resources(given: Sequence[str]) -> dict[str, float] | None:
         try:
             found[name] = float(amount)
         except ValueError:
-            raise InvalidInput("--resource", text, "must be a name and a number", "write it as GPU=1") from None
+            raise InvalidInput("--resource", text, "must be a name and a number", "write it like GPU=1") from None
     return resources.checked(found) or None
 
 
 def room_for(workers: int) -> None:
-    """Open files enough: a run of a command takes three, and many systems give a program 1,024 unless it asks."""
+    """Raise the limit of open files if necessary: a command takes three, and the default is often 1,024."""
     needed = 4 * workers + 64
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < needed:
         if hard != resource.RLIM_INFINITY and hard < needed:
-            rule = f"so many need {needed:,} open files, and this system gives {hard:,}"
+            rule = f"they need {needed:,} open files, and this system allows {hard:,}"
             raise InvalidInput("workers", workers, rule, f"use at most {(hard - 64) // 4:,}, or raise the limit")
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))

@@ -1,4 +1,4 @@
-"""Is all well? With a study: ``thresher verify``. With a store: ``thresher doctor``."""
+"""Check a study (``thresher verify``) or a store (``thresher doctor``)."""
 
 import json
 import platform
@@ -16,19 +16,19 @@ from ..log.store import Store
 from ..log.tail import pages
 from ..text.masking import masked, one_line
 from . import FINISHED, NOT_MET, put
-from .storage import format_option, name_argument, storage_option, store_at, study_at
+from .options import format_option, name_argument, storage_option, store_at, study_at
 
 
-@click.command(short_help="Derive every decision of a study again.")
+@click.command(short_help="Check every decision of a study.")
 @name_argument
 @storage_option
 @format_option("text", "json")
 def verify(name: str, storage: str | None, style: str) -> int:
-    """Derive study NAME again from its log: no gap, every event valid, every arm the one that had to be asked.
+    """Check the log of study NAME: no gap, every event valid, every pull for the arm that the policy chooses.
 
-    Every event must also match its digest, and follow from all before it, up to the head that the store has noted.
-    Prints the head, by which two people can see that they have the same log, and a digest of the state that is the
-    same on any machine. Exit status 1 says that something is wrong.
+    Every event must also match its digest, up to the head that the store recorded. Prints the head, so that two people
+    can see that they have the same log, and a digest of the state that is the same on any machine. Exit status 1 means
+    that something is wrong.
 
     \b
     Example:
@@ -36,15 +36,15 @@ def verify(name: str, storage: str | None, style: str) -> int:
     """  # noqa: D301 - click wants the character itself
     store = store_at(storage)
     if name not in store.studies():
-        study_at(name, store)  # says what is there instead
+        study_at(name, store)  # raises an error that lists what exists
     report = verified(chain.from_iterable(pages(store, name)))
     if style == "json":
         put(json.dumps({"format": 1, "study": name, "sound": report.sound, **report._asdict()}))
     elif report.sound:
-        put(f"{report.events:,} events, every decision derived again; state {report.digest}")
+        put(f"{report.events:,} events, every decision re-derived; state {report.digest}")
         put(sentences.head(report.events, report.head))
         if not report.anywhere:
-            put("its policy, lsa, takes a logarithm: decisions can be derived again on the same machine only")
+            put("its policy, lsa, takes a logarithm: its decisions can be re-derived on the same machine only")
     else:
         put(f"event {report.wrong}: {one_line(report.reason or '')}; the {report.events:,} before it are right")
     return FINISHED if report.sound else NOT_MET
@@ -58,11 +58,11 @@ def _damage(name: str, store: Store) -> dict[str, str]:
     return {}
 
 
-@click.command(short_help="Versions, durability, and what is wrong with a store.")
+@click.command(short_help="Check the installation and a store.")
 @storage_option
 @format_option("text", "json")
 def doctor(storage: str | None, style: str) -> int:
-    """Say which versions are at work, how durable the store is, and what is wrong with it: exit status 1 if anything.
+    """Print versions, how durable the store is, and what is wrong with it. Exit status 1 means that something is wrong.
 
     \b
     Example:
@@ -78,7 +78,7 @@ def doctor(storage: str | None, style: str) -> int:
         store = store_at(storage)
         found.update(store.describe())
         names = store.studies()
-        found["studies"] = f"{len(names)}, each folded"
+        found["studies"] = f"{len(names)}, each checked"
         for name in names:
             found.update(_damage(name, store))
     except ThresherError as error:

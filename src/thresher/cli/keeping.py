@@ -1,4 +1,4 @@
-"""The study of ``thresher run``: made once, and resumed by the same command."""
+"""The study of ``thresher run``: created once, resumed by the same command."""
 
 import contextlib
 import hashlib
@@ -18,7 +18,7 @@ from ..run.command.reward import codes_text
 from ..study import Study, look
 from ..text.masking import masked_words
 from . import say
-from .storage import is_kept, place_of
+from .options import is_kept, place_of
 
 
 def _is_here(word: str) -> bool:
@@ -86,7 +86,7 @@ class Kept:
             study.sweep()
             pending = look(study, lambda ledger: ledger.pending)
             if pending:
-                rule = f"has {pending:,} pulls pending: another agent may be at work on it"
+                rule = f"has {pending:,} pulls pending: another agent may be working on it"
                 remedy = "stop it, wait a minute if it was killed, or name another --study"
                 raise StudyExists("study", self.name, rule, remedy)
             return

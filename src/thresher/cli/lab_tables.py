@@ -1,7 +1,10 @@
-"""Tables of the laboratory's commands, for people."""
+"""Tables for people, of the laboratory's commands."""
 
 import sys
 from typing import TYPE_CHECKING, Any
+
+from ..core.sentences import duration
+from ..text.plural import plural
 
 if TYPE_CHECKING:
     from ..lab.planning import Plan
@@ -9,13 +12,13 @@ if TYPE_CHECKING:
 
 
 def print_result(result: "Result") -> None:
-    """What was measured at each checkpoint, and below it what concerns the whole."""
+    """Print what was measured at each checkpoint, and a summary below."""
     from rich.console import Console
     from rich.table import Table
 
     setup = result.setup
     delay = "every reward seen at once" if str(setup.timing) == "none" else f"delay {setup.timing}"
-    title = f"{setup.rules}, {setup.arms:,} {setup.family} arms against {setup.threshold:g}, {delay}"
+    title = f"{setup.rules}, {plural(setup.arms, f'{setup.family} arm')} against {setup.threshold:g}, {delay}"
     shares = {"arms right": "accuracy", "all right": "success"}
     if result.certificates is not None:
         title += f", confidence {setup.confidence:g}"
@@ -35,7 +38,7 @@ def print_result(result: "Result") -> None:
 
 
 def _words(result: "Result") -> list[str]:
-    words = [f"{result.repetitions:,} repetitions, seed {result.seed}"]
+    words = [f"{plural(result.repetitions, 'repetition')}, seed {result.seed}"]
     if result.certificates is not None:
         found = result.certificates
         pulls, error = found.pulls_to_settle
@@ -48,13 +51,13 @@ def _words(result: "Result") -> list[str]:
         words.append(f"at most {int(result.measures.in_flight.max()):,} unobserved (τ)")
         words.append(f"η {float(result.measures.ratio.mean()):.2f} on average")
     if result.idle is not None:
-        words.append(f"workers idle {result.idle:.1%}")
+        words.append(f"workers idle {result.idle:.1%} of the time")
     words.append(f"{result.pulls_per_second / 1e6:,.1f} million pulls a second")
     return words
 
 
 def print_plan(plan: "Plan") -> None:
-    """What each target takes, with a bar for each policy."""
+    """Print what each target takes, with a bar for each policy."""
     from rich.console import Console
     from rich.table import Table
 
@@ -62,9 +65,10 @@ def print_plan(plan: "Plan") -> None:
 
     policies = list(plan.curves)
     most = max((need.pulls or need.beyond) for need in plan.needs)
-    title = f"{plan.setup.arms:,} {plan.setup.family} arms against {plan.setup.threshold:g}, {plan.workers:,} workers"
+    arms = plural(plan.setup.arms, f"{plan.setup.family} arm")
+    title = f"{arms} against {plan.setup.threshold:g}, {plural(plan.workers, 'worker')}"
     console = Console(file=sys.stdout)
-    wide = console.width >= 110  # bars are for those who have the room
+    wide = console.width >= 110  # there is room for bars
     table = Table(title=title, title_justify="left", padding=(0, 1 if console.width >= 90 else 0))
     sides: Any = (("to have", "left"), ("with", "left"), ("pulls", "right"), ("time", "right"), ("runs", "right"))
     for name, side in (*sides, *([("", "left")] if wide else [])):
@@ -75,30 +79,14 @@ def print_plan(plan: "Plan") -> None:
             pulls += f" ± {need.pulls_se:,.0f}"
         bar = "█" * max(1, round(24 * (need.pulls or need.beyond) / most)) + ("…" if need.pulls is None else "")
         target = need.target if need.policy == policies[0] else ""
-        time = "" if need.seconds is None else spoken(need.seconds)
+        time = "" if need.seconds is None else duration(need.seconds)
         cells = (target, need.policy, pulls, time, f"{need.repetitions:,}")
         table.add_row(*cells, *([bar] if wide else []))
     console.print(table)
     fewest = min(need.repetitions for need in plan.needs)
     if fewest < ROUGH:
-        words = f"runs: how often it was simulated. Figures from few runs, here as few as {fewest}, are rough."
+        words = f"runs: the number of simulated studies. Figures from few runs (here as few as {fewest}) are rough."
         console.print(words, highlight=False)
     if any(need.pulls is None and need.target == ALL_SETTLED[0] for need in plan.needs) and not plan.setup.tolerance:
-        words = "An arm next to the bar is settled late or never; a --tolerance bounds it: within ± that it is close."
+        words = "An arm near the bar is settled late or never; with a --tolerance, it is settled as close."
         console.print(words, highlight=False)
-
-
-def spoken(seconds: float) -> str:
-    """Seconds as a person says them.
-
-    >>> spoken(42), spoken(5400), spoken(200_000)
-    ('42 s', '90 min', '2 d 7 h')
-    """
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    if minutes < 120:
-        return f"{minutes} min"
-    if minutes < 48 * 60:
-        return f"{minutes // 60} h {minutes % 60} min"
-    return f"{minutes // 1440} d {minutes % 1440 // 60} h"

@@ -14,35 +14,37 @@ from ..log.memory import MemoryStore
 from ..run.signals import until_stopped
 from ..text.files import Kind, check, replacing
 from . import FINISHED, put, say
+from .options import name_argument, storage_option, store_at, study_at
 from .speaking import spoken
-from .storage import name_argument, storage_option, store_at, study_at
 
 EXTRA = "pip install 'thresher[web]'"
 
 
 def web(module: str) -> ModuleType:
-    """A module of the extra, or one line that says how to get it."""
+    """A module of the web extra, or an error that says how to install it."""
     try:
         return importlib.import_module(f"..web.{module}", __package__)
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("thresher"):
             raise
-        raise CannotGoOn("extra", "web", f"needs the package {error.name}, which is not there", EXTRA) from None
+        raise CannotGoOn("extra", "web", f"needs the package {error.name}, which is not installed", EXTRA) from None
 
 
-@click.command(short_help="A live page of all studies, and an HTTP interface for agents.")
+@click.command(short_help="Serve a live page of all studies, and an HTTP API for agents.")
 @storage_option
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0: any free one.")
-@click.option("--write", is_flag=True, help="Let agents create studies, ask and tell. Without it: read-only.")
-@click.option("--token", envvar="THRESHER_TOKEN", help="The token that reads.  [default: a new one at every start]")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 means any free port.")
+@click.option(
+    "--write", is_flag=True, help="Let agents create studies, ask and tell. Without this, the server is read-only."
+)
+@click.option("--token", envvar="THRESHER_TOKEN", help="The token for reading.  [default: a new one at every start]")
 @click.option(
     "--write-token",
     envvar="THRESHER_WRITE_TOKEN",
-    help="The token that writes and reads, with --write.  [default: a new one at every start]",
+    help="The token for writing and reading, with --write.  [default: a new one at every start]",
 )
-@click.option("--allow-host", "allowed", multiple=True, metavar="NAME", help="A name under which users reach it.")
-@click.option("--tls-cert", metavar="FILE", help="Speak HTTPS, with this certificate (PEM).")
+@click.option("--allow-host", "allowed", multiple=True, metavar="NAME", help="A host name that users reach it by.")
+@click.option("--tls-cert", metavar="FILE", help="Serve HTTPS with this certificate (PEM).")
 @click.option("--tls-key", metavar="FILE", help="The certificate's key (PEM), if it is not in the same file.")
 @click.option(
     "--max-connections",
@@ -51,14 +53,14 @@ def web(module: str) -> ModuleType:
     help="Connections at once.  [default: as ulimit -n allows, at most 4096]",
 )
 @click.option(
-    "--max-per-address", "each", type=click.IntRange(1), help="Of them, from one address.  [default: half of them]"
+    "--max-per-address", "each", type=click.IntRange(1), help="Connections from one address.  [default: half of all]"
 )
 @click.pass_context
 def serve(context: click.Context, /, storage: str | None, **given: Any) -> int:
-    """Serve a live page of the studies of a store, and an HTTP interface for agents in any language.
+    """Serve a live page of the studies in a store, and an HTTP API for agents in any language.
 
-    The first line of output is the address, with the token that lets a browser in to look. With --write, the second
-    line has the token that writes. Ctrl-C ends it; the studies and whoever works on them do not mind.
+    The first line of output is the address, with the token for reading. With --write, the second line has the token
+    for writing. Ctrl-C stops the server; studies and their agents are not affected.
 
     \b
     Examples:
@@ -68,19 +70,19 @@ def serve(context: click.Context, /, storage: str | None, **given: Any) -> int:
       thresher serve --host 0.0.0.0 --allow-host lab-box.example --tls-cert box.pem --tls-key box.key
     """  # noqa: D301 - click wants the character itself
     if not given["write"] and context.get_parameter_source("write_token") is ParameterSource.COMMANDLINE:
-        raise InvalidInput("write token", rule="is of no use on a server that is read-only", remedy="add --write")
+        raise InvalidInput("write token", rule="has no effect on a read-only server", remedy="add --write")
     serving, store = web("serving"), store_at(storage)
-    store.studies()  # a store that cannot be read is said so now, not to the first who looks
+    store.studies()  # fail now if the store cannot be read, not at the first request
     reader = None if isinstance(store, MemoryStore) else store_at(storage)
     with spoken(say, "thresher", "asyncio"):
         serving.serve(store, serving.Options(**given), put, reader=reader)
     return FINISHED
 
 
-@click.command(short_help="A report of a study in one HTML file.")
+@click.command(short_help="Write a report of a study to one HTML file.")
 @name_argument
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True, metavar="FILE")
-@click.option("--force", is_flag=True, help="Overwrite FILE, whatever it is. Without it: only an earlier report.")
+@click.option("--force", is_flag=True, help="Overwrite any FILE. Without this, only an earlier report is overwritten.")
 @storage_option
 def report(name: str, out: Path, force: bool, storage: str | None) -> int:
     """Write a report of study NAME: its verdict, figures, guarantee and specification, in one file that works offline.
@@ -96,19 +98,19 @@ def report(name: str, out: Path, force: bool, storage: str | None) -> int:
 
     def work() -> None:
         _check_is_no_store(out, storage)
-        check(out, kind, force=force)  # before the store is opened: SQLite minds who else opens and closes its file
+        check(out, kind, force=force)  # before the store is opened: closing its file would release SQLite's locks
         text: str = reports.report(study_at(name, storage))
         with replacing(out, kind, force=force) as partial:
             partial.write_text(text, encoding="utf-8")
 
     status = until_stopped(work)
     if status:
-        say("stopped before it was done; nothing was written")
+        say("stopped; nothing was written")
     return status
 
 
 def _check_is_no_store(out: Path, storage: str | None) -> None:
-    """Raise if a report would replace the store that it reads, or a file that SQLite keeps beside it."""
+    """Raise if the report would replace the store that it reads, or one of SQLite's files beside it."""
     store = getattr(store_at(storage), "path", None)
     for file in [Path(f"{store}{end}") for end in ("", "-wal", "-shm", "-journal", "-lock")] if store else []:
         if os.path.realpath(out) == str(file) or (out.exists() and file.exists() and out.samefile(file)):

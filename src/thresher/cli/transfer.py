@@ -1,4 +1,4 @@
-"""Studies and results into and out of a store."""
+"""Export and import: studies and results, out of and into a store."""
 
 import csv
 import io
@@ -25,21 +25,22 @@ from ..log.tail import NO_EVENT
 from ..study import Study, import_pulls, look
 from ..text.escapes import cell
 from ..text.files import read_text
+from ..text.plural import plural
 from . import FINISHED, put, say
-from .storage import name_argument, place_of, storage_option, store_at, study_at
+from .options import name_argument, place_of, storage_option, store_at, study_at
 
-LINES = 1000  # of CSV that are written at once
+LINES = 1000  # lines of CSV that are written at once
 
 
-@click.command(short_help="Write a study out, as CSV or JSON.")
+@click.command(short_help="Write a study as CSV or JSON.")
 @name_argument
-@click.argument("style", type=click.Choice(["csv", "json"]))
+@click.argument("style", type=click.Choice(["csv", "json"]), metavar="csv|json")
 @storage_option
 def export(name: str, style: str, storage: str | None) -> int:
-    """Write study NAME to standard output: csv is a line a pull, json the whole log. import reads both.
+    """Write study NAME to standard output: csv has one line per pull, json has the whole log. import reads both.
 
-    The state of a pull is pending, told, dropped, late (told after it was charged to the certificate), outside (its
-    reward lies outside the bounds) or cancelled (the certificate leaves it out).
+    The state of a pull is pending, told, dropped, late (told after it was charged to the certificate), outside (the
+    reward lies outside the bounds) or cancelled (it does not count in the certificate).
 
     \b
     Examples:
@@ -55,7 +56,7 @@ def export(name: str, style: str, storage: str | None) -> int:
 
 
 def _print_log(study: Study) -> None:
-    """The log up to its head at this moment. The head comes first: a file whose end was cut off still has it."""
+    """The log up to its present head. The head comes first, so that a truncated file still has it."""
     seq, digest = look(study, lambda ledger: (ledger.seq, ledger.head))
     head = json.dumps({"seq": seq, "digest": digest})
     put(f'{{"format": 1, "study": {json.dumps(study.name)}, "head": {head}, "events": [', end="")
@@ -65,7 +66,7 @@ def _print_log(study: Study) -> None:
 
 
 def _print_pulls(ledger: Ledger) -> None:
-    """Some lines at a time: all of them together would take more memory than the study itself."""
+    """Write some lines at a time: all of them together would take more memory than the study."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(("pull", "arm", "number", "seed", "state", "reward"))
@@ -80,7 +81,7 @@ def _print_pulls(ledger: Ledger) -> None:
 
 
 def rows_of(ledger: Ledger) -> Iterator[Row]:
-    """All pulls as rows. What was charged to the certificate has a state for which import charges it again."""
+    """All pulls as rows. Pulls that were charged have a state that import charges again."""
     for pull, state in enumerate(_states(ledger), start=1):
         reward = ledger.pull_reward[pull - 1] if state in WITH_REWARD else None
         yield Row(f"pull {pull}", ledger.spec.arms[ledger.pull_arm[pull - 1]], state, reward)
@@ -90,10 +91,10 @@ def _states(ledger: Ledger) -> list[str]:
     states = [STATES[state] for state in ledger.pull_state]
     if not ledger.certifies:
         return states
-    followed = set()  # arms of which a later pull was told: cancelled pulls before it are charged
+    followed = set()  # arms with a later pull that was told: cancelled pulls before it are charged
     for pull in range(ledger.issued, 0, -1):
         state, outcome, arm = ledger.pull_state[pull - 1], ledger.docket.outcome[pull], ledger.pull_arm[pull - 1]
-        if outcome == evidence.TOLD or state == OUTSIDE:  # such a reward counts where it is imported, if anywhere
+        if outcome == evidence.TOLD or state == OUTSIDE:  # such a reward counts where it is imported, if at all
             followed.add(arm)
         elif state == TOLD:  # charged while it was pending, because too many rewards waited for it
             states[pull - 1] = "late"
@@ -108,21 +109,21 @@ def _is_left_out(ledger: Ledger, outcome: int, followed: bool) -> bool:
     return outcome == evidence.CANCELLED and not followed
 
 
-@click.command("import", short_help="Read a study, or results already paid for.")
+@click.command("import", short_help="Read a study, or results that you already have.")
 @click.argument("file", metavar="FILE")
 @click.option(
-    "--study", "name", metavar="NAME", help="The study that results are for, or a new name for an exported one."
+    "--study", "name", metavar="NAME", help="The study that the results belong to, or a new name for an exported study."
 )
 @storage_option
 def import_(file: str, name: str | None, storage: str | None) -> int:
-    """Read FILE, - being standard input: a study that export json wrote, or results already paid for.
+    """Read FILE (- is standard input): a study that export json wrote, or results that you already have.
 
-    Results are CSV, such as export csv writes, or a JSON list, with arm, reward and, if you like, state. They go into a
-    study that has not handed out a pull yet, all or none, and count towards its budget. They are certified by their
-    number and mean, not by their order: the certificate looks at them once, at the first ask.
+    Results are CSV, such as export csv writes, or a JSON list, with arm, reward and optionally state. The study must
+    not have handed out a pull yet. All rows are imported or none, and they count towards the budget. Their order does
+    not matter: the certificate weighs them all together, once, at the first ask.
 
-    A pull whose state is dropped, pending or cancelled has no reward, and one that is late has one too late: the
-    certificate charges them at their worst, or by the study's --failure.
+    Pulls whose state is dropped, pending, cancelled or late are charged to the certificate at their worst, or as the
+    study's --failure says.
 
     \b
     Examples:
@@ -136,14 +137,14 @@ def import_(file: str, name: str | None, storage: str | None) -> int:
         return FINISHED
     rows = list(read_rows(data, text, file))
     if name is None:
-        raise InvalidInput("--study", "", "results are for a study", "name it: --study NAME")
+        raise InvalidInput("--study", "", "results belong to a study", "name it with --study NAME")
     study = study_at(name, storage)
     pulls = list(_checked(rows, study.spec))
     if not pulls:
-        raise InvalidInput("file", file, "has no row", SHAPES)
+        raise InvalidInput("file", file, "has no rows", SHAPES)
     budget, left = look(study, lambda ledger: (ledger.budget, (ledger.budget or 0) - ledger.issued))
     if budget is not None and len(pulls) > left:
-        rule = f"has {len(pulls):,} pulls, and the study has {left:,} left of its budget of {budget:,}"
+        rule = f"has {plural(len(pulls), 'pull')}, and the study has {left:,} left of its budget of {budget:,}"
         raise InvalidInput("file", file, rule, "results count towards the budget: create the study with a larger one")
     import_pulls(study, pulls)
     say(look(study, lambda ledger: _imported(Counter(row.state for row in rows), ledger)))
@@ -151,7 +152,7 @@ def import_(file: str, name: str | None, storage: str | None) -> int:
 
 
 def rows_in(file: str) -> Iterator[Row]:
-    """The pulls of results or of a whole log, as import reads them."""
+    """The pulls in a file of results or in an exported log."""
     text = read_text(file)
     data = read_json(text, file)
     is_log = isinstance(data, dict) and "events" in data
@@ -170,12 +171,12 @@ def _checked(rows: Iterable[Row], spec: Spec) -> Iterator[tuple[str, object, boo
 
 
 def _imported(states: Counter[str], ledger: Ledger) -> str:
-    """What was imported, in a sentence."""
+    """A sentence that says what was imported."""
     charged, late = sum(states[state] for state in LOST), states["late"]
-    said = f"imported {_many(sum(states.values()) - charged, 'reward')}"
+    said = f"imported {plural(sum(states.values()) - charged, 'reward')}"
     if charged:
         what = "charged" if ledger.certifies and ledger.spec.failure != "ignore" else "left out"
-        said += f" and {_many(charged, 'pull')} to be {what}" + (
+        said += f" and {plural(charged, 'pull')} to be {what}" + (
             f", {late:,} of them with a late reward" if late else ""
         )
     if ledger.unweighed:
@@ -183,25 +184,21 @@ def _imported(states: Counter[str], ledger: Ledger) -> str:
     return said
 
 
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
 def _restore(data: dict[str, Any], name: str | None, storage: str | None, file: str) -> None:
-    """A whole log, if it is valid, under its own name or another, if that is free."""
+    """Store a whole log, if it is valid, under its own name or a new one."""
     study, store = checked_name("study", name or data.get("study")), store_at(storage)
     events, _ = _folded(data, file)
     with store.turn(study):
         try:
             store.append(study, events, lease=3600.0)
         except Conflict:
-            rule = f"is in {place_of(store)} already"
+            rule = f"already exists in {place_of(store)}"
             raise StudyExists("study", study, rule, "give another name: --study NAME") from None
     store.flush()
 
 
 def _folded(data: dict[str, Any], file: str) -> tuple[list[Event], Ledger]:
-    """The events of a log, if it is valid, and what they make of the study."""
+    """The events of a log, if it is valid, and its ledger."""
     place = "its list of events"
     try:
         events = []
@@ -214,29 +211,25 @@ def _folded(data: dict[str, Any], file: str) -> tuple[list[Event], Ledger]:
         _check_head(data.get("head"), found[-1], file, is_old=events[-1].digest is None)
         return found, ledger
     except (ThresherError, *NO_EVENT) as error:
-        raise InvalidInput(
-            "file", file, f"is not the log of a study, {place}: {error}", "export it once more"
-        ) from None
+        raise InvalidInput("file", file, f"is not the log of a study, {place}: {error}", "export it again") from None
 
 
 def _chained(events: list[Event]) -> list[Event]:
-    """The events with their digests: all have the right one, or none has any, as version 0.1 wrote them."""
+    """The events with their digests. Either all are right, or there are none, as in version 0.1."""
     found, is_old = chained(events), all(event.digest is None for event in events)
     for event, right in zip(events, found, strict=True):
         if event.digest != right.digest and not is_old:
-            rule = "does not match its digest, so it is not as it was exported"
-            raise InvalidInput(
-                "event", event.seq, rule, "leave out all digests, and the head, if it was changed on purpose"
-            )
+            rule = "does not match its digest: it was changed after the export"
+            raise InvalidInput("event", event.seq, rule, "if that was on purpose, remove all digests and the head")
     return found
 
 
 def _check_head(said: Any, last: Event, file: str, *, is_old: bool) -> None:
     """Raise unless the log ends where its export says. Version 0.1 wrote neither digests nor a head."""
     if not is_old and not (isinstance(said, dict) and said.keys() >= {"seq", "digest"}):
-        raise InvalidInput("head", said, "must be an object with seq and digest", "leave out all digests as well")
+        raise InvalidInput("head", said, "must be an object with seq and digest", "remove all digests as well")
     if said is None:
-        say(f"{file} does not say where its log ends, so it cannot be checked whether its end is missing")
+        say(f"{file} does not say where its log ends, so a missing end would not be noticed")
         return
     head = Head(said["seq"], bytes.fromhex(said["digest"]))
     if head != (last.seq, last.digest):
@@ -245,7 +238,7 @@ def _check_head(said: Any, last: Event, file: str, *, is_old: bool) -> None:
 
 
 def _event(item: dict[str, Any]) -> Event:
-    """An event whose fields every store can keep. Whether it may follow those before it is the ledger's to say."""
+    """An event whose fields every store can hold. The ledger checks whether it may follow the ones before it."""
     event = Event(**item)
     if event.digest is not None:
         event = event._replace(digest=bytes.fromhex(event.digest))  # type: ignore[arg-type]  # text, in a file
@@ -266,7 +259,7 @@ def _event(item: dict[str, Any]) -> Event:
     if event.late not in (None, False, True):
         raise InvalidInput("late", event.late, "must be true, false or null")
     reward, when, late = event.reward, event.time, event.late
-    return event._replace(  # as every store gives them back: 1 is 1.0, and negative zero is zero
+    return event._replace(  # as every store returns them: 1 is 1.0, and negative zero is zero
         reward=None if reward is None else finite(float(reward)),
         time=None if when is None else finite(float(when)),
         late=None if late is None else bool(late),

@@ -52,7 +52,7 @@ def read_rows(data: object, text: str, file: str) -> Iterator[Row]:
     for place, cells in rows:
         pull = str(cells.get("pull") or "")
         if pull in seen:
-            raise InvalidInput(f"{place}: pull", pull, "is there twice", "a pull has one reward: leave one row out")
+            raise InvalidInput(f"{place}: pull", pull, "occurs twice", "a pull has one reward: leave one row out")
         seen.update([pull] if pull else [])
         yield _row(place, cells, stated)
 
@@ -60,11 +60,11 @@ def read_rows(data: object, text: str, file: str) -> Iterator[Row]:
 def _row(place: str, cells: dict[str, Any], stated: bool) -> Row:
     arm, reward, state = cells.get("arm"), cells.get("reward"), cells.get("state")
     if arm is None:
-        raise InvalidInput(f"{place}: column", "arm", "is not there", SHAPES)
+        raise InvalidInput(f"{place}: column", "arm", "is missing", SHAPES)
     empty = reward is None or reward == ""
     if state is None or state == "":
         if empty and not stated:
-            rule = "is not there" if reward is None else "is empty"
+            rule = "is missing" if reward is None else "is empty"
             raise InvalidInput(f"{place}: column", "reward", rule, "give a reward, or state dropped in a column state")
         state = "dropped" if empty else "told"
     if state not in (*STATES, CANCELLED):
@@ -94,7 +94,7 @@ def _from_csv(text: str, file: str) -> tuple[bool, Iterator[Cells]]:
     columns = [name.lower() for name in names]
     for name in ("arm", "reward", "state"):
         if columns.count(name) > 1 or (name not in columns and name != "state"):
-            rule = f"{'is there twice' if name in columns else 'is not there'} among {shown(columns)}"
+            rule = f"{'occurs twice' if name in columns else 'is missing'} among {shown(columns)}"
             raise InvalidInput(f"line 1 of {file}: column", name, rule, SHAPES)
 
     def cells() -> Iterator[Cells]:

@@ -91,14 +91,14 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-def read_text(file: str, what: str = "file") -> str:
+def read_text(file: str, what: str = "file", *, remedy: str = "check its name") -> str:
     """The text of a file; ``-`` is standard input. An error names the file as ``what``."""
     where = "standard input" if file == "-" else file
     try:
         data = _standard_input() if file == "-" else Path(file).read_bytes()
         return data.decode("utf-8-sig")
     except OSError as error:
-        raise InvalidInput(what, where, f"cannot be read ({error.strerror})", "check its name") from None
+        raise InvalidInput(what, where, f"cannot be read ({error.strerror})", remedy) from None
     except UnicodeDecodeError as error:
         rule = f"is not UTF-8 text ({error.reason} at byte {error.start})"
         raise InvalidInput(what, where, rule, "save it as UTF-8") from None

@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on: a live table on a terminal, elsewhere a line now and then."""
+"""What a person sees during a run: a live table on a terminal, elsewhere a line now and then."""
 
 import heapq
 import sys
@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from rich.cells import cell_len
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
@@ -18,21 +19,22 @@ from ..core.row import Row, openness, row_of
 from ..core.sentences import SIGNS, duration, number, question, speed
 from ..run.progress import Progress
 from ..study import Study, look
+from ..text.plural import plural
 from . import say
 from .speaking import spoken
 from .words import COLOURS, STYLES
 
 REDRAW = 0.25  # seconds
-SHARE = 20  # drawing takes at most one part in so many of the time, however many arms there are
+SHARE = 20  # drawing takes at most 1/20 of the time, however many arms there are
 SHORTEST_GAUGE, LONGEST_GAUGE = 12, 41  # characters
-FIRST_LINE, NEXT_LINES = 2.0, 15.0  # seconds until a line is printed where there is no terminal
+FIRST_LINE, NEXT_LINES = 2.0, 15.0  # seconds between lines when there is no terminal
 
 
 @contextmanager
 def watching(study: Study, *, quiet: bool) -> Iterator[Callable[[Progress], object]]:
-    """Show the progress of a run on standard error, and what thresher has to say meanwhile."""
+    """Show the progress and the warnings of a run on standard error."""
     console = Console(stderr=True, highlight=False)
-    if quiet or not sys.stderr.isatty() or console.is_dumb_terminal:  # rich alone would believe FORCE_COLOR
+    if quiet or not sys.stderr.isatty() or console.is_dumb_terminal:  # rich alone would trust FORCE_COLOR
         with spoken(say, "thresher"):
             yield (lambda progress: None) if quiet else Lines(study)
     else:
@@ -44,28 +46,28 @@ def watching(study: Study, *, quiet: bool) -> Iterator[Callable[[Progress], obje
 
 
 class Lines:
-    """A line now and then."""
+    """Prints a line now and then."""
 
     def __init__(self, study: Study) -> None:
         self._study = study
         self._next = time.monotonic() + FIRST_LINE
 
     def __call__(self, progress: Progress) -> None:
-        """Print a line if it is time for one."""
+        """Print a line if it is time."""
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + NEXT_LINES
             say(f"{self._study.verdict().answer}{''.join(f' {part},' for part in pace(progress))[:-1]}")
 
 
 class Screen:
-    """A table that is drawn again and again: the question, how far it is, and the arms that are most open."""
+    """Redraws a table: the question, the progress, and the arms that are most open."""
 
     def __init__(self, study: Study, live: Live) -> None:
         self._study, self._live = study, live
         self._next = 0.0
 
     def __call__(self, progress: Progress) -> None:
-        """Draw, if it is time to."""
+        """Draw if it is time."""
         began = time.monotonic()
         if began >= self._next:
             self._live.update(look(self._study, lambda ledger: self._picture(ledger, progress)), refresh=True)
@@ -75,27 +77,27 @@ class Screen:
     def _picture(self, ledger: Ledger, progress: Progress) -> Group:
         width, height = self._live.console.size
         arms = range(len(ledger.spec.arms))
-        low = height < 8  # then the bar and the note give way to an arm
+        low = height < 8  # then an arm replaces the progress bar and the note
         room = max(1, height - (4 if low else 6))
         most_open = heapq.nsmallest(room, arms, key=lambda arm: (openness(ledger, arm), arm))
         rows = [row_of(ledger, arm) for arm in most_open]
         more = len(arms) - len(rows)
-        note = Text(f"… and {more:,} arms that are less open" if more else "", style="dim", no_wrap=True)
+        note = Text(f"… and {plural(more, 'more arm')}, less open" if more else "", style="dim", no_wrap=True)
         asked = Text(question(len(arms), ledger.spec.threshold), style="bold", no_wrap=True)
         state, table = _state(ledger, progress, width), arms_table(rows, ledger, width)
         return Group(asked, state, table) if low else Group(asked, state, _bar(ledger), table, note)
 
 
 def pace(progress: Progress) -> list[str]:
-    """How fast, and how long still, as far as anybody can tell."""
+    """The speed and the time left, where they are known."""
     parts = [speed(progress.rate)] if progress.rate else []
     return parts if progress.seconds_left is None else [*parts, f"{duration(progress.seconds_left)} left"]
 
 
 def _state(ledger: Ledger, progress: Progress, width: int) -> Text:
-    """As much as the width takes, the more important first."""
+    """As much as fits, the most important first."""
     limit = "" if ledger.budget is None else f" of {ledger.budget:,}"
-    parts = [f"{ledger.issued:,}{limit} pulls", f"{ledger.pending:,} under way", *reversed(pace(progress))]
+    parts = [f"{ledger.issued:,}{limit} pulls", f"{ledger.pending:,} pending", *reversed(pace(progress))]
     while len(" · ".join(parts)) > width and len(parts) > 1:
         parts.pop()
     return Text(" · ".join(parts), style="dim", no_wrap=True, overflow="ellipsis")
@@ -103,16 +105,16 @@ def _state(ledger: Ledger, progress: Progress, width: int) -> Text:
 
 def _bar(ledger: Ledger) -> Group:
     bars = [] if ledger.budget is None else [ProgressBar(ledger.budget, ledger.issued - ledger.pending)]
-    return Group(*bars, Text(""))  # a bar does not end its line itself
+    return Group(*bars, Text(""))  # the bar does not end its own line
 
 
 def arms_table(rows: list[Row], ledger: Ledger, width: int) -> Table:
-    """Arms as a table. What does not fit is left out, the least telling first; what is left over goes to a gauge."""
+    """Arms as a table. The least important columns are left out if they do not fit; a gauge fills the rest."""
     columns = _columns(rows, width)
-    for head in ("failed", "certain"):
+    for head in ("failed", "settled"):
         if not any(cell.plain for cell in columns[head]):
             del columns[head]
-    for head in ("failed", "under way", "certain"):
+    for head in ("failed", "pending", "settled"):
         if _needed(columns) > width:
             columns.pop(head, None)
     bar, means = ledger.spec.threshold, [row.mean for row in rows if row.mean is not None]
@@ -132,18 +134,35 @@ def arms_table(rows: list[Row], ledger: Ledger, width: int) -> Table:
 
 
 def _columns(rows: list[Row], width: int) -> dict[str, list[Text]]:
-    names = [Text(row.arm) for row in rows]
-    for name in names:
-        name.truncate(max(10, width // 3), overflow="ellipsis")
     return {
-        "arm": names,
+        "arm": [Text(shortened(row.arm, max(10, width // 3))) for row in rows],
         "": [Text(SIGNS[row.label], style=COLOURS[row.label]) for row in rows],
-        "certain": [Text(text, style=STYLES[style]) for text, style in map(certainty, rows)],
+        "certified": [Text(text, style=STYLES[style]) for text, style in map(certainty, rows)],
         "mean": [Text(number(row.mean)) for row in rows],
         "pulls": [Text(f"{row.seen:,}") for row in rows],
-        "under way": [Text(f"{row.pending or ''}") for row in rows],
+        "pending": [Text(f"{row.pending or ''}") for row in rows],
         "failed": [Text(f"{row.failures or ''}") for row in rows],
     }
+
+
+def shortened(name: str, width: int) -> str:
+    """A name that fits, without its middle: paths and test ids often begin alike and differ at the end.
+
+    >>> shortened("tests/test_run.py::test_a_reward_is_read", 20)
+    'tests/…eward_is_read'
+    """
+    if cell_len(name) <= width:
+        return name
+    head, tail = "", ""
+    for letter in name:
+        if cell_len(head + letter) > (width - 1) // 3:
+            break
+        head += letter
+    for letter in reversed(name):
+        if cell_len(head + letter + tail) > width - 1:
+            break
+        tail = letter + tail
+    return f"{head}…{tail}"
 
 
 def _needed(columns: Mapping[str, Sequence[Text]]) -> int:
@@ -153,7 +172,7 @@ def _needed(columns: Mapping[str, Sequence[Text]]) -> int:
 
 
 def gauge_of(row: Row, bar: float, low: float, high: float, *, width: int = 25) -> Text:
-    """The bar as a stroke in the middle of a line, the interval as its thick part, the mean as a dot."""
+    """A line with the bar as a stroke, the interval as its thick part, and the mean as a dot."""
 
     def place(value: float) -> int:
         return round((min(max(value, low), high) - low) / (high - low) * (width - 1)) if high > low else width // 2

@@ -1,4 +1,4 @@
-"""``thresher run``: the main job for any program."""
+"""``thresher run``: a study whose evaluator is any program."""
 
 from typing import Any
 
@@ -8,28 +8,30 @@ from ..core.verdict import Verdict
 from ..errors import CannotGoOn, StoreFailed
 from ..run.command.process import Command
 from ..run.engines import check_name, open_engine
+from ..run.progress import Progress
 from ..run.runner import Limits, run_on
 from ..run.signals import until_stopped
 from ..study import Study, look
+from ..text.plural import plural
 from . import FINISHED, NOT_MET, say
+from .cautions import Cautions, command_caution
 from .checking import check_command, check_exits, check_reader, check_resources, room_for
 from .keeping import Kept, evaluator_of
-from .live import watching
+from .livetable import watching
+from .options import Whole, arm_options, arms_given, is_kept, question, reward_of_failure, storage_option, store_at
 from .output import FORMATS, print_verdict
-from .question import arm_options, arms_given, question, reward_of_failure
-from .storage import is_kept, storage_option, store_at
 from .words import Duration
 
-HELP = """Find out which arms reach a bar by running COMMAND again and again, several at once.
+HELP = """Find out which arms reach a bar by running COMMAND many times, several at once.
 
-COMMAND is called with an arm in place of {arm}, and prints the reward: the last number on its last line counts.
-Other placeholders: {seed}, {number}, {pull}, and {KEY} for each parameter of the arms file; {{ and }} are braces.
-The same values are in the environment as THRESHER_ARM, THRESHER_SEED, THRESHER_NUMBER and THRESHER_PULL.
+Each run replaces {arm} in COMMAND with an arm. COMMAND prints the reward: the last number on its last line.
+Other placeholders: {seed}, {number}, {pull}, and {KEY} for each parameter in the arms file; {{ and }} are braces.
+The environment has the same values as THRESHER_ARM, THRESHER_SEED, THRESHER_NUMBER and THRESHER_PULL.
 
-The study is kept in thresher.db, under a name made from the question and COMMAND: the same command line resumes it
-after Ctrl-C, crash or reboot, a larger --budget extends it, --fresh starts over, and with the same postgresql:// URL
-other machines take part. What COMMAND reads, such as the code under test, is not part of the name: use --fresh when
-that has changed.
+The study is stored in thresher.db, under a name made from the question and COMMAND. The same command line resumes it
+after Ctrl-C, a crash or a reboot; a larger --budget extends it; --fresh starts over. Other machines join with the
+same postgresql:// URL. The name does not depend on the files that COMMAND reads, such as the code under test: use
+--fresh after they change.
 
 \b
 Examples:
@@ -37,25 +39,25 @@ Examples:
     thresher run --threshold 0.9 --arms prompts.txt --budget 2000 --workers 8 -- ./evaluate.sh {arm}
 \b
   Which tests are flaky? Exit 0 is a pass, exit 1 a failed test; the bar is a pass rate of 99 %. Any other status,
-  such as pytest's 4 for a test that does not exist, is a failure of the run and never a reward.
+  such as pytest's 4 for a test that does not exist, is a failed pull and never a reward.
     thresher run --threshold 0.99 --arms tests.txt --budget 5000 --reward exit-code -- pytest -q {arm}
 \b
   Which settings beat the baseline? evaluate.py prints {"gain": …} for the same seed on both.
     thresher run --threshold 0 --bounds -1 1 --arms settings.csv --budget 800 --reward json:gain -- \\
       python evaluate.py --depth {depth} --seed {seed}
 \b
-  The same on a cluster, with the program where its workers can run it:
+  The same on a cluster, with the program in a folder that all workers share:
     thresher run --threshold 0.9 --arms prompts.txt --engine dask:tcp://head:8786 -- /shared/evaluate.sh {arm}
 \b
-  … and a GPU for each run, as Ray counts them:
+  The same with one GPU for each pull, as Ray counts them:
     thresher run --threshold 0.9 --arms models.txt --engine ray:head:6379 --resource GPU=1 -- /shared/train.sh {arm}
 
-Exit status: 0 finished, 1 a --require was not met, 2 wrong use, 3 could not go on, 130 Ctrl-C, 143 SIGTERM.
+Exit status: 0 finished, 1 a --require option was not met, 2 wrong use, 3 could not continue, 130 Ctrl-C, 143 SIGTERM.
 """
 
 
 class RunCommand(click.Command):
-    """Lets ``--bounds`` take two numbers, or the word none. What follows COMMAND is its own, even without ``--``."""
+    """Lets ``--bounds`` take two numbers or the word none. Options after COMMAND belong to it, even without ``--``."""
 
     allow_interspersed_args = False
 
@@ -85,65 +87,87 @@ def _is_flag(option: click.Parameter) -> bool:
     metavar="WHERE",
     help="threads, processes, dask[:ADDRESS] or ray[:ADDRESS]: where COMMAND runs.",
 )
-@click.option("--workers", type=int, metavar="W", help="How many at once.  [default: as many as there are cores]")
+@click.option("--workers", type=Whole(), metavar="W", help="Pulls that run at once.  [default: one per core]")
 @click.option(
     "--resource",
     "resources",
     multiple=True,
     metavar="NAME=N",
-    help="What a run needs on Dask or Ray, as GPU=1; may be given several times.",
+    help="What each pull needs on Dask or Ray, such as GPU=1; repeat it for more.",
 )
 @click.option(
-    "--timeout", type=Duration(), default="1h", show_default=True, metavar="DURATION", help="For one run of COMMAND."
+    "--timeout",
+    type=Duration(),
+    default="1h",
+    show_default=True,
+    metavar="DURATION",
+    help="Time limit for one run of COMMAND.",
 )
 @click.option(
     "--attempts",
-    type=int,
+    type=Whole(),
     default=1,
     show_default=True,
     metavar="N",
-    help="How often a failing run is made, same seed.",
+    help="Tries for a failing pull, with the same seed.",
 )
-@click.option("--for", "seconds", type=Duration(), metavar="DURATION", help="Start nothing after 90s, 10m, 2h …")
-@click.option("--give-up", type=Duration(), default="10m", show_default=True, help="When everything fails for so long.")
+@click.option(
+    "--for", "seconds", type=Duration(), metavar="DURATION", help="Start no pull after this time: 90s, 10m, 2h …"
+)
+@click.option(
+    "--give-up",
+    type=Duration(),
+    default="10m",
+    show_default=True,
+    help="Stop when everything has failed for this long.",
+)
 @click.option(
     "--reward",
     default="last-float",
     show_default=True,
     metavar="HOW",
-    help="last-float, exit-code, json:KEY or regex:RE.",
+    help="How to read the reward: last-float, exit-code, json:KEY or regex:RE.",
 )
 @click.option(
     "--pass",
     "passing",
     metavar="CODES",
-    help="With exit-code: statuses that mean reward 1, as in 0,5-7.  [default: 0]",
+    help="With exit-code: the exit codes that mean reward 1, such as 0,5-7.  [default: 0]",
 )
 @click.option(
     "--fail",
     "failing",
     metavar="CODES",
-    help="With exit-code: those that mean reward 0; any other is a failed run.  [default: 1]",
+    help="With exit-code: the exit codes that mean reward 0; others are failures.  [default: 1]",
 )
 @click.option(
-    "--require-above", type=click.Choice(["all", "any"]), help="Exit 1 unless so many arms are certified above."
+    "--require-above",
+    type=click.Choice(["all", "any"]),
+    help="Exit with 1 unless all (or any) arms are certified above.",
 )
 @click.option(
-    "--require-below", type=click.Choice(["all", "any"]), help="Exit 1 unless so many arms are certified below."
+    "--require-below",
+    type=click.Choice(["all", "any"]),
+    help="Exit with 1 unless all (or any) arms are certified below.",
 )
 @storage_option
 @click.option(
     "--study", "name", metavar="NAME", help="The study's name.  [default: made from the question and the command]"
 )
-@click.option("--fresh", is_flag=True, help="Start over: the study so far is kept under another name.")
+@click.option("--fresh", is_flag=True, help="Start over; the old study stays in the store under another name.")
 @click.option(
     "--accept-new-command",
     "accepts",
     is_flag=True,
-    help="Resume --study with another COMMAND than before: it measures the same thing.",
+    help="Resume --study with a different COMMAND that measures the same thing.",
 )
 @click.option(
-    "--format", "style", type=click.Choice(FORMATS), default="table", show_default=True, help="Of the verdict."
+    "--format",
+    "style",
+    type=click.Choice(FORMATS),
+    default="table",
+    show_default=True,
+    help="How to print the verdict.",
 )
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND [ARGUMENT]...")
@@ -151,9 +175,9 @@ def run(command: tuple[str, ...], **given: Any) -> int:
     """Run the study and print its verdict."""
     arms = arms_given(given["file"], given["names"])
     engine, given["resources"] = check_name(given["engine"]), check_resources(given["resources"])
-    elsewhere = ":" in engine  # nothing can be said from here of what is to be found there
+    elsewhere = ":" in engine  # on a cluster: whether the program exists there cannot be checked from here
     if elsewhere and command and "/" in command[0] and not command[0].startswith("/"):
-        say(f"{command[0]} is looked for in the folders of the cluster's workers; give a path that is right there")
+        say(f"{command[0]} is resolved in the folders of the cluster's workers; give an absolute path")
     reward, argv = check_reader(given["reward"]), check_command(command, arms, elsewhere=elsewhere)
     evaluate = Command(argv, reward, given["timeout"], *check_exits(reward, given["passing"], given["failing"]))
     failure = reward_of_failure(given["failure"])
@@ -161,16 +185,18 @@ def run(command: tuple[str, ...], **given: Any) -> int:
     asked = question(arms, given, evaluator=evaluator)
     kept = Kept(given["name"], store_at(given["storage"]), asked, fresh=given["fresh"], accepts=given["accepts"])
     job = Job(kept, evaluate, given)
+    if caution := command_caution(argv, arms):
+        say(f"warning: {caution}")
     try:
         status = until_stopped(job.carry_out)
     except CannotGoOn:
         if job.study and (given["style"] != "table" or look(job.study, lambda ledger: ledger.told)):
-            print_verdict(job.study.verdict(), given["style"])  # a table of nothing tells nothing
+            print_verdict(job.study.verdict(), given["style"])  # an empty table would help nobody
         raise
     finally:
         evaluate.stop()
     if job.study is None:  # stopped while the engine started
-        say("stopped before anything was run")
+        say("stopped before the first pull")
         return status
     try:
         verdict = job.study.verdict()
@@ -181,24 +207,24 @@ def run(command: tuple[str, ...], **given: Any) -> int:
         return status
     print_verdict(verdict, given["style"])
     if status != FINISHED:
-        rest = "the same command resumes it" if is_kept(job.study) else "nothing is kept: a new run starts over"
+        rest = "the same command resumes it" if is_kept(job.study) else "nothing was stored: a new run starts over"
         say(f"stopped; this is the verdict so far, and {rest}")
         return status
     if not verdict.told:
-        reason = next((row.reason for row in verdict.rows if row.reason), "none was made")
-        raise CannotGoOn("run", rule=f"no pull gave a reward, the last: {reason}", remedy="mend the command")
+        reason = next((row.reason for row in verdict.rows if row.reason), "no pull was made")
+        raise CannotGoOn("run", rule=f"no pull gave a reward, the last: {reason}", remedy="fix the command")
     return FINISHED if _met(verdict, given["require_above"], given["require_below"]) else NOT_MET
 
 
 class Job:
-    """One run. The engine comes before the study: a start that fails leaves no empty study behind."""
+    """One run. The engine starts before the study is created: a failed start leaves no empty study behind."""
 
     def __init__(self, kept: Kept, evaluate: Command, given: dict[str, Any]) -> None:
         self._kept, self._evaluate, self._given = kept, evaluate, given
         self.study: Study | None = None
 
     def carry_out(self) -> None:
-        """Open the engine, then the study, and run."""
+        """Start the engine, open the study, and run."""
         given = self._given
         limits = Limits(attempts=given["attempts"], seconds=given["seconds"], give_up=given["give_up"])
         room_for(given["workers"] or 0)
@@ -211,19 +237,26 @@ class Job:
             engine.close(wait=False)
             raise
         with watching(study, quiet=given["quiet"]) as show:
-            run_on(engine, study, limits, show)
+            cautions = Cautions(study)
+
+            def on_progress(progress: Progress) -> None:
+                show(progress)
+                cautions(progress)
+
+            run_on(engine, study, limits, on_progress)
+            cautions.at_the_end()
 
 
 def _met(verdict: Verdict, above: str | None, below: str | None) -> bool:
-    """Whether the requirements hold; says on standard error which does not."""
+    """Whether the requirements hold; prints on standard error which do not."""
     fine = True
     for side, wanted in (("above", above), ("below", below)):
         found = [row for row in verdict.rows if row.label == side and (row.certified or verdict.confidence is None)]
         needed = {"all": len(verdict.rows), "any": 1, None: 0}[wanted]
         if len(found) < needed:
             fine = False
-            certain = "" if verdict.confidence is None else "certified "
-            say(f"--require-{side} {wanted}: {len(found):,} of {len(verdict.rows):,} arms are {certain}{side}")
+            sure = "" if verdict.confidence is None else "certified "
+            say(f"--require-{side} {wanted}: {len(found):,} of {plural(len(verdict.rows), 'arm')} are {sure}{side}")
         elif wanted and verdict.earlier == verdict.told:
-            say(f"--require-{side} {wanted}: met by earlier runs alone, nothing was run")
+            say(f"--require-{side} {wanted}: met by earlier runs; nothing new was run")
     return fine

@@ -1,0 +1,244 @@
+"""`thresher simulate`, `thresher paper` and `thresher plan`. Nothing heavy is imported before a command runs."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..errors import InvalidInput
+from . import put, say
+from .lab_options import (
+    DELAY_HELP,
+    OUTPUT,
+    SEED,
+    THREADS,
+    TOLERANCE,
+    confidence_in,
+    numbers_in,
+    pair_in,
+    range_in,
+    recorded_in,
+    setup_of,
+    whole,
+)
+from .lab_tables import print_plan, print_result
+from .options import Number, Whole
+
+if TYPE_CHECKING:
+    from ..lab.planning import Plan
+    from ..lab.result import Result
+
+
+@click.command()
+@click.option("--policy", help="How to choose the next arm [default: anytime-evt; with --confidence balanced].")
+@click.option(
+    "--family", default="uniform", show_default=True, help="uniform, bernoulli, beta, normal, clipped or constant."
+)
+@click.option("--arms", type=Whole(), default=100, show_default=True, help="How many arms.")
+@click.option("--threshold", type=Number(), default=0.7, show_default=True, help="The bar.")
+@click.option(
+    "--means", default="0.6:0.8", show_default=True, help="LO:HI (drawn anew in each repetition), a number, or A,B,C,…"
+)
+@click.option(
+    "--spread",
+    default="0.15:0.25",
+    show_default=True,
+    help="In the same form: half-width of uniform arms, otherwise standard deviation.",
+)
+@click.option("--bounds", default="0:1", show_default=True, help="The range of rewards.")
+@click.option("--recorded", type=click.Path(), help="Resample the rewards in a CSV with arm,reward, or in an export.")
+@click.option("--budget", type=Whole(), default=20_000, show_default=True, help="Pulls.")
+@click.option("--checkpoints", help="Pulls after which to measure: A,B,C [default: 1, 2, 5, 10, … and the budget].")
+@click.option("--repetitions", type=Whole(), default=100, show_default=True, help="How many studies to simulate.")
+@click.option("--delay", default="none", show_default=True, help=DELAY_HELP)
+@click.option("--seconds-per-pull", type=Number(), default=1.0, show_default=True, help="On the simulated clock.")
+@click.option(
+    "--confidence", default="off", show_default=True, help="off, or a number: settle arms at this confidence."
+)
+@TOLERANCE
+@click.option(
+    "--lost",
+    default="0:0",
+    show_default=True,
+    help="Share of pulls lost, BAD:GOOD: with a reward below the bar, and with another.",
+)
+@click.option("--hung", type=Number(), default=0.0, show_default=True, help="Share of pulls that never return.")
+@click.option("--failure", default="worst", show_default=True, help="What a lost pull counts as: worst or ignore.")
+@THREADS
+@SEED
+@OUTPUT
+def simulate(recorded: str | None, style: str, threads: int | None, seed: int, repetitions: int, **given: Any) -> None:
+    """Simulate a policy many times on arms whose means are known, and measure how often its labels are right.
+
+    The defaults are those of Section 4.1 of the paper, with small variance.
+
+    \b
+    Examples:
+    thresher simulate --policy evt --repetitions 1000
+    thresher simulate --policy ap-evt --delay fifo:100 --format json
+    thresher simulate --family bernoulli --means 0.7:0.99 --threshold 0.9 --arms 40 --budget 4000
+    thresher simulate --delay workers:16:failures:5 --seconds-per-pull 3
+    thresher simulate --recorded results.csv --threshold 0.5 --budget 2000
+    thresher simulate --family bernoulli --means 0.7:0.99 --threshold 0.9 --arms 40 --confidence 0.95 --tolerance 0.02
+    """  # noqa: D301 - click wants the character itself
+    from ..lab import delays
+    from ..lab import simulate as play
+    from ..lab.output import progress_bar
+
+    checkpoints = numbers_in("checkpoints", given["checkpoints"]) if given["checkpoints"] else ()
+    if not all(point.is_integer() for point in checkpoints):
+        raise InvalidInput("checkpoints", given["checkpoints"], "must be whole numbers")
+    setup = setup_of(
+        recorded,
+        policy=given["policy"],
+        family=given["family"],
+        arms=given["arms"],
+        threshold=given["threshold"],
+        means=range_in("means", given["means"]),
+        spreads=range_in("spread", given["spread"]),
+        bounds=pair_in("bounds", given["bounds"]),
+        budget=given["budget"],
+        checkpoints=tuple(int(point) for point in checkpoints),
+        delay=delays.parse(given["delay"], seconds=given["seconds_per_pull"]),
+        confidence=confidence_in(given["confidence"]),
+        tolerance=given["tolerance"],
+        lost=pair_in("lost", given["lost"]),
+        hung=given["hung"],
+        failure=given["failure"],
+    )
+
+    def work() -> "Result":
+        with progress_bar("simulating", max(1, repetitions) * setup.budget) as progress:
+            return play(setup, repetitions=repetitions, seed=seed, threads=threads, progress=progress)
+
+    result = whole(work)
+    if style == "json":
+        put(json.dumps(result.to_json(), indent=1))
+    elif style == "csv":
+        from ..lab.output import csv_text
+
+        put(csv_text(result.rows()), end="")
+    else:
+        print_result(result)
+
+
+@click.command()
+@click.argument("what", metavar="figure1|figure2|table1|certificates|guarantee|all")
+@click.option("--out", required=True, type=click.Path(), help="The folder to write to; created if it does not exist.")
+@click.option("--force", is_flag=True, help="Overwrite files that thresher paper did not write.")
+@click.option("--repetitions", type=Whole(), default=100, show_default=True, help="The paper uses 100.")
+@SEED
+def paper(what: str, out: str, force: bool, repetitions: int, seed: int) -> None:
+    """Repeat the experiments of the paper: data, figures, and whether each of its claims holds.
+
+    certificates measures how many pulls it takes to settle every arm, compared with HDoC, LUCB-G and APT-G;
+    guarantee tests what the guarantee of the certificates depends on.
+
+    \b
+    Examples:
+    thresher paper all --out paper
+    thresher paper figure2 --out paper --repetitions 1000
+    thresher paper certificates --out paper --repetitions 1000
+    """  # noqa: D301 - click wants the character itself
+    from ..paper import report
+
+    for name in whole(lambda: report.write(what, out, repetitions=repetitions, seed=seed, force=force)):
+        put(f"{out.rstrip('/')}/{name}")
+
+
+@click.command()
+@click.option("--threshold", type=Number(), required=True, help="The bar.")
+@click.option("--arms", type=Whole(), help="How many arms.")
+@click.option("--family", default="bernoulli", show_default=True, help="bernoulli, uniform, beta, normal or clipped.")
+@click.option("--means", help="Where you expect the arms' means: LO:HI, or A,B,C,…")
+@click.option(
+    "--spread", default="0.15:0.25", show_default=True, help="Half-width of uniform arms, otherwise standard deviation."
+)
+@click.option("--bounds", default="0:1", show_default=True, help="The range of rewards.")
+@click.option(
+    "--pilot",
+    type=click.Path(),
+    help="Instead of --arms and --means: rewards so far, as CSV with arm,reward, or an export.",
+)
+@click.option("--policy", help="The policy to plan for [default: balanced; anytime-evt with --confidence off].")
+@click.option("--confidence", default="0.95", show_default=True, help="Settle arms at this confidence, or off.")
+@click.option("--no-confidence", is_flag=True, help="The same as --confidence off.")
+@TOLERANCE
+@click.option("--workers", type=Whole(), default=1, show_default=True, help="How many pulls run at once.")
+@click.option("--seconds-per-pull", type=Number(), default=1.0, show_default=True, help="How long a pull takes.")
+@click.option(
+    "--service", default="constant", show_default=True, help="constant, exponential, lognormal:0.5, failures:5."
+)
+@click.option("--picture", type=click.Path(), help="Also draw the plan to this file (.png, .pdf, .svg).")
+@click.option("--force", is_flag=True, help="Overwrite the --picture file even if it is not a picture.")
+@THREADS
+@SEED
+@OUTPUT
+def plan(pilot: str | None, picture: str | None, style: str, threads: int | None, seed: int, **given: Any) -> None:
+    """Estimate how many pulls, and how much time, a problem will need.
+
+    Simulates your problem with the default policy, with equal allocation, and with equal allocation that skips settled
+    arms: how many pulls until the labels are right, and until they are settled.
+
+    \b
+    Examples:
+    thresher plan --threshold 0.9 --arms 40 --means 0.7:0.99 --workers 16 --seconds-per-pull 3
+    thresher plan --threshold 0.9 --arms 40 --means 0.7:0.99 --tolerance 0.02
+    thresher plan --threshold 0.5 --pilot results.csv --picture plan.png
+    """  # noqa: D301 - click wants the character itself
+    from ..lab import pictures, planning
+    from ..text.files import replacing
+
+    if pilot is None and (given["arms"] is None or given["means"] is None):
+        missing = "--arms" if given["arms"] is None else "--means"
+        raise InvalidInput(missing, rule="is missing", remedy="give it, or --pilot with the rewards so far")
+    if pilot is not None and (given["arms"] is not None or given["means"] is not None):
+        raise InvalidInput("pilot", pilot, "already gives the arms and their rewards", "leave out --arms and --means")
+    if picture is not None and not picture.lower().endswith((".png", ".pdf", ".svg")):
+        raise InvalidInput("picture", picture, "must end with .png, .pdf or .svg")
+    if picture is not None:
+        pictures.check_ready()
+    shared = {
+        "policy": given["policy"],
+        "threshold": given["threshold"],
+        "bounds": pair_in("bounds", given["bounds"]),
+        "confidence": None if given["no_confidence"] else confidence_in(given["confidence"]),
+        "tolerance": given["tolerance"],
+        "budget": 10**12,  # not used: the plan finds the number of pulls
+    }
+    if pilot is not None:
+        data = recorded_in(pilot)
+        if data.lost:
+            share = f"{data.lost:,} of the pilot's {data.pulls:,} pulls"
+            say(f"{share} were lost or are pending; the plan loses the same share")
+        setup = planning.pilot_setup(data, **shared)
+    else:
+        arms = {"family": given["family"], "arms": given["arms"]}
+        setup = setup_of(
+            None, **shared, **arms, means=range_in("means", given["means"]), spreads=range_in("spread", given["spread"])
+        )
+    timing = {"workers": given["workers"], "seconds": given["seconds_per_pull"], "service": given["service"]}
+
+    def work() -> "Plan":
+        if picture is None:
+            return planning.plan(setup, seed=seed, threads=threads, **timing)
+        from ..lab import plan_picture
+
+        # first, so that nothing is simulated if it cannot be written
+        with replacing(picture, plan_picture.PICTURE, force=given["force"]) as partial:
+            found = planning.plan(setup, seed=seed, threads=threads, **timing)
+            plan_picture.draw(found, partial)
+        return found
+
+    found = whole(work)
+    if style == "json":
+        put(json.dumps({"format": 1, "workers": found.workers, "needs": found.rows()}, indent=1))
+    elif style == "csv":
+        from ..lab.output import csv_text
+
+        put(csv_text(found.rows()), end="")
+    else:
+        print_plan(found)
+
+
+COMMANDS = (simulate, paper, plan)

@@ -1,0 +1,111 @@
+"""Options of the laboratory's commands, and how to read their values. Imports nothing heavy."""
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from ..errors import InvalidInput, shown
+from ..run.signals import until_stopped
+from . import say
+from .options import Number, Whole, checked_confidence
+
+if TYPE_CHECKING:
+    from ..lab.recorded import Recorded
+    from ..lab.setup import Setup
+
+Found = TypeVar("Found")
+
+FORMATS = click.Choice(["table", "json", "csv"])
+OUTPUT = click.option("--format", "style", type=FORMATS, default="table", show_default=True, help="How to print.")
+SEED = click.option("--seed", type=Whole(), default=0, show_default=True, help="The same seed gives the same numbers.")
+THREADS = click.option("--threads", type=Whole(), help="Threads [default: one per core]; results do not depend on it.")
+TOLERANCE = click.option(
+    "--tolerance",
+    type=Number(),
+    default=0.0,
+    show_default=True,
+    help="An arm provably within this distance of the bar is close.",
+)
+DELAY_HELP = (
+    "When rewards come back: none, fifo:50, random:50, batch:16, workers:16[:exponential|:lognormal:0.5|:failures:5]."
+)
+
+
+def whole(work: Callable[[], Found]) -> Found:
+    """Do all of the work, or exit: a command stopped by a signal says so in one line and writes nothing."""
+    found: list[Found] = []
+    status = until_stopped(lambda: found.append(work()))
+    if status:
+        say("stopped; nothing was written")
+        os._exit(status)  # a thread may be running machine code or compiling, and a normal exit would crash it
+    return found[0]
+
+
+def setup_of(recorded: str | None, **settings: Any) -> "Setup":
+    """A setup of the laboratory, with the recorded rewards of a file if one is given."""
+    from ..lab import Setup
+
+    if recorded is None:
+        return Setup(**settings)
+    data = recorded_in(recorded)
+    if data.lost and not any(settings["lost"]):
+        share = f"{data.lost:,} of the {data.pulls:,} recorded pulls"
+        say(f"{share} were lost or are pending; give --lost to lose some here")
+    return Setup(**{**settings, "family": "recorded", "recorded": data})
+
+
+def recorded_in(file: str) -> "Recorded":
+    """The rewards in a file: CSV or JSON with arm and reward, or an export. Names arms without rewards."""
+    from ..lab import recorded
+    from .transfer import rows_in
+
+    data = recorded.gather(rows_in(file), file)
+    if data.unseen:
+        say(f"left out, because none of their pulls has a reward: {shown(list(data.unseen))}")
+    return data
+
+
+def numbers_in(name: str, text: str) -> list[float]:
+    """Numbers with commas between them.
+
+    >>> numbers_in("means", "0.5,0.7")
+    [0.5, 0.7]
+    """
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidInput(name, text, "must be numbers with commas between them") from None
+
+
+def pair_in(name: str, text: str) -> tuple[float, float]:
+    """Two numbers with a colon between them.
+
+    >>> pair_in("bounds", "0:1")
+    (0.0, 1.0)
+    """
+    try:
+        low, high = (float(part) for part in text.split(":"))
+    except ValueError:
+        raise InvalidInput(name, text, "must be two numbers with a colon between them", "write LO:HI") from None
+    return low, high
+
+
+def range_in(name: str, text: str) -> tuple[float, float] | list[float] | float:
+    """A range LO:HI, a list A,B,C, or one number."""
+    if ":" in text:
+        return pair_in(name, text)
+    numbers = numbers_in(name, text)
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def confidence_in(text: str) -> float | None:
+    """A confidence, or None for ``off``."""
+    if text.strip().lower() == "off":
+        return None
+    try:
+        given = float(text)
+    except ValueError:
+        raise InvalidInput("--confidence", text, "must be a number between 0 and 1, or off", "write 0.95") from None
+    return checked_confidence(given)

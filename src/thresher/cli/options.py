@@ -1,0 +1,263 @@
+"""Options that several commands share: what is asked (arms, bar, confidence), and where studies are stored."""
+
+import difflib
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from ..core import policies
+from ..core.spec import Params, Spec
+from ..create import open_study
+from ..errors import InvalidInput, UnknownStudy, shown
+from ..log.memory import MemoryStore
+from ..log.store import Store
+from ..log.stores import open_store
+from ..study import LEASE, Study
+from . import say
+from .arms import checked_arms, read_arms
+from .cautions import arms_caution
+
+DEFAULT = "sqlite:///thresher.db"
+VARIABLE = "THRESHER_STORAGE"
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Number(click.ParamType[float]):
+    """A number. A percentage or a decimal comma gets a suggestion.
+
+    >>> Number().convert("0.9", None, None)
+    0.9
+    """
+
+    name = "number"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number that the text says."""
+        text = str(value).strip()
+        found = _float(text)
+        if found is None or "_" in text:
+            self._refuse(text, param, ctx)
+        return found
+
+    def _refuse(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> NoReturn:
+        if param is not None and param.nargs == 2:
+            self.fail(f"{shown(text, 60)} is not a number; give two, as in --{param.name} 0 1", param, ctx)
+        share, comma = _float(text.removesuffix("%")), _float(text.replace(",", "."))
+        near = share / 100 if text.endswith("%") and share is not None else comma
+        hint = "" if near is None or "_" in text else f"; did you mean {near:g}?"
+        self.fail(f"{shown(text, 60)} is not a number{hint}", param, ctx)
+
+
+class Whole(click.ParamType[int]):
+    """A whole number. A thousands separator or a unit gets a suggestion.
+
+    >>> Whole().convert("2000", None, None)
+    2000
+    """
+
+    name = "whole number"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number that the text says."""
+        text = str(value).strip()
+        if not re.fullmatch(r"[+-]?[0-9]{1,4000}", text):
+            self._refuse(text, param, ctx)
+        return int(text)
+
+    def _refuse(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> NoReturn:
+        plain, factor = text.replace(",", "").replace("_", "").lower(), 1
+        if plain.endswith(("k", "m")):
+            plain, factor = plain[:-1], {"k": 1000, "m": 1_000_000}[plain[-1]]
+        near = (_float(plain) or 0.5) * factor
+        if param is not None and param.name == "arms" and Path(text).suffix:
+            self.fail(f"{shown(text, 60)} is not a whole number; give the number of arms here, not a file", param, ctx)
+        hint = f"; did you mean {int(near)}?" if near.is_integer() and abs(near) < 1e15 else ""
+        self.fail(f"{shown(text, 60)} is not a whole number{hint}", param, ctx)
+
+
+def _float(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+storage_option = click.option(
+    "--storage",
+    metavar="URL",
+    help=f"sqlite:///FILE, postgresql://… or memory.  [default: ${VARIABLE}, else thresher.db in this folder]",
+)
+name_argument = click.argument("name", metavar="NAME")
+
+
+def format_option(*styles: str) -> Callable[[Command], Command]:
+    """``--format``; the first style is the default."""
+    return click.option("--format", "style", type=click.Choice(styles), default=styles[0], show_default=True)
+
+
+def store_at(storage: "str | Store | None") -> Store:
+    """The store that the option, the environment or the default names."""
+    return open_store(storage or os.environ.get(VARIABLE) or DEFAULT)
+
+
+def place_of(store: Store) -> str:
+    """Where a store is, without a password."""
+    return str(getattr(store, "path", getattr(store, "url", "memory")))
+
+
+def study_at(name: str, storage: "str | Store | None", *, lease: float = LEASE) -> Study:
+    """Open a study; if it does not exist, the error lists those that do."""
+    store = store_at(storage)
+    try:
+        return open_study(name, storage=store, lease=lease)
+    except UnknownStudy:
+        others = store.studies()
+        near = difflib.get_close_matches(name, others, n=1)
+        if near:
+            raise UnknownStudy(
+                "study", name, f"is not in {place_of(store)}", f"did you mean {shown(near[0])}?"
+            ) from None
+        there = (
+            f"there are {', '.join(shown(other, 40) for other in others[:5])}{' …' if len(others) > 5 else ''}"
+            if others
+            else "it is empty"
+        )
+        rule = f"is not in {place_of(store)}"
+        remedy = f"{there}; --storage or {VARIABLE} names another store"
+        raise UnknownStudy("study", name, rule, remedy) from None
+
+
+def is_kept(study: Study) -> bool:
+    """Whether the study is stored beyond this process."""
+    return not isinstance(study.store, MemoryStore)
+
+
+def arm_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that define a study's question."""
+    options = [
+        click.option(
+            "--threshold", type=Number(), required=True, metavar="B", help="The bar that an arm's mean must reach."
+        ),
+        click.option(
+            "--arms", "file", metavar="FILE", help="A file of arms: one name per line, or CSV or JSON; - is stdin."
+        ),
+        click.option("--arm", "names", multiple=True, metavar="NAME", help="An arm; repeat it for more."),
+        click.option(
+            "--budget", type=Whole(), metavar="N", help="Pulls in total.  [default: until every arm is settled]"
+        ),
+        click.option(
+            "--bounds",
+            type=Number(),
+            nargs=2,
+            default=(0.0, 1.0),
+            metavar="LO HI",
+            help="The range of rewards, or none.  [default: 0 1]",
+        ),
+        click.option("--no-bounds", is_flag=True, hidden=True),
+        click.option(
+            "--clip",
+            is_flag=True,
+            help="Count a reward outside the bounds as the nearest bound. Without this, it retires its arm.",
+        ),
+        click.option("--policy", metavar="P", help=f"How to choose the next arm: {', '.join(policies.CONSTRUCTORS)}."),
+        click.option(
+            "--confidence",
+            type=Number(),
+            metavar="C",
+            help="How sure to be of all labels.  [default: 0.95]",
+        ),
+        click.option("--no-confidence", is_flag=True, help="Do not certify labels."),
+        click.option(
+            "--tolerance",
+            type=Number(),
+            default=0.0,
+            show_default=True,
+            metavar="T",
+            help="An arm provably within ± T of the bar is settled as close.",
+        ),
+        click.option(
+            "--failure",
+            default="worst",
+            show_default=True,
+            metavar="REWARD",
+            help="What a failed pull counts as: worst, ignore, or a reward.",
+        ),
+        click.option(
+            "--max-failures",
+            type=Whole(),
+            default=3,
+            show_default=True,
+            metavar="N",
+            help="Retire an arm after N failures in a row.",
+        ),
+        click.option(
+            "--seed", type=Whole(), default=0, show_default=True, metavar="S", help="The pulls' seeds follow from it."
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def question(arms: dict[str, Params], given: dict[str, Any], *, evaluator: str | None = None) -> Spec:
+    """What `arm_options` ask."""
+    _check_bar(given)
+    same = ("threshold", "budget", "policy", "tolerance", "seed", "max_failures", "clip")
+    return Spec(
+        arms=arms,
+        bounds=None if given["no_bounds"] else given["bounds"],
+        confidence=_confidence(given["confidence"], given["no_confidence"], given["no_bounds"]),
+        failure=reward_of_failure(given["failure"]),
+        evaluator=evaluator,
+        **{name: given[name] for name in same},
+    )
+
+
+def _check_bar(given: dict[str, Any]) -> None:
+    """Raise if the bar looks like a percentage of the default bounds."""
+    bar = given["threshold"]
+    if 1 < bar < 100 and given["bounds"] == (0.0, 1.0) and not given["no_bounds"]:
+        rule = "must lie strictly inside the bounds (0, 1)"
+        raise InvalidInput("--threshold", bar, rule, f"write {bar / 100:g}, or give --bounds, as in --bounds 0 100")
+
+
+def arms_given(file: str | None, names: tuple[str, ...]) -> dict[str, Params]:
+    """The arms of `arm_options`."""
+    if file and names:
+        raise InvalidInput("--arm", names[0], "the arms already come from --arms FILE", "use one of the two")
+    if file:
+        return read_arms(file)
+    if not names:
+        raise InvalidInput("arms", rule="there are none", remedy="name them with --arms FILE or --arm NAME")
+    if caution := arms_caution(names):
+        say(f"warning: {caution}")
+    return checked_arms(("--arm", name, {}) for name in names)
+
+
+def _confidence(given: float | None, without: bool, no_bounds: bool) -> float | None:
+    if given is not None and (without or no_bounds):
+        option = "--no-confidence" if without else "--bounds none"
+        raise InvalidInput("--confidence", given, f"there are no certificates with {option}", "use one of the two")
+    if without or no_bounds:
+        return None
+    return 0.95 if given is None else checked_confidence(given)
+
+
+def checked_confidence(given: float) -> float:
+    """A confidence, if it lies between 0 and 1; a percentage gets a suggestion."""
+    if 0 < given < 1:
+        return given
+    near = f"write {given / 100:g}" if 1 < given < 100 else "write one such as 0.95, or --no-confidence"
+    raise InvalidInput("--confidence", given, "must lie strictly between 0 and 1", near)
+
+
+def reward_of_failure(text: str) -> Any:
+    """The meaning of ``--failure``: a number, or a word."""
+    try:
+        return float(text)
+    except ValueError:
+        return text

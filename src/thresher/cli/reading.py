@@ -1,0 +1,218 @@
+"""Read a study: its status, its verdict, and its log."""
+
+import contextlib
+import json
+import time
+from collections import Counter
+from itertools import chain
+from typing import Any
+
+import click
+
+from ..core.checks import MAX_WHOLE
+from ..core.events import Event, to_json
+from ..core.ledger import Ledger
+from ..core.sentences import duration
+from ..errors import DamagedStudy, StoreFailed, UnknownStudy
+from ..log.tail import event_at, pages
+from ..study import Study, look
+from ..text.masking import masked, one_line
+from ..text.plural import listed, plural
+from . import FINISHED, put
+from .options import format_option, name_argument, place_of, storage_option, study_at
+
+MOST_PULLS = 20  # pending pulls that a status for people lists
+POLL = 0.25  # seconds between two reads of --follow
+LAST = 253_402_300_799  # the end of the year 9999: later times have no date
+
+
+@click.command(short_help="Show how far a study is, and who works on it.")
+@name_argument
+@storage_option
+@format_option("text", "json")
+def status(name: str, storage: str | None, style: str) -> int:
+    """Show how far study NAME is, who works on it, and which pulls are pending. Drops the pulls of agents that died.
+
+    \b
+    Example:
+      thresher status prompts --format json
+    """  # noqa: D301 - click wants the character itself
+    study = study_at(name, storage)
+    with contextlib.suppress(StoreFailed):  # a store that is read-only can still be shown
+        study.sweep()
+    found = {**summary_of(study), **_people(study)}
+    if style == "json":
+        put(json.dumps({"format": 1, **found}, indent=2, ensure_ascii=False))
+        return FINISHED
+    for key in (
+        "study",
+        "storage",
+        "question",
+        "created",
+        "command",
+        "arms",
+        "threshold",
+        "policy",
+        "budget",
+        "issued",
+        "told",
+        "pending",
+        "retired",
+        "done",
+    ):
+        if found[key] not in (None, []):
+            put(f"{key:10} {listed(found[key], MOST_PULLS) if isinstance(found[key], list) else found[key]}")
+    put(f"{'head':10} event {found['events']:,}, {found['head']}")
+    for agent in found["agents"]:
+        seen = f"last {duration(max(0.0, time.time() - agent['last']))} ago" if agent["last"] else "nothing yet"
+        runs = f", runs {one_line(agent['command'])}" if agent["command"] else ""
+        counts = f"{agent['asked']:,} asked, {agent['told']:,} told"
+        put(f"agent      {one_line(agent['agent'])}: {counts}, {seen}{runs}")
+    for pull in found["under_way"][:MOST_PULLS]:
+        age = duration(max(0.0, time.time() - pull["since"]))
+        put(f"pending    pull {pull['pull']} of {pull['arm']}, for {age}, by {one_line(pull['agent'] or '?')}")
+    if len(found["under_way"]) > MOST_PULLS:
+        put(f"           … and {len(found['under_way']) - MOST_PULLS:,} more: --format json has all")
+    return FINISHED
+
+
+@click.command(short_help="Print the answer of a study so far.")
+@name_argument
+@storage_option
+@format_option("table", "json", "csv", "markdown")
+def verdict(name: str, storage: str | None, style: str) -> int:
+    """Print the answer of study NAME so far.
+
+    \b
+    Example:
+      thresher verdict prompts --format markdown
+    """  # noqa: D301 - click wants the character itself
+    from .output import print_verdict
+
+    print_verdict(study_at(name, storage).verdict(), style)
+    return FINISHED
+
+
+def summary_of(study: Study) -> dict[str, Any]:
+    """How far a study is."""
+
+    def read(ledger: Ledger) -> dict[str, Any]:
+        counts = {key: getattr(ledger, key) for key in ("budget", "issued", "told", "pending", "done")}
+        retired = [ledger.spec.arms[arm] for arm in sorted(ledger.retired)]
+        arms, bar = plural(len(ledger.spec.arms), "arm"), ledger.spec.threshold
+        question = {
+            "question": f"Which of {arms} reach {bar:g}?",
+            "threshold": bar,
+            "policy": str(ledger.spec.policy),
+            "command": masked(ledger.evaluators[-1]) if ledger.evaluators else None,
+        }
+        return {
+            "study": study.name,
+            "arms": len(ledger.spec.arms),
+            **question,
+            **counts,
+            "retired": retired,
+            "events": ledger.seq,
+            "head": ledger.head,
+        }
+
+    return {**look(study, read), "created": study.created, "storage": place_of(study.store)}
+
+
+def _people(study: Study) -> dict[str, Any]:
+    """Which agents wrote what, and which pulls are pending since when."""
+    counts: Counter[tuple[str, str]] = Counter()
+    last: dict[str, float] = {}
+    asked: dict[int, Event] = {}
+    for event in chain.from_iterable(study.pages()):
+        agent = event.agent or "?"
+        if event.kind in ("asked", "told"):
+            counts[agent, event.kind] += 1
+            last[agent] = event.time or 0.0
+        if event.kind == "asked" and event.pull is not None:
+            asked[event.pull] = event
+        elif event.pull is not None:
+            asked.pop(event.pull, None)
+    commands = study.store.notes(study.name)
+    names = study.spec.arms
+    return {
+        "agents": [
+            {
+                "agent": agent,
+                "asked": counts[agent, "asked"],
+                "told": counts[agent, "told"],
+                "last": last.get(agent, 0.0),
+                "command": masked(commands[agent]) if agent in commands else None,
+            }
+            for agent in sorted({*last, *commands})
+        ],
+        "under_way": [
+            {"pull": pull, "arm": names[event.arm or 0], "agent": event.agent, "since": event.time or 0.0}
+            for pull, event in asked.items()
+        ],
+    }
+
+
+@click.command(short_help="Print the events of a study.")
+@name_argument
+@click.option("--follow", is_flag=True, help="Keep printing new events until Ctrl-C.")
+@click.option(
+    "--after",
+    type=click.IntRange(0, MAX_WHOLE),
+    default=0,
+    show_default=True,
+    metavar="SEQ",
+    help="Print only events after this one.",
+)
+@storage_option
+@format_option("text", "json")
+def log(name: str, follow: bool, after: int, storage: str | None, style: str) -> int:
+    """Print the log of study NAME, one event per line, as text or as JSON objects.
+
+    \b
+    Examples:
+      thresher log prompts --follow
+      thresher log prompts --after 1000 --format json
+    """  # noqa: D301 - click wants the character itself
+    study = study_at(name, storage)
+    names, last = study.spec.arms, event_at(study.store, name, after)
+    last = look(study, lambda ledger: ledger.last) if last is None and after else last  # that event does not exist yet
+    while True:
+        try:
+            for page in pages(study.store, name, last):
+                for event in page:
+                    if event.seq > after:
+                        put(json.dumps(to_json(event)) if style == "json" else line(event, names))
+                last = page[-1]
+        except (
+            DamagedStudy,
+            UnknownStudy,
+        ):  # look raises the reason, unless a crash cut off the log's end
+            last = look(study, lambda ledger: ledger.last)
+        if not follow:
+            return FINISHED
+        time.sleep(POLL)
+        look(study, lambda ledger: None)  # raises if the study was deleted or replaced
+
+
+def line(event: Event, names: tuple[str, ...]) -> str:
+    """An event as a line for people.
+
+    >>> line(Event(3, "told", 1, 0, 0.5, time=0.0, agent="host:7"), ("terse",))
+    '3  1970-01-01T00:00:00Z  told  pull 1 of terse  0.5  host:7'
+    """
+    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(min(max(event.time or 0.0, 0.0), LAST)))
+    arm = None if event.arm is None else names[event.arm]
+    parts = [
+        str(event.seq),
+        when,
+        event.kind,
+        arm if event.pull is None else f"pull {event.pull} of {arm}",
+        None if event.reward is None else f"{event.reward:g}",
+        "late" if event.late else None,
+        None if event.budget is None else f"budget {event.budget:,}",
+        event.cause,
+        event.reason,
+        event.agent,
+    ]
+    return "  ".join(one_line(part) for part in parts if part)

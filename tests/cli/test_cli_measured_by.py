@@ -1,0 +1,144 @@
+"""A study remembers the command that measured its rewards, and does not mix it with another."""
+
+import json
+from pathlib import Path
+
+import pytest
+from place import only_study
+from program import Result, complaint, thresher
+
+import thresher as library
+from thresher.log.stores import open_store
+
+ONE, ZERO = ["--", "sh", "-c", "echo 1"], ["--", "sh", "-c", "echo 0"]
+GATE = ["--confidence=0.9", "--arm=a", "--threshold=0.5"]
+
+
+def gate(folder: Path, *args: str) -> Result:
+    """A CI gate in a folder that outlives its jobs."""
+    return thresher("run", *GATE, "--require-above=all", *args, env={"THRESHER_STORAGE": ""}, cwd=folder)
+
+
+def test_a_gate_does_not_pass_with_rewards_of_another_command(tmp_path: Path) -> None:
+    assert gate(tmp_path, *ONE).status == 0
+    assert gate(tmp_path, *ZERO).status == 1
+
+
+def test_a_gate_on_a_finished_study_says_that_nothing_was_run_and_since_when(tmp_path: Path) -> None:
+    gate(tmp_path, *ONE)
+    again = gate(tmp_path, *ONE)
+    assert again.status == 0
+    assert "nothing is run: study" in again.err
+    assert "--require-above all: met by earlier runs; nothing new was run" in again.err
+    assert "All rewards are from earlier runs, since 20" in again.out
+
+
+def test_fresh_starts_over_and_keeps_the_study_so_far(tmp_path: Path) -> None:
+    first = gate(tmp_path, "--study=s", "--workers=1", *ONE)
+    again = gate(tmp_path, "--study=s", "--workers=1", "--fresh", *ONE)
+    assert "starting over; the study so far is kept as 's-20" in again.err
+    assert (first.status, again.status) == (0, 0)
+    assert "earlier runs" not in again.out
+    third = gate(tmp_path, "--study=s", "--fresh", *ZERO)
+    assert third.status == 1
+    assert len(open_store(f"sqlite:///{tmp_path}/thresher.db").studies()) == 3
+
+
+def test_fresh_does_not_take_a_study_from_a_working_agent(tmp_path: Path) -> None:
+    gate(tmp_path, "--study=s", "--budget=9", "--policy=uniform", "--confidence=0.999999", *ONE)
+    library.open_study("s", storage=f"sqlite:///{tmp_path}/thresher.db").extend(budget=20)
+    thresher("ask", "s", "--lease=1h", env={"THRESHER_STORAGE": ""}, cwd=tmp_path)
+    assert "1 pulls pending" in complaint(gate(tmp_path, "--study=s", "--fresh", *ONE))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ZERO,
+        ["--reward=json:x", *ONE],
+        ["--attempts=2", *ONE],
+        ["--reward=exit-code", *ONE],
+    ],
+    ids=["command", "reward", "attempts", "exit code"],
+)
+def test_a_named_study_is_not_resumed_with_another_measurement(tmp_path: Path, other: list[str]) -> None:
+    gate(tmp_path, "--study=s", *ONE)
+    message = complaint(gate(tmp_path, "--study=s", *other))
+    assert "its rewards were measured by sh -c 'echo 1', not by sh -c 'echo " in message
+    assert "--accept-new-command" in message
+
+
+def test_a_new_command_is_accepted_once_if_it_measures_the_same(tmp_path: Path) -> None:
+    gate(tmp_path, "--study=s", *ONE)
+    other = ["--", "sh", "-c", "echo 1.0"]
+    assert gate(tmp_path, "--study=s", "--accept-new-command", *other).status == 0
+    assert gate(tmp_path, "--study=s", *other).status == 0
+    assert gate(tmp_path, "--study=s", *ONE).status == 0
+    events = only_study(tmp_path).events()
+    assert [event.reason for event in events if event.kind == "accepted"] == ["sh -c 'echo 1.0'"]
+
+
+def test_a_verdict_names_all_commands_that_measured_it(tmp_path: Path) -> None:
+    gate(tmp_path, "--study=s", *ONE)
+    other = gate(tmp_path, "--study=s", "--accept-new-command", "--format=json", "--", "sh", "-c", "echo 1.0")
+    said = json.loads(other.out)["guarantee"]
+    assert "2 evaluators that were accepted as the same measured the rewards" in said
+    assert "echo 1.0" in said
+
+
+def test_the_same_words_in_another_folder_are_another_command(tmp_path: Path) -> None:
+    """Folders may share a store, and ./ev.sh is a different program in each."""
+    shared = f"--storage=sqlite:///{tmp_path}/shared.db"
+    for name, answer in (("one", 1), ("two", 0)):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "ev.sh").write_text(f"#!/bin/sh\necho {answer}\n")
+        (folder / "ev.sh").chmod(0o755)
+        found = gate(folder, shared, "--", "./ev.sh", "{arm}")
+        assert found.status == 1 - answer, found.err
+        study = gate(folder, shared, "--study=both", "--", "./ev.sh", "{arm}")
+    assert f"measured by ./ev.sh '{{arm}}' (in {tmp_path}/one)" in complaint(study)
+
+
+def test_a_verdict_says_which_rewards_are_from_other_agents(tmp_path: Path) -> None:
+    storage = f"sqlite:///{tmp_path}/s.db"
+    study = library.create_study("s", arms=["a"], threshold=0.5, budget=9, storage=storage)
+    other = library.open_study("s", storage=storage)
+    for agent in (study, other, other):
+        agent.tell(agent.ask() or 0, 1)
+    found = study.verdict()
+    assert (found.others, found.earlier, found.told) == (2, 0, 3)
+    assert "2 of these 3 rewards are from other agents." in str(found)
+
+
+def test_csv_says_on_standard_error_what_is_from_earlier_runs(tmp_path: Path) -> None:
+    gate(tmp_path, *ONE)
+    again = gate(tmp_path, "--format=csv", *ONE)
+    assert "All rewards are from earlier runs, since 20" in again.err
+
+
+def test_a_study_that_was_created_first_takes_the_first_command(tmp_path: Path) -> None:
+    thresher("create", "s", *GATE, env={"THRESHER_STORAGE": ""}, cwd=tmp_path)
+    assert gate(tmp_path, "--study=s", *ONE).status == 0
+    assert "measured by sh -c 'echo 1'" in complaint(gate(tmp_path, "--study=s", *ZERO))
+
+
+def test_rewards_of_unknown_origin_are_not_mixed_with_those_of_a_command(tmp_path: Path) -> None:
+    thresher("create", "s", *GATE, env={"THRESHER_STORAGE": ""}, cwd=tmp_path)
+    study = library.open_study("s", storage=f"sqlite:///{tmp_path}/thresher.db")
+    study.tell(study.ask() or 0, 1)
+    assert "something that is not recorded" in complaint(gate(tmp_path, "--study=s", *ONE))
+
+
+def test_a_secret_is_not_part_of_the_identity(tmp_path: Path) -> None:
+    for word in ("first", "second"):
+        gate(tmp_path, "--", "sh", "-c", "echo 1", "x", "--password", word)
+    study = only_study(tmp_path)
+    assert "first" not in str(study.spec.evaluator)
+    assert study.verdict().told < 20
+
+
+def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    failed = gate(tmp_path, "--engine=dask:tcp://127.0.0.1:9", *ONE)
+    assert failed.status == 3
+    assert list(tmp_path.iterdir()) == []
