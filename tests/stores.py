@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from thresher.log.memory import MemoryStore
 from thresher.log.store import Store
 from thresher.log.stores import open_store
 
@@ -26,3 +28,23 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
         opened = open_store("memory" if request.param == "memory" else f"sqlite:///{tmp_path}/thresher.db")
     yield opened
     opened.close()
+
+
+class CountingStore(MemoryStore):
+    """Counts what is read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads: list[str] = []
+
+    def read(self, *args: Any, **options: Any) -> Any:
+        self.reads.append("read")
+        return super().read(*args, **options)
+
+    def head(self, study: str) -> Any:
+        self.reads.append("head")
+        return super().head(study)
+
+    def expired(self, study: str) -> list[int]:
+        self.reads.append("expired")
+        return super().expired(study)

@@ -10,26 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stores import CountingStore
 
 import thresher
-from thresher.log.memory import MemoryStore
 from thresher.log.sqlite import SqliteStore
-
-
-class CountingStore(MemoryStore):
-    """Counts what is read."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.reads: list[str] = []
-
-    def read(self, *args: Any, **options: Any) -> Any:
-        self.reads.append("read")
-        return super().read(*args, **options)
-
-    def head(self, study: str) -> Any:
-        self.reads.append("head")
-        return super().head(study)
 
 
 def coins(**given: Any) -> thresher.Study:

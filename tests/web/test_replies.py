@@ -1,35 +1,14 @@
 """A reply needs one look at the store, and a damaged study has one status."""
 
 from pathlib import Path
-from typing import Any
 
 import apsw
 import pytest
 from asgi import server
+from stores import CountingStore
 from test_api import COINS, get, post
 
-from thresher.log.memory import MemoryStore
 from thresher.log.stores import open_store
-
-
-class CountingStore(MemoryStore):
-    """Counts what is read."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.reads: list[str] = []
-
-    def read(self, *args: Any, **options: Any) -> Any:
-        self.reads.append("read")
-        return super().read(*args, **options)
-
-    def head(self, study: str) -> Any:
-        self.reads.append("head")
-        return super().head(study)
-
-    def expired(self, study: str) -> list[int]:
-        self.reads.append("expired")
-        return super().expired(study)
 
 
 @pytest.mark.parametrize("headers", [{}, {"idempotency-key": "job"}], ids=["plain", "with a key"])

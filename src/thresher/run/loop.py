@@ -13,12 +13,12 @@ from ..study import SWEEP, Study
 from ..text.logs import log
 from . import signals
 from .engines import Engine, WorkerLost
-from .flights import Flights
+from .evaluations import Evaluations
 from .outage import WINDOW, Watch
 from .progress import TICK, Meter, Progress
 from .starting import Failure
 from .tracebacks import TracebackLog, is_transient, same_error
-from .waiting import Flight
+from .waiting import Evaluation
 from .workers import Desertion, Suspects
 
 LONGEST_WAIT = 3600.0
@@ -44,8 +44,8 @@ class Runner:
         self._spec = study.spec
         self._inbox: queue.SimpleQueue[Future[object] | signal.Signals] = queue.SimpleQueue()
         self._suspects = Suspects()
-        self._flights = Flights(study, engine, self._suspects, self._inbox.put)
-        self._watch, self._tracebacks = Watch(study, self._flights.oldest), TracebackLog()
+        self._evaluations = Evaluations(study, engine, self._suspects, self._inbox.put)
+        self._watch, self._tracebacks = Watch(study, self._evaluations.oldest), TracebackLog()
         self._desertion = Desertion(engine.sought, give_up)
         self._withdrawn = False
         self._signals = 0
@@ -58,7 +58,7 @@ class Runner:
         """Issue pulls and record rewards until the study is done, the time is over, or a signal comes."""
         with signals.into(self._inbox):
             try:
-                while self._hand_out() or self._flights:
+                while self._hand_out() or self._evaluations:
                     self._take_in()
                     self._end_overdue()
                     self._sweep()
@@ -82,25 +82,25 @@ class Runner:
         if self._stopping:
             if not self._withdrawn:
                 self._withdrawn = True
-                self._flights.withdraw()
-            self._flights.cancel_waiting()
-            if self._flights.flying and self._engine.room >= 0:  # which raises if the engine cannot recover
+                self._evaluations.withdraw()
+            self._evaluations.cancel_waiting()
+            if self._evaluations.running and self._engine.room >= 0:  # which raises if the engine cannot recover
                 self._is_manned(now)  # or they would never come back
             return False
-        self._flights.submit_waiting(now)
+        self._evaluations.submit_waiting(now)
         room = self._engine.room
         if self._is_manned(now):
             room = self._in_flight or room
         elif room == 0:
             return not self.study.done
-        free = room - len(self._flights)
+        free = room - len(self._evaluations)
         if self._watch.out:
             if now - (self._watch.since or now) >= self.give_up:
                 rule = f"every evaluation failed for {self.give_up:g} s"
                 raise self._watch.end(rule, "repair the evaluator and run again")
-            free = 1 if now >= self._watch.next_try and not self._flights else 0
+            free = 1 if now >= self._watch.next_try and not self._evaluations else 0
         if free > 0:
-            self._flights.begin(self.study.ask_many(free), now)
+            self._evaluations.begin(self.study.ask_many(free), now)
         return self._watch.out and not self.study.done
 
     def _is_manned(self, now: float) -> bool:
@@ -124,99 +124,103 @@ class Runner:
     def _patience(self) -> float | None:
         """How long to wait before something must be checked again; None: until something happens."""
         now = time.monotonic()
-        waits = [] if self._flights.waiting.next_try is None else [self._flights.waiting.next_try - now]
+        waits = [] if self._evaluations.waiting.next_try is None else [self._evaluations.waiting.next_try - now]
         if self.study.store.leased:
             waits.append(self._next_sweep - now)
         if self._meter.tell or self._desertion.since is not None:
             waits.append(TICK)
         if self._engine.elastic:
             waits.append(SWEEP)
-        if self.timeout is not None and self._flights.flying:
+        if self.timeout is not None and self._evaluations.running:
             waits.append(min(0.25, self.timeout / 10))
         if self._end is not None and not self._stopping:
             waits.append(self._end - now)
         if self._watch.out and not self._stopping:
-            waits.append(TICK if self._flights.flying else self._watch.next_try - now)
+            waits.append(TICK if self._evaluations.running else self._watch.next_try - now)
             waits.append((self._watch.since or now) + self.give_up - now)
         return max(0.001, min(*waits, LONGEST_WAIT)) if waits else None
 
     # -- results ------------------------------------------------------------------------------------------------
 
     def _landed(self, future: "Future[object]") -> None:
-        flight = self._flights.flying.pop(future, None)
-        if flight is None:
+        evaluation = self._evaluations.running.pop(future, None)
+        if evaluation is None:
             self._late(future)
             return
         try:
             value = self._engine.result(future)
         except Busy as busy:
-            self._flights.waiting.come_back(flight, time.monotonic() + max(0.0, busy.after))
+            self._evaluations.waiting.come_back(evaluation, time.monotonic() + max(0.0, busy.after))
         except futures.CancelledError:
-            self._flights.drop(flight, "cancelled before it began", "cancelled")
+            self._evaluations.drop(evaluation, "cancelled before it began", "cancelled")
         except KeyboardInterrupt:  # a worker that handles Ctrl-C itself
-            self._flights.drop(flight, "its worker was interrupted", "lost")
+            self._evaluations.drop(evaluation, "its worker was interrupted", "lost")
         except CannotGoOn:
-            self._flights.drop(flight, "its engine failed", "lost")
+            self._evaluations.drop(evaluation, "its engine failed", "lost")
             raise
         except WorkerLost as error:
-            if self._suspects.judge(flight.pull, error.together) == "failed":
-                self._failed(flight, str(error), kind="its worker was lost")
+            if self._suspects.judge(evaluation.pull, error.together) == "failed":
+                self._failed(evaluation, str(error), kind="its worker was lost")
             else:
-                self._watch.failure(Failure(flight.pull, str(error), cause="broken-pool"), time.monotonic())
+                self._watch.failure(Failure(evaluation.pull, str(error), cause="broken-pool"), time.monotonic())
         except BaseException as error:
-            self._tracebacks.note(flight.pull.arm, error)
-            self._failed(flight, told_of(error), None if is_transient(error) else same_error(error), error)
+            self._tracebacks.note(evaluation.pull.arm, error)
+            self._failed(evaluation, told_of(error), None if is_transient(error) else same_error(error), error)
         else:
-            self._returned(flight, value)
+            self._returned(evaluation, value)
 
-    def _returned(self, flight: Flight, value: object) -> None:
+    def _returned(self, evaluation: Evaluation, value: object) -> None:
         try:
             self._spec.reward(value)
         except OutsideBounds:
             pass  # not a failure: telling it retires the arm
         except InvalidInput as error:
-            self._failed(flight, str(error), kind="no valid reward")
+            self._failed(evaluation, str(error), kind="no valid reward")
             return
         else:
             self._watch.success()
-        self._suspects.clear(flight.pull.arm)
+        self._suspects.clear(evaluation.pull.arm)
         try:
-            self._tell(flight, value)
+            self._tell(evaluation, value)
         except OutsideBounds as error:
             log.warning(str(error))
-            self._watch.start.outside_bounds(flight.pull, error)
+            self._watch.start.outside_bounds(evaluation.pull, error)
 
-    def _tell(self, flight: Flight, value: object) -> None:
+    def _tell(self, evaluation: Evaluation, value: object) -> None:
         with contextlib.suppress(AlreadyTold):  # another agent dropped the pull and told its reward before us
-            self.study.tell(flight.pull, value, repeatable=self.attempts > 1 or flight.repeated)
+            self.study.tell(evaluation.pull, value, repeatable=self.attempts > 1 or evaluation.repeated)
 
     def _late(self, future: "Future[object]") -> None:
         """A pull that had timed out ended after all."""
-        flight = self._flights.overdue.pop(future, None)
-        if flight is not None:
+        evaluation = self._evaluations.overdue.pop(future, None)
+        if evaluation is not None:
             with contextlib.suppress(BaseException):
                 value = self._engine.result(future)
                 with contextlib.suppress(OutsideBounds):  # telling it retires the arm
                     self._spec.reward(value)
                 self._watch.start.close()
-                self._watch.let_go(flight.pull)
-                self._tell(flight, value)
+                self._watch.let_go(evaluation.pull)
+                self._tell(evaluation, value)
 
-    def _failed(self, flight: Flight, reason: str, kind: str | None = None, error: BaseException | None = None) -> None:
-        if flight.attempt < self.attempts and not self._stopping:
-            self._flights.waiting.hold(Flight(flight.pull, flight.attempt + 1, was_busy=flight.was_busy))
+    def _failed(
+        self, evaluation: Evaluation, reason: str, kind: str | None = None, error: BaseException | None = None
+    ) -> None:
+        if evaluation.attempt < self.attempts and not self._stopping:
+            self._evaluations.waiting.hold(
+                Evaluation(evaluation.pull, evaluation.attempt + 1, was_busy=evaluation.was_busy)
+            )
         else:
-            self._watch.failure(Failure(flight.pull, reason, kind=kind, error=error), time.monotonic())
+            self._watch.failure(Failure(evaluation.pull, reason, kind=kind, error=error), time.monotonic())
 
     def _end_overdue(self) -> None:
         """End evaluations that timed out."""
         if self.timeout is None:
             return
-        for future, flight in self._flights.timed_out(self.timeout, time.monotonic()):
+        for future, evaluation in self._evaluations.timed_out(self.timeout, time.monotonic()):
             try:
                 self._engine.stop(future)
             finally:
-                self._failed(flight, f"timed out after {self.timeout:g} s")
+                self._failed(evaluation, f"timed out after {self.timeout:g} s")
 
     def _sweep(self) -> None:
         """Once a second, drop the pending pulls of agents that died."""
@@ -233,21 +237,21 @@ class Runner:
         self._watch.start.close()  # the user has ended the run
         if self._signals == 1:
             self._withdrawn = True
-            self._flights.withdraw()
-        flying = len(self._flights.flying)
-        if self._signals == 1 and flying:
-            pulls, them = ("1 pending pull", "it") if flying == 1 else (f"{flying:,} pending pulls", "them")
+            self._evaluations.withdraw()
+        running = len(self._evaluations.running)
+        if self._signals == 1 and running:
+            pulls, them = ("1 pending pull", "it") if running == 1 else (f"{running:,} pending pulls", "them")
             log.warning(f"stopping: waiting for {pulls}; press Ctrl-C again to abandon {them}")
         elif self._signals > 1:
-            self._flights.abandon("the run was stopped")
+            self._evaluations.abandon("the run was stopped")
 
     def _ground(self) -> None:
         """Leave nothing behind: no pending pull, no busy worker."""
-        finished = not self._flights.flying and not self._flights.overdue and self._signals < 2
+        finished = not self._evaluations.running and not self._evaluations.overdue and self._signals < 2
         with contextlib.ExitStack() as steps:  # each runs even if another fails; the last first
             steps.callback(self._engine.close, wait=finished)
-            steps.callback(self._flights.abandon, "the run ended before it did")
-            steps.callback(self._flights.cancel_waiting)
+            steps.callback(self._evaluations.abandon, "the run ended before it did")
+            steps.callback(self._evaluations.cancel_waiting)
             steps.callback(self._watch.release)
         self._note_late_signals()
 

@@ -9,7 +9,7 @@ from ..study import Pull
 
 
 @dataclass(slots=True)
-class Flight:
+class Evaluation:
     """A pull that the run is responsible for."""
 
     pull: Pull
@@ -27,14 +27,14 @@ class Flight:
 class Waiting:
     """Pulls whose evaluator was busy, and pulls of suspected arms, of which one is tried at a time."""
 
-    _busy: list[tuple[float, int, Flight]] = field(default_factory=list)  # when to try again, the pull's id
-    _held: deque[Flight] = field(default_factory=deque)
+    _busy: list[tuple[float, int, Evaluation]] = field(default_factory=list)  # when to try again, the pull's id
+    _held: deque[Evaluation] = field(default_factory=deque)
 
     def __len__(self) -> int:
         return len(self._busy) + len(self._held)
 
-    def __iter__(self) -> Iterator[Flight]:
-        yield from (flight for _, _, flight in self._busy)
+    def __iter__(self) -> Iterator[Evaluation]:
+        yield from (evaluation for _, _, evaluation in self._busy)
         yield from self._held
 
     @property
@@ -42,22 +42,24 @@ class Waiting:
         """When the next busy one is due."""
         return self._busy[0][0] if self._busy else None
 
-    def come_back(self, flight: Flight, when: float) -> None:
+    def come_back(self, evaluation: Evaluation, when: float) -> None:
         """Try this one again at that time."""
-        heapq.heappush(self._busy, (when, flight.pull.id, Flight(flight.pull, flight.attempt, was_busy=True)))
+        heapq.heappush(
+            self._busy, (when, evaluation.pull.id, Evaluation(evaluation.pull, evaluation.attempt, was_busy=True))
+        )
 
-    def hold(self, flight: Flight) -> None:
+    def hold(self, evaluation: Evaluation) -> None:
         """Keep this one back for now."""
-        self._held.append(flight)
+        self._held.append(evaluation)
 
-    def due(self, now: float) -> Iterator[Flight]:
+    def due(self, now: float) -> Iterator[Evaluation]:
         """Those to try now; one that is held again does not come twice."""
         while self._busy and self._busy[0][0] <= now:
             yield heapq.heappop(self._busy)[2]
         for _ in range(len(self._held)):
             yield self._held.popleft()
 
-    def empty(self) -> Iterator[Flight]:
+    def empty(self) -> Iterator[Evaluation]:
         """Take all out."""
         while self._busy:
             yield self._busy.pop()[2]
