@@ -130,6 +130,17 @@ class Workshop:
 
     def _try(self, mutation: Mutation, source: str, copy: Path, tests: list[str]) -> Mutant:
         self._write(copy / mutation.file, mutation.applied(source))
+        while tests:
+            failed = self._failure(copy, tests)
+            if failed is None:
+                return Mutant(mutation, "survived", f"tests that run this line and pass: {len(tests)}")
+            if failed not in tests or self._failure(copy, [failed]):
+                return Mutant(mutation, "caught", failed)
+            tests = [test for test in tests if test != failed]  # it failed by chance
+        return Mutant(mutation, "survived", "a test failed, but only by chance")
+
+    def _failure(self, copy: Path, tests: list[str]) -> str | None:
+        """The first test that fails, or what else went wrong; None if all pass."""
         chosen = copy / "chosen.txt"
         chosen.write_text("\n".join(tests))
         path = os.pathsep.join([str(copy / "src"), os.environ.get("PYTHONPATH", "")])
@@ -146,14 +157,15 @@ class Workshop:
             try:
                 status = process.wait(limit)
             except subprocess.TimeoutExpired:
-                return Mutant(mutation, "caught", f"the tests hang for {limit:.0f} s")
+                return f"the tests hang for {limit:.0f} s"
             finally:
                 _end(process)
+            if status == 0:
+                return None
             out.seek(0)
-            words = [line for line in out if line.startswith(("FAILED ", "ERROR "))]
-        if status == 0:
-            return Mutant(mutation, "survived", f"tests that run this line and pass: {len(tests)}")
-        return Mutant(mutation, "caught", words[0].split(" - ")[0].strip() if words else f"pytest ends with {status}")
+            words = [line.partition(" ")[2] for line in out if line.startswith(("FAILED ", "ERROR "))]
+        named = [test for test in tests if words and (words[0].strip() == test or words[0].startswith(f"{test} - "))]
+        return named[0] if named else words[0].strip() if words else f"pytest ends with {status}"
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
