@@ -46,11 +46,16 @@ class Mutant(NamedTuple):
     reason: str
 
     def __str__(self) -> str:
-        at = f"{self.mutation.file.removeprefix('src/thresher/')}:{self.mutation.line}"
+        at = f"{self.mutation.file.removeprefix('src/thresher/')}:{self.mutation.line}:{self.mutation.column}"
         return f"{self.outcome:<10} {at:<32} {self.mutation.change}  [{self.reason}]"
 
     def as_row(self) -> dict[str, object]:
-        where = {"file": self.mutation.file, "line": self.mutation.line, "change": self.mutation.change}
+        where = {
+            "file": self.mutation.file,
+            "line": self.mutation.line,
+            "column": self.mutation.column,
+            "change": self.mutation.change,
+        }
         return {**where, "outcome": self.outcome, "reason": self.reason}
 
 
@@ -70,10 +75,10 @@ def sample(count: int, seed: int = SEED, only: str = "") -> list[Mutation]:
     return list(itertools.islice(valid, count))
 
 
-def known() -> dict[tuple[str, str, str], str]:
-    """The mutants that are equivalent: by file, line of source and change, so that they outlive other changes."""
+def known() -> dict[tuple[str, str, int, str], str]:
+    """The equivalent mutants. The text of the line and not its number finds them, so other lines may come and go."""
     rows = tomllib.loads(KNOWN.read_text()).get("equivalent", [])
-    return {(row["file"], row["code"], row["change"]): row["reason"] for row in rows}
+    return {(row["file"], row["code"], row["column"], row["change"]): row["reason"] for row in rows}
 
 
 def copied(place: Path) -> Path:
@@ -99,7 +104,8 @@ class Workshop:
     def outcome(self, mutation: Mutation) -> Mutant:
         source = (ROOT / mutation.file).read_text()
         code = source.splitlines()[mutation.line - 1].strip()
-        reason = self._equivalent.get((mutation.file.removeprefix("src/thresher/"), code, mutation.change))
+        file = mutation.file.removeprefix("src/thresher/")
+        reason = self._equivalent.get((file, code, mutation.column, mutation.change))
         if reason:
             return Mutant(mutation, "equivalent", reason)
         tests = self._tests(mutation)

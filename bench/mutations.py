@@ -17,6 +17,7 @@ class Mutation(NamedTuple):
 
     file: str
     line: int
+    column: int  # from 1
     last: int  # the last line of the statement, or of its head
     start: int
     end: int
@@ -69,7 +70,18 @@ def mutations(file: str, source: str) -> list[Mutation]:
         body = getattr(statement, "body", None)  # of a compound statement only the head counts
         last = body[0].lineno - 1 if body else statement.end_lineno or statement.lineno
         first = min(node.lineno, statement.lineno)
-        found.append(Mutation(file, node.lineno, max(last, first), start, end, source[start:end], text))
+        found.append(
+            Mutation(
+                file,
+                node.lineno,
+                start - starts[node.lineno - 1] + 1,
+                max(last, first),
+                start,
+                end,
+                source[start:end],
+                text,
+            )
+        )
     return sorted(found, key=lambda mutation: (mutation.start, mutation.text))
 
 
