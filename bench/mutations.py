@@ -105,7 +105,9 @@ def _dropped(statement: ast.stmt) -> "Iterator[tuple[ast.stmt, ast.stmt, str]]":
             yield statement, statement, "pass"
         case ast.Assign(targets=[ast.Attribute() | ast.Subscript()]):
             yield statement, statement, "pass"
-        case ast.Return(value=ast.expr() as value) if not (isinstance(value, ast.Constant) and value.value is None):
+        case ast.Return(value=ast.Constant(value=None | False)):  # None is as false as False
+            pass
+        case ast.Return(value=ast.expr()):
             yield statement, statement, "return None"
         case ast.Continue() | ast.Break() | ast.Raise():
             yield statement, statement, "pass"
