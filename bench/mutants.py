@@ -46,11 +46,16 @@ class Mutant(NamedTuple):
     reason: str
 
     def __str__(self) -> str:
-        at = f"{self.mutation.file.removeprefix('src/thresher/')}:{self.mutation.line}"
+        at = f"{self.mutation.file.removeprefix('src/thresher/')}:{self.mutation.line}:{self.mutation.column}"
         return f"{self.outcome:<10} {at:<32} {self.mutation.change}  [{self.reason}]"
 
     def as_row(self) -> dict[str, object]:
-        where = {"file": self.mutation.file, "line": self.mutation.line, "change": self.mutation.change}
+        where = {
+            "file": self.mutation.file,
+            "line": self.mutation.line,
+            "column": self.mutation.column,
+            "change": self.mutation.change,
+        }
         return {**where, "outcome": self.outcome, "reason": self.reason}
 
 
@@ -70,10 +75,10 @@ def sample(count: int, seed: int = SEED, only: str = "") -> list[Mutation]:
     return list(itertools.islice(valid, count))
 
 
-def known() -> dict[tuple[str, str, str], str]:
-    """The mutants that are equivalent: by file, line of source and change, so that they outlive other changes."""
+def known() -> dict[tuple[str, str, int, str], str]:
+    """The equivalent mutants. The text of the line and not its number finds them, so other lines may come and go."""
     rows = tomllib.loads(KNOWN.read_text()).get("equivalent", [])
-    return {(row["file"], row["code"], row["change"]): row["reason"] for row in rows}
+    return {(row["file"], row["code"], row["column"], row["change"]): row["reason"] for row in rows}
 
 
 def copied(place: Path) -> Path:
@@ -99,7 +104,8 @@ class Workshop:
     def outcome(self, mutation: Mutation) -> Mutant:
         source = (ROOT / mutation.file).read_text()
         code = source.splitlines()[mutation.line - 1].strip()
-        reason = self._equivalent.get((mutation.file.removeprefix("src/thresher/"), code, mutation.change))
+        file = mutation.file.removeprefix("src/thresher/")
+        reason = self._equivalent.get((file, code, mutation.column, mutation.change))
         if reason:
             return Mutant(mutation, "equivalent", reason)
         tests = self._tests(mutation)
@@ -130,6 +136,17 @@ class Workshop:
 
     def _try(self, mutation: Mutation, source: str, copy: Path, tests: list[str]) -> Mutant:
         self._write(copy / mutation.file, mutation.applied(source))
+        while tests:
+            failed = self._failure(copy, tests)
+            if failed is None:
+                return Mutant(mutation, "survived", f"tests that run this line and pass: {len(tests)}")
+            if failed not in tests or self._failure(copy, [failed]):
+                return Mutant(mutation, "caught", failed)
+            tests = [test for test in tests if test != failed]  # it failed by chance
+        return Mutant(mutation, "survived", "a test failed, but only by chance")
+
+    def _failure(self, copy: Path, tests: list[str]) -> str | None:
+        """The first test that fails, or what else went wrong; None if all pass."""
         chosen = copy / "chosen.txt"
         chosen.write_text("\n".join(tests))
         path = os.pathsep.join([str(copy / "src"), os.environ.get("PYTHONPATH", "")])
@@ -146,14 +163,15 @@ class Workshop:
             try:
                 status = process.wait(limit)
             except subprocess.TimeoutExpired:
-                return Mutant(mutation, "caught", f"the tests hang for {limit:.0f} s")
+                return f"the tests hang for {limit:.0f} s"
             finally:
                 _end(process)
+            if status == 0:
+                return None
             out.seek(0)
-            words = [line for line in out if line.startswith(("FAILED ", "ERROR "))]
-        if status == 0:
-            return Mutant(mutation, "survived", f"tests that run this line and pass: {len(tests)}")
-        return Mutant(mutation, "caught", words[0].split(" - ")[0].strip() if words else f"pytest ends with {status}")
+            words = [line.partition(" ")[2] for line in out if line.startswith(("FAILED ", "ERROR "))]
+        named = [test for test in tests if words and (words[0].strip() == test or words[0].startswith(f"{test} - "))]
+        return named[0] if named else words[0].strip() if words else f"pytest ends with {status}"
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

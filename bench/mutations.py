@@ -17,6 +17,7 @@ class Mutation(NamedTuple):
 
     file: str
     line: int
+    column: int  # from 1
     last: int  # the last line of the statement, or of its head
     start: int
     end: int
@@ -69,7 +70,18 @@ def mutations(file: str, source: str) -> list[Mutation]:
         body = getattr(statement, "body", None)  # of a compound statement only the head counts
         last = body[0].lineno - 1 if body else statement.end_lineno or statement.lineno
         first = min(node.lineno, statement.lineno)
-        found.append(Mutation(file, node.lineno, max(last, first), start, end, source[start:end], text))
+        found.append(
+            Mutation(
+                file,
+                node.lineno,
+                start - starts[node.lineno - 1] + 1,
+                max(last, first),
+                start,
+                end,
+                source[start:end],
+                text,
+            )
+        )
     return sorted(found, key=lambda mutation: (mutation.start, mutation.text))
 
 
@@ -93,7 +105,9 @@ def _dropped(statement: ast.stmt) -> "Iterator[tuple[ast.stmt, ast.stmt, str]]":
             yield statement, statement, "pass"
         case ast.Assign(targets=[ast.Attribute() | ast.Subscript()]):
             yield statement, statement, "pass"
-        case ast.Return(value=ast.expr() as value) if not (isinstance(value, ast.Constant) and value.value is None):
+        case ast.Return(value=ast.Constant(value=None | False)):  # None is as false as False
+            pass
+        case ast.Return(value=ast.expr()):
             yield statement, statement, "return None"
         case ast.Continue() | ast.Break() | ast.Raise():
             yield statement, statement, "pass"
