@@ -64,7 +64,7 @@ def _compiled(function: FunctionType, namespace: Namespace, name: str) -> Any:
 
 
 def _formula(function: FunctionType, namespace: Namespace, _: str) -> Any:
-    """A formula that can be passed to compiled functions. (A compiled function as argument cannot be cached.)"""
+    """A formula that can be passed to compiled functions; a compiled function as argument cannot be cached."""
     copy, name = _rebuilt(function, namespace), _rebuilt(function, namespace)
 
     def typed(gap: Any, scatter: Any, seen: Any, weight: Any, exploration: Any) -> FunctionType:
