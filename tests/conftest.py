@@ -5,12 +5,15 @@ from importlib.util import find_spec
 
 import engines
 import pytest
+from hypothesis import settings
 
 # tests of an extra that is not installed are skipped
 collect_ignore = [
     folder for folder, library in {"lab": "numba", "paper": "numba", "web": "fastapi"}.items() if not find_spec(library)
 ]
 pytest_plugins = ["clusters", "postgres", "stores"]
+settings.register_profile("thresher", deadline=None)  # a loaded machine is slow, not wrong
+settings.load_profile("thresher")
 
 
 @pytest.fixture(scope="session", autouse=True)
