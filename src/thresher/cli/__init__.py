@@ -99,7 +99,7 @@ def main() -> None:
         status = 130
     except Exception as error:
         if os.environ.get("THRESHER_TRACEBACK"):
-            say(importlib.import_module("..tracebacks", __package__).traceback_text(error))
+            say(importlib.import_module("..run.tracebacks", __package__).traceback_text(error))
         printed = _is_written()  # else that was it, and is said
         status = _complain(_unexpected(error), COULD_NOT_GO_ON) if printed else COULD_NOT_GO_ON
     status = status if isinstance(status, int) else FINISHED
