@@ -9,7 +9,7 @@ from program import run
 
 from thresher.core.row import Row
 
-ROW_NAMES = ["name", "label", "certified", "mean", "low", "high"]
+ROW_NAMES = ["arm", "label", "certified", "mean", "low", "high"]
 ROW_NAMES += ["seen", "pending", "charged", "failures", "progress", "reason"]
 TWO_ARMS = ["--arm", "0.2", "--arm", "0.8", "--budget", "8"]
 ECHO = ["--", "echo", "{arm}"]
@@ -73,7 +73,7 @@ def test_a_requirement_that_is_not_met_is_status_1(requirements: list[str], stat
     for more in (certified, plain):
         result = run(*TWO_ARMS[:-2], *more, *requirements, "--format=json", *ECHO)
         assert result.status == status
-        assert json.loads(result.out)["format"] == 1, "the verdict is printed either way"
+        assert json.loads(result.out)["format"] == 2, "the verdict is printed either way"
         assert ("1 of 2 arms are" in result.err) == bool(status)
 
 
@@ -130,7 +130,7 @@ def test_a_table_says_why_arms_were_retired_and_how_often_others_failed() -> Non
     script = "case $THRESHER_ARM$THRESHER_NUMBER in a2) exit 4;; b*) echo no such model >&2; exit 9;; esac; echo 1"
     out = run("--arm=a", "--arm=b", "--budget=12", "--", "sh", "-c", script).out
     assert "✕ b: 3 failures in a row, the last: exited with 9: 'no such model'" in out
-    assert "1 pulls of 1 arms failed; a: exited with 4" in out
+    assert "1 pull failed; a: exited with 4" in out
 
 
 def test_max_failures_says_how_many_retire_an_arm() -> None:

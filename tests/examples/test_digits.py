@@ -27,7 +27,7 @@ def test_the_arms_are_60_settings_that_a_store_can_keep() -> None:
 
 
 @pytest.mark.parametrize("name", ["SVC C=10 gamma=0.05", "ExtraTreesClassifier n_estimators=20 max_features=4"])
-def test_a_reward_depends_on_the_arm_and_the_seed_alone(name: str) -> None:
+def test_a_reward_depends_only_on_the_arm_and_the_seed(name: str) -> None:
     first = digits.accuracy(pull_of(name))
     assert first == digits.accuracy(pull_of(name)._replace(id=99, number=7))
     assert len({digits.accuracy(pull_of(name, seed)) for seed in range(6)}) > 1
@@ -63,7 +63,7 @@ def test_the_example_runs_for_real_and_says_what_a_fixed_number_of_pulls_would_c
     assert f"as many for each of 6 arms are {6 * hardest:,}" in shown.err
 
 
-def test_an_engine_that_is_none_is_refused_in_one_line() -> None:
+def test_an_unknown_engine_is_refused_in_one_line() -> None:
     shown = show("digits", "--engine=abacus", "--quick")
     assert (shown.status, shown.out, shown.err.count("\n")) == (3, "", 1)
     assert "abacus" in shown.err

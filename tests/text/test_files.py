@@ -51,7 +51,7 @@ def test_nothing_is_left_behind_when_it_is_interrupted(
     assert names(tmp_path) == []
 
 
-def test_a_file_of_another_kind_is_overwritten_by_force_alone(tmp_path: Path) -> None:
+def test_a_file_of_another_kind_is_overwritten_only_by_force(tmp_path: Path) -> None:
     target = tmp_path / "a.txt"
     target.write_text("my diary")
     with pytest.raises(InvalidInput, match=r"is there already, and is not a letter; .* --force"):

@@ -111,7 +111,7 @@ def test_errors_name_value_rule_and_remedy(app: Gate, path: str, data: object, s
     assert post(app, "/coins/tell", {"pull": 1, "reward": 1}).status == 200  # nothing was done by halves
 
 
-def test_what_is_no_json_is_said_so(app: Gate) -> None:
+def test_a_body_that_is_not_json_is_refused(app: Gate) -> None:
     kind = {**BEARER, "content-type": "application/json"}
     for body in (b"{", b"[1]", b'"x"', b"\xff"):
         reply = request(app, "POST", "/api/studies/coins/tell", headers=kind, body=body)
@@ -217,7 +217,7 @@ def test_events_come_in_order_and_in_pages(app: Gate) -> None:
     assert get(app, f"/coins/events?after={rest['next']}").data == {"format": 1, "events": [], "next": rest["next"]}
 
 
-def test_a_study_begun_anew_under_its_old_name_is_the_new_one(app: Gate, store: MemoryStore) -> None:
+def test_a_study_created_again_under_its_old_name_is_the_new_one(app: Gate, store: MemoryStore) -> None:
     post(app, "/coins/ask")
     assert get(app, "/coins").data["issued"] == 1
     store.delete("coins")
@@ -282,7 +282,7 @@ def test_a_study_shows_the_head_of_its_log(app: Gate) -> None:
     assert len(events[-1]["digest"]) == 32
 
 
-def test_a_log_that_was_changed_is_said_so(app: Gate, store: MemoryStore) -> None:
+def test_a_log_that_was_changed_is_reported(app: Gate, store: MemoryStore) -> None:
     post(app, "", {**COINS, "name": "broken"})
     post(app, "/broken/ask", {"n": 3})
     assert get(app, "/broken").status == 200

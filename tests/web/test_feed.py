@@ -1,4 +1,4 @@
-"""What viewers are sent: what changed, to all the same, and the same as if it were read anew."""
+"""What viewers are sent: the changes, the same for all, and the same as if the study were read from the start."""
 
 import asyncio
 import json
@@ -99,7 +99,7 @@ def moved(study: thresher.Study, live: Live | None, every: int) -> None:
 
 
 @pytest.mark.parametrize("every", [1, 7, 400])
-def test_a_followed_study_equals_one_read_anew(every: int) -> None:
+def test_a_followed_study_equals_one_read_from_the_start(every: int) -> None:
     store = MemoryStore()
     study = thresher.create_study("coins", arms=["a", "b", "c", "d"], threshold=0.7, budget=1500, storage=store)
     live = Live("coins", store)
@@ -167,7 +167,7 @@ def test_viewers_share_one_watch_and_a_latecomer_misses_nothing() -> None:
     assert texts[-1].startswith(b"id: 3\nevent: change\n")
 
 
-def test_viewers_are_told_when_a_study_is_deleted_or_begun_anew() -> None:
+def test_viewers_learn_when_a_study_is_deleted_or_replaced() -> None:
     async def watch(store: MemoryStore, *, again: bool) -> bytes:
         thresher.create_study("coins", arms=["a"], threshold=0.5, storage=store)
         viewer = Feed(Live("coins", store)).view(1)

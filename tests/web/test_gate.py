@@ -1,4 +1,4 @@
-"""Nobody gets in who should not: every method and path, against every way of knocking."""
+"""Nobody gets in without access: every method and path, with every kind of wrong request."""
 
 import logging
 
@@ -61,7 +61,7 @@ def app() -> Gate:
 
 @pytest.mark.parametrize("knock", KNOCKS)
 @pytest.mark.parametrize("method", METHODS)
-def test_who_may_not_enter_is_refused_whatever_method_and_path(app: Gate, method: str, knock: str) -> None:
+def test_requests_without_access_are_refused_whatever_their_method_and_path(app: Gate, method: str, knock: str) -> None:
     headers, host, statuses = KNOCKS[knock]
     for path in PATHS:
         reply = request(app, method, path, headers=headers, host=host)
@@ -101,7 +101,7 @@ def test_a_body_with_two_lengths_is_refused(app: Gate) -> None:
         ("Idempotency-Key", "one"),
     ],
 )
-def test_a_header_that_says_who_or_what_comes_once(app: Gate, name: str, value: str) -> None:
+def test_a_header_that_identifies_comes_only_once(app: Gate, name: str, value: str) -> None:
     issued = request(app, "GET", "/api/studies/coins", headers=BEARER).data["issued"]
     for other in (value, "another"):
         headers = {**BEARER, name.lower(): value}
@@ -111,7 +111,7 @@ def test_a_header_that_says_who_or_what_comes_once(app: Gate, name: str, value: 
     assert request(app, "GET", "/api/studies/coins", headers=BEARER).data["issued"] == issued
 
 
-def test_whoever_is_refused_at_the_gate_is_disconnected(app: Gate) -> None:
+def test_a_caller_refused_at_the_gate_is_disconnected(app: Gate) -> None:
     wrong = {"authorization": "Bearer wrong"}
     found = {
         401: request(app, "GET", "/api/studies"),
@@ -281,7 +281,7 @@ def test_what_goes_wrong_inside_is_one_sentence(
     assert TOKEN not in caplog.text
 
 
-def test_a_person_at_a_browser_is_told_in_words(app: Gate) -> None:
+def test_a_browser_gets_an_error_page(app: Gate) -> None:
     reply = request(app, "GET", "/", headers={"accept": "text/html"})
     assert reply.status == 401
     assert reply.headers["content-type"].startswith("text/html")

@@ -30,7 +30,7 @@ def app(store: MemoryStore) -> Gate:
     return app
 
 
-def test_a_damaged_log_is_said_so_and_hurts_no_other_study(app: Gate, store: MemoryStore) -> None:
+def test_a_damaged_log_is_reported_and_affects_no_other_study(app: Gate, store: MemoryStore) -> None:
     post(app, "", {**COINS, "name": "broken"})
     append(store, "broken", [Event(2, "told", pull=7, arm=0, reward=1.0, key="x")])
     for path in ("/broken", "/broken/arms", "/broken/verdict", "/broken/arms/fair", "/broken/stream"):

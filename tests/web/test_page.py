@@ -109,7 +109,7 @@ def test_search_and_filter_leave_what_was_asked_for(chromium: Any, server: Serve
     )
 
 
-def test_an_arm_has_a_page_of_its_own(chromium: Any, server: Served) -> None:
+def test_an_arm_has_its_own_page(chromium: Any, server: Served) -> None:
     page, complaints, _ = entered(chromium, server, "/study/prompts")
     page.wait_for_selector("#rows tr")
     page.get_by_role("searchbox").fill("prompt 29")
@@ -178,7 +178,7 @@ def test_it_can_be_used_with_the_keyboard_and_has_names_for_everything(chromium:
 def test_the_interface_is_described(chromium: Any, server: Served) -> None:
     page, complaints, origins = entered(chromium, server, "/docs")
     page.get_by_text("/api/studies/{study}/ask").click()
-    page.get_by_text("The same Idempotency-Key again").wait_for()
+    page.get_by_text("Repeating an Idempotency-Key").wait_for()
     assert (complaints, origins) == ([], {server.url})
 
 
@@ -213,7 +213,7 @@ def test_an_open_page_outlives_its_server(chromium: Any, storage: str) -> None:
         until(page, f"{STATE} === 'live' && document.getElementById('notice').hidden && {TOLD} === '1'")
 
 
-def test_a_page_says_that_its_session_is_over_and_goes_on_once_there_is_another(chromium: Any, storage: str) -> None:
+def test_a_page_reports_an_expired_session_and_continues_with_a_new_one(chromium: Any, storage: str) -> None:
     with served(storage) as first:
         page = entered(chromium, first, "/study/coins/arm/fair").page
         until(page, f"{STATE} === 'live'")

@@ -73,7 +73,7 @@ def test_a_figure_shows_in_an_exported_notebook_offline(study: thresher.Study, k
         assert (complaints, origins) == ([], {"file://"})
 
 
-def test_a_notebook_does_not_display_a_figure_by_its_data_alone(study: thresher.Study) -> None:
+def test_a_notebook_does_not_display_only_the_data_of_a_figure(study: thresher.Study) -> None:
     """Plotly's own method would display the figure itself, in a way that an export leaves blank."""
     assert not callable(study.figure()._ipython_display_)
 
@@ -130,7 +130,7 @@ def test_the_command_writes_a_report_or_says_why_not(tmp_path: Path) -> None:
 
 @pytest.fixture(name="write")
 def a_writer(tmp_path: Path) -> Callable[..., "subprocess.CompletedProcess[str]"]:
-    """Calls ``thresher report`` for a study in a store of its own."""
+    """Calls ``thresher report`` for a study in its own store."""
     storage = f"sqlite:///{tmp_path}/s.db"
     thresher.create_study("coins", arms=["a"], threshold=0.5, budget=4, storage=storage).store.close()
     argv = [sys.executable, "-m", "thresher.cli", "report", "coins", "--storage", storage, "--out"]

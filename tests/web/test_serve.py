@@ -119,7 +119,7 @@ def test_other_machines_without_encryption_are_a_warning(certificate: tuple[str,
         assert log.read_text().count("without encryption") == log.read_text().count("\n") == lines
 
 
-def test_a_taken_port_is_said_so() -> None:
+def test_a_taken_port_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = str(other.getsockname()[1])
         done = subprocess.run([*SERVE, "--port", port], capture_output=True, text=True, timeout=30)

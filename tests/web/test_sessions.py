@@ -42,7 +42,7 @@ def test_the_token_in_the_address_becomes_a_session_and_leaves_the_address(app: 
         'q="a;b"; thresher="{}"',
     ],
 )
-def test_odd_cookies_of_others_lock_nobody_out(app: Gate, cookie: str) -> None:
+def test_odd_cookies_of_other_programs_lock_nobody_out(app: Gate, cookie: str) -> None:
     given = cookie.format(session(app))
     assert request(app, "GET", "/api/studies", headers={"cookie": given}).status == 200
 
@@ -67,7 +67,7 @@ def test_a_session_cannot_be_made_or_changed_by_others(app: Gate, monkeypatch: p
         assert request(app, "GET", "/api/studies", headers={"cookie": f"thresher={mine}"}).status == status
 
 
-def test_who_may_read_may_not_write(app: Gate) -> None:
+def test_a_token_that_reads_cannot_write(app: Gate) -> None:
     reading = [READER, {"cookie": f"thresher={session(app)}"}]
     for headers in reading:
         reply = request(app, "POST", "/api/studies/coins/ask", headers=headers)

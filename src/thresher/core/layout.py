@@ -104,7 +104,7 @@ def markdown(rows: Iterable[Row], first: str, remarks: Iterable[str]) -> str:
 
 
 def html(rows: Iterable[Row], question: str, answer: str, remarks: Sequence[str]) -> str:
-    """The question, the answer and the table as HTML without scripts or styles of its own, for a notebook."""
+    """The question, the answer and the table as HTML for a notebook, without scripts or styles."""
     arms = ranked(rows)
     found = columns(arms[:MOST_ROWS])
     heads = "".join(f"<th>{head}</th>" for head in found)

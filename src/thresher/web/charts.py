@@ -28,10 +28,10 @@ class Figure(go.Figure):  # type: ignore[misc]
     with plotly's JavaScript in it, so that the page works offline. It takes 5 MB for each figure.
     """
 
-    _ipython_display_ = None  # this would display the data alone
+    _ipython_display_ = None  # this would display only the data
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None, **_: object) -> dict[str, Any]:
-        """What a notebook keeps; whoever shows it takes the first kind that it knows."""
+        """What a notebook keeps; a viewer shows the first kind that it knows."""
         config = {"displayModeBar": False, "responsive": True}
         page = self.to_html(full_html=False, include_plotlyjs=True, config=config)
         return {DATA: json.loads(self.to_json()), "text/html": page, "text/plain": repr(self)}
@@ -100,7 +100,7 @@ def arms_figure(verdict: Verdict, *, theme: str = "light") -> Figure:
 
 
 def history_figure(points: Sequence[Point], *, theme: str = "light") -> Figure:
-    """How many arms were above, below and certified after so many pulls."""
+    """How many arms were above, below and certified over the pulls."""
     look = _look()
     lines = {"above": "@above", "below": "@below", "certified": "@accent"}
     traces = [

@@ -1,9 +1,9 @@
 """The door: it accepts as many connections as there are descriptors for, and closes those that hold up others.
 
-asyncio's own loop knows no limits: it accepts until the descriptors are used up, and then logs a traceback for every
-try. Here a full house makes room by closing the connection that has been idle longest, at the address that has most.
-Connections with a request that the gate has let in are left alone until it is answered. Whoever has shown no token is
-never in the way of others, whatever it sends and does not read.
+asyncio's own loop has no limits: it accepts until the descriptors are used up, and then logs a traceback for every try.
+Here a full server makes room by closing the connection that has been idle longest, at the address that has the most.
+Connections with a request that the gate has let in stay open until it is answered. A client without a token never
+blocks others, whatever it sends and does not read.
 """
 
 import asyncio

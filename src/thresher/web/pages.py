@@ -43,7 +43,7 @@ def _page(name: str, **values: Any) -> HTMLResponse:
 
 
 def _asked(store: Store, name: str) -> str | None:
-    """The question of a study, from its first event alone; None: there is none, or it is invalid."""
+    """The question of a study, from its first event; None: there is none, or it is invalid."""
     try:
         found = section(store, name, 0, 1)
         return _question(from_json(found[0].spec)) if found and found[0].spec else None

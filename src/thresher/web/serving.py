@@ -150,7 +150,7 @@ def tls_of(options: Options) -> ssl.SSLContext | None:
     if options.tls_cert is None:
         if options.tls_key is not None:
             raise InvalidInput(
-                "tls key", options.tls_key, "is of no use alone", "name the certificate: --tls-cert FILE"
+                "tls key", options.tls_key, "is useless without a certificate", "name the certificate: --tls-cert FILE"
             )
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)  # TLS 1.2 at least
