@@ -82,7 +82,7 @@ def test_pass_and_fail_work_from_the_command_line_on_processes_too() -> None:
         (["--fail=7-5"], "--fail '7-5': 7-5 runs backwards; write 5-7"),
         (
             ["--pass=0-3", "--fail=2,3"],
-            "--pass '0-3': 2-3 is in --fail 2-3 too; put each code into only one of the two",
+            "--pass '0-3': 2-3 is in --fail 2-3 too; put each code into only one",
         ),
         (["--pass=1"], "--pass '1': 1 is in --fail 1 too"),
         (["--fail=0,1"], "--fail '0,1': 0 is in --pass 0 too"),
