@@ -84,7 +84,7 @@ BROKEN = [
     (
         "x.csv",
         "name,seed\na,1\n",
-        "line 2 of {file}: arm 'a': its parameter 'seed' is a word of thresher's own; rename it",
+        "line 2 of {file}: arm 'a': its parameter 'seed' has a name that thresher uses itself; rename it",
     ),
     ("x.json", "{", "arms file '{file}': cannot be read as JSON"),
     ("x.json", "[" * 100_000, "arms file '{file}': cannot be read as JSON"),

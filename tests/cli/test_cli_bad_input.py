@@ -12,7 +12,7 @@ ONE = ["--arm=a", "--budget=10"]
 
 CASES = {
     "no arms": (["--budget=4", *ECHO], "arms: there are none; name them with --arms FILE or --arm NAME"),
-    "both kinds of arms": (["--arm=a", "--arms=x", *ECHO], "--arm 'a': the arms come from --arms FILE already"),
+    "both kinds of arms": (["--arm=a", "--arms=x", *ECHO], "--arm 'a': the arms already come from --arms FILE"),
     "a name twice": (["--arm=a", "--arm=a", "--budget=9", *ECHO], "--arm 'a': occurs twice; give every arm"),
     "an empty name": (["--arm=", "--budget=9", *ECHO], "--arm '': must not be empty; give it a name"),
     "a NaN bar": ([*ONE, "--threshold=nan", *ECHO], "threshold nan: must be a finite number"),
@@ -43,7 +43,7 @@ CASES = {
         "without certificates a study ends with its budget",
     ),
     "no workers": ([*ONE, "--workers=0", *ECHO], "workers 0: must be a whole number of at least 1"),
-    "workers beyond the system": ([*ONE, "--workers=99999999", *ECHO], "open files, and this system gives"),
+    "workers beyond the system": ([*ONE, "--workers=99999999", *ECHO], "open files, and this system allows"),
     "an unknown policy": (
         [*ONE, "--policy=best", *ECHO],
         "policy 'best': is not a policy that thresher knows; choose one of",

@@ -75,13 +75,16 @@ def test_pass_and_fail_work_from_the_command_line_on_processes_too() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--pass=0,x"], "--pass '0,x': must be exit codes and ranges of them; write them as in 0,5-7"),
-        (["--fail="], "--fail '': must be exit codes and ranges of them"),
-        (["--fail=1,,2"], "--fail '1,,2': must be exit codes and ranges of them"),
-        (["--fail=-1"], "--fail '-1': must be exit codes and ranges of them"),
-        (["--fail=1-256"], "--fail '1-256': 256 is no exit code; use codes from 0 to 255"),
+        (["--pass=0,x"], "--pass '0,x': must be exit codes or ranges; write them like 0,5-7"),
+        (["--fail="], "--fail '': must be exit codes or ranges"),
+        (["--fail=1,,2"], "--fail '1,,2': must be exit codes or ranges"),
+        (["--fail=-1"], "--fail '-1': must be exit codes or ranges"),
+        (["--fail=1-256"], "--fail '1-256': 256 is not an exit code; use codes from 0 to 255"),
         (["--fail=7-5"], "--fail '7-5': 7-5 runs backwards; write 5-7"),
-        (["--pass=0-3", "--fail=2,3"], "--pass '0-3': 2-3 is in --fail 2-3 too; let each code be in one of the two"),
+        (
+            ["--pass=0-3", "--fail=2,3"],
+            "--pass '0-3': 2-3 is in --fail 2-3 too; put each code into only one",
+        ),
         (["--pass=1"], "--pass '1': 1 is in --fail 1 too"),
         (["--fail=0,1"], "--fail '0,1': 0 is in --pass 0 too"),
     ],
@@ -93,7 +96,7 @@ def test_codes_that_make_no_sense_are_refused_in_one_line(options: list[str], wo
 @pytest.mark.parametrize(("option", "reward"), [("--pass=0", []), ("--fail=2", ["--reward=json:score"])])
 def test_codes_without_exit_code_are_refused(option: str, reward: list[str]) -> None:
     line = complaint(run("--arm=a", "--budget=9", *reward, option, "--", "true"))
-    assert "means nothing with --reward" in line
+    assert "has no effect with --reward" in line
     assert "add --reward exit-code, or leave it out" in line
 
 

@@ -98,7 +98,7 @@ def test_a_requirement_does_not_hide_that_the_run_was_stopped(tmp_path: Path) ->
 
 def test_ctrl_c_ends_an_outage_as_well() -> None:
     script = "test $THRESHER_PULL -le 2 && echo 1"
-    process = start("--arm=a", "--arm=b", "--budget=500", "--workers=2", "--", "sh", "-c", script)
+    process = start("--arm=a", "--arm=b", "--budget=500", "--workers=2", "--", "sh", "-c", script, "{arm}")
     assert "evaluations all failed" in first_line(process)
     process.send_signal(signal.SIGINT)
     assert finish(process).status == 130

@@ -17,13 +17,13 @@ ARMS = [f"--arm={arm}" for arm in "abcde"]
 
 def test_a_command_that_always_exits_the_same_way_ends_the_run_at_once() -> None:
     script = "echo usage: check NAME >&2; echo error: no such option >&2; exit 2"
-    result = run(*ARMS, "--budget=1000", "--format=json", "--", "sh", "-c", script)
+    result = run(*ARMS, "--budget=1000", "--format=json", "--", "sh", "-c", script, "{arm}")
     assert result.status == 3
     verdict = json.loads(result.out)
     assert (verdict["retired"], verdict["told"], verdict["pending"]) == ([], 0, 0)
     assert verdict["issued"] <= 6
     assert result.err.splitlines() == [
-        "thresher: the last lines that the command printed:",
+        "thresher: the last lines of the command's output:",
         "  usage: check NAME",
         "  error: no such option",
         "thresher: error: run: 3 arms failed with the same error before anything succeeded: exited with 2: "
@@ -44,9 +44,9 @@ def test_a_file_of_missing_tests_ends_the_run_and_says_what_the_exit_status_mean
 
 
 def test_standard_output_is_shown_where_nothing_was_said_on_standard_error() -> None:
-    result = run(*ARMS, "--budget=99", "--", "sh", "-c", "echo Traceback; echo boom; exit 3")
+    result = run(*ARMS, "--budget=99", "--", "sh", "-c", "echo Traceback; echo boom; exit 3", "{arm}")
     assert result.err.splitlines()[:3] == [
-        "thresher: the last lines that the command printed:",
+        "thresher: the last lines of the command's output:",
         "  Traceback",
         "  boom",
     ]
@@ -55,7 +55,7 @@ def test_standard_output_is_shown_where_nothing_was_said_on_standard_error() -> 
 def test_passwords_that_a_command_prints_are_not_shown() -> None:
     script = "echo first; echo connecting to postgresql://me:hunter2@db/x >&2; echo PGPASSWORD=hunter2 >&2; exit 3"
     for engine in ("threads", "processes"):
-        result = run(*ARMS, "--budget=99", f"--engine={engine}", "--", "sh", "-c", script)
+        result = run(*ARMS, "--budget=99", f"--engine={engine}", "--", "sh", "-c", script, "{arm}")
         assert "PGPASSWORD=***" in result.err
         assert "hunter2" not in result.err
 
