@@ -207,7 +207,8 @@ def figures() -> Iterator[Figure]:
         found.append(mutant)
         if mutant.outcome != "caught":
             print(mutant, flush=True)
-    RESULTS.write_text(json.dumps({"format": 1, "mutants": [mutant.as_row() for mutant in found]}, indent=2) + "\n")
+    data = {"format": 1, "mutants": [mutant.as_row() for mutant in found]}
+    RESULTS.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
     yield from summary(found)
 
 
