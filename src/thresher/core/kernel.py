@@ -6,12 +6,10 @@ The rules of this file:
    can be derived again anywhere. (Only ``lsa`` needs a logarithm; its decisions repeat on the same machine.)
 2. A score reads only its own arm, so a decision costs O(log K).
 3. Plain functions on columns. A live study calls them as they are; the laboratory compiles these same functions for
-   numpy arrays. So: no exceptions, no closures, no dicts, and no imports except ``math``, ``typing`` and
-   ``collections.abc``.
+   arrays. So: no exceptions, closures or dicts, and no imports except ``math``, ``typing`` and ``collections.abc``.
 4. Formulas guard their own divisions by zero.
 
-Rewards and threshold are scaled to [0, 1] here. The arm with the smallest score is pulled next; ties go to the lowest
-arm.
+Rewards and threshold are scaled to [0, 1]. The smallest score is pulled next; ties go to the lowest arm.
 """
 
 import math
@@ -68,11 +66,7 @@ def spread(scatter: float, seen: int) -> float:
 
 
 def uniform(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
-    """Pulls every arm equally often.
-
-    >>> uniform(0.1, 0.0, 4, 5.0, 1.0)
-    5.0
-    """
+    """Pulls every arm equally often."""
     return weight
 
 
