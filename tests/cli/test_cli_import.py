@@ -78,7 +78,7 @@ ODD = {
     "no rewards": ("arm\na\n", "line 1 of FILE: column 'reward': is missing"),
     "semicolons": ("arm;reward\na;1\n", "line 1 of FILE: column 'arm': is missing among ['arm;reward']"),
     "a column twice": ("arm,reward,reward\na,1,0\n", "column 'reward': occurs twice"),
-    "too many cells": ("arm,reward\na,1,3\n", "line 2 of FILE 'a,1,3': has 3 cells"),
+    "too many cells": ("arm,reward\na,1,3\n", "line 2 of FILE: 'a,1,3': has 3 cells"),
     "a quote left open": ('arm,reward\n"a,1\n', "line 2 of FILE: is not CSV"),
     "a pull twice": ("pull,arm,reward\n1,a,1\n2,a,1\n1,a,1\n", "line 4 of FILE: pull '1': occurs twice"),
     "nothing": ("", "line 1 of FILE: column 'arm': is missing"),

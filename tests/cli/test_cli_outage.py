@@ -9,7 +9,7 @@ ARMS = ["--arm=a", "--arm=b", "--arm=c", "--format=json"]
 
 
 def test_an_outage_that_lasts_ends_the_run_with_status_3_and_retires_no_arm() -> None:
-    script = "test $THRESHER_PULL -le 6 && echo 1 && exit; echo no network >&2; exit 7"
+    script = ": $THRESHER_ARM; test $THRESHER_PULL -le 6 && echo 1 && exit; echo no network >&2; exit 7"
     result = run(*ARMS, "--budget=100", "--workers=1", "--give-up=2s", "--quiet", "--", "sh", "-c", script)
     assert result.status == 3
     verdict = json.loads(result.out)
@@ -23,7 +23,7 @@ def test_an_outage_that_lasts_ends_the_run_with_status_3_and_retires_no_arm() ->
 
 
 def test_a_run_continues_when_an_outage_ends(tmp_path: Path) -> None:
-    script = f"test $THRESHER_PULL -le 2 && echo 0.75 || cat {tmp_path}/up"
+    script = f": $THRESHER_ARM; test $THRESHER_PULL -le 2 && echo 0.75 || cat {tmp_path}/up"
     process = start(*ARMS, "--budget=40", "--workers=2", "--", "sh", "-c", script)
     assert process.stderr is not None
     assert "the last 8 evaluations all failed" in process.stderr.readline().decode()

@@ -124,12 +124,14 @@ def test_every_way_to_read_a_reward_works_from_the_command_line(reward: str, scr
 
 
 def test_when_the_first_outputs_are_not_numbers_the_run_ends_at_once_with_the_remedy() -> None:
-    result = run("--arm=a", "--arm=b", "--arm=c", "--arm=d", "--budget=1000", "--", "echo", "all", "tests", "passed")
+    result = run(
+        "--arm=a", "--arm=b", "--arm=c", "--arm=d", "--budget=1000", "--", "echo", "{arm}:", "all", "tests", "passed"
+    )
     assert result.status == 3
     assert result.out == ""
     (line,) = result.err.splitlines()
     assert line.startswith("thresher: error: run: 3 arms failed with the same error before anything succeeded: ")
-    assert "'all tests passed'" in line
+    assert ": all tests passed'" in line
     assert "--reward" in line
 
 

@@ -152,7 +152,7 @@ def test_extend_gives_more_and_never_less(place: Place) -> None:
     place.good("extend", "s", "--budget", "50")
     place.good("extend", "s", "--budget", "50")
     assert place.json("status", "s")["budget"] == 50
-    assert "must be larger than the 50" in complaint(place("extend", "s", "--budget", "45"))
+    assert "must be larger than the current 50" in complaint(place("extend", "s", "--budget", "45"))
     complaint(place("extend", "s", "--budget", str(10**30)))
 
 

@@ -40,7 +40,7 @@ def test_the_table_shows_arms_means_pulls_and_what_is_pending(tmp_path: Path) ->
     with watched("--arm=first", "--arm=second", "--arm=third", "--budget=12", *waiting(tmp_path)) as terminal:
         screen = terminal.wait_for(lambda seen: "8 of 12 pulls · 2 pending" in seen.text and "  1  " in seen.text)
         assert terminal.lines[0] == "Which of 3 arms reach 0.5?"
-        assert terminal.lines[3].split() == ["arm", "settled", "mean", "pulls", "pending", "against", "0.5"]
+        assert terminal.lines[3].split() == ["arm", "certified", "mean", "pulls", "pending", "against", "0.5"]
         assert {line.split()[0] for line in terminal.lines[4:7]} == {"first", "second", "third"}
         for line in terminal.lines[4:7]:
             assert re.fullmatch(r"\w+ +[▲▼] +\d+% +0(\.\d+)? +2( +1)? +[─━┼●]+", line), screen

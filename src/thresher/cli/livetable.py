@@ -111,10 +111,10 @@ def _bar(ledger: Ledger) -> Group:
 def arms_table(rows: list[Row], ledger: Ledger, width: int) -> Table:
     """Arms as a table. The least important columns are left out if they do not fit; a gauge fills the rest."""
     columns = _columns(rows, width)
-    for head in ("failed", "settled"):
+    for head in ("failed", "certified"):
         if not any(cell.plain for cell in columns[head]):
             del columns[head]
-    for head in ("failed", "pending", "settled"):
+    for head in ("failed", "pending", "certified"):
         if _needed(columns) > width:
             columns.pop(head, None)
     bar, means = ledger.spec.threshold, [row.mean for row in rows if row.mean is not None]
