@@ -45,7 +45,7 @@ def test_plan_says_how_often_each_figure_was_played_and_that_few_runs_are_rough(
     assert [need["repetitions"] for need in needs] == [23] * 4  # of the last stage: nothing was reached before
     text = run("plan", *problem)
     assert "runs" in text
-    assert "as few as 23, are rough" in " ".join(text.split())
+    assert "as few as 23) are rough" in " ".join(text.split())
     easy = run("plan", "--threshold", "0.5", "--arms", "4", "--means", "0.9", "--policy", "uniform", "--no-confidence")
     assert "rough" not in easy
 
@@ -96,7 +96,7 @@ def test_plan_reads_whatever_export_writes_and_loses_as_many_pulls_as_the_pilot(
     files = exported(tmp_path)
     first, second = (CliRunner().invoke(GROUP, [*PLAN, file], catch_exceptions=False) for file in files.values())
     assert first.stdout == second.stdout
-    assert "pulls were lost or are pending: the plan loses the same share" in first.stderr
+    assert "pulls were lost or are pending; the plan loses the same share" in first.stderr
     assert "left out, because no pull of theirs gave a reward: ['c']" in first.stderr
     lossy = float(next(csv.DictReader(first.stdout.splitlines()))["pulls"])
     kept = tmp_path / "kept.csv"

@@ -104,7 +104,7 @@ def test_a_command_that_runs_ends_with_ctrl_c_although_its_store_is_held_up(url:
     arms = tmp_path / "arms.txt"
     arms.write_text("a\nb\n")
     argv = [*THRESHER, "run", "--threshold=0.5", "--budget=9", f"--storage={url}"]
-    with stopped(HOLD, url), started([*argv, f"--arms={arms}", "--", "echo", "1"]) as run:
+    with stopped(HOLD, url), started([*argv, f"--arms={arms}", "--", "echo", "1", "{arm}"]) as run:
         assert "waiting for" in said_by(run)
         ends_at_once(run, signal.SIGINT)
         assert run.returncode == 130

@@ -198,7 +198,9 @@ def test_pulls_that_never_began_cost_nothing_when_a_run_ends_early(
     ],
 )
 def test_an_address_where_nobody_answers_is_named(executor: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("thresher.run.engines.dask_place.PATIENCE", 1.0)
+    from thresher.run.engines import dask_place
+
+    monkeypatch.setattr(dask_place, "PATIENCE", 1.0)
     study = make()
     with pytest.raises(thresher.ThresherError, match=words):
         thresher.run(study, evaluator("dask"), executor=executor)

@@ -35,6 +35,14 @@ def chromium() -> Iterator[Any]:
         yield found
 
 
+@pytest.fixture(autouse=True)
+def _tabs_are_closed(chromium: Any) -> Iterator[None]:
+    """A page that stays open draws a running study for as long as the other tests last."""
+    yield
+    for context in chromium.contexts:
+        context.close()
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, chromium: Any) -> Iterator[Served]:
     storage = f"sqlite:///{tmp_path_factory.mktemp('page')}/s.db?durability=normal"
@@ -228,7 +236,7 @@ def test_a_page_says_that_there_is_no_reward_yet_and_that_its_study_was_deleted(
     with served(storage) as server:
         page, complaints, _ = entered(chromium, server, "/study/coins")
         page.get_by_text("No reward has come back yet.").wait_for()
-        page.get_by_text("0 above, 0 below, 2 undecided").first.wait_for()
+        page.get_by_text("0 above (0 certified), 0 below (0 certified), 2 undecided").first.wait_for()
         until(page, f"{STATE} === 'live'")
         assert complaints == []
         open_store(storage).delete("coins")
