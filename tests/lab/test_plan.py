@@ -97,7 +97,7 @@ def test_plan_reads_whatever_export_writes_and_loses_as_many_pulls_as_the_pilot(
     first, second = (CliRunner().invoke(GROUP, [*PLAN, file], catch_exceptions=False) for file in files.values())
     assert first.stdout == second.stdout
     assert "pulls were lost or are pending; the plan loses the same share" in first.stderr
-    assert "left out, because no pull of theirs gave a reward: ['c']" in first.stderr
+    assert "left out, because none of their pulls has a reward: ['c']" in first.stderr
     lossy = float(next(csv.DictReader(first.stdout.splitlines()))["pulls"])
     kept = tmp_path / "kept.csv"
     rewards = [(row.arm, row.reward) for row in rows_in(files["csv"]) if row.reward is not None]
