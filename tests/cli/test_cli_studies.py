@@ -55,8 +55,12 @@ def test_a_reward_outside_the_bounds_is_an_error_and_retires_its_arm(place: Plac
 def test_a_pull_that_is_not_renewed_is_lost_and_told_late(place: Place) -> None:
     place.good("ask", "s", "-n", "2", "--lease", "2s")
     place.good("renew", "s", "2", "--lease", "1h")
-    until(lambda: place.json("status", "s")["pending"] == 1, "the loss of pull 1")
-    assert [pull["pull"] for pull in place.json("status", "s")["under_way"]] == [2]
+    until(lambda: place.json("status", "s")["pending_pulls"][0]["expired"], "the end of a lease")
+    assert "pull 1 of a, for" in place.good("status", "s")
+    assert "whose heartbeat stopped: the next ask drops it" in place.good("status", "s")
+    assert place.json("status", "s")["events"] == 3, "showing it writes nothing"
+    place.good("ask", "s")
+    assert [pull["pull"] for pull in place.json("status", "s")["pending_pulls"]] == [2, 3]
     result = place("tell", "s", "1", "1")
     assert (result.status, result.out) == (0, "")
     assert "late" in result.err
@@ -92,7 +96,7 @@ def test_status_says_who_works_on_what(place: Place) -> None:
     place.good("tell", "s", "1", "1")
     found = place.json("status", "s")
     assert (found["issued"], found["told"], found["pending"], found["budget"]) == (2, 1, 1, 40)
-    assert [(pull["pull"], pull["arm"]) for pull in found["under_way"]] == [(2, "b")]
+    assert [(pull["pull"], pull["arm"]) for pull in found["pending_pulls"]] == [(2, "b")]
     assert [(agent["asked"], agent["told"]) for agent in found["agents"]] in ([(2, 0), (0, 1)], [(0, 1), (2, 0)])
     text = place.good("status", "s")
     assert "pending    pull 2 of b" in text

@@ -1,6 +1,5 @@
 """Read a study: its status, its verdict, and its log."""
 
-import contextlib
 import json
 import time
 from collections import Counter
@@ -13,7 +12,7 @@ from ..core.checks import MAX_WHOLE
 from ..core.events import Event, to_json
 from ..core.ledger import Ledger
 from ..core.sentences import duration
-from ..errors import DamagedStudy, StoreFailed, UnknownStudy
+from ..errors import DamagedStudy, UnknownStudy
 from ..log.tail import event_at, pages
 from ..study import Study, look
 from ..text.masking import masked, one_line
@@ -31,18 +30,16 @@ LAST = 253_402_300_799  # the end of the year 9999: later times have no date
 @storage_option
 @format_option("text", "json")
 def status(name: str, storage: str | None, style: str) -> int:
-    """Show how far study NAME is, who works on it, and which pulls are pending. Drops the pulls of agents that died.
+    """Show how far study NAME is, who works on it, and which pulls are pending. It changes nothing.
 
     \b
     Example:
       thresher status prompts --format json
     """  # noqa: D301 - click wants the character itself
     study = study_at(name, storage)
-    with contextlib.suppress(StoreFailed):  # a store that is read-only can still be shown
-        study.sweep()
     found = {**summary_of(study), **_people(study)}
     if style == "json":
-        put(json.dumps({"format": 1, **found}, indent=2, ensure_ascii=False))
+        put(json.dumps({"format": 2, **found}, indent=2, ensure_ascii=False))
         return FINISHED
     for key in (
         "study",
@@ -68,11 +65,12 @@ def status(name: str, storage: str | None, style: str) -> int:
         runs = f", runs {one_line(agent['command'])}" if agent["command"] else ""
         counts = f"{agent['asked']:,} asked, {agent['told']:,} told"
         put(f"agent      {one_line(agent['agent'])}: {counts}, {seen}{runs}")
-    for pull in found["under_way"][:MOST_PULLS]:
+    for pull in found["pending_pulls"][:MOST_PULLS]:
         age = duration(max(0.0, time.time() - pull["since"]))
-        put(f"pending    pull {pull['pull']} of {pull['arm']}, for {age}, by {one_line(pull['agent'] or '?')}")
-    if len(found["under_way"]) > MOST_PULLS:
-        put(f"           … and {len(found['under_way']) - MOST_PULLS:,} more: --format json has all")
+        lost = ", whose heartbeat stopped: the next ask drops it" if pull["expired"] else ""
+        put(f"pending    pull {pull['pull']} of {pull['arm']}, for {age}, by {one_line(pull['agent'] or '?')}{lost}")
+    if len(found["pending_pulls"]) > MOST_PULLS:
+        put(f"           … and {len(found['pending_pulls']) - MOST_PULLS:,} more: --format json has all")
     return FINISHED
 
 
@@ -133,8 +131,8 @@ def _people(study: Study) -> dict[str, Any]:
             asked[event.pull] = event
         elif event.pull is not None:
             asked.pop(event.pull, None)
-    commands = study.store.notes(study.name)
-    names = study.spec.arms
+    commands, names = study.store.notes(study.name), study.spec.arms
+    expired = set(study.store.expired(study.name))
     return {
         "agents": [
             {
@@ -146,8 +144,14 @@ def _people(study: Study) -> dict[str, Any]:
             }
             for agent in sorted({*last, *commands})
         ],
-        "under_way": [
-            {"pull": pull, "arm": names[event.arm or 0], "agent": event.agent, "since": event.time or 0.0}
+        "pending_pulls": [
+            {
+                "pull": pull,
+                "arm": names[event.arm or 0],
+                "agent": event.agent,
+                "since": event.time or 0.0,
+                "expired": pull in expired,
+            }
             for pull, event in asked.items()
         ],
     }
