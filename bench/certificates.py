@@ -7,7 +7,7 @@ import numpy as np
 
 from thresher.core import evidence, policies
 from thresher.lab import Setup, simulate
-from thresher.paper.arrival import label_by_arrival
+from thresher.paper.guarantee import label_by_arrival
 from thresher.paper.kano import BENCHMARKS, OURS, RIVALS, benchmark, play_rival
 
 from .report import Figure

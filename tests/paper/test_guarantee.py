@@ -9,7 +9,7 @@ import pytest
 
 from thresher.core import evidence, policies
 from thresher.lab import Setup, simulate
-from thresher.paper.arrival import label_by_arrival
+from thresher.paper.guarantee import label_by_arrival
 
 RISK = 0.05
 ALONE = Setup(policy="uniform", family="bernoulli", arms=1, means=0.45, threshold=0.5, budget=3000, confidence=0.95)

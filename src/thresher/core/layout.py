@@ -123,13 +123,13 @@ def _text(text: str) -> str:
     return escaping.escape(text).replace("$", "<span>$</span>")
 
 
-def frame(records: Sequence[dict[str, Any]]) -> Any:
-    """Records as a pandas DataFrame."""
+def frame(records: Sequence[Any], **options: Any) -> Any:
+    """Records as a pandas DataFrame; the options are its own."""
     try:
         pandas = importlib.import_module("pandas")
     except ModuleNotFoundError:
         raise CannotGoOn("to_frame", rule="needs pandas, which is not installed", remedy="pip install pandas") from None
-    return pandas.DataFrame(records)
+    return pandas.DataFrame(records, **options)
 
 
 def _cells(text: str) -> int:

@@ -1,13 +1,12 @@
 """Pulls, as users see them: one to evaluate, and all of a study as a table."""
 
-import importlib
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, overload
 
-from ..errors import CannotGoOn
 from . import seeds
 from .events import Event
+from .layout import frame
 from .ledger import Ledger
 from .spec import NO_PARAMS, Params, Spec
 
@@ -74,12 +73,7 @@ class Pulls(Sequence[PullRow]):
 
     def to_frame(self) -> Any:
         """The pulls as a pandas DataFrame, a row each; an error if pandas is not installed."""
-        try:
-            pandas = importlib.import_module("pandas")
-        except ModuleNotFoundError:
-            rule = "needs pandas, which is not installed"
-            raise CannotGoOn("to_frame", rule=rule, remedy="pip install pandas") from None
-        return pandas.DataFrame(list(self._rows), columns=list(PullRow._fields))
+        return frame(list(self._rows), columns=list(PullRow._fields))
 
 
 def pulls_in(spec: Spec, events: Iterable[Event]) -> Pulls:

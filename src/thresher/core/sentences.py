@@ -1,7 +1,6 @@
 """What people read: question, answer, how sure it is, numbers and durations. Nothing here decides anything."""
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from ..errors import shown
@@ -166,12 +165,6 @@ def interval(ledger: Ledger, arm: int, mean: float | None) -> tuple[float, float
     if mean is not None:
         low, high = min(low, mean), max(high, mean)
     return max(low, bottom), min(high, top)
-
-
-def share(capital: Sequence[float], start: int, level: float) -> float:
-    """The capital of the bets from ``start`` on as a share of the level that settles, both as logarithms."""
-    grown = sum(capital[start : start + BETS]) / BETS
-    return min(1.0, math.log(max(grown, 1.0)) / math.log(level))
 
 
 def progress(ledger: Ledger, arm: int) -> float | None:

@@ -11,7 +11,6 @@ from ..core.evidence import ABOVE, BETS, OPEN
 from ..lab.setup import Setup
 from ..lab.simulator import simulate, trace
 from ..lab.warming import Loop
-from .arrival import label_by_arrival
 
 WORKERS = (1, 2, 5, 10, 20, 50, 100, 200)
 SLOWER = (5, 20)  # how many times longer a failure takes than a success
@@ -33,6 +32,28 @@ def bad_arm(workers: int, slower: int) -> Setup:
         confidence=0.95,
         delay=f"workers:{workers}:failures:{slower}",
     )
+
+
+def label_by_arrival(setup: Setup, *, repetition: int, seed: int = 0) -> int:
+    """The label of a setup's only arm if rewards are committed as they come back; OPEN, ABOVE, BELOW or CLOSE.
+
+    Certificates must not do this: if bad rewards take longer, the first ones back are good ones, and an arm below the
+    bar looks as if it were above.
+
+    >>> sure = Setup("uniform", "bernoulli", 1, 0.5, means=1.0, budget=99, confidence=0.95, delay="workers:4")
+    >>> label_by_arrival(sure, repetition=0) == evidence.ABOVE
+    True
+    """
+    played = trace(setup.but(confidence=None, tolerance=0.0, policy=setup.policy), repetition=repetition, seed=seed)
+    stakes, (low, high) = setup.stakes, setup.bounds
+    capital = evidence.fresh(stakes)
+    for pull, reward in zip(played.pull, played.reward, strict=True):
+        if pull < 0 and reward == reward:  # NaN: lost
+            scaled = (reward - low) / (high - low)
+            label = evidence.commit(capital, stakes, scaled, scaled)
+            if label != OPEN:
+                return label
+    return OPEN
 
 
 def orders(repetitions: int, seed: int, progress: Callable[[int], None] | None = None) -> Iterator[dict[str, Any]]:
@@ -70,8 +91,8 @@ def growth(seed: int, run: int) -> Growth:
     played = trace(setup, repetition=run, seed=seed)
     for reward in played.reward[::2]:  # every reward is in the trace twice: asked, told
         label = evidence.commit(capital, stakes, reward, reward)
-        found.above.append(sum(capital[:BETS]) / BETS)
-        found.below.append(sum(capital[BETS:]) / BETS)
+        found.above.append(evidence.mean_of(capital, 0))
+        found.below.append(evidence.mean_of(capital, BETS))
         if label != OPEN:
             break
     return found
