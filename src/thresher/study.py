@@ -20,6 +20,7 @@ from .log.journal import Answer, Draft, Journal
 from .log.keys import Keys, marked
 from .log.leases import Keeper
 from .log.store import Store
+from .text.plural import plural
 
 __all__ = ["LEASE", "SWEEP", "Pull", "PullRow", "Pulls", "Study"]
 
@@ -247,8 +248,7 @@ class Study:
         self.close()
 
     def __repr__(self) -> str:
-        arms = len(self.spec.arms)
-        return f"<Study {self.name!r}: {arms:,} arm{'s' if arms > 1 else ''}, threshold {self.spec.threshold:g}>"
+        return f"<Study {self.name!r}: {plural(len(self.spec.arms), 'arm')}, threshold {self.spec.threshold:g}>"
 
     def __reduce__(self) -> NoReturn:
         remedy = "pass its name and storage, and call open_study there"

@@ -55,7 +55,7 @@ def test_a_larger_budget_extends_and_a_smaller_one_is_refused(tmp_path: Path) ->
     run(tmp_path, "--budget=8", *ECHO)
     more = run(tmp_path, "--budget=12", "--format=json", *ECHO)
     assert verdict(more)["told"] == 12
-    assert "resumes: 8 pulls were made before" in more.err
+    assert "resumes after 8 pulls" in more.err
     assert (verdict(more)["earlier"], verdict(more)["told"]) == (8, 12)
     assert verdict(run(tmp_path, "--budget=8", "--format=json", *ECHO))["told"] == 12, "the first command still fits"
     assert "budget is 12, not 10" in complaint(run(tmp_path, "--budget=10", *ECHO))
@@ -97,7 +97,7 @@ def test_after_ctrl_c_the_same_command_resumes(tmp_path: Path) -> None:
     taken_back = before["issued"] - before["told"]  # handed out, but not begun when the signal came
     after = run(tmp_path, *args)
     assert (verdict(after)["told"], verdict(after)["pending"]) == (40 - taken_back, 0)
-    assert f"resumes: {before['issued']} pulls were made before" in after.err
+    assert f"resumes after {before['issued']} pulls" in after.err
 
 
 def test_after_kill_9_the_same_command_resumes_and_no_pull_runs_twice(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from ..errors import DamagedStudy, InvalidInput, ThresherError, shown
 from ..log.store import Store
 from ..log.tail import pages
 from ..text.masking import masked, one_line
+from ..text.plural import plural
 from . import FINISHED, NOT_MET, put
 from .options import format_option, name_argument, storage_option, store_at, study_at
 
@@ -41,7 +42,7 @@ def verify(name: str, storage: str | None, style: str) -> int:
     if style == "json":
         put(json.dumps({"format": 1, "study": name, "sound": report.sound, **report._asdict()}))
     elif report.sound:
-        put(f"{report.events:,} events, every decision re-derived; state {report.digest}")
+        put(f"{plural(report.events, 'event')}, every decision re-derived; state {report.digest}")
         put(sentences.head(report.events, report.head))
         if not report.anywhere:
             put("its policy, lsa, takes a logarithm: its decisions can be re-derived on the same machine only")

@@ -17,6 +17,7 @@ from ..run.command.process import Command
 from ..run.command.reward import codes_text
 from ..study import Study, look
 from ..text.masking import masked_words
+from ..text.plural import plural
 from . import say
 from .options import is_kept, place_of
 
@@ -86,7 +87,7 @@ class Kept:
             study.sweep()
             pending = look(study, lambda ledger: ledger.pending)
             if pending:
-                rule = f"has {pending:,} pulls pending: another agent may be working on it"
+                rule = f"has {plural(pending, 'pull')} pending: another agent may be working on it"
                 remedy = "stop it, wait a minute if it was killed, or name another --study"
                 raise StudyExists("study", self.name, rule, remedy)
             return
@@ -111,7 +112,7 @@ class Kept:
             more = "a larger --budget extends it, " if verdict.open else ""
             say(f"nothing is run: {where} is finished; {more}--fresh starts over")
         elif verdict.issued:
-            say(f"{where} resumes: {verdict.issued:,} pulls were made before")
+            say(f"{where} resumes after {plural(verdict.issued, 'pull')}")
 
     def _set_aside(self) -> None:
         """Keep the study that has the name under another one."""

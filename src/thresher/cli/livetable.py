@@ -16,7 +16,7 @@ from rich.text import Text
 from ..core.layout import certainty
 from ..core.ledger import Ledger
 from ..core.row import Row, openness, row_of
-from ..core.sentences import SIGNS, duration, number, question, speed
+from ..core.sentences import SIGNS, duration, number, pulls_made, question, speed
 from ..run.progress import Progress
 from ..study import Study, look
 from ..text.plural import plural
@@ -96,8 +96,7 @@ def pace(progress: Progress) -> list[str]:
 
 def _state(ledger: Ledger, progress: Progress, width: int) -> Text:
     """As much as fits, the most important first."""
-    limit = "" if ledger.budget is None else f" of {ledger.budget:,}"
-    parts = [f"{ledger.issued:,}{limit} pulls", f"{ledger.pending:,} pending", *reversed(pace(progress))]
+    parts = [pulls_made(ledger.issued, ledger.budget), f"{ledger.pending:,} pending", *reversed(pace(progress))]
     while len(" · ".join(parts)) > width and len(parts) > 1:
         parts.pop()
     return Text(" · ".join(parts), style="dim", no_wrap=True, overflow="ellipsis")

@@ -17,6 +17,7 @@ from ..log.memory import MemoryStore
 from ..log.store import Store
 from ..log.stores import open_store
 from ..study import LEASE, Study
+from ..text.plural import listed
 from . import say
 from .arms import checked_arms, read_arms
 from .cautions import arms_caution
@@ -121,11 +122,7 @@ def study_at(name: str, storage: "str | Store | None", *, lease: float = LEASE) 
             raise UnknownStudy(
                 "study", name, f"is not in {place_of(store)}", f"did you mean {shown(near[0])}?"
             ) from None
-        there = (
-            f"there are {', '.join(shown(other, 40) for other in others[:5])}{' …' if len(others) > 5 else ''}"
-            if others
-            else "it is empty"
-        )
+        there = f"there are {listed(others, show=lambda other: shown(other, 40))}" if others else "it is empty"
         rule = f"is not in {place_of(store)}"
         remedy = f"{there}; --storage or {VARIABLE} names another store"
         raise UnknownStudy("study", name, rule, remedy) from None

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from ..core.sentences import pulls_made
 from ..create import create as create_new
 from ..create import open_study
 from ..errors import DamagedStudy, InvalidInput, StudyExists, shown
@@ -51,9 +52,8 @@ def studies(storage: str | None, style: str) -> int:
         if row["damaged"]:
             put(f"{shown(row['study'])[1:-1]}\t{one_line(row['damaged'])}")
             continue
-        limit = "" if row["budget"] is None else f" of {row['budget']:,}"
         state = "done" if row["done"] else "open"
-        pulls = f"{row['issued']:,}{limit} pulls, {row['pending']:,} pending"
+        pulls = f"{pulls_made(row['issued'], row['budget'])}, {row['pending']:,} pending"
         put("\t".join([row["study"], state, pulls, row["created"] or "", row["question"], row["command"] or ""]))
     return NOT_MET if any(row["damaged"] for row in found) else FINISHED
 

@@ -61,7 +61,7 @@ def docket(arms: int, pulls: int = 0, zeros: Zeros = zeros) -> evidence.Docket:
 
 def stakes_of(specification: Spec) -> evidence.Stakes:
     """The stakes of a study."""
-    low, high = specification.bounds or (0.0, 1.0)
+    low, high = specification.span
     bar, tolerance = specification.scaled_threshold, specification.tolerance / (high - low)
     return stakes(bar, tolerance, len(specification.arms), specification.confidence, specification.rule)
 

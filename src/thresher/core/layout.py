@@ -11,6 +11,7 @@ from ..errors import CannotGoOn
 from ..text.escapes import cell, csv_line, visible
 from ..text.escapes import markdown as marked
 from ..text.masking import one_line
+from ..text.plural import plural
 from .row import Row, ranked
 from .sentences import SIGNS, number, span
 
@@ -62,7 +63,7 @@ def table(rows: Iterable[Row], width: int | None = None) -> Iterator[Line]:
         yield ((_padded(first, longest, left=True), ""), *pieces)
         yield from (((part, ""),) for part in rest)
     if len(arms) > MOST_ROWS:
-        yield ((f"… and {len(arms) - MOST_ROWS:,} more arms; CSV has all", "quiet"),)
+        yield ((f"… and {plural(len(arms) - MOST_ROWS, 'more arm')}; CSV has all", "quiet"),)
     yield ()
 
 
@@ -72,14 +73,13 @@ def failures(rows: Iterable[Row]) -> Iterator[Line]:
     retired = [row for row in arms if row.label == "retired"]
     found = [f"{SIGNS['retired']} {visible(row.arm)}: {one_line(row.reason or '')}" for row in retired[:MOST_REASONS]]
     if len(retired) > MOST_REASONS:
-        found.append(f"… and {len(retired) - MOST_REASONS:,} more retired arms; CSV has all")
+        found.append(f"… and {plural(len(retired) - MOST_REASONS, 'more retired arm')}; CSV has all")
     failing = [row for row in arms if row.failures and row.label != "retired"]
     if failing:
         worst = max(failing, key=lambda row: row.failures)
         count = sum(row.failures for row in failing)
-        pulls, of = "1 pull" if count == 1 else f"{count:,} pulls", f"of {len(failing):,} arms "
-        many = of if len(failing) > 1 else ""
-        found.append(f"{pulls} {many}failed; {visible(worst.arm)}: {one_line(worst.reason or '')}")
+        many = f"of {len(failing):,} arms " if len(failing) > 1 else ""
+        found.append(f"{plural(count, 'pull')} {many}failed; {visible(worst.arm)}: {one_line(worst.reason or '')}")
     yield from (((line, "failure"),) for line in found)
     if found:
         yield ()
@@ -112,7 +112,7 @@ def html(rows: Iterable[Row], question: str, answer: str, remarks: Sequence[str]
         f"<tr>{''.join(f'<td>{_text(text)}</td>' for text, _ in cells)}</tr>"
         for cells in zip(*found.values(), strict=True)
     )
-    more = f"<p>… and {len(arms) - MOST_ROWS:,} more arms</p>" if len(arms) > MOST_ROWS else ""
+    more = f"<p>… and {plural(len(arms) - MOST_ROWS, 'more arm')}</p>" if len(arms) > MOST_ROWS else ""
     notes = "".join(f"<p>{_text(remark)}</p>" for remark in remarks)
     table = f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
     return f"<div><p><strong>{_text(question)}</strong> {_text(answer)}</p>{table}{more}{notes}</div>"

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, overload
 
+from ..text.plural import plural
 from . import seeds
 from .events import Event
 from .layout import frame
@@ -69,7 +70,7 @@ class Pulls(Sequence[PullRow]):
         return iter(self._rows)
 
     def __repr__(self) -> str:
-        return f"<{len(self):,} pulls>" if len(self) != 1 else "<1 pull>"
+        return f"<{plural(len(self), 'pull')}>"
 
     def to_frame(self) -> Any:
         """The pulls as a pandas DataFrame, a row each; an error if pandas is not installed."""

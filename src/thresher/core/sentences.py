@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from ..errors import shown
+from ..text.plural import MOST_NAMED, listed, plural
 from . import evidence
 from .evidence import BETS, OPEN
 from .intervals import Interval, way
@@ -12,7 +13,6 @@ from .ledger import Ledger
 Settled = Literal["above", "below", "close"]
 LABELS: dict[int, Settled] = {evidence.ABOVE: "above", evidence.BELOW: "below", evidence.CLOSE: "close"}
 SIGNS = {"above": "▲", "below": "▼", "close": "≈", "undecided": "·", "retired": "✕"}  # for those who see no colours
-MOST_NAMED = 5  # arms that a sentence names
 
 
 def question(arms: int, threshold: float) -> str:
@@ -37,10 +37,17 @@ def answer(
         if count or label in ("above", "below"):
             known = certified is not None and label in ("above", "below")
             parts.append(f"{count:,} {label}{f' ({certified[label]:,} certified)' if certified and known else ''}")
-    limit = "" if budget is None else f" of {budget:,}"
-    pulls = "pull" if issued == 1 and budget is None else "pulls"
     waiting = f", {pending:,} pending" if pending else ""
-    return f"{', '.join(parts)}, after {issued:,}{limit} {pulls}{waiting}."
+    return f"{', '.join(parts)}, after {pulls_made(issued, budget)}{waiting}."
+
+
+def pulls_made(issued: int, budget: int | None) -> str:
+    """How many pulls were issued, and of how many.
+
+    >>> pulls_made(30, 90), pulls_made(1, None)
+    ('30 of 90 pulls', '1 pull')
+    """
+    return plural(issued, "pull") if budget is None else f"{issued:,} of {plural(budget, 'pull')}"
 
 
 def standing(label: str, certified: bool, progress: float | None, reason: str | None, *, outside: bool) -> str:
@@ -150,11 +157,10 @@ def interval(ledger: Ledger, arm: int, mean: float | None) -> tuple[float, float
     if not ledger.certifies or arm in ledger.outside:
         return None
     spec, label = ledger.spec, settled_label(ledger, arm)
-    bottom, top = spec.bounds or (0.0, 1.0)
     found = ledger.intervals.get(arm)
     if found is None:
         found = ledger.intervals[arm] = Interval(1.0 / ledger.stakes.level)
-    low, high = (bottom + end * (top - bottom) for end in found.follow(ledger, arm))
+    low, high = map(spec.unscale, found.follow(ledger, arm))
     if label == "above":
         return max(low, spec.threshold), max(high, spec.threshold)
     if label == "below":
@@ -164,7 +170,7 @@ def interval(ledger: Ledger, arm: int, mean: float | None) -> tuple[float, float
         return min(max(low, near), far), max(min(high, far), near)
     if mean is not None:
         low, high = min(low, mean), max(high, mean)
-    return max(low, bottom), min(high, top)
+    return max(low, spec.span[0]), min(high, spec.span[1])
 
 
 def progress(ledger: Ledger, arm: int) -> float | None:
@@ -189,7 +195,7 @@ def guarantee(ledger: Ledger) -> str:
     spec = ledger.spec
     if spec.confidence is None:
         return "Nothing is certified: the study was created without a confidence; labels are the side of the mean."
-    low, high = spec.bounds or (0.0, 1.0)
+    low, high = spec.span
     within = f"counted as the nearest number within ({low:g}, {high:g})" if spec.clip else f"within ({low:g}, {high:g})"
     assumed = f"an arm's rewards are independent, identically distributed and {within}"
     if isinstance(spec.failure, float):
@@ -210,8 +216,7 @@ def guarantee(ledger: Ledger) -> str:
 
 def named(ledger: Ledger, arms: list[int]) -> str:
     """The first few arms by name, and how many more there are."""
-    names = ", ".join(shown(ledger.spec.arms[arm]) for arm in arms[:MOST_NAMED])
-    return names + (f" and {len(arms) - MOST_NAMED:,} more" if len(arms) > MOST_NAMED else "")
+    return listed([ledger.spec.arms[arm] for arm in arms], show=shown)
 
 
 def _caveats(ledger: Ledger) -> str:
@@ -230,7 +235,7 @@ def _caveats(ledger: Ledger) -> str:
             f"{len(ledger.evaluators)} evaluators that were accepted as the same measured the rewards: {commands}."
         )
     if ledger.imported:
-        found.append(f"{ledger.imported:,} pulls were imported, and are as old as where they come from.")
+        found.append(f"{plural(ledger.imported, 'pull')} imported, as old as where they come from.")
     if ledger.unweighed:
         found.append("Imported results are weighed all together when the first pull is asked for.")
     return "".join(f" {sentence}" for sentence in found)

@@ -115,6 +115,16 @@ class Spec:
         low, high = self.bounds
         return (reward - low) / (high - low)
 
+    @property
+    def span(self) -> tuple[float, float]:
+        """The lowest and the highest reward; (0, 1) where there are no bounds."""
+        return self.bounds or (0.0, 1.0)
+
+    def unscale(self, value: float) -> float:
+        """A number on the scale of the kernel in the user's units."""
+        low, high = self.span
+        return low + value * (high - low)
+
     def counted(self, reward: float) -> float:
         """What a reward counts as: itself, or with ``clip`` the nearest number within the bounds."""
         if not self.clip or self.bounds is None:

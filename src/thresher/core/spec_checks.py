@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from ..errors import InvalidInput, shown
+from ..text.plural import plural
 from . import checks
 from .policies import Policy
 
@@ -121,7 +122,8 @@ def check_budget(budget: object, arms: tuple[str, ...], policy: Policy) -> int:
     """A budget that lets every arm warm up, or an error."""
     pulls, least = checks.whole("budget", budget, least=1, most=MAX_BUDGET), policy.warmup * len(arms)
     if pulls < least:
-        rule = f"must be at least {least}: {policy.warmup} warm-up pulls for each of {len(arms)} arms"
+        each = f"{plural(policy.warmup, 'warm-up pull')} for each of {plural(len(arms), 'arm')}"
+        rule = f"must be at least {least}: {each}"
         raise InvalidInput("budget", budget, rule, "give a larger budget, a smaller warmup or fewer arms")
     return pulls
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from ..errors import UnknownArm, shown
+from ..text.plural import listed
 from . import layout, sentences
 from .hints import hints
 from .ledger import Ledger
@@ -65,10 +66,9 @@ class Verdict:
         """The row of an arm."""
         if not isinstance(arm, str) or arm not in self._rows:
             near = get_close_matches(arm, self._rows) if isinstance(arm, str) else []
-            names = near or [row.arm for row in self.rows[: sentences.MOST_NAMED]]
-            remedy = f"{'did you mean' if near else 'its arms are'} {', '.join(map(shown, names))}"
-            more = "" if near or len(names) == len(self) else f" and {len(self) - len(names):,} more"
-            raise UnknownArm("arm", arm, "is not an arm of this study", f"{remedy}{'?' if near else more}")
+            names = listed(near or list(self._rows), show=shown)
+            remedy = f"did you mean {names}?" if near else f"its arms are {names}"
+            raise UnknownArm("arm", arm, "is not an arm of this study", remedy)
         return self._rows[arm]
 
     @cached_property

@@ -12,6 +12,7 @@ import numpy as np
 from ..core import checks, results
 from ..errors import InvalidInput
 from ..text.files import read_text
+from ..text.plural import plural
 from .families import Reals
 
 
@@ -100,7 +101,7 @@ def gather(rows: Iterable[results.Row], file: str, *, expected: Sequence[str] = 
     seen = {name: tuple(rewards) for name, rewards in found.items() if rewards}
     missing = [name for name in expected if name not in seen]
     if missing or not seen:
-        rule = f"has no reward of {len(missing)} arms, {missing[0]!r} first" if missing else "has no rewards"
+        rule = f"has no reward of {plural(len(missing), 'arm')}, {missing[0]!r} first" if missing else "has no rewards"
         raise InvalidInput("file", file, rule, "record at least one reward of each arm")
     unseen = tuple(name for name in found if name not in seen)
     return Recorded(tuple(seen), tuple(seen.values()), pulls, lost, unseen)

@@ -121,7 +121,7 @@ def _retire_for_bounds(draft: Draft, pull: int, error: OutsideBounds) -> Outside
     ledger = draft.ledger
     state, arm, reward = ledger.state_of(pull), _arm(ledger, pull), finite(float(error.value))  # type: ignore[arg-type]
     if state in (PENDING, DROPPED) or arm not in ledger.outside:
-        low, high = ledger.spec.bounds or (0.0, 1.0)
+        low, high = ledger.spec.span
         what = f"pull {pull} returned {error.value!r}, outside the bounds ({low:g}, {high:g})"
         draft.write("retired", arm=arm, pull=pull, reward=reward, cause="bounds", reason=f"{what}; {CLIP}")
     rule = f"{error.rule}: they are wrong, so arm {ledger.spec.arms[arm]!r} is retired and not certified"

@@ -5,6 +5,7 @@ import threading
 import weakref
 from collections.abc import Iterable
 
+from ..text.plural import plural
 from .store import Store
 
 BEATS = 3  # renewals in the time of one lease: two may fail, or come late
@@ -70,7 +71,7 @@ class Keeper:
         except Exception as error:  # the next renewal may succeed
             from ..text.logs import log  # here: a command that asks or tells rarely needs it
 
-            log.warning(f"the leases of {len(pulls)} pulls could not be renewed: {error}")
+            log.warning(f"the leases of {plural(len(pulls), 'pull')} could not be renewed: {error}")
         return True
 
 

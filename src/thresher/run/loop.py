@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from ..errors import AlreadyTold, Busy, CannotGoOn, InvalidInput, OutsideBounds, told_of
 from ..study import SWEEP, Study
 from ..text.logs import log
+from ..text.plural import plural
 from . import signals
 from .engines import Engine, WorkerLost
 from .evaluations import Evaluations
@@ -240,7 +241,7 @@ class Runner:
             self._evaluations.withdraw()
         running = len(self._evaluations.running)
         if self._signals == 1 and running:
-            pulls, them = ("1 pending pull", "it") if running == 1 else (f"{running:,} pending pulls", "them")
+            pulls, them = plural(running, "pending pull"), "it" if running == 1 else "them"
             log.warning(f"stopping: waiting for {pulls}; press Ctrl-C again to abandon {them}")
         elif self._signals > 1:
             self._evaluations.abandon("the run was stopped")

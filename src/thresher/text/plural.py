@@ -1,4 +1,8 @@
-"""Counts in words."""
+"""Counts and lists in words."""
+
+from collections.abc import Callable, Sequence
+
+MOST_NAMED = 5  # names in a sentence
 
 
 def plural(count: int, noun: str) -> str:
@@ -10,12 +14,11 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def listed(names: list[str], most: int = 5) -> str:
+def listed(names: Sequence[str], most: int = MOST_NAMED, *, show: Callable[[str], str] = str) -> str:
     """Names in a sentence; beyond the first few, only how many more there are.
 
     >>> listed(["a"]), listed(["a", "b", "c"]), listed(["a", "b", "c"], 2)
-    ('a', 'a, b and c', 'a, b and 1 more')
+    ('a', 'a, b, c', 'a, b and 1 more')
     """
-    if len(names) > most:
-        names = [*names[:most], f"{len(names) - most:,} more"]
-    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(map(show, names[:most])) + more

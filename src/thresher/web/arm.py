@@ -1,6 +1,6 @@
 """One arm: its rewards, and how its evidence grew."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..core import evidence, sentences
@@ -29,12 +29,12 @@ def number_of(ledger: Ledger, name: str) -> int:
 
 def arm_json(live: Live, name: str) -> dict[str, Any]:
     """What the arm's page shows. The replay runs outside the lock."""
-    data, commits, stakes, risk = live.read(lambda ledger: _copied(ledger, number_of(ledger, name)))
-    data["evidence"] = list(_thinned(_replayed(commits, stakes, risk, data["bounds"]), len(commits)))
+    data, commits, stakes, risk, unscale = live.read(lambda ledger: _copied(ledger, number_of(ledger, name)))
+    data["evidence"] = list(_thinned(_replayed(commits, stakes, risk, unscale), len(commits)))
     return data
 
 
-def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Stakes, float]:
+def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Stakes, float, Callable[[float], float]]:
     spec = ledger.spec
     row = row_of(ledger, arm)
     pulls = list(_pulls(ledger, arm))
@@ -66,7 +66,7 @@ def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Sta
         "late": sum(ledger.pull_state[pull - 1] == LATE for pull in pulls),
         "rewards": rewards,
     }
-    return data, commits, ledger.stakes, 1.0 / ledger.stakes.level if ledger.certifies else 1.0
+    return data, commits, ledger.stakes, 1.0 / ledger.stakes.level if ledger.certifies else 1.0, spec.unscale
 
 
 def _pulls(ledger: Ledger, arm: int) -> Iterator[int]:
@@ -81,12 +81,11 @@ def _pulls(ledger: Ledger, arm: int) -> Iterator[int]:
 
 
 def _replayed(
-    commits: list[Commit], stakes: Stakes, risk: float, bounds: tuple[float, float] | None
+    commits: list[Commit], stakes: Stakes, risk: float, unscale: Callable[[float], float]
 ) -> Iterator[dict[str, Any]]:
     """After each commit: the evidence for either side, as a share of what settles the arm, and the interval."""
     if not commits:
         return
-    bottom, top = bounds or (0.0, 1.0)
     capital = evidence.fresh(stakes)
     low, high = Side(risk, +1), Side(risk, -1)
     for commit in commits:
@@ -97,8 +96,8 @@ def _replayed(
             "number": commit.pull,
             "above": short(way(capital, 0, stakes.level)),
             "below": short(way(capital, BETS, stakes.level)),
-            "low": short(bottom + low.end * (top - bottom)),
-            "high": short(bottom + high.end * (top - bottom)),
+            "low": short(unscale(low.end)),
+            "high": short(unscale(high.end)),
         }
 
 
