@@ -84,7 +84,7 @@ class Study:
         def plan(draft: Draft) -> Asked:
             known = []
             if key is not None:
-                draft.key = marked(key)
+                draft.key = marked(checks.text("key", key))
                 known = self._keys.pulls(draft.key, draft.ledger.last)
             if known:
                 self.store.renew(self.name, known, seconds or self._keeper.seconds)
@@ -137,17 +137,17 @@ class Study:
 
     def add_many(self, results: Iterable[tuple[str, object]]) -> None:
         """The same as `add` for each of the results, in one write: all of them or, if one is wrong, none."""
-        import_pulls(self, ((arm, reward, False) for arm, reward in results))
+        import_pulls(self, map(calls.result, results))
 
     # -- lost work ----------------------------------------------------------------------------------------------
 
-    def renew(self, pulls: Iterable[Pull | int], seconds: float) -> None:
+    def renew(self, pulls: Pull | int | Iterable[Pull | int], seconds: float) -> None:
         """Renew the leases of pulls that are evaluated elsewhere: they count as lost no sooner than after ``seconds``.
 
         A study renews the pulls that it handed out itself, as long as its process lives. Pulls that are no longer
         pending are left alone, as are all pulls in memory, which has no leases.
         """
-        numbers = [_id(pull) for pull in pulls]
+        numbers = [_id(pull) for pull in ([pulls] if isinstance(pulls, Pull | int) else pulls)]
         look(self, lambda ledger: [ledger.state_of(number) for number in numbers])
         self.store.renew(self.name, numbers, checks.seconds("lease", seconds))
 

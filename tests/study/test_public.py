@@ -4,12 +4,14 @@ import ast
 import subprocess
 import sys
 import typing
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import thresher
 from thresher.core import events
+from thresher.core.events import moment
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 HEAVY = (
@@ -94,3 +96,36 @@ def test_examples_use_only_what_is_public(file: Path) -> None:
     used = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
     roots = {node.attr for node in used if isinstance(node.value, ast.Name) and node.value.id == "thresher"}
     assert roots <= set(thresher.__all__)
+
+
+WRONG: dict[str, tuple[Callable[[thresher.Study], object], str]] = {
+    "a reason that is not text": (lambda study: study.retire("a", reason=5), "reason 5: must be a string"),  # type: ignore[arg-type]
+    "a key that is not text": (lambda study: study.ask_many(1, key=5), "key 5: must be a string"),  # type: ignore[arg-type]
+    "a result without a reward": (lambda study: study.add_many([("a",)]), "must be a pair of arm and reward"),  # type: ignore[list-item]
+    "an unknown arm": (lambda study: study.retire("x"), "'x': is not an arm of this study"),
+    "an unknown figure": (lambda study: study.figure("pie"), "'pie': is not a figure"),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_argument_gets_our_error_message(name: str) -> None:
+    study = thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=9)
+    call, words = WRONG[name]
+    with pytest.raises(thresher.InvalidInput, match=words):
+        call(study)
+
+
+def test_a_storage_that_is_not_one_is_named() -> None:
+    with pytest.raises(thresher.InvalidInput, match="storage 5: is not a store"):
+        thresher.open_study("a", storage=5)  # type: ignore[arg-type]
+
+
+def test_the_lease_of_one_pull_can_be_renewed_by_itself() -> None:
+    study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=9)
+    study.renew(study.ask() or 0, 1.0)
+    with pytest.raises(thresher.UnknownPull):
+        study.renew(7, 1.0)
+
+
+def test_times_of_a_log_beyond_the_calendar_are_shown_as_its_end() -> None:
+    assert (moment(1e300), moment(-5.0)) == ("9999-12-31T23:59:59Z", "1970-01-01T00:00:00Z")

@@ -36,10 +36,10 @@ def test_a_damaged_log_is_reported_and_affects_no_other_study(app: Gate, store: 
     for path in ("/broken", "/broken/arms", "/broken/verdict", "/broken/arms/fair", "/broken/stream"):
         reply = get(app, path)
         assert (reply.status, reply.data["value"]) == (500, "broken"), path
-        assert "damaged at event 2" in reply.data["rule"]
+        assert "is damaged, event 2" in reply.data["rule"]
         assert "thresher verify" in reply.data["remedy"]
     page = request(app, "GET", "/study/broken/arm/fair", headers={**BEARER, "accept": "text/html"})
-    assert (page.status, b"damaged at event 2" in page.body) == (500, True)
+    assert (page.status, b"is damaged, event 2" in page.body) == (500, True)
     assert get(app, "/coins").status == 200
 
 

@@ -8,21 +8,21 @@ from typing import Any
 
 import click
 
+from ..core import sentences
 from ..core.checks import MAX_WHOLE
-from ..core.events import Event, to_json
+from ..core.events import Event, moment, to_json
 from ..core.ledger import Ledger
 from ..core.sentences import duration
 from ..errors import DamagedStudy, UnknownStudy
 from ..log.tail import event_at, pages
 from ..study import Study, look
 from ..text.masking import masked, one_line
-from ..text.plural import listed, plural
+from ..text.plural import listed
 from . import FINISHED, put
 from .options import format_option, name_argument, place_of, storage_option, study_at
 
 MOST_PULLS = 20  # pending pulls that a status for people lists
 POLL = 0.25  # seconds between two reads of --follow
-LAST = 253_402_300_799  # the end of the year 9999: later times have no date
 
 
 @click.command(short_help="Show how far a study is, and who works on it.")
@@ -97,9 +97,9 @@ def summary_of(study: Study) -> dict[str, Any]:
     def read(ledger: Ledger) -> dict[str, Any]:
         counts = {key: getattr(ledger, key) for key in ("budget", "issued", "told", "pending", "done")}
         retired = [ledger.spec.arms[arm] for arm in sorted(ledger.retired)]
-        arms, bar = plural(len(ledger.spec.arms), "arm"), ledger.spec.threshold
+        bar = ledger.spec.threshold
         question = {
-            "question": f"Which of {arms} reach {bar:g}?",
+            "question": sentences.question(len(ledger.spec.arms), bar),
             "threshold": bar,
             "policy": str(ledger.spec.policy),
             "command": masked(ledger.evaluators[-1]) if ledger.evaluators else None,
@@ -205,11 +205,10 @@ def line(event: Event, names: tuple[str, ...]) -> str:
     >>> line(Event(3, "told", 1, 0, 0.5, time=0.0, agent="host:7"), ("terse",))
     '3  1970-01-01T00:00:00Z  told  pull 1 of terse  0.5  host:7'
     """
-    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(min(max(event.time or 0.0, 0.0), LAST)))
     arm = None if event.arm is None else names[event.arm]
     parts = [
         str(event.seq),
-        when,
+        moment(event.time or 0.0),
         event.kind,
         arm if event.pull is None else f"pull {event.pull} of {arm}",
         None if event.reward is None else f"{event.reward:g}",

@@ -29,6 +29,13 @@ def name(kind: str, value: object) -> str:
     return value
 
 
+def text(what: str, value: object) -> str:
+    """A string."""
+    if not isinstance(value, str):
+        raise InvalidInput(what, value, "must be a string")
+    return value
+
+
 def whole(what: str, value: object, *, least: int, most: int = MAX_WHOLE, remedy: str = "") -> int:
     """A whole number from ``least`` to ``most``; no bool.
 

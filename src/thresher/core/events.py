@@ -11,6 +11,9 @@ CAUSES = get_args(Cause)
 EventCause = Cause | Literal["imported", "repeatable", "failures", "bounds"]
 
 
+LAST = 253_402_300_799  # the end of the year 9999
+
+
 class Event(NamedTuple):
     """One line of the log; fields that an event does not need are None.
 
@@ -50,4 +53,14 @@ def moment(seconds: float | None) -> str | None:
     >>> moment(0.0)
     '1970-01-01T00:00:00Z'
     """
-    return None if seconds is None else datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    found = when(seconds)
+    return None if found is None else found.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def when(seconds: float | None) -> datetime | None:
+    """A time of the log as a date; times before 1970 and after the year 9999 become the nearest that has one.
+
+    >>> when(1e300).year
+    9999
+    """
+    return None if seconds is None else datetime.fromtimestamp(min(max(seconds, 0.0), LAST), UTC)

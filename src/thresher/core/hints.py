@@ -18,13 +18,14 @@ def hints(ledger: Ledger) -> tuple[str, ...]:
     left = [arm for arm in arms if ledger.docket.settled[arm] == OPEN and arm not in ledger.retired]
     stuck = [arm for arm in left if _is_stuck(ledger, arm)]
     slow = [arm for arm in left if arm not in stuck]
-    found: list[str | None] = []
+    found = []
     if stuck:
-        why = "were lost to settle them at this rate of losses, however many are made"
+        them = "it" if len(stuck) == 1 else "them"
+        why = f"were lost to settle {them} at this rate of losses, however many are made"
         found.append(f"Too many pulls of {named(ledger, stuck)} {why}: find out why pulls are lost.")
     if slow:
         found.append(_hint_of_tolerance(ledger, slow) or _hint_of_budget(ledger, slow))
-    return tuple(hint for hint in found if hint)
+    return tuple(found)
 
 
 def _hint_of_tolerance(ledger: Ledger, left: list[int]) -> str | None:
@@ -42,13 +43,11 @@ def _hint_of_tolerance(ledger: Ledger, left: list[int]) -> str | None:
             text = f"{tolerance * (high - low):.4g}"
             where = f"within ±{text} of the bar and took {share:.0%} of the pulls"
             lie = f"{named(ledger, left)} {'lies' if len(left) == 1 else 'lie'} {where}"
-            return f"{lie}; a tolerance of {text} would have ended this study."
+            return f"{lie}; a tolerance of {text} would have settled {'it' if len(left) == 1 else 'them'}."
     return None
 
 
-def _hint_of_budget(ledger: Ledger, left: list[int]) -> str | None:
-    if ledger.budget is None:
-        return None
+def _hint_of_budget(ledger: Ledger, left: list[int]) -> str:
     is_open, them = ("is", "it") if len(left) == 1 else ("are", "them")
     return f"{named(ledger, left)} {is_open} still open; a larger budget would continue with {them}."
 

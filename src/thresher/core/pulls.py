@@ -1,12 +1,12 @@
 """Pulls, as users see them: one to evaluate, and all of a study as a table."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, NamedTuple, overload
 
 from ..text.plural import plural
 from . import seeds
-from .events import Event
+from .events import Event, when
 from .layout import frame
 from .ledger import Ledger
 from .spec import NO_PARAMS, Params, Spec
@@ -95,19 +95,15 @@ def _asked(spec: Spec, event: Event, numbers: list[int]) -> PullRow:
     pull: int = event.pull  # type: ignore[assignment]
     numbers[arm] += 1
     seed = seeds.seed_of(pull, arm, numbers[arm], spec)
-    return PullRow(pull, spec.arms[arm], numbers[arm], seed, "pending", None, event.agent, _time(event), None)
+    return PullRow(pull, spec.arms[arm], numbers[arm], seed, "pending", None, event.agent, when(event.time), None)
 
 
 def _changed(row: PullRow, event: Event) -> PullRow:
     if event.kind == "told":
         state = "late" if event.late else "told"
-        return row._replace(state=state, reward=event.reward, ended=_time(event))
+        return row._replace(state=state, reward=event.reward, ended=when(event.time))
     if event.kind == "dropped":
-        return row._replace(state="dropped", ended=_time(event))
+        return row._replace(state="dropped", ended=when(event.time))
     if row.state in ("pending", "dropped"):  # retired for its reward; else it keeps the reward that it was told
-        return row._replace(state="outside", reward=event.reward, ended=_time(event))
+        return row._replace(state="outside", reward=event.reward, ended=when(event.time))
     return row
-
-
-def _time(event: Event) -> datetime | None:
-    return None if event.time is None else datetime.fromtimestamp(event.time, UTC)

@@ -56,6 +56,8 @@ def standing(label: str, certified: bool, progress: float | None, reason: str | 
     >>> standing("above", False, 0.4, "it timed out", outside=False)
     '▲ above, 40 % of the evidence that would settle it. Last failure: it timed out'
     """
+    if label == "retired" and not outside:
+        return f"{SIGNS[label]} {label}{f': {reason}' if reason else '.'}"
     if certified:
         known = "certified"
     elif outside:

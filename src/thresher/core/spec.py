@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Literal
 
-from ..errors import InvalidInput, OutsideBounds
+from ..errors import InvalidInput, OutsideBounds, UnknownArm
 from ..text.masking import masked
 from . import checks, policies
 from . import spec_checks as rules
@@ -134,7 +134,7 @@ class Spec:
     def arm(self, name: object) -> int:
         """The number of the arm of that name."""
         if not isinstance(name, str) or name not in self.index:
-            raise InvalidInput("arm", name, "is not an arm of this study", f"its arms are {_listed(self.arms)}")
+            raise UnknownArm("arm", name, "is not an arm of this study", f"its arms are {_listed(self.arms)}")
         return self.index[name]
 
     def reward(self, value: object) -> float:

@@ -4,11 +4,12 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from ..core import checks
 from ..core.events import DROPPED, LATE, OUTSIDE, PENDING, TOLD, Cause, EventCause
 from ..core.ledger import Ledger
 from ..core.pulls import Pull, pull_of
 from ..core.spec import CLIP, finite
-from ..errors import AlreadyTold, OutsideBounds
+from ..errors import AlreadyTold, InvalidInput, OutsideBounds
 from .journal import Draft
 
 REPEATABLE: EventCause = "repeatable"  # of a reward
@@ -34,6 +35,13 @@ def ask(draft: Draft, n: int) -> list[Pull]:
         draft.write("asked", pull=ledger.issued + 1, arm=arm)
         pulls.append(pull_of(ledger, ledger.issued))
     return pulls
+
+
+def result(given: object) -> tuple[str, object, bool]:
+    """A result that is already known, from a pair of arm and reward."""
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise InvalidInput("result", given, "must be a pair of arm and reward")
+    return given[0], given[1], False
 
 
 def tell(draft: Draft, pull: int, reward: object, *, repeatable: bool) -> Told:
@@ -64,7 +72,7 @@ def drop(draft: Draft, pull: int, cause: Cause, reason: str) -> None:
     if cause == "failed" and isinstance(failure, float):
         draft.write("told", pull=pull, arm=arm, reward=failure, cause="failed", reason=reason)
         return
-    draft.write("dropped", pull=pull, arm=arm, cause=cause, reason=reason)
+    draft.write("dropped", pull=pull, arm=arm, cause=cause, reason=checks.text("reason", reason))
     if ledger.due is not None:
         why = f"{ledger.streak[arm]} failures in a row, the last: {reason}"
         draft.write("retired", arm=arm, cause="failures", reason=why)
@@ -100,7 +108,7 @@ def retire(draft: Draft, arm: str, reason: str) -> None:
     """Let the arm take no more pulls."""
     number = draft.ledger.spec.arm(arm)
     if number not in draft.ledger.retired:
-        draft.write("retired", arm=number, reason=reason)
+        draft.write("retired", arm=number, reason=checks.text("reason", reason))
 
 
 def restore(draft: Draft, arm: str) -> None:

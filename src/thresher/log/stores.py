@@ -27,6 +27,8 @@ def open_store(storage: Storage) -> Store:
     if isinstance(storage, os.PathLike):
         return _sqlite_file(os.fspath(storage), str(storage), "full")
     if not isinstance(storage, str):
+        if not (hasattr(storage, "read") and hasattr(storage, "append")):
+            raise InvalidInput("storage", storage, "is not a store", f"use {KINDS}")
         return storage
     scheme = storage.partition("://")[0]
     if scheme == "sqlite":

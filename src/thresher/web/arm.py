@@ -9,8 +9,6 @@ from ..core.evidence import BETS, Stakes
 from ..core.intervals import Commit, Side, committed, way
 from ..core.ledger import Ledger
 from ..core.row import row_of
-from ..errors import InvalidInput
-from .refusals import Refusal
 from .shapes import short
 from .watched import Live
 
@@ -19,17 +17,9 @@ MOST_REPLAYED = 20_000  # commits whose evidence is computed again
 MOST_POINTS = 400
 
 
-def number_of(ledger: Ledger, name: str) -> int:
-    """The arm of that name; an unknown one is 404."""
-    try:
-        return ledger.spec.arm(name)
-    except InvalidInput as error:
-        raise Refusal(404, error.what, error.value, error.rule, error.remedy) from None
-
-
 def arm_json(live: Live, name: str) -> dict[str, Any]:
     """What the arm's page shows. The replay runs outside the lock."""
-    data, commits, stakes, risk, unscale = live.read(lambda ledger: _copied(ledger, number_of(ledger, name)))
+    data, commits, stakes, risk, unscale = live.read(lambda ledger: _copied(ledger, ledger.spec.arm(name)))
     data["evidence"] = list(_thinned(_replayed(commits, stakes, risk, unscale), len(commits)))
     return data
 

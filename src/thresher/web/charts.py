@@ -12,6 +12,7 @@ import plotly.graph_objects as go
 
 from ..core.row import LABELS, Row
 from ..core.verdict import Verdict
+from ..errors import InvalidInput
 from ..study import Study
 from .follow import Follower, Point
 from .shapes import short
@@ -48,6 +49,8 @@ def plotly_script() -> Path:
 
 def figure(study: Study, kind: str = "arms") -> Figure:
     """A chart of a study: ``"arms"`` against the bar, or the ``"history"`` of the answer."""
+    if kind not in ("arms", "history"):
+        raise InvalidInput("figure", kind, "is not a figure", 'use "arms" or "history"')
     if kind == "history":
         return history_figure(Follower(study.name, study.store).points)
     return arms_figure(study.verdict())

@@ -12,9 +12,9 @@ from ..core import ledger as ledgers
 from ..core.events import Event, moment
 from ..core.ledger import Ledger
 from ..core.row import LABELS, label_of
-from ..errors import CannotGoOn, DamagedStudy, InvalidInput, ThresherError, UnknownStudy
+from ..errors import DamagedStudy, InvalidInput, ThresherError, UnknownStudy
 from ..log.store import Store
-from ..log.tail import NO_EVENT, pages, section
+from ..log.tail import NO_EVENT, damaged, pages, section
 
 MOST = 500  # points; when there are more, every other one is removed
 CODES = {label: code for code, label in enumerate(LABELS)}
@@ -88,19 +88,14 @@ class Follower:
                 raise UnknownStudy("study", name, "is not in this store", "list those that are: thresher studies")
             self.ledger: Ledger = ledgers.begun(first)
         except InvalidInput as error:
-            raise self._damaged(1, error) from None
-        except DamagedStudy as error:
-            raise self._damaged(None, error) from None
+            raise damaged(self.name, f"event 1: {error}") from None
         self.ledger.folding = True
         self.tally = Tally(len(self.ledger.spec.arms))
         self.history = History()
         self.changed = array("q", [1]) * len(self.ledger.spec.arms)  # the last event of each arm
         self.created = moment(first.time)
-        try:
-            for page in pages(store, name, first):
-                self._fold(page)
-        except DamagedStudy as error:
-            raise self._damaged(None, error) from None
+        for page in pages(store, name, first):
+            self._fold(page)
 
     @property
     def seq(self) -> int:
@@ -126,7 +121,7 @@ class Follower:
             try:
                 self.ledger.apply(event)
             except (ThresherError, *NO_EVENT) as error:
-                raise self._damaged(event.seq, error) from None
+                raise damaged(self.name, f"event {event.seq}: {error}") from None
             self._note(event)
 
     def _note(self, event: Event) -> None:
@@ -143,9 +138,3 @@ class Follower:
             self.history.issued(self.ledger.issued, self.tally)
         else:
             self.tally.update(self.ledger, arm)
-
-    def _damaged(self, seq: int | None, error: Exception) -> CannotGoOn:
-        why = error.rule if isinstance(error, ThresherError) else str(error)
-        what = why if seq is None else f"its log is damaged at event {seq}: {why}"
-        remedy = "run thresher verify and thresher doctor, and restore the log from a copy"
-        return CannotGoOn("study", self.name, what, remedy)

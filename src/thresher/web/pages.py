@@ -17,7 +17,6 @@ from ..core.spec import Spec, from_json
 from ..errors import DamagedStudy, InvalidInput
 from ..log.store import Store
 from ..log.tail import section
-from .arm import number_of
 from .charts import plotly_script
 from .house import House
 from .paths import segment
@@ -79,7 +78,7 @@ def router(house: House, *, write: bool) -> APIRouter:
     @pages.get("/study/{study}/arm/{arm}")
     def arm(study: Name, arm: Name) -> Response:
         name, which = segment(study), segment(arm)
-        house.live(name).read(lambda ledger: number_of(ledger, which))  # an unknown arm is an error
+        house.live(name).read(lambda ledger: ledger.spec.arm(which))  # an unknown arm is an error
         addresses = {"address": quote(name, safe=""), "arm_address": quote(which, safe="")}
         return _page("arm", study=name, arm=which, mode=mode, plotly=PLOTLY, **addresses)
 

@@ -13,6 +13,7 @@ from ..errors import (
     StoreFailed,
     StudyExists,
     ThresherError,
+    UnknownArm,
     UnknownPull,
     UnknownStudy,
     shown,
@@ -20,7 +21,9 @@ from ..errors import (
 from ..text.masking import masked
 
 STATUS: dict[type[ThresherError], int] = {  # the first that fits
+    DamagedStudy: 500,
     UnknownStudy: 404,
+    UnknownArm: 404,
     UnknownPull: 404,
     StudyExists: 409,
     AlreadyTold: 409,

@@ -42,7 +42,7 @@ class Live:
         self._news: set[int] = set()  # arms that had events
         self._mark = (self.seq, self._follower.ledger.issued)  # since this event
         self._hurt = self._sworn = self.seq  # the last events that changed the failures, and the guarantee
-        self._basis = self._vows()
+        self._guarantee = sentences.guarantee(self._follower.ledger)
         self.earlier, self.created = self._follower.ledger.told, self._follower.created
         self._table: tuple[int, bytes] = (0, b"")
         self._note(section(store, name, max(1, self.seq - 2000), 2000))
@@ -81,13 +81,9 @@ class Live:
         self._stale, self._news = {*self._stale, *touched}, self._news | touched
         hurt = [each.seq for each in events if each.cause == "failed" or each.kind in ("retired", "restored")]
         self._hurt = max([self._hurt, *hurt])
-        if self._basis != self._vows():
-            self._basis, self._sworn = self._vows(), self.seq
-
-    def _vows(self) -> tuple[object, ...]:
-        """What the sentence on the guarantee depends on."""
-        ledger = self._follower.ledger
-        return ledger.settled, len(ledger.outside), ledger.unweighed, ledger.repeatable
+        guarantee = sentences.guarantee(self._follower.ledger)
+        if self._guarantee != guarantee:
+            self._guarantee, self._sworn = guarantee, self.seq
 
     def verdict(self) -> Verdict:
         """The verdict; earlier rewards are those that were there when the server first read the study."""
