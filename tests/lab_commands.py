@@ -3,9 +3,9 @@
 import click
 from click.testing import CliRunner
 
-from thresher.cli.lab_commands import COMMANDS
+from thresher.cli.lab_commands import paper, plan, simulate
 
-GROUP = click.Group(commands={command.name or "": command for command in COMMANDS})
+GROUP = click.Group(commands={command.name or "": command for command in (simulate, paper, plan)})
 
 
 def run(*words: str) -> str:

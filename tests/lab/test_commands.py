@@ -7,9 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from lab_commands import run
+from lab_commands import GROUP, run
 
-from thresher.cli.lab_commands import COMMANDS
 from thresher.errors import ThresherError
 
 SMALL = ["--arms", "5", "--budget", "60", "--repetitions", "4"]
@@ -180,7 +179,7 @@ def test_simulate_with_a_confidence_settles_arms_and_stops() -> None:
 
 
 def test_every_command_has_help_with_examples() -> None:
-    for command in COMMANDS:
+    for command in GROUP.commands.values():
         assert f"\n  thresher {command.name} " in run(command.name or "", "--help")  # on a line of its own
 
 

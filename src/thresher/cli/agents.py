@@ -8,12 +8,12 @@ from itertools import chain
 import click
 
 from ..core.events import CAUSES, PENDING, Cause
+from ..core.pulls import pull_json
 from ..errors import AlreadyTold, CannotGoOn, InvalidInput, ThresherError, UnknownPull, shown
 from ..study import Pull, Study, look, tell_for_reply
 from ..text.plural import plural
 from . import FINISHED, NOT_MET, print_lines, say
-from .options import Number, Whole, format_option, name_argument, storage_option, study_at
-from .words import Duration
+from .options import Duration, Number, Whole, format_option, name_argument, storage_option, study_at
 
 MOST = 100_000  # pulls of one ask: a study without a budget sets no other limit
 
@@ -41,7 +41,7 @@ def ask(name: str, count: int, lease: float, storage: str | None, style: str) ->
     study = study_at(name, storage)
     pulls = study.ask_many(count, lease=lease)
     try:
-        print_lines(json.dumps(_shown(pull)) if style == "json" else _line(pull) for pull in pulls)
+        print_lines(json.dumps({"format": 1, **pull_json(pull)}) if style == "json" else _line(pull) for pull in pulls)
     except CannotGoOn as error:
         for pull in pulls:  # nobody saw their ids
             study.drop(pull, reason="the answer to the ask could not be written")
@@ -51,17 +51,6 @@ def ask(name: str, count: int, lease: float, storage: str | None, style: str) ->
 
 def _line(pull: Pull) -> str:
     return f"{pull.id}\t{pull.arm}\t{pull.number}\t{pull.seed}"
-
-
-def _shown(pull: Pull) -> dict[str, object]:
-    return {
-        "format": 1,
-        "pull": pull.id,
-        "arm": pull.arm,
-        "number": pull.number,
-        "seed": pull.seed,
-        "params": dict(pull.params),
-    }
 
 
 @click.command(short_help="Tell the reward of a pull.", context_settings={"ignore_unknown_options": True})

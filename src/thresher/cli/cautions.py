@@ -1,6 +1,5 @@
 """Warnings about a run that looks wrong although nothing failed. Each is said once."""
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -11,13 +10,12 @@ from ..errors import shown
 from ..run.command.process import PLACEHOLDER
 from ..run.progress import Progress
 from ..study import Study, look
+from ..text.logs import log
 from ..text.plural import plural
 
 ENOUGH = 20  # rewards after which a pattern is not likely to be chance
 WIDE = 10.0  # bounds this many times wider than needed cost a large multiple of the pulls
 LARGEST = 1_000_000  # bytes of a script that is searched for THRESHER_ARM
-
-log = logging.getLogger("thresher")
 
 
 def arms_caution(names: Sequence[str]) -> str | None:

@@ -239,6 +239,3 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
         put(csv_text(found.rows()), end="")
     else:
         print_plan(found)
-
-
-COMMANDS = (simulate, paper, plan)

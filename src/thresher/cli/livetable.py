@@ -21,8 +21,8 @@ from ..run.progress import Progress
 from ..study import Study, look
 from ..text.plural import plural
 from . import say
+from .output import COLOURS, STYLES
 from .speaking import spoken
-from .words import COLOURS, STYLES
 
 REDRAW = 0.25  # seconds
 SHARE = 20  # drawing takes at most 1/20 of the time, however many arms there are

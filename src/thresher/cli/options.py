@@ -10,6 +10,7 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from ..core import policies
+from ..core.checks import MAX_SECONDS
 from ..core.spec import Params, Spec
 from ..create import open_study
 from ..errors import InvalidInput, UnknownStudy, shown
@@ -24,6 +25,7 @@ from .cautions import arms_caution
 
 DEFAULT = "sqlite:///thresher.db"
 VARIABLE = "THRESHER_STORAGE"
+UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -78,6 +80,29 @@ class Whole(click.ParamType[int]):
             self.fail(f"{shown(text, 60)} is not a whole number; give the number of arms here, not a file", param, ctx)
         hint = f"; did you mean {int(near)}?" if near.is_integer() and abs(near) < 1e15 else ""
         self.fail(f"{shown(text, 60)} is not a whole number{hint}", param, ctx)
+
+
+class Duration(click.ParamType[float]):
+    """Seconds, or a number with s, m, h or d behind it.
+
+    >>> Duration().convert("1.5h", None, None)
+    5400.0
+    """
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The length in seconds."""
+        if isinstance(value, int | float):
+            return float(value)
+        found = re.fullmatch(r"(\d+\.?\d*|\.\d+)\s*([smhd]?)", str(value).strip())
+        if not found or not 0 < float(found[1]) * UNITS[found[2]] <= MAX_SECONDS:
+            self.fail(
+                f"{shown(value, 60)} is not a length of time above 0 and below 31 years; write 90, 90s, 10m, 2h or 1d",
+                param,
+                ctx,
+            )
+        return float(found[1]) * UNITS[found[2]]
 
 
 def _float(text: str) -> float | None:

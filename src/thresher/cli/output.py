@@ -10,8 +10,9 @@ from ..core.layout import Line
 from ..core.verdict import Verdict
 from ..errors import CannotGoOn
 from . import drain, put, say
-from .words import STYLES
 
+COLOURS = {"above": "green", "below": "red", "close": "yellow", "undecided": "dim", "retired": "magenta"}
+STYLES = {**COLOURS, "strong": "bold", "quiet": "dim", "notice": "yellow", "failure": "magenta"}
 FORMATS = ("table", "json", "csv", "markdown")
 
 

@@ -18,9 +18,18 @@ from .cautions import Cautions, command_caution
 from .checking import check_command, check_exits, check_reader, check_resources, room_for
 from .keeping import Kept, evaluator_of
 from .livetable import watching
-from .options import Whole, arm_options, arms_given, is_kept, question, reward_of_failure, storage_option, store_at
+from .options import (
+    Duration,
+    Whole,
+    arm_options,
+    arms_given,
+    is_kept,
+    question,
+    reward_of_failure,
+    storage_option,
+    store_at,
+)
 from .output import FORMATS, print_verdict
-from .words import Duration
 
 HELP = """Find out which arms reach a bar by running COMMAND many times, several at once.
 

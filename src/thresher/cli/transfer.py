@@ -14,14 +14,13 @@ from ..core import evidence
 from ..core import ledger as ledgers
 from ..core.checks import MAX_NAME, number, whole
 from ..core.checks import name as checked_name
-from ..core.events import DROPPED, OUTSIDE, STATES, TOLD, Event, to_json
+from ..core.events import DROPPED, NO_EVENT, OUTSIDE, STATES, TOLD, Event, to_json
 from ..core.ledger import Ledger
 from ..core.results import CANCELLED, LOST, SHAPES, WITH_REWARD, Row, read_json, read_rows
 from ..core.spec import Spec, finite
 from ..errors import Conflict, InvalidInput, StudyExists, ThresherError
 from ..log.chain import Head, chained
 from ..log.journal import plain
-from ..log.tail import NO_EVENT
 from ..study import Study, import_pulls, look
 from ..text.escapes import cell
 from ..text.files import read_text

@@ -9,8 +9,8 @@ Kind = Literal["created", "asked", "told", "dropped", "retired", "restored", "ex
 Cause = Literal["failed", "lost", "cancelled", "broken-pool", "outage"]  # of a drop
 CAUSES = get_args(Cause)
 EventCause = Cause | Literal["imported", "repeatable", "failures", "bounds"]
-
-
+# what can be raised where something is not an event
+NO_EVENT = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 LAST = 253_402_300_799  # the end of the year 9999
 
 

@@ -34,7 +34,7 @@ def _hint_of_tolerance(ledger: Ledger, left: list[int]) -> str | None:
     counts = [docket.committed[arm] for arm in left]
     if sum(counts) > MOST_REPLAYED or not all(counts):
         return None
-    low, high = spec.bounds or (0.0, 1.0)
+    low, high = spec.span
     farthest = max(abs(ledger.board.mean[arm] - bar) for arm in left)
     least, most = max(farthest, ledger.stakes.tolerance), WIDEST * min(bar, 1.0 - bar)
     for tolerance in (digit * 10.0**power for power in (-4, -3, -2) for digit in (1, 2, 5, 10)):

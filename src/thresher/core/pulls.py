@@ -29,6 +29,12 @@ def pull_of(ledger: Ledger, pull: int) -> Pull:
     return Pull(pull, spec.arms[arm], ledger.pull_number[pull - 1], params, ledger.seed_of(pull))
 
 
+def pull_json(pull: Pull) -> dict[str, Any]:
+    """A pull as JSON-ready data."""
+    data = {"pull": pull.id, "arm": pull.arm, "number": pull.number, "seed": pull.seed}
+    return {**data, "params": dict(pull.params)}
+
+
 class PullRow(NamedTuple):
     """One pull of a study and what became of it."""
 

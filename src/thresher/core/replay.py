@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ..errors import DamagedStudy, StoreFailed, ThresherError
 from . import ledger as ledgers
-from .events import Event
+from .events import NO_EVENT, Event
 from .ledger import Ledger
 
 Column = tuple[str, "array[int] | array[float]"]
@@ -60,7 +60,7 @@ def verify(events: Iterable[Event]) -> Report:
         if ledger.due is not None:
             rule = f"missing: the retirement of arm {ledger.spec.arms[ledger.due]!r}, which failed too often in a row"
             return _report(ledger, rule)
-    except (ThresherError, LookupError, TypeError, ValueError) as error:  # a damaged event can be anything
+    except (ThresherError, *NO_EVENT) as error:  # a damaged event can be anything
         if isinstance(error, StoreFailed) and not isinstance(error, DamagedStudy):
             raise
         return _report(ledger, error.rule if isinstance(error, DamagedStudy) else str(error))

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from ..errors import InvalidInput, OutsideBounds, UnknownArm
 from ..text.masking import masked
+from ..text.plural import listed
 from . import checks, policies
 from . import spec_checks as rules
 from .evidence import RULE
@@ -134,7 +135,7 @@ class Spec:
     def arm(self, name: object) -> int:
         """The number of the arm of that name."""
         if not isinstance(name, str) or name not in self.index:
-            raise UnknownArm("arm", name, "is not an arm of this study", f"its arms are {_listed(self.arms)}")
+            raise UnknownArm("arm", name, "is not an arm of this study", f"its arms are {listed(self.arms)}")
         return self.index[name]
 
     def reward(self, value: object) -> float:
@@ -222,7 +223,3 @@ def from_json(data: object) -> Spec:
     if evaluator is not None:  # it was masked when it was written
         vars(spec)["evaluator"] = check_evaluator(evaluator)
     return spec
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:5]) + (f", … ({len(names)} in all)" if len(names) > 5 else "")

@@ -61,6 +61,11 @@ class State:
             return False
         return self.open == 0 or (self.budget is not None and self.issued >= self.budget)
 
+    @property
+    def left(self) -> int | None:
+        """How many pulls of the budget have not ended yet; None without a budget."""
+        return None if self.budget is None else self.budget - self.issued + self.pending
+
     def seed_of(self, pull: int) -> int:
         """The seed of an issued pull."""
         arm, number = self.pull_arm[pull - 1], self.pull_number[pull - 1]

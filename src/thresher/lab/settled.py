@@ -44,11 +44,6 @@ class Certificates:
         """Pulls until every arm was settled: the mean and its error; None unless every repetition got there."""
         return self.used if self.finished == 1.0 else (None, None)
 
-    @property
-    def seconds_to_settle(self) -> float | None:
-        """The time until every arm was settled, on the simulated clock; None unless every repetition got there."""
-        return float(self.measures.ended.mean()) if self.finished == 1.0 else None
-
     def row(self, place: int) -> dict[str, Any]:
         """One checkpoint."""
         errors = [standard_error(table) for table in (self.measures.settled / self.arms, self.measures.mislabelled > 0)]

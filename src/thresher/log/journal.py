@@ -15,13 +15,13 @@ from typing import Generic, NamedTuple, TypeVar
 
 from ..core import ledger as ledgers
 from ..core import validity
-from ..core.events import Event, EventCause, Kind, moment
+from ..core.events import NO_EVENT, Event, EventCause, Kind, moment
 from ..core.ledger import Ledger
 from ..errors import Conflict, DamagedStudy, Interrupted, StoreFailed, StudyDeleted, ThresherError, UnknownStudy
 from ..text.masking import masked
 from .chain import link
 from .store import Store
-from .tail import NO_EVENT, damaged, event_at, pages
+from .tail import damaged, event_at, pages
 
 Answer = TypeVar("Answer")
 LONGEST_REASON = 10_000  # characters

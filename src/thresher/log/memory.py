@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
 from ..core.events import Event
-from ..errors import Conflict, InvalidInput
+from ..errors import InvalidInput
 from .chain import Head
-from .rows import taken
+from .rows import beaten, taken
 
 
 class MemoryStore:
@@ -41,7 +41,7 @@ class MemoryStore:
         with self._lock:
             log = self._logs.get(study, [])
             if events[0].seq != len(log) + 1:
-                raise Conflict("event", events[0].seq, "another agent wrote it first", "read, and decide again")
+                raise beaten(events[0].seq)
             if events[0].digest is None:
                 raise InvalidInput("event", events[0].seq, "has no digest", "chain.chained gives it one")
             log.extend(events)

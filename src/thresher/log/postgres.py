@@ -10,12 +10,12 @@ import psycopg
 from psycopg import errors as postgres
 
 from ..core.events import Event
-from ..errors import Conflict, Interrupted
+from ..errors import Interrupted
 from . import postgres_schema as schema
 from .chain import Head
 from .patience import in_a_hurry
 from .postgres_connection import PostgresConnection, Turn
-from .rows import BUSY_WITHOUT_TURN, asked, ended, from_row, taken, to_row
+from .rows import BUSY_WITHOUT_TURN, asked, beaten, ended, from_row, taken, to_row
 
 
 class PostgresStore(PostgresConnection):
@@ -52,7 +52,6 @@ class PostgresStore(PostgresConnection):
         values |= {"study": study, "before": first - 1, "lease": lease, "begun": begun, "over": over}
         values |= {"end": events[-1].seq, "last": events[-1].digest}
         query = schema.append(one=one, begins_log=first == 1, begins=bool(begun), ends=bool(over))
-        taken = Conflict("event", first, "another agent wrote it first", "read, and decide again")
 
         def work(connection: "psycopg.Connection[Any]") -> None:
             self._is_flushed = False
@@ -60,9 +59,9 @@ class PostgresStore(PostgresConnection):
             try:
                 written = connection.execute(query, values).fetchone()
             except postgres.UniqueViolation:
-                raise taken from None
+                raise beaten(first) from None
             if written != (len(events),):
-                raise taken
+                raise beaten(first)
             self._unflushed = connection
             if self._turn is not None and self._turn.session is connection:  # nothing is left to do in it
                 self._end(self._turn, connection)

@@ -106,6 +106,11 @@ def taken(name: str) -> Conflict:
     return Conflict("study", name, "is there already", "choose another name")
 
 
+def beaten(seq: int) -> Conflict:
+    """Another agent wrote the event of that number."""
+    return Conflict("event", seq, "another agent wrote it first", "read, and decide again")
+
+
 def asked(events: Iterable[Event]) -> list[int]:
     """The pulls that the events leave pending."""
     over = set(ended(events))

@@ -6,9 +6,8 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from ..core.events import Event
-from ..errors import Conflict
 from .chain import Head
-from .rows import COLUMNS, NAMES, OLD_COLUMNS, asked, ended, from_row, taken, to_row
+from .rows import COLUMNS, NAMES, OLD_COLUMNS, asked, beaten, ended, from_row, taken, to_row
 from .sqlite_connection import SqliteConnection
 from .sqlite_file import examine
 
@@ -53,7 +52,7 @@ class SqliteStore(SqliteConnection):
         rows, first, last = [(study, *to_row(event)) for event in events], events[0].seq, events[-1]
         with self._write(study) as connection:
             if not _is_moved(connection, study, first, last):
-                raise Conflict("event", first, "another agent wrote it first", "read, and decide again")
+                raise beaten(first)
             connection.executemany(_INSERT, rows)
             if lease is not None and (begun := asked(events)):
                 leases = [(study, pull, time.time() + lease) for pull in begun]

@@ -7,14 +7,12 @@ the log's head. This finds events that were changed, lost or added, and a missin
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
-from ..core.events import Event
+from ..core.events import NO_EVENT, Event
 from ..errors import DamagedStudy, UnknownStudy
 from .chain import START, Head, link
 from .store import Store
 
 PAGE = 4000  # events that are read at once: a long log need not fit into memory
-# what can be raised where something is not an event
-NO_EVENT = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 def pages(store: Store, study: str, last: Event | None = None, *, size: int = PAGE) -> Iterator[Sequence[Event]]:

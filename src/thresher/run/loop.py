@@ -17,6 +17,7 @@ from .engines import Engine, WorkerLost
 from .evaluations import Evaluations
 from .outage import WINDOW, Watch
 from .progress import TICK, Meter, Progress
+from .runner import Limits
 from .starting import Failure
 from .tracebacks import TracebackLog, is_transient, same_error
 from .waiting import Evaluation
@@ -29,29 +30,22 @@ class Runner:
     """One run. Afterwards ``signal`` is the signal that stopped it, if one did."""
 
     def __init__(
-        self,
-        study: Study,
-        engine: Engine,
-        in_flight: int | None,
-        timeout: float | None,
-        attempts: int,
-        end: float | None,
-        on_progress: Callable[[Progress], object] | None,
-        give_up: float,
+        self, study: Study, engine: Engine, limits: Limits, on_progress: Callable[[Progress], object] | None
     ) -> None:
-        self.study, self.timeout, self.attempts, self.give_up = study, timeout, attempts, give_up
+        self.study, self.limits = study, limits
         self.signal: signal.Signals | None = None
-        self._engine, self._in_flight, self._end = engine, in_flight, end
+        self._engine = engine
+        self._end = None if limits.seconds is None else time.monotonic() + limits.seconds
         self._spec = study.spec
         self._inbox: queue.SimpleQueue[Future[object] | signal.Signals] = queue.SimpleQueue()
         self._suspects = Suspects()
         self._evaluations = Evaluations(study, engine, self._suspects, self._inbox.put)
         self._watch, self._tracebacks = Watch(study, self._evaluations.oldest), TracebackLog()
-        self._desertion = Desertion(engine.sought, give_up)
+        self._desertion = Desertion(engine.sought, limits.give_up)
         self._withdrawn = False
         self._signals = 0
         self._next_sweep = 0.0
-        self._meter = Meter(study, on_progress, end)
+        self._meter = Meter(study, on_progress, self._end)
 
     # -- the loop -----------------------------------------------------------------------------------------------
 
@@ -91,13 +85,13 @@ class Runner:
         self._evaluations.submit_waiting(now)
         room = self._engine.room
         if self._is_manned(now):
-            room = self._in_flight or room
+            room = self.limits.in_flight or room
         elif room == 0:
             return not self.study.done
         free = room - len(self._evaluations)
         if self._watch.out:
-            if now - (self._watch.since or now) >= self.give_up:
-                rule = f"every evaluation failed for {self.give_up:g} s"
+            if now - (self._watch.since or now) >= self.limits.give_up:
+                rule = f"every evaluation failed for {self.limits.give_up:g} s"
                 raise self._watch.end(rule, "repair the evaluator and run again")
             free = 1 if now >= self._watch.next_try and not self._evaluations else 0
         if free > 0:
@@ -132,13 +126,13 @@ class Runner:
             waits.append(TICK)
         if self._engine.elastic:
             waits.append(SWEEP)
-        if self.timeout is not None and self._evaluations.running:
-            waits.append(min(0.25, self.timeout / 10))
+        if self.limits.timeout is not None and self._evaluations.running:
+            waits.append(min(0.25, self.limits.timeout / 10))
         if self._end is not None and not self._stopping:
             waits.append(self._end - now)
         if self._watch.out and not self._stopping:
             waits.append(TICK if self._evaluations.running else self._watch.next_try - now)
-            waits.append((self._watch.since or now) + self.give_up - now)
+            waits.append((self._watch.since or now) + self.limits.give_up - now)
         return max(0.001, min(*waits, LONGEST_WAIT)) if waits else None
 
     # -- results ------------------------------------------------------------------------------------------------
@@ -189,7 +183,7 @@ class Runner:
 
     def _tell(self, evaluation: Evaluation, value: object) -> None:
         with contextlib.suppress(AlreadyTold):  # another agent dropped the pull and told its reward before us
-            self.study.tell(evaluation.pull, value, repeatable=self.attempts > 1 or evaluation.repeated)
+            self.study.tell(evaluation.pull, value, repeatable=self.limits.attempts > 1 or evaluation.repeated)
 
     def _late(self, future: "Future[object]") -> None:
         """A pull that had timed out ended after all."""
@@ -206,7 +200,7 @@ class Runner:
     def _failed(
         self, evaluation: Evaluation, reason: str, kind: str | None = None, error: BaseException | None = None
     ) -> None:
-        if evaluation.attempt < self.attempts and not self._stopping:
+        if evaluation.attempt < self.limits.attempts and not self._stopping:
             self._evaluations.waiting.hold(
                 Evaluation(evaluation.pull, evaluation.attempt + 1, was_busy=evaluation.was_busy)
             )
@@ -215,13 +209,13 @@ class Runner:
 
     def _end_overdue(self) -> None:
         """End evaluations that timed out."""
-        if self.timeout is None:
+        if self.limits.timeout is None:
             return
-        for future, evaluation in self._evaluations.timed_out(self.timeout, time.monotonic()):
+        for future, evaluation in self._evaluations.timed_out(self.limits.timeout, time.monotonic()):
             try:
                 self._engine.stop(future)
             finally:
-                self._failed(evaluation, f"timed out after {self.timeout:g} s")
+                self._failed(evaluation, f"timed out after {self.limits.timeout:g} s")
 
     def _sweep(self) -> None:
         """Once a second, drop the pending pulls of agents that died."""

@@ -43,6 +43,6 @@ class Meter:
         then, told = self._recent[0]
         rate = (ledger.told - told) / (now - then) if now > then else 0.0
         waits = [] if self._end is None else [max(0.0, self._end - now)]
-        if ledger.budget is not None and rate > 0:
-            waits.append((ledger.budget - ledger.issued + ledger.pending) / rate)
+        if ledger.left is not None and rate > 0:
+            waits.append(ledger.left / rate)
         return Progress(ledger.issued, ledger.told, ledger.pending, ledger.certified, rate, min(waits, default=None))

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -96,8 +95,7 @@ def run_on(engine: Engine, study: Study, limits: Limits, on_progress: Callable[[
     """The same as `run`, on an open engine, which is closed at the end."""
     from .loop import Runner
 
-    end = None if limits.seconds is None else time.monotonic() + limits.seconds
-    runner = Runner(study, engine, limits.in_flight, limits.timeout, limits.attempts, end, on_progress, limits.give_up)
+    runner = Runner(study, engine, limits, on_progress)
     runner.run()
     if runner.signal == signal.SIGINT:
         raise KeyboardInterrupt

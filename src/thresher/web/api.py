@@ -11,6 +11,7 @@ from fastapi import APIRouter, Body, Depends, Header, Path, Query, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
+from ..core.pulls import pull_json
 from ..create import create as create_study
 from ..log.tail import section
 from ..study import Study, ask_for_reply, look, tell_for_reply
@@ -19,7 +20,7 @@ from .arm import arm_json
 from .house import House
 from .paths import segment
 from .refusals import Refusal
-from .shapes import Json, event_json, pull_json
+from .shapes import Json, event_json
 
 MOST_EVENTS = 10_000  # in one reply
 LONGEST_NAME = 100  # characters of an agent's name

@@ -1,6 +1,5 @@
 """The application: routes, error replies, and the gate in front of them."""
 
-import logging
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -12,6 +11,7 @@ from starlette.exceptions import HTTPException
 
 from .._version import __version__
 from ..errors import StoreFailed, ThresherError, UnknownStudy
+from ..text.logs import log
 from . import api, pages
 from .gate import SURPRISE, Gate
 from .house import House
@@ -19,7 +19,6 @@ from .paths import segment
 from .refusals import Refusal, page_or_json, refusal_of
 from .shapes import Json
 
-log = logging.getLogger("thresher")
 DIGITS = sys.get_int_max_str_digits()  # of a whole number that Python reads
 RULES = {
     400: f"must be JSON in UTF-8, not nested too deeply, with whole numbers of at most {DIGITS:,} digits",

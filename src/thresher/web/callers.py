@@ -1,10 +1,10 @@
 """Callers by network address, and warnings that no caller can repeat endlessly."""
 
 import ipaddress
-import logging
 import time
 
-log = logging.getLogger("thresher")
+from ..text.logs import log
+
 EVERY = 60.0  # seconds between two lines of the same kind
 
 

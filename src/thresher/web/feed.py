@@ -1,7 +1,6 @@
 """The change feed: one watch per study for all its viewers. Without viewers, nobody polls the store."""
 
 import asyncio
-import logging
 import time
 from collections.abc import AsyncGenerator, Callable
 from typing import NamedTuple
@@ -9,10 +8,10 @@ from typing import NamedTuple
 from starlette.concurrency import run_in_threadpool
 
 from ..errors import ThresherError, UnknownStudy
+from ..text.logs import log
 from .shapes import encoded
 from .watched import Live
 
-log = logging.getLogger("thresher")
 TICK = 0.15  # seconds between two polls of the store while nothing is new
 PAUSE = 0.5  # seconds between two messages, at least: nobody reads faster
 SHARE = 0.01  # of a second more for each viewer, so that many viewers do not slow the agents down

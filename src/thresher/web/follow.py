@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ..core import ledger as ledgers
-from ..core.events import Event, moment
+from ..core.events import NO_EVENT, Event, moment
 from ..core.ledger import Ledger
 from ..core.row import LABELS, label_of
 from ..errors import DamagedStudy, InvalidInput, ThresherError, UnknownStudy
 from ..log.store import Store
-from ..log.tail import NO_EVENT, damaged, pages, section
+from ..log.tail import damaged, pages, section
 
 MOST = 500  # points; when there are more, every other one is removed
 CODES = {label: code for code, label in enumerate(LABELS)}

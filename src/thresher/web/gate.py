@@ -7,11 +7,11 @@ sentence without a traceback.
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
+from ..text.logs import log
 from .callers import Throttle
 from .paths import normalised
 from .refusals import Refusal, page_or_json
@@ -23,7 +23,6 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-log = logging.getLogger("thresher")
 MOST_BYTES = 1_000_000  # of a body
 SLOW = 60.0  # seconds for a body to arrive
 HEALTHY = b'{"ok":true}'

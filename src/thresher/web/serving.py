@@ -17,13 +17,13 @@ import uvicorn
 
 from ..errors import InvalidInput
 from ..log.store import Store
+from ..text.logs import log
 from ..text.masking import masked
 from .app import create_app
 from .door import Door, Limits, limits
 from .house import House
 from .wire import IDLE, Wire
 
-log = logging.getLogger("thresher")
 TOKEN = re.compile(r"[A-Za-z0-9._~-]{8,200}")
 LAST = 2.0  # seconds after Ctrl-C in which threads must have ended
 TIDY = 60  # seconds between two checks for studies to forget

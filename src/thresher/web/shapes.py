@@ -9,7 +9,6 @@ from fastapi.responses import JSONResponse
 from ..core.events import Event, to_json
 from ..core.ledger import Ledger
 from ..core.row import Row
-from ..study import Pull
 from .follow import CODES
 
 LONGEST = 300  # characters of a reason that a page shows
@@ -57,17 +56,6 @@ def line_json(event: Event, arms: tuple[str, ...]) -> dict[str, Any]:
     if "reason" in data:
         data["reason"] = data["reason"][:LONGEST]
     return data
-
-
-def pull_json(pull: Pull) -> dict[str, Any]:
-    """A pull, with the names that the command line uses."""
-    return {
-        "pull": pull.id,
-        "arm": pull.arm,
-        "number": pull.number,
-        "seed": pull.seed,
-        "params": dict(pull.params),
-    }
 
 
 def troubles(ledger: Ledger, most: int = 20) -> list[dict[str, Any]]:

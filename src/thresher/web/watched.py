@@ -114,13 +114,11 @@ class Live:
     def _counts(self, ledger: Ledger) -> dict[str, Any]:
         """What changes with every pull."""
         tally, rate = self._follower.tally, self._rate()
-        left = None
-        if ledger.budget is not None and rate > 0 and not (ledger.done and not ledger.pending):
-            left = (ledger.budget - ledger.issued + ledger.pending) / rate
+        over = ledger.done and not ledger.pending
+        left = None if ledger.left is None or rate <= 0 or over else ledger.left / rate
         counts, certified = (dict(zip(LABELS, each, strict=True)) for each in (tally.counts, tally.sure))
         known = certified if ledger.certifies else None
-        budget, over = ledger.budget, ledger.done and not ledger.pending
-        answer = sentences.answer(counts, known, issued=ledger.issued, budget=budget, pending=ledger.pending)
+        answer = sentences.answer(counts, known, issued=ledger.issued, budget=ledger.budget, pending=ledger.pending)
         return {
             "seq": ledger.seq,
             "answer": answer,
