@@ -7,7 +7,6 @@ import contextlib
 import os
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from itertools import chain
@@ -20,6 +19,7 @@ from ..core.ledger import Ledger
 from ..errors import Conflict, DamagedStudy, Interrupted, StoreFailed, StudyDeleted, ThresherError, UnknownStudy
 from ..text.masking import masked
 from .chain import link
+from .forks import renewed
 from .store import Store
 from .tail import damaged, event_at, pages
 
@@ -27,7 +27,6 @@ Answer = TypeVar("Answer")
 LONGEST_REASON = 10_000  # characters
 MOST_DOUBTS = 10  # connections lost in the same call
 MOST_DEFEATS = 10  # races lost in a row although nothing new is in the log
-_JOURNALS: "weakref.WeakSet[Journal]" = weakref.WeakSet()
 _ACTING: ContextVar[str | None] = ContextVar("acting", default=None)
 
 
@@ -251,6 +250,9 @@ class Journal:
         self._begin()
 
 
+_JOURNALS = renewed(Journal._forked)
+
+
 def plain(text: str) -> str:
     r"""A reason as every store can keep it: no NUL, no lone surrogate, not too long.
 
@@ -259,11 +261,3 @@ def plain(text: str) -> str:
     """
     text = text[:LONGEST_REASON].replace("\0", "\N{REPLACEMENT CHARACTER}")
     return text.encode("utf-8", "replace").decode()
-
-
-def _after_fork() -> None:
-    for journal in list(_JOURNALS):
-        journal._forked()
-
-
-os.register_at_fork(after_in_child=_after_fork)

@@ -1,11 +1,11 @@
 """The heartbeat of this process: it renews the leases of the pulls that it handed out, as long as it lives."""
 
-import os
 import threading
 import weakref
 from collections.abc import Iterable
 
 from ..text.plural import plural
+from .forks import renewed
 from .store import Store
 
 BEATS = 3  # renewals in the time of one lease: two may fail, or come late
@@ -75,7 +75,7 @@ class Keeper:
         return True
 
 
-_KEEPERS: "weakref.WeakSet[Keeper]" = weakref.WeakSet()
+_KEEPERS = renewed(Keeper._begin)
 
 
 def _beat(keeper: "weakref.ref[Keeper]", forgotten: threading.Event, pause: float) -> None:
@@ -84,11 +84,3 @@ def _beat(keeper: "weakref.ref[Keeper]", forgotten: threading.Event, pause: floa
         if alive is None or not alive.beat():
             return
         del alive
-
-
-def _after_fork() -> None:
-    for keeper in list(_KEEPERS):
-        keeper._begin()
-
-
-os.register_at_fork(after_in_child=_after_fork)

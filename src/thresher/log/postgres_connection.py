@@ -5,10 +5,8 @@ for the caller to find out, by the key of its events.
 """
 
 import contextlib
-import os
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, TypeVar
@@ -20,6 +18,7 @@ from psycopg import errors as postgres
 from ..errors import UNSAID, DamagedStudy, Interrupted, StoreFailed
 from ..text.masking import masked
 from . import postgres_schema as schema
+from .forks import renewed
 from .patience import HURRY, Patience
 from .postgres_waiting import blockers, is_leaving, passes
 from .rows import SCHEMA, TURN
@@ -28,7 +27,6 @@ Answer = TypeVar("Answer")
 PATIENCE = 60.0  # seconds in which a server may come, or come back, and a lock on its tables be let go
 LONG = 1.0  # seconds after which an interrupted statement was one that waited
 _DAMAGE = (postgres.DataCorrupted, postgres.IndexCorrupted, UnicodeDecodeError)
-_SERVERS: "weakref.WeakSet[PostgresConnection]" = weakref.WeakSet()
 _PARENTS: list[object] = []  # connections of the process that forked us: closing them here would end its sessions
 
 
@@ -175,9 +173,4 @@ class PostgresConnection:
         self._connection, self._lock, self._turn = None, threading.RLock(), None
 
 
-def _after_fork() -> None:
-    for server in list(_SERVERS):
-        server._forked()
-
-
-os.register_at_fork(after_in_child=_after_fork)
+_SERVERS = renewed(PostgresConnection._forked)

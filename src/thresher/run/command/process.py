@@ -10,11 +10,11 @@ import signal
 import subprocess
 import threading
 import time
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...errors import shown
+from ...log.forks import renewed
 from ...study import Pull
 from . import guard
 from .reward import FAILING, PASSING, CommandFailed, read_reward
@@ -83,7 +83,7 @@ class Runs:
     def __init__(self) -> None:
         self._begin_anew()
         self._stopped = False
-        RUNS.add(self)
+        _RUNS.add(self)
 
     def _begin_anew(self) -> None:
         """Start empty, as in a forked child, where nothing runs and no thread is left to release the lock."""
@@ -135,15 +135,7 @@ class Runs:
                 _kill(group)
 
 
-RUNS: "weakref.WeakSet[Runs]" = weakref.WeakSet()
-
-
-def _forked() -> None:
-    for runs in list(RUNS):
-        runs._begin_anew()
-
-
-os.register_at_fork(after_in_child=_forked)
+_RUNS = renewed(Runs._begin_anew)
 
 
 def _kill(group: int) -> None:

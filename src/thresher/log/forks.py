@@ -1,0 +1,20 @@
+"""What a forked child must begin anew: locks that a thread of its parent held, connections, running programs."""
+
+import os
+import weakref
+from collections.abc import Callable
+from typing import TypeVar
+
+Thing = TypeVar("Thing")
+
+
+def renewed(renew: Callable[[Thing], object]) -> "weakref.WeakSet[Thing]":
+    """A set of objects, empty at first: a forked child calls ``renew`` with each object that is still in use."""
+    things: weakref.WeakSet[Thing] = weakref.WeakSet()
+
+    def in_child() -> None:
+        for thing in list(things):
+            renew(thing)
+
+    os.register_at_fork(after_in_child=in_child)
+    return things
