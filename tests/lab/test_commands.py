@@ -138,7 +138,7 @@ def test_missing_arms_are_named(tmp_path: Path) -> None:
 
     file = tmp_path / "rewards.csv"
     file.write_text("arm,reward\na,1\n")
-    with pytest.raises(ThresherError, match="has no reward of 1 arms, 'b' first"):
+    with pytest.raises(ThresherError, match="has no reward of 1 arm, 'b' first"):
         recorded.read(file, expected=["a", "b"])
 
 

@@ -88,7 +88,7 @@ class Spec:
         keep("threshold", bar)
         keep("bounds", span)
         keep("clip", rules.clips(clip, span))
-        keep("budget", rules.budget_or_none(budget, names, chosen, certifies=sure is not None))
+        keep("budget", rules.budget_or_none(budget, len(names), chosen, certifies=sure is not None))
         keep("policy", chosen)
         keep("confidence", sure)
         keep("tolerance", checks.number("tolerance", tolerance, 0.0, MAX_REWARD))

@@ -118,17 +118,17 @@ def clips(clip: object, bounds: Bounds | None) -> bool:
     return bool(clip)
 
 
-def check_budget(budget: object, arms: tuple[str, ...], policy: Policy) -> int:
+def check_budget(budget: object, arms: int, policy: Policy, *, most: int = MAX_BUDGET) -> int:
     """A budget that lets every arm warm up, or an error."""
-    pulls, least = checks.whole("budget", budget, least=1, most=MAX_BUDGET), policy.warmup * len(arms)
+    pulls, least = checks.whole("budget", budget, least=1, most=most), policy.warmup * arms
     if pulls < least:
-        each = f"{plural(policy.warmup, 'warm-up pull')} for each of {plural(len(arms), 'arm')}"
+        each = f"{plural(policy.warmup, 'warm-up pull')} for each of {plural(arms, 'arm')}"
         rule = f"must be at least {least}: {each}"
         raise InvalidInput("budget", budget, rule, "give a larger budget, a smaller warmup or fewer arms")
     return pulls
 
 
-def budget_or_none(budget: object, arms: tuple[str, ...], policy: Policy, *, certifies: bool) -> int | None:
+def budget_or_none(budget: object, arms: int, policy: Policy, *, certifies: bool) -> int | None:
     """The budget; a study without one needs another way to end."""
     if budget is not None:
         return check_budget(budget, arms, policy)

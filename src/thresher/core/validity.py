@@ -89,7 +89,7 @@ def _restored(study: State, event: Event) -> None:
 
 
 def _extended(study: State, event: Event) -> None:
-    budget = spec.check_budget(event.budget, study.spec.arms, study.spec.policy)
+    budget = spec.check_budget(event.budget, len(study.spec.arms), study.spec.policy)
     if study.budget is None:
         raise InvalidInput("budget", budget, "this study has no budget: it runs until every arm is settled")
     if budget <= study.budget:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..core import checks, columns, policies
+from ..core import checks, columns, policies, spec_checks
 from ..core.evidence import Stakes
 from ..core.policies import Policy
 from ..errors import InvalidInput
@@ -72,25 +72,16 @@ bernoulli, beta, normal, clipped, constant, recorded
                 raise InvalidInput("recorded", self.recorded, "must be a Recorded", "read it with recorded.read")
             put(self, "arms", len(self.recorded.names))
         put(self, "arms", checks.whole("arms", self.arms, least=1, most=MOST_ARMS))
-        put(self, "budget", checks.whole("budget", self.budget, least=1, most=MOST_PULLS))
-        least = self.arms * self.rules.warmup
-        if self.budget < least:
-            rule = f"must be at least {least}: {self.rules.warmup} warm-up pulls for each of {self.arms} arms"
-            raise InvalidInput("budget", self.budget, rule, "give a larger budget or fewer arms")
-        low, high = checks.pair("bounds", self.bounds)
-        if not low < high:
-            raise InvalidInput("bounds", self.bounds, "must be two finite numbers, the lower one first")
-        put(self, "bounds", (low, high))
-        if not low < checks.number("threshold", self.threshold) < high:
-            rule = f"must lie strictly inside the bounds ({low:g}, {high:g})"
-            raise InvalidInput("threshold", self.threshold, rule, "choose another bar, or other bounds")
+        put(self, "budget", spec_checks.check_budget(self.budget, self.arms, self.rules, most=MOST_PULLS))
+        put(self, "bounds", spec_checks.bounds_or_none(checks.pair("bounds", self.bounds)))
+        spec_checks.bar(self.threshold, self.bounds)
         self._check_certificates()
-        put(self, "checkpoints", _checkpoints(self.checkpoints, self.budget, least))
+        put(self, "checkpoints", _checkpoints(self.checkpoints, self.budget, self.arms * self.rules.warmup))
         self._check_arms()
 
     def _check_certificates(self) -> None:
-        if self.confidence is not None and not 0.0 < checks.number("confidence", self.confidence) < 1.0:
-            raise InvalidInput("confidence", self.confidence, "must lie between 0 and 1", "or turn it off")
+        if self.confidence is not None:
+            checks.share("confidence", self.confidence, remedy="confidence=None goes without certificates")
         if checks.number("tolerance", self.tolerance) < 0.0:
             raise InvalidInput("tolerance", self.tolerance, "must be a number that is not negative")
         if self.tolerance > 0.0 and self.confidence is None:
