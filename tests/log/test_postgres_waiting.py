@@ -221,7 +221,7 @@ def test_an_upgrade_says_within_five_seconds_what_it_waits_for(old_url: str) -> 
         began = time.monotonic()
         line = said_by(agent)
         assert time.monotonic() - began < 5.0 + 1.0, "a second to start"
-        assert "waiting for another session to let go of a lock on the tables" in line
+        assert "waiting for another session to release a lock on the tables" in line
         assert f"(server process {holder.info.backend_pid}, maintenance), for up to" in line
         assert schema_of(old_url).startswith("1")
         holder.commit()

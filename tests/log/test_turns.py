@@ -169,10 +169,10 @@ def test_a_lock_that_comes_in_the_last_moment_is_had_once(tmp_path: Path) -> Non
             return super().get(block, timeout)
 
     waiter = filelock._Waiter()
-    waiter._had = LastMoment()
+    waiter._acquired = LastMoment()
     handle = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT)
     assert waiter.wait(handle, 0.01)
-    assert waiter._had.empty(), "the next one to wait would take it for a lock"
+    assert waiter._acquired.empty(), "the next one to wait would take it for a lock"
     waiter.end()
     os.close(handle)
 

@@ -26,7 +26,7 @@ from .tail import NO_EVENT, damaged, event_at, pages
 Answer = TypeVar("Answer")
 LONGEST_REASON = 10_000  # characters
 MOST_DOUBTS = 10  # connections lost in the same call
-MOST_DEFEATS = 10  # races lost in a row although nothing new is in the log
+MOST_DEFEATS = 10  # races lost in a row with nothing new in the log
 _JOURNALS: "weakref.WeakSet[Journal]" = weakref.WeakSet()
 _ACTING: ContextVar[str | None] = ContextVar("acting", default=None)
 
@@ -69,7 +69,7 @@ class Draft:
         late: bool | None = None,
         budget: int | None = None,
     ) -> None:
-        """Fold one more event in. An event that is not valid changes nothing."""
+        """Fold in one more event. An invalid event changes nothing."""
         last, reason = self.ledger.last, None if reason is None else plain(masked(reason))
         now, seq = time.time(), last.seq + 1
         fields = (seq, kind, pull, arm, reward, reason, cause, late, budget, None, self.key, now, self.agent)
@@ -105,7 +105,7 @@ class Journal:
         _JOURNALS.add(self)
 
     def _begin(self) -> None:
-        """What must differ between processes; a forked child calls this again."""
+        """Set what must differ between processes; a forked child calls this again."""
         self.agent = plain(f"{os.uname().nodename}:{os.getpid()}")
         self._nonce, self._calls = os.urandom(6).hex(), 0
         self._lock = threading.RLock()
@@ -121,7 +121,7 @@ class Journal:
                 yield page if page[0].seq > after else [event for event in page if event.seq > after]
 
     def look(self, reader: Callable[[Ledger], Answer]) -> Answer:
-        """What ``reader`` makes of the newest state; it must not change it."""
+        """What ``reader`` returns for the newest state, which it must not change."""
         with self._lock:
             return reader(self._newest())
 
@@ -178,7 +178,7 @@ class Journal:
             except BaseException:
                 if (
                     not draft.touched
-                ):  # else it is folded in, perhaps by half, and perhaps not written: read the log again
+                ):  # otherwise the ledger may hold half an event, or one that was not written: read the log again
                     self._ledger = ledger
                 raise
             self._ledger = ledger

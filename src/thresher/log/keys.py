@@ -11,7 +11,7 @@ MARK = "again:"  # keys that callers chose; the others were made up by a journal
 
 
 def marked(key: str) -> str:
-    """A caller's key as an event carries it: of one length, and printable, whatever the caller chose.
+    """A caller's key as an event carries it: of fixed length and printable, whatever the caller chose.
 
     >>> marked("job 17")
     'again:2454fc94bb29bb346c1228bb7464e0ea'
@@ -22,12 +22,12 @@ def marked(key: str) -> str:
 
 
 class Keys:
-    """The pulls of every key, read from the log as it grows. The first question reads all of it."""
+    """The pulls of every key, read from the log as it grows. The first call reads all of it."""
 
     def __init__(self, study: str, store: Store) -> None:
         self._study, self._store = study, store
         self._pulls: dict[str, list[int]] = {}
-        self._last: Event | None = None  # the last event that is in
+        self._last: Event | None = None  # the last event that was taken in
 
     def pulls(self, key: str, end: Event) -> list[int]:
         """The pulls that were asked for with this key, in the log whose last event is ``end``."""

@@ -16,7 +16,7 @@ _MARKS = ", ".join("?" * len(Event._fields))
 _READ = f"SELECT {COLUMNS} FROM events WHERE study = ? AND seq > ? ORDER BY seq LIMIT ?"  # noqa: S608
 _HEAD = "SELECT seq, digest FROM heads WHERE study = ?"
 _NAMES = f"{NAMES.format(events='events')} UNION SELECT study FROM heads"  # noqa: S608
-_OLD = {  # the same of schema 1
+_OLD = {  # the same for schema 1
     _READ: _READ.replace(COLUMNS, OLD_COLUMNS),
     _HEAD: "SELECT max(seq), NULL FROM events WHERE study = ?",
     _NAMES: NAMES.format(events="events"),
@@ -71,9 +71,9 @@ class SqliteStore(SqliteConnection):
             return sorted(name for (name,) in connection.execute(query))
 
     def turn(self, study: str) -> AbstractContextManager[object]:
-        """One queue a file, for SQLite has one writer a file."""
+        """One queue per file, because SQLite allows one writer per file."""
         if self._session is None:
-            with self._use():  # a folder that is not there is a clearer message than a lock that cannot be made
+            with self._use():  # a missing folder gives a clearer error here than as a lock that cannot be created
                 pass
         return self._turns.turn()
 
@@ -98,7 +98,7 @@ class SqliteStore(SqliteConnection):
     # -- beside the log -----------------------------------------------------------------------------------------
 
     def renew(self, study: str, pulls: Iterable[int], seconds: float) -> None:
-        """By the clock of the machine, which all its processes share."""
+        """Renew by the machine's clock, which all its processes share."""
         until = time.time() + seconds
         with self._write(study) as connection:
             connection.executemany(
@@ -129,7 +129,7 @@ class SqliteStore(SqliteConnection):
             return dict(connection.execute(query, (study,)).fetchall())
 
     def describe(self) -> Mapping[str, str]:
-        """The file, its settings, and what is wrong with it."""
+        """The file, its settings, and what is wrong with them."""
         if self._is_missing():
             return {"! file": f"{self.path} is not there"}
         with self._use() as connection:
