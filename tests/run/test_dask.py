@@ -82,5 +82,5 @@ def test_a_client_that_is_closed_is_refused(dask_client: Any) -> None:
 
     client = Client(dask_client.scheduler.address, set_as_default=False)
     client.close()
-    with pytest.raises(thresher.CannotGoOn, match=r"is a client that is closed.*connect anew"):
+    with pytest.raises(thresher.CannotGoOn, match=r"is a client that is closed.*connect again"):
         thresher.run(make(), evaluator("dask"), executor=client)

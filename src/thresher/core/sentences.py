@@ -237,7 +237,7 @@ def _caveats(ledger: Ledger) -> str:
             f"{len(ledger.evaluators)} evaluators that were accepted as the same measured the rewards: {commands}."
         )
     if ledger.imported:
-        found.append(f"{ledger.imported:,} pulls were imported, and are as old as where they come from.")
+        found.append(f"{ledger.imported:,} pulls were imported; this log does not record when they were made.")
     if ledger.unweighed:
         found.append("Imported results are weighed all together when the first pull is asked for.")
     return "".join(f" {sentence}" for sentence in found)

@@ -2,8 +2,8 @@
 
 In this order: the path is normalised, the framing of the body checked, the Host header, the Origin header where there
 is one, headers that must not be repeated, the token or the session, whether it may write, the size of the body. Only
-then does the application see the request. What it answers gets the headers of safety; what it throws becomes one
-sentence without a traceback.
+then does the application see the request. Its replies get security headers; an exception becomes one sentence
+without a traceback.
 """
 
 import asyncio

@@ -41,8 +41,8 @@ class Live:
         self._stale: Collection[int] = range(len(self.arms))  # arms whose rows must be read again
         self._news: set[int] = set()  # arms that had events
         self._mark = (self.seq, self._follower.ledger.issued)  # since this event
-        self._hurt = self._sworn = self.seq  # the last events that changed the failures, and the guarantee
-        self._basis = self._vows()
+        self._failures_at = self._guarantee_at = self.seq  # the last events that changed them
+        self._basis = self._guarantee_basis()
         self.earlier, self.created = self._follower.ledger.told, self._follower.created
         self._table: tuple[int, bytes] = (0, b"")
         self._note(section(store, name, max(1, self.seq - 2000), 2000))
@@ -79,12 +79,12 @@ class Live:
         if any(event.kind == "weighed" for event in events):
             touched = set(range(len(self.arms)))
         self._stale, self._news = {*self._stale, *touched}, self._news | touched
-        hurt = [each.seq for each in events if each.cause == "failed" or each.kind in ("retired", "restored")]
-        self._hurt = max([self._hurt, *hurt])
-        if self._basis != self._vows():
-            self._basis, self._sworn = self._vows(), self.seq
+        failures = [each.seq for each in events if each.cause == "failed" or each.kind in ("retired", "restored")]
+        self._failures_at = max([self._failures_at, *failures])
+        if self._basis != self._guarantee_basis():
+            self._basis, self._guarantee_at = self._guarantee_basis(), self.seq
 
-    def _vows(self) -> tuple[object, ...]:
+    def _guarantee_basis(self) -> tuple[object, ...]:
         """What the sentence on the guarantee depends on."""
         ledger = self._follower.ledger
         return ledger.settled, len(ledger.outside), ledger.unweighed, ledger.repeatable
@@ -183,9 +183,9 @@ class Live:
         self._renew()
         follower, ledger = self._follower, self._follower.ledger
         head = self._counts(ledger)
-        if self._hurt > after:
+        if self._failures_at > after:
             head["troubles"] = troubles(ledger)
-        if self._sworn > after:
+        if self._guarantee_at > after:
             head["guarantee"] = sentences.guarantee(ledger)
         return {
             "seq": self.seq,

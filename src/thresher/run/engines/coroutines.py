@@ -22,7 +22,7 @@ class Loop(Engine):
         self._thread.start()
 
     def submit(self, pull: Pull) -> "Future[object]":
-        """Begin as soon as a place is free."""
+        """Begin as soon as there is room."""
         future: Future[object] = Future()
         self._loop.call_soon_threadsafe(self._begin, future, pull)
         return future
