@@ -98,8 +98,8 @@ class Study:
     def tell(self, pull: Pull | int, reward: object, *, repeatable: bool = False) -> None:
         """Tell the reward of a pull: a number or a bool. The same again is accepted; a different one is an error.
 
-        The reward of a dropped pull is late: it is accepted once, and marked as late. ``repeatable`` says that the evaluation
-        was, or would have been, made more than once: the verdict then says what that means.
+        The reward of a dropped pull is late: it is accepted once, and marked as late. ``repeatable`` says that the
+        evaluation was, or would have been, made more than once: the verdict then says what that means.
 
         A reward outside the bounds proves them wrong: it retires its arm, whose label is no longer certified, and
         raises `OutsideBounds`.
@@ -116,7 +116,7 @@ class Study:
         return told.late
 
     def drop(self, pull: Pull | int, *, reason: str = "dropped by hand", cause: Cause = "lost") -> None:
-        """Drop a pull: it was ``"lost"``, or it ``"failed"``, which counts against its arm. Dropping it again is accepted.
+        """Drop a pull: it was ``"lost"``, or it ``"failed"``, which counts against its arm. Dropping twice is accepted.
 
         Any other cause is recorded as ``"lost"``: only a runner knows that a pull never began. If the specification
         gives failures a reward, a failed pull is told that reward instead.
