@@ -17,7 +17,7 @@ MOMENT = 0.002  # seconds to try for a lock before queueing: a few turns
 
 
 class FileLock:
-    """A queue of processes. One that waited too long continues without the lock: a stopped holder blocks nobody."""
+    """A queue of processes. One that waited too long continues without the lock: a stopped holder blocks no one."""
 
     def __init__(self, path: Path) -> None:
         self._path = str(path)

@@ -30,7 +30,7 @@ class PostgresStore(PostgresConnection):
         return [from_row(row) for row in self._log(schema.READ, study, after, limit)]
 
     def head(self, study: str) -> Head | None:
-        """Beside the log, in a table of its own."""
+        """The head, which has its own table."""
         found = self._log(schema.HEAD, study)
         return Head(*found[0]) if found else None
 

@@ -37,7 +37,7 @@ class SqliteStore(SqliteConnection):
         return [from_row(row) for row in self._rows(_READ, study, after, -1 if limit is None else limit)]
 
     def head(self, study: str) -> Head | None:
-        """Beside the log, in a table of its own."""
+        """The head, which has its own table."""
         found = self._rows(_HEAD, study)
         return Head(*found[0]) if found and found[0][0] is not None else None
 

@@ -145,7 +145,7 @@ class Gate:
             return "write"
         if "read" in roles:
             return "read"
-        raise _unknown()  # not counted: a page with an expired session keeps asking, and nobody guesses sessions
+        raise _unknown()  # not counted: a page with an expired session keeps asking, and sessions cannot be guessed
 
     def _wrong(self, scope: Scope) -> Refusal:
         """A wrong token. A caller that sends many must wait; the right token is still accepted."""

@@ -10,7 +10,7 @@ from .engine import Engine, as_the_evaluators
 
 
 class Loop(Engine):
-    """Coroutines on one event loop, in a thread of its own."""
+    """Coroutines on one event loop, in its own thread."""
 
     def __init__(self, evaluate: Callable[[Pull], Awaitable[object]], workers: int) -> None:
         super().__init__(workers)
