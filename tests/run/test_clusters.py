@@ -193,8 +193,8 @@ def test_pulls_that_never_began_cost_nothing_when_a_run_ends_early(
             r"executor 'tcp://127.0.0.1:9': no Dask scheduler answers.*start one with: dask scheduler",
         ),
         ("dask:tcp://127.0.0.1:9", "no Dask scheduler answers"),
-        ("dask:nonsense://x", "'nonsense://x': is no address.*HOST:PORT"),
-        ("dask://nowhere", "is no address.*HOST:PORT"),
+        ("dask:nonsense://x", "'nonsense://x': is not the address.*HOST:PORT"),
+        ("dask://nowhere", "is not the address.*HOST:PORT"),
     ],
 )
 def test_an_address_without_an_answer_is_named(executor: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,7 +90,7 @@ class FileLock:
         return True
 
     def _holder(self) -> str:
-        return f"another process to let go of {self._path}{named(holders(self._path))}"
+        return f"another process to release {self._path}{named(holders(self._path))}"
 
     def _waiter(self, patience: float) -> "_Waiter | None":
         """A thread to wait with; None if waiting is pointless: an abandoned one still waits, or did so recently."""

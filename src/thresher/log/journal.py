@@ -97,7 +97,7 @@ class Journal:
         self.study, self.lease = study, lease
         self._on_write = on_write  # called with the events of each append, and the event before them
         self._store = store
-        self._birth: str | None = None  # the key of event 1: tells this study from a later one of its name
+        self._birth: str | None = None  # the key of event 1: distinguishes this study from a later one of the same name
         self.created: str | None = None  # when the study was created, as 2026-11-17T02:41:12Z
         self._ledger: Ledger | None = None  # None also while it is being changed: half a change is never kept
         self._begin()
@@ -130,7 +130,7 @@ class Journal:
 
         Pulls that it asks for get the journal's lease, or the one that is given.
 
-        If the connection is lost before the reply comes, the key of the events tells whether they were written.
+        If the connection is lost before the reply comes, the key of the events shows whether they were written.
         """
         doubtful: list[Written[Answer]] = []
         defeats = 0  # races lost in a row with nothing new in the log
@@ -220,7 +220,7 @@ class Journal:
             if isinstance(error, StoreFailed) and not isinstance(error, DamagedStudy):
                 raise
         # Another study has its name now, or its server lost unacknowledged events in a crash, or it is damaged. Reading
-        # the whole log tells which.
+        # the whole log shows which.
         return self._read()
 
     def _read(self) -> Ledger:

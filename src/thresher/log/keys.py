@@ -34,7 +34,7 @@ class Keys:
         if self._last is not None and self._last.digest != end.digest:
             try:
                 self._read(self._last)
-            except DamagedStudy:  # or it lost its end in a crash: the whole log tells
+            except DamagedStudy:  # or it lost its end in a crash: reading the whole log shows which
                 self._last = None
         if self._last is None:
             self._pulls.clear()

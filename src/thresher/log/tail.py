@@ -56,7 +56,7 @@ def _follow(page: list[Event], known: Head, *, is_old: bool) -> tuple[int, str |
         try:
             digest = link(digest, event)
         except NO_EVENT as error:
-            return at, f"event {seq}: is no event ({error})"
+            return at, f"event {seq}: is not an event ({error})"
         if event.digest != digest:
             if not is_old or event.digest is not None:
                 return at, f"event {seq}: does not match its digest, so it is not as it was written"

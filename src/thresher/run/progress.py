@@ -18,7 +18,7 @@ class Progress(NamedTuple):
     told: int
     pending: int
     settled: int
-    rate: float  # rewards a second, lately
+    rate: float  # rewards a second, recently
     seconds_left: float | None  # None: unknown
 
 

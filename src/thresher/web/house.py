@@ -1,6 +1,6 @@
 """The server's studies: those it watches, those it writes to, and the queue of writes.
 
-Readers and writers each have their own store, and so their own connection: a writer that waits for a lock holds up no
+Readers and writers each have their own store, and so their own connection: a writer that waits for a lock blocks no
 reader.
 """
 

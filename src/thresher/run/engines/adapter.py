@@ -104,7 +104,7 @@ class Adapter(Engine):
 def _made(make: Callable[[], Executor]) -> Executor:
     executor = make()
     if not isinstance(executor, Executor):
-        raise InvalidInput("executor", make, f"made {executor!r:.100}, which is no concurrent.futures.Executor")
+        raise InvalidInput("executor", make, f"made {executor!r:.100}, which is not a concurrent.futures.Executor")
     return executor
 
 

@@ -34,7 +34,7 @@ def connected(place: Any, workers: int, closing: contextlib.ExitStack) -> tuple[
             )
         return place, None
     elif isinstance(place, str) and not re.fullmatch(r"((tcp|tls|ws|wss|ucx)://)?[^/]+:\d+/?|inproc://.+", place):
-        rule = "is no address of a Dask scheduler"
+        rule = "is not the address of a Dask scheduler"
         raise InvalidInput("executor", place, rule, "write HOST:PORT, as in dask://host:8786")
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # we report the same in one line
     try:
