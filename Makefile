@@ -47,7 +47,7 @@ demo: $(VENV)/base
 
 # Tests marked `alone` measure time or kill the workers of a cluster: nothing else may run beside them. Both runs must pass.
 test: $(VENV)/browser
-	@$(PYTEST) --quiet --numprocesses 2 --dist worksteal -m "not alone"; crowd=$$?; \
+	@$(PYTEST) --quiet --numprocesses 3 --dist worksteal -m "not alone"; crowd=$$?; \
 	  echo "the tests that run alone:"; $(PYTEST) --quiet -m alone && exit $$crowd
 
 lint: $(VENV)/dev

@@ -17,7 +17,7 @@ from .log.store import Store
 from .log.stores import Storage, open_store
 from .study import LEASE, Study, accept, look
 
-ATTEMPTS = 3  # to bring a new study to the disk, if connections are lost
+ATTEMPTS = 3  # to flush a new study to the disk, if connections are lost
 
 
 def create_study(
@@ -56,8 +56,8 @@ def create_study(
         max_failures: this many failures in a row retire an arm; None: never.
         clip: count rewards outside the bounds as the bound. Without it such a reward proves the bounds wrong, and its
             arm is retired and not certified.
-        evaluator: a text that identifies what measures the rewards, such as a command or a version. A study with one
-            with rewards is only joined with the same one.
+        evaluator: a text that identifies what measures the rewards, such as a command or a version. Once a study
+            has rewards, it can only be joined with an evaluator that it knows.
         if_exists: ``"join"`` opens a study of the same name and specification.
         lease: seconds after which the pulls of a process whose heartbeat stopped count as lost.
 
@@ -98,13 +98,13 @@ def create(
     store, seconds = open_store(storage), checks.seconds("lease", lease)
     if not _created(name, store, spec):
         if if_exists == "error":
-            raise StudyExists("study", name, "is there already", "open it with open_study, or if_exists='join'")
+            raise StudyExists("study", name, "already exists", "open it with open_study, or if_exists='join'")
         return _join(Study(name, store, lease=seconds), spec)
     return Study(name, store, lease=seconds)
 
 
 def _created(name: str, store: Store, spec: Spec) -> bool:
-    """Whether this call created the study. If the reply is lost, the event's key tells."""
+    """Whether this call created the study. If the reply is lost, the event's key shows it."""
     created = Event(1, "created", spec=spec.to_json(), key=os.urandom(8).hex(), time=time.time())
     (event,) = chained([created])
     with store.turn(name):
@@ -134,7 +134,7 @@ def open_study(name: str, *, storage: Storage = None, lease: float = LEASE) -> S
 
 
 class Match(NamedTuple):
-    """How a study that is there compares with a specification that asks to resume it."""
+    """How an existing study compares with the specification of a caller that wants to resume it."""
 
     differences: list[str]  # of the specifications, in words: with any of them the study cannot be resumed
     grows: bool  # the budget asked for is larger than the study's
@@ -142,7 +142,7 @@ class Match(NamedTuple):
     measured_by: str | None  # what measured its rewards, if that is another evaluator; "" if it is not recorded
 
     def all_differences(self, wanted: Spec) -> list[str]:
-        """The same with a larger budget and another evaluator among them."""
+        """All differences, including a larger budget and another evaluator."""
         budget = [_budget_differs(self.budget, wanted)] if self.grows else []
         if self.measured_by is None:
             return [*self.differences, *budget]
@@ -171,7 +171,7 @@ def compare(study: Study, wanted: Spec) -> Match:
 
 
 def resume(study: Study, wanted: Spec) -> None:
-    """Resume a study that `compare` allows to be: accept its evaluator, and give it the larger budget."""
+    """Resume a study that `compare` accepts: accept the evaluator, and extend the budget."""
     if wanted.evaluator is not None:
         accept(study, wanted.evaluator)
     if wanted.budget is not None and compare(study, wanted).grows:
@@ -181,7 +181,7 @@ def resume(study: Study, wanted: Spec) -> None:
 def _join(study: Study, wanted: Spec) -> Study:
     """The study, if nothing at all differs."""
     if unlike := compare(study, wanted).all_differences(wanted):
-        rule = f"is there with another specification: {'; '.join(unlike)}"
+        rule = f"exists with another specification: {'; '.join(unlike)}"
         raise StudyExists("study", study.name, rule, "use another name")
     resume(study, wanted)
     return study

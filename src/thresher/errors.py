@@ -1,9 +1,9 @@
-"""What can go wrong, each in one line that names the value seen, the rule broken and the remedy."""
+"""The errors. Each is one line that names the value, the rule it breaks and what to do about it."""
 
 from .text.masking import masked
 
 UNSAID = object()
-LONGEST = 1_000_000  # characters of an exception that are looked at
+LONGEST = 1_000_000  # characters of an exception's text that are read
 
 
 class ThresherError(Exception):
@@ -44,7 +44,7 @@ class StudyDeleted(UnknownStudy):
 
 
 class StudyExists(ThresherError, ValueError):
-    """A study of that name is there already, or differs from what was asked for."""
+    """A study of that name already exists, or differs from what was asked for."""
 
 
 class UnknownPull(ThresherError, LookupError):
@@ -52,7 +52,7 @@ class UnknownPull(ThresherError, LookupError):
 
 
 class AlreadyTold(ThresherError, ValueError):
-    """The pull was told another reward before, or was dropped and cannot be dropped back."""
+    """The pull was already told another reward, or it was told and so cannot be dropped."""
 
 
 class Conflict(ThresherError):
@@ -60,22 +60,22 @@ class Conflict(ThresherError):
 
 
 class StoreFailed(ThresherError):
-    """The store cannot do its work: a full disk, a lost server, a file that is no store."""
+    """The store cannot be used: a full disk, a lost server, a file that is not a store."""
 
 
 class DamagedStudy(StoreFailed):
-    """What the store holds under that name is no study: its log is broken. Other studies of the store are well."""
+    """The log of the study is damaged. Other studies in the store are not affected."""
 
 
 class Interrupted(StoreFailed):
-    """The connection was lost while writing: what was to be written may be there, or not."""
+    """The connection was lost while writing: the events may or may not have been written."""
 
 
 class CannotGoOn(ThresherError):
-    """A run stopped early because nothing worked; its ``__cause__`` is what the evaluator raised, if that was it."""
+    """A run stopped early because nothing worked; its ``__cause__`` is what the evaluator raised, if it raised."""
 
     def with_cause(self, error: BaseException | None) -> "CannotGoOn":
-        """Say what caused this error: whoever raises it need not know."""
+        """Set ``__cause__``, so that the error can be raised later without ``from``."""
         self.__cause__ = error
         return self
 
@@ -83,8 +83,8 @@ class CannotGoOn(ThresherError):
 class EvaluationFailed(ThresherError):
     """An evaluation gave no reward; the text says why.
 
-    ``kind`` is the same for two failures with the same error, and empty where the exception's type and place tell.
-    ``transient`` errors may pass by themselves, as a timeout does. ``output`` is what a command printed last, and
+    ``kind`` is the same for two failures with the same error, and empty if the exception's type and place decide that.
+    ``transient`` errors are temporary, such as a timeout. ``output`` is what a command printed last, and
     ``traceback`` what an evaluator raised in another process, as text.
     """
 
@@ -98,14 +98,14 @@ class EvaluationFailed(ThresherError):
 
 
 class NoReward(EvaluationFailed, ValueError):
-    """An evaluation came to its end, but what it gave is no number."""
+    """An evaluation finished, but its result is not a number."""
 
 
 class Busy(Exception):
-    """Raised by an evaluator that is told to come back later: the same pull is tried again, uncharged.
+    """An evaluator raises this to be called again later with the same pull, which is not charged.
 
-    Raise it before you draw. Raised after the outcome is known, it would be a second draw: what is certified is then
-    the mean of what the evaluator finally returns, and the guarantee says so.
+    Raise it before the outcome is known. Afterwards, the next call is a second draw: what is certified is then the mean
+    of what the evaluator finally returns, and the guarantee says so.
 
     >>> Busy(after=2.5).after
     2.5
@@ -117,14 +117,14 @@ class Busy(Exception):
 
 
 def shown(value: object, limit: int = 120) -> str:
-    r"""A value as an error shows it: without secrets, on one line, and not longer than a line.
+    r"""A value as errors show it: without secrets, on one line, and shortened.
 
     >>> print(shown("a\nb"), shown(0.5), shown("password=x y"), shown(10**5000))
     'a\nb' 0.5 'password=*** y' an int that is too long to be shown
     """
     try:
         text = repr(masked(value)) if isinstance(value, str) else masked(repr(value))
-    except Exception:  # a whole number of thousands of digits, or somebody else's broken __repr__
+    except Exception:  # an integer with thousands of digits, or a broken __repr__
         name = type(value).__name__
         return f"{'an' if name[0] in 'aeiou' else 'a'} {name} that is too long to be shown"
     text = text.replace("\n", "\\n")
@@ -146,5 +146,5 @@ def told_of(error: BaseException) -> str:
 def _words(error: BaseException) -> str:
     try:
         return str(error)[:LONGEST]
-    except Exception:  # somebody else's broken __str__
+    except Exception:  # a broken __str__
         return ""

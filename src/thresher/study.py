@@ -25,7 +25,7 @@ from .text.plural import plural
 __all__ = ["LEASE", "SWEEP", "Pull", "PullRow", "Pulls", "Study"]
 
 LEASE = 60.0  # seconds after which the pulls of a process whose heartbeat stopped count as lost
-SWEEP = 1.0  # seconds between two looks of a busy agent for lost pulls
+SWEEP = 1.0  # seconds between two checks of a busy agent for lost pulls
 
 
 class Asked(NamedTuple):
@@ -36,7 +36,7 @@ class Asked(NamedTuple):
 
 
 class Study:
-    """A question being answered. Made by `create_study` and `open_study`; safe to use from several threads.
+    """One question and its answer so far. Made by `create_study` and `open_study`; safe to use from several threads.
 
     ``with study:`` closes it at the end.
 
@@ -48,7 +48,7 @@ class Study:
     ['loaded']
     """
 
-    spec: Spec  # what was asked when the study was created
+    spec: Spec  # as given when the study was created
 
     def __init__(self, name: str, store: Store, *, lease: float = LEASE) -> None:
         self.name, self.store = name, store
@@ -56,7 +56,7 @@ class Study:
         self._journal = Journal(name, store, lease, on_write=self._keys.follow)
         self._keeper = Keeper(store, name, lease)
         self._next_sweep = 0.0
-        # and how many rewards were there before this process came
+        # with the number of rewards that were there before
         self.spec, self._earlier = look(self, lambda ledger: (ledger.spec, ledger.told))
 
     # -- asking and telling -------------------------------------------------------------------------------------
@@ -97,10 +97,10 @@ class Study:
         return asked
 
     def tell(self, pull: Pull | int, reward: object, *, repeatable: bool = False) -> None:
-        """The reward of a pull: a number or a bool. The same again is accepted silently, another is an error.
+        """Tell the reward of a pull: a number or a bool. The same again is accepted; a different one is an error.
 
-        The reward of a dropped pull is late: it is accepted once and marked so. ``repeatable`` says that the evaluation
-        was, or would have been, made more than once: the verdict then says what that means.
+        The reward of a dropped pull is late: it is accepted once, and marked as late. ``repeatable`` says that the
+        evaluation was, or would have been, made more than once: the verdict then says what that means.
 
         A reward outside the bounds proves them wrong: it retires its arm, whose label is no longer certified, and
         raises `OutsideBounds`.
@@ -117,21 +117,21 @@ class Study:
         return told.late
 
     def drop(self, pull: Pull | int, *, reason: str = "dropped by hand", cause: Cause = "lost") -> None:
-        """Give a pull up: it was ``"lost"``, or it ``"failed"``, which counts against its arm. Again is accepted.
+        """Drop a pull: it was ``"lost"``, or it ``"failed"``, which counts against its arm. Dropping twice is accepted.
 
-        Any other cause is recorded as ``"lost"``: only a runner knows that a pull never began. Where the specification
-        gives failures a reward, a pull that failed is told that reward instead.
+        Any other cause is recorded as ``"lost"``: only a runner knows that a pull never began. If the specification
+        gives failures a reward, a failed pull is told that reward instead.
         """
         if cause not in CAUSES:
             raise InvalidInput("cause", cause, "must be failed or lost")
         give_up(self, pull, cause="failed" if cause == "failed" else "lost", reason=reason)
 
     def add(self, arm: str, reward: object) -> None:
-        """A result already paid for, before the first ask. It counts as a pull, and so towards the budget.
+        """Add an earlier result, before the first ask. It counts as a pull, and so towards the budget.
 
         The order of results cannot be trusted: the certificate looks at them once, all together, at the first ask.
-        A reward of None is a pull without a reward; it is charged. Give all results that you have, each once: to
-        leave out bad ones, or to give good ones twice, is to choose the answer.
+        A reward of None is a pull without a reward; it is charged. Give all results that you have, each once: if
+        you leave out bad ones, or give good ones twice, you choose the answer yourself.
         """
         self.add_many([(arm, reward)])
 
@@ -171,15 +171,15 @@ class Study:
     # -- steering -----------------------------------------------------------------------------------------------
 
     def extend(self, *, budget: int) -> None:
-        """Give the study a larger budget: the new total. The same again is accepted, a smaller one refused."""
+        """Give the study a larger budget: the new total. The same total again is accepted, a smaller one is refused."""
         self._journal.commit(lambda draft: calls.extend(draft, budget))
 
     def retire(self, arm: str, *, reason: str = "retired by hand") -> None:
-        """Retire an arm: it takes no more pulls. Again is accepted silently."""
+        """Retire an arm: it takes no more pulls. A repeated call is accepted."""
         self._journal.commit(lambda draft: calls.retire(draft, arm, reason))
 
     def restore(self, arm: str) -> None:
-        """Let a retired arm take pulls again, its failures forgiven. Again is accepted silently."""
+        """Let a retired arm take pulls again, with its failures forgiven. A repeated call is accepted."""
         self._journal.commit(lambda draft: calls.restore(draft, arm))
 
     # -- reading: nothing here writes ---------------------------------------------------------------------------
@@ -207,7 +207,7 @@ class Study:
         return look(self, lambda ledger: ledger.done)
 
     def events(self, after: int = 0) -> Sequence[Event]:
-        """The log, or what came after that number."""
+        """The log, or the events after that number."""
         return list(chain.from_iterable(self.pages(after)))
 
     def pages(self, after: int = 0) -> Iterator[Sequence[Event]]:
@@ -227,10 +227,10 @@ class Study:
 
     def figure(self, kind: Literal["arms", "history"] = "arms") -> Any:
         """A plotly figure, for a notebook: every arm against the bar, or how the answer evolved."""
-        try:  # drawing is upstairs, and an extra: it is fetched by name, when it is asked for
+        try:  # charts are an extra and belong to a higher layer: import them only here
             charts = importlib.import_module(".web.charts", __package__)
         except ModuleNotFoundError as error:
-            rule = f"needs the package {error.name}, which is not there"
+            rule = f"needs the package {error.name}, which is not installed"
             raise CannotGoOn("figure", rule=rule, remedy="pip install 'thresher[web]'") from None
         return charts.figure(self, kind)
 
@@ -260,12 +260,12 @@ class Study:
 
 
 def look(study: Study, reader: Callable[[Ledger], Answer]) -> Answer:
-    """For thresher's own code: what ``reader`` makes of the newest state, which it must not change."""
+    """For thresher's own code: what ``reader`` returns for the newest state, which it must not change."""
     return study._journal.look(reader)
 
 
 def ask_for_reply(study: Study, n: int, *, lease: float, key: str | None) -> Asked:
-    """The same as `Study.ask_many`, with what a reply needs besides the pulls, from the same look at the store."""
+    """The same as `Study.ask_many`, with what a reply needs besides the pulls, from the same read of the store."""
     return study._ask(n, lease, key)
 
 
@@ -279,7 +279,7 @@ def give_up(study: Study, pull: Pull | int, *, cause: Cause, reason: str) -> Non
     number = _id(pull)
     try:
         study._journal.commit(lambda draft: calls.drop(draft, number, cause, reason))
-    finally:  # if that cannot be written, its lease runs out
+    finally:  # if it cannot be written, the lease runs out
         study._keeper.let_go(number)
 
 
@@ -291,7 +291,7 @@ def import_pulls(study: Study, rows: Iterable[tuple[str, object, bool]]) -> None
 
 
 def accept(study: Study, evaluator: str) -> None:
-    """Record that another evaluator measures the same; again is accepted silently."""
+    """Record that another evaluator measures the same thing. A repeated call is accepted."""
     study._journal.commit(lambda draft: calls.accept(draft, evaluator))
 
 

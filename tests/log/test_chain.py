@@ -33,7 +33,7 @@ VALUES: dict[str, list[Any]] = {
 
 
 def test_the_digest_is_this_one_on_every_machine_and_in_every_version() -> None:
-    """Stores and exports hold such digests: if this fails, they can no longer be read."""
+    """Stores and exports contain these digests: if this fails, they can no longer be read."""
     events = [
         Event(1, "created", spec={"arms": ["a"], "x": 0.1}, key="b", time=1.5),
         FULL,
@@ -72,7 +72,7 @@ def test_a_digest_follows_from_all_events_before() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"pull": "3"}, {"arm": 1.5}, {"reward": "high"}, {"key": b"k"}, {"seq": 2**70}])
-def test_what_is_no_event_has_no_digest(wrong: dict[str, Any]) -> None:
+def test_something_that_is_not_an_event_has_no_digest(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="a field is of the wrong type"):
         link(START, FULL._replace(**wrong))
 
@@ -99,7 +99,7 @@ def test_every_event_of_a_study_is_chained_and_the_verdict_names_the_head() -> N
     assert [event for page in pages(store, "s") for event in page] == events
 
 
-def test_reasons_and_keys_from_anywhere_are_chained_as_they_are_kept() -> None:
+def test_reasons_and_keys_are_chained_as_they_are_stored() -> None:
     study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=9, max_failures=None)
     for number, reason in enumerate(["", "a\0b", "\ud800", "✓" * 20_000, "="]):
         (pull,) = study.ask_many(1, lease=60, key=f"\0{number}")

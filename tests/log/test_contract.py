@@ -27,7 +27,7 @@ def begin(store: Store, study: str = "s", pulls: int = 0, lease: float | None = 
     append(store, study, [created(), *asked], lease=lease)
 
 
-def test_what_was_written_is_read_in_order_from_any_number(store: Store) -> None:
+def test_events_are_read_in_order_from_any_number(store: Store) -> None:
     events = [created(), Event(2, "asked", 1, 0), Event(3, "told", 1, 0, 0.5)]
     events = append(store, "s", events[:1]) + append(store, "s", events[1:])
     assert list(store.read("s")) == events
@@ -37,12 +37,12 @@ def test_what_was_written_is_read_in_order_from_any_number(store: Store) -> None
     assert list(store.read("s", 1, 1)) == events[1:2]
 
 
-def test_nothing_is_read_of_a_study_that_is_not_there(store: Store) -> None:
+def test_an_unknown_study_has_no_events(store: Store) -> None:
     assert list(store.read("nobody")) == []
     assert store.studies() == []
 
 
-def test_every_field_comes_back_as_it_was(store: Store) -> None:
+def test_every_field_is_read_back_unchanged(store: Store) -> None:
     written = append(store, "s", [FULL])
     (found,) = store.read("s")
     assert [found] == written
@@ -51,14 +51,14 @@ def test_every_field_comes_back_as_it_was(store: Store) -> None:
 
 
 @pytest.mark.parametrize("reward", [0.1 + 0.2, 5e-324, 1.7976931348623157e308, 0.0, 1 / 3, 1e100])
-def test_rewards_come_back_to_the_bit(store: Store, reward: float) -> None:
+def test_rewards_are_read_back_exactly(store: Store, reward: float) -> None:
     append(store, "s", [created(reward=reward)])
     (found,) = store.read("s")
     assert found.reward == reward
 
 
 @pytest.mark.parametrize("first", [1, 2, 4, 9])
-def test_an_append_at_another_number_than_the_next_writes_nothing(store: Store, first: int) -> None:
+def test_an_append_at_any_number_but_the_next_writes_nothing(store: Store, first: int) -> None:
     append(store, "s", [created(), Event(2, "asked", 1, 0)])
     with pytest.raises(Conflict):
         append(store, "s", [Event(first, "asked", 2, 0), Event(first + 1, "asked", 3, 0)], lease=0.001)
@@ -72,7 +72,7 @@ def test_a_log_begins_with_event_1(store: Store) -> None:
     assert store.studies() == []
 
 
-def test_studies_do_not_touch_each_other(store: Store) -> None:
+def test_studies_do_not_affect_each_other(store: Store) -> None:
     for name in ("b", "a", "A"):
         begin(store, name, pulls=1)
     append(store, "a", [Event(3, "told", 1, 0, 1.0)])
@@ -81,7 +81,7 @@ def test_studies_do_not_touch_each_other(store: Store) -> None:
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=lambda name: ascii(name)[:20])
-def test_strange_names_are_names_like_any_other(store: Store, name: str) -> None:
+def test_unusual_names_work_like_any_other(store: Store, name: str) -> None:
     begin(store, "other")
     begin(store, name, pulls=1)
     assert store.studies() == sorted(["other", name])
@@ -106,7 +106,7 @@ def test_a_deleted_study_leaves_nothing_and_its_name_is_free(store: Store) -> No
     assert len(store.read("s")) == 1
 
 
-def test_a_renamed_study_is_whole_and_its_name_is_free(store: Store) -> None:
+def test_a_renamed_study_is_complete_and_its_old_name_is_free(store: Store) -> None:
     begin(store, pulls=3, lease=0.001)
     store.note("s", "me", "true")
     before = list(store.read("s"))
@@ -172,7 +172,7 @@ def test_writers_in_threads_leave_no_gap(store: Store) -> None:
     }
 
 
-def test_a_large_append_is_whole(store: Store) -> None:
+def test_a_large_append_is_complete(store: Store) -> None:
     begin(store, pulls=12_000)
     assert [event.seq for event in store.read("s", 11_999)] == [12_000, 12_001]
 
@@ -200,7 +200,7 @@ def test_a_lease_runs_out_unless_it_is_renewed(store: Store) -> None:
     wait_for_expiry(store, [1])
 
 
-def test_a_pull_that_came_to_its_end_has_no_lease(store: Store) -> None:
+def test_a_pull_that_has_ended_has_no_lease(store: Store) -> None:
     begin(store, pulls=3, lease=0.001)
     append(store, "s", [Event(5, "told", 1, 0, 1.0), Event(6, "dropped", 2, 0, cause="lost")])
     store.renew("s", [1, 2], 0.001)  # and gets none by being renewed
@@ -215,7 +215,7 @@ def test_pulls_that_are_asked_and_told_at_once_never_have_a_lease(store: Store) 
         wait_for_expiry(store, [2])
 
 
-def test_leases_are_those_of_the_study(store: Store) -> None:
+def test_leases_belong_to_their_study(store: Store) -> None:
     begin(store, "s", pulls=1, lease=0.001)
     begin(store, "other", pulls=1, lease=60)
     store.renew("other", [1], 60)

@@ -1,4 +1,4 @@
-"""Logs that are broken, in every store: the study is named, the others stay well, nothing is made up in its place."""
+"""Damaged logs in every store: the study is named, the others keep working, and nothing replaces it."""
 
 import json
 import os
@@ -37,7 +37,7 @@ IMPOSSIBLE = {
 
 
 @pytest.mark.parametrize("what", IMPOSSIBLE)
-def test_a_damaged_study_is_named_and_the_others_go_on(store: Store, what: str) -> None:
+def test_a_damaged_study_is_named_and_the_others_keep_working(store: Store, what: str) -> None:
     well = make(store, "well")
     append(store, "s", IMPOSSIBLE[what])
     with pytest.raises(thresher.DamagedStudy, match="study 's': is damaged, event ") as caught:
@@ -93,7 +93,7 @@ def test_a_specification_is_checked_wherever_it_comes_from(what: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{broken", "[" * 100_000, "null", "3", '"x"'])
-def test_a_specification_that_is_no_json_is_damage(tmp_path: Path, text: str) -> None:
+def test_a_specification_that_is_not_json_is_damage(tmp_path: Path, text: str) -> None:
     path = tmp_path / "thresher.db"
     make(f"sqlite:///{path}").store.close()
     connection = apsw.Connection(str(path))
@@ -104,7 +104,7 @@ def test_a_specification_that_is_no_json_is_damage(tmp_path: Path, text: str) ->
     assert len(str(caught.value)) < 1000
 
 
-def test_a_study_whose_beginning_is_lost_is_not_begun_anew(url: str) -> None:
+def test_a_study_whose_beginning_is_lost_is_not_created_again(url: str) -> None:
     study = make(url)
     study.ask_many(3)
     study.store.close()
@@ -135,7 +135,7 @@ def test_a_damaged_page_takes_its_study_and_leaves_the_others(tmp_path: Path) ->
             study.drop(pull, reason=name * 150)
     store.close()
     data = bytearray(path.read_bytes())
-    # a leaf of the tree that holds rows of that study alone, and is no neighbour of the others'
+    # a leaf of the tree with rows of that study only, not next to those of the others
     pages = {at: bytes(data[at : at + 4096]) for at in range(0, len(data), 4096)}
     its_own = [at for at, page in pages.items() if page[0] == 0x0A and page.count(b"middle") > 150]
     at = its_own[len(its_own) // 2]
@@ -149,7 +149,7 @@ def test_a_damaged_page_takes_its_study_and_leaves_the_others(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("log", ["wal", "journal"])
-def test_a_log_without_its_file_is_never_played_into_a_new_one(tmp_path: Path, log: str) -> None:
+def test_a_log_without_its_file_is_never_applied_to_a_new_file(tmp_path: Path, log: str) -> None:
     path = tmp_path / "thresher.db"
     url = f"sqlite:///{path}"
     study = make(url)
@@ -168,7 +168,7 @@ def test_a_log_without_its_file_is_never_played_into_a_new_one(tmp_path: Path, l
     again.store.close()
 
 
-def test_what_is_behind_a_link_is_brought_to_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_behind_a_link_is_flushed_to_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link.db").symlink_to(tmp_path / "real" / "thresher.db")
     study = make(f"sqlite:///{tmp_path}/link.db")

@@ -39,7 +39,7 @@ def test_after_a_failed_flush_nothing_is_acknowledged_by_that_process(tmp_path: 
 
 
 def test_a_call_repeated_by_another_process_writes_what_the_first_could_not(tmp_path: Path) -> None:
-    """The system calls the pages clean after a failure, so that a flush alone would write nothing."""
+    """After a failure the system considers the pages written, so a flush alone would write nothing."""
     url = f"sqlite:///{tmp_path}/thresher.db"
     with Agent(url) as agent:
         pull = agent.do("ask")
@@ -62,7 +62,7 @@ def test_a_call_repeated_by_another_process_writes_what_the_first_could_not(tmp_
     study.store.close()
 
 
-def test_an_agent_that_writes_behind_frames_that_failed_begins_the_log_anew(tmp_path: Path) -> None:
+def test_an_agent_that_writes_after_failed_frames_restarts_the_log(tmp_path: Path) -> None:
     """After a power cut SQLite reads the log up to the first frame that is not on the disk, and no further."""
     url = f"sqlite:///{tmp_path}/thresher.db"
     with Agent(url) as failed, Agent(url) as agent:
@@ -86,11 +86,11 @@ except thresher.ThresherError as error:
 else:
     print("acknowledged")
 sys.stdout.flush()
-os._exit(0)  # without closing: that would flush again
+os._exit(0)  # not closed: closing would flush again
 """
 
 
-def test_a_store_that_cannot_be_written_while_it_is_made_is_never_one(tmp_path: Path) -> None:
+def test_a_store_that_could_not_be_written_completely_does_not_appear(tmp_path: Path) -> None:
     """Each flush in turn fails, from the first of creation to the last before the first reward is acknowledged."""
     failures = 0
     for number in range(1, 100):
@@ -119,7 +119,7 @@ def test_a_store_that_cannot_be_written_while_it_is_made_is_never_one(tmp_path: 
     assert number < 99
 
 
-def test_a_store_whose_name_may_vanish_is_taken_away_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_whose_name_may_vanish_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(handle: int) -> None:
         if os.fstat(handle).st_ino == tmp_path.stat().st_ino:
             raise OSError(5, "Input/output error")

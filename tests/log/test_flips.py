@@ -11,7 +11,7 @@ import thresher
 from thresher.log.stores import open_store
 
 WHERE = "WHERE study = 's' AND seq"
-UNGUARDED = "DROP TRIGGER deletes_head_first"  # which refuses this to programs, not to disks
+UNGUARDED = "DROP TRIGGER deletes_head_first"  # SQLite refuses this to programs; a disk can do it
 CHANGES = {
     "the last event is lost": f"DELETE FROM events {WHERE} = 401",
     "the last hundred are lost": f"DELETE FROM events {WHERE} > 301",
@@ -67,7 +67,7 @@ def test_no_bit_flips_unnoticed(tmp_path: Path, seed: int) -> None:
     assert found[flips.REFUSED] > 5
 
 
-def test_an_agent_at_work_notices_what_is_changed_behind_it(url: str) -> None:
+def test_a_running_agent_notices_changes_made_behind_its_back(url: str) -> None:
     study = thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=100, storage=url)
     pulls = study.ask_many(3)
     other = thresher.open_study("s", storage=url)
@@ -85,7 +85,7 @@ def test_an_agent_at_work_notices_what_is_changed_behind_it(url: str) -> None:
 
 
 def change(url: str, query: str) -> None:
-    """Change a table behind the back of everybody."""
+    """Change a table without going through the store."""
     if url.startswith("sqlite"):
         connection = apsw.Connection(url.removeprefix("sqlite:///"))
         connection.execute(query.format(events="events", heads="heads", unguarded=UNGUARDED))

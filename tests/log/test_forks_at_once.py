@@ -1,4 +1,4 @@
-"""Forks, truncated logs and lost answers: nothing hangs, and nothing is acknowledged that is not there."""
+"""Forks, truncated logs and lost answers: nothing hangs, and nothing is acknowledged that was not written."""
 
 import os
 import signal

@@ -49,7 +49,7 @@ def make(store: Store) -> thresher.Study:
 
 
 def goes_on(study: thresher.Study) -> None:
-    """The state is that of a fresh fold, and whatever is decided next is what had to be."""
+    """The state equals a fresh fold, and so does the next decision."""
     live, fresh = look(study, lambda ledger: ledger.state()), fold(study.events()).state()
     assert live == fresh
     for pull in study.ask_many(4):
@@ -100,7 +100,7 @@ def test_an_interrupt_at_the_first_event_of_an_ask(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("nth", [1, 2])
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place[1])
-def test_an_interrupt_while_news_are_read(
+def test_an_interrupt_while_new_events_are_read(
     monkeypatch: pytest.MonkeyPatch, place: tuple[Any, str], nth: int, after: bool
 ) -> None:
     store = MemoryStore()
@@ -119,10 +119,10 @@ def test_an_interrupt_while_news_are_read(
 
 
 @pytest.mark.parametrize("call", ["tell", "extend", "told"])
-def test_what_the_grammar_refuses_costs_no_folding(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_event_that_the_grammar_refuses_causes_no_new_fold(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
     study = make(MemoryStore())
     study.tell(study.ask() or 0, 1)
-    monkeypatch.setattr("thresher.core.ledger.begun", None)  # folding the log anew would fail
+    monkeypatch.setattr("thresher.core.ledger.begun", None)  # folding the log again would fail
     calls: dict[str, Callable[[], None]]
     calls = {
         "tell": lambda: study.tell(99, 1),
@@ -136,7 +136,7 @@ def test_what_the_grammar_refuses_costs_no_folding(call: str, monkeypatch: pytes
     assert study.ask()
 
 
-def test_a_store_that_fails_while_news_are_read_costs_no_folding(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_fails_while_new_events_are_read_causes_no_new_fold(monkeypatch: pytest.MonkeyPatch) -> None:
     class Away(MemoryStore):
         away = False
 

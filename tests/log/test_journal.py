@@ -1,4 +1,4 @@
-"""Writing once, whatever happens to the answer, and knowing one's own study."""
+"""Every call writes once, whatever happens to the answer, and only to its own study."""
 
 import os
 import threading
@@ -37,7 +37,7 @@ class Flaky(MemoryStore):
 
 
 @pytest.mark.parametrize("trouble", [["written"], ["not written"], ["not written", "written"], ["not written"] * 9])
-def test_a_lost_answer_writes_once(trouble: list[str]) -> None:
+def test_a_call_whose_answer_is_lost_writes_once(trouble: list[str]) -> None:
     store = Flaky()
     study = make(store)
     store.trouble = trouble
@@ -50,8 +50,8 @@ def test_a_lost_answer_writes_once(trouble: list[str]) -> None:
     assert look(study, lambda ledger: (ledger.issued, ledger.told)) == (2, 1)
 
 
-def test_an_answer_that_is_found_later_is_still_ours() -> None:
-    """The first write gets through after we looked: the second meets it, and finds that it is our own."""
+def test_a_write_that_is_found_later_is_recognised_as_ours() -> None:
+    """The first write succeeds after we looked for it: the second conflicts with it, and finds that it is our own."""
 
     class Slow(Flaky):
         hidden: Any = None
@@ -72,7 +72,7 @@ def test_an_answer_that_is_found_later_is_still_ours() -> None:
     assert [event.kind for event in store.read("s")] == ["created", "asked", "asked"]
 
 
-def test_a_connection_that_never_holds_is_given_up() -> None:
+def test_a_connection_that_keeps_breaking_is_given_up() -> None:
     store = Flaky()
     study = make(store)
     store.trouble = ["not written"] * 1000
@@ -109,7 +109,7 @@ def test_a_crash_between_writing_and_flushing_writes_once(survives: bool) -> Non
     assert look(study, lambda ledger: ledger.told) == 1
 
 
-def test_a_call_that_is_repeated_waits_for_the_disk_too() -> None:
+def test_a_repeated_call_waits_for_the_disk_too() -> None:
     """The first caller may have died between writing and flushing."""
 
     class Counting(MemoryStore):
@@ -138,7 +138,7 @@ def test_creating_with_a_lost_answer_creates_once() -> None:
         make(store)
 
 
-def test_a_study_deleted_under_an_agent_is_missed(store: Store) -> None:
+def test_an_agent_notices_that_its_study_was_deleted(store: Store) -> None:
     study = make(store)
     pull = study.ask() or pytest.fail("no pull")
     store.delete("s")
@@ -148,7 +148,7 @@ def test_a_study_deleted_under_an_agent_is_missed(store: Store) -> None:
     assert store.studies() == []
 
 
-def test_a_study_that_took_the_name_of_a_deleted_one_is_another(store: Store) -> None:
+def test_a_new_study_with_the_name_of_a_deleted_one_is_another_study(store: Store) -> None:
     old = make(store)
     pull = old.ask() or pytest.fail("no pull")
     store.delete("s")
@@ -160,7 +160,7 @@ def test_a_study_that_took_the_name_of_a_deleted_one_is_another(store: Store) ->
     assert look(new, lambda ledger: (ledger.issued, ledger.told)) == (9, 0)
 
 
-def test_restored_state_equals_live_state_to_the_bit(store: Store) -> None:
+def test_restored_state_equals_live_state_exactly(store: Store) -> None:
     study = make(store, arms=[f"arm {number}" for number in range(20)], budget=400)
     while pulls := study.ask_many(7):
         for pull in pulls:
@@ -179,7 +179,7 @@ def test_negative_zero_is_zero_before_it_is_written(store: Store) -> None:
 
 
 def test_a_forked_child_writes_for_itself(url: str) -> None:
-    """It has its own connection, its own name and its own keys; the parent's go on."""
+    """It has its own connection, its own name and its own keys; the parent keeps its own."""
     study = make(url)
     study.ask()
     child = os.fork()
@@ -229,7 +229,7 @@ def test_a_child_forked_while_a_thread_writes_can_write(url: str) -> None:
 
 
 class Stubborn(MemoryStore):
-    """Says that the next event is written already, and has nothing there to read."""
+    """Says that the next event is already written, but has no such event."""
 
     appends = 0
 
@@ -240,7 +240,7 @@ class Stubborn(MemoryStore):
         super().append(study, events, lease=lease)
 
 
-def test_a_race_that_is_lost_against_nobody_is_damage_and_not_tried_for_ever() -> None:
+def test_a_race_lost_without_a_winner_is_damage_and_is_not_retried_forever() -> None:
     store = Stubborn()
     study = make(store)
     for _ in range(2):
@@ -268,8 +268,8 @@ def test_a_race_lost_against_another_agent_is_run_again() -> None:
     assert (study.ask() or pytest.fail("no pull")).id == 26
 
 
-def test_a_call_of_before_is_found_though_the_end_of_the_log_was_lost() -> None:
-    """A server that crashed has lost what nobody had been told was safe: keys are looked up in what is there."""
+def test_an_earlier_call_is_found_although_the_end_of_the_log_was_lost() -> None:
+    """A server that crashed has lost unacknowledged events: keys are looked up in the events that are left."""
     store = MemoryStore()
     study = make(store)
     first = study.ask_many(2, lease=60, key="one")

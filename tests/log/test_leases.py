@@ -1,4 +1,4 @@
-"""Lost work: who is alive keeps its pulls, who is gone loses them, and a late reward is welcome once."""
+"""Lost work: live agents keep their pulls, dead ones lose them, and a late reward is accepted once."""
 
 import gc
 import os
@@ -20,7 +20,7 @@ from thresher.study import look
 
 @pytest.fixture
 def make(url: str) -> Iterator[Callable[..., thresher.Study]]:
-    """Studies on one store, each as an agent of its own."""
+    """Studies on one store, each with its own agent."""
     made: list[thresher.Study] = []
 
     def study(**given: Any) -> thresher.Study:
@@ -53,7 +53,7 @@ def keepers() -> int:
 
 
 def forget(study: thresher.Study) -> None:
-    """The agent is gone, as by kill -9: nobody renews its pulls."""
+    """The agent is gone, as after kill -9: its pulls are not renewed."""
     study._keeper._pulls.clear()
 
 
@@ -85,7 +85,7 @@ def test_the_next_agent_that_asks_drops_lost_pulls(make: Any, how: str) -> None:
 
 
 @pytest.mark.alone
-def test_a_living_agent_keeps_its_pulls_however_long_they_take(make: Any) -> None:
+def test_a_live_agent_keeps_its_pulls_however_long_they_take(make: Any) -> None:
     slow, other = make(lease=0.15), make()
     pulls = slow.ask_many(2)
     end = time.monotonic() + 1.0  # many leases long
@@ -97,7 +97,7 @@ def test_a_living_agent_keeps_its_pulls_however_long_they_take(make: Any) -> Non
     assert [event.kind for event in other.events()] == ["created", "asked", "asked", "told", "told"]
 
 
-def test_the_thread_ends_when_nothing_is_under_way_and_comes_back_when_something_is(make: Any) -> None:
+def test_the_thread_runs_only_while_pulls_are_pending(make: Any) -> None:
     study = make(lease=0.06)
     assert keepers() == 0
     first, second = study.ask_many(2)
@@ -111,7 +111,7 @@ def test_the_thread_ends_when_nothing_is_under_way_and_comes_back_when_something
     until(lambda: keepers() == 0)
 
 
-def test_pulls_that_others_told_are_not_kept(make: Any, url: str) -> None:
+def test_pulls_that_others_told_are_no_longer_renewed(make: Any, url: str) -> None:
     study = make(lease=60)
     pulls = study.ask_many(3)
     other = thresher.open_study("s", storage=url)
@@ -145,7 +145,7 @@ def test_memory_has_no_leases_and_needs_no_thread() -> None:
     assert study.verdict().pending == 3
 
 
-def test_renew_speaks_for_work_that_goes_on_elsewhere(make: Any) -> None:
+def test_renew_keeps_pulls_that_are_evaluated_elsewhere(make: Any) -> None:
     asked, other = make(lease=0.2), make()
     asked.ask_many(2)
     forget(asked)
@@ -183,7 +183,7 @@ def test_a_forked_child_keeps_its_own_pulls_and_not_its_parents(make: Any) -> No
         study.drop(pull)
 
 
-def test_pulls_under_way_do_not_keep_the_interpreter_alive(url: str) -> None:
+def test_pending_pulls_do_not_keep_the_interpreter_alive(url: str) -> None:
     script = (
         "import thresher, sys; study = thresher.create_study('s', arms=['a'], threshold=0.5, budget=9,"
         " storage=sys.argv[1], lease=3600); study.ask_many(3)"
@@ -192,25 +192,25 @@ def test_pulls_under_way_do_not_keep_the_interpreter_alive(url: str) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_run_gives_up_what_agents_that_are_gone_have_left(make: Any) -> None:
+def test_run_drops_the_pulls_of_dead_agents(make: Any) -> None:
     dead = make(lease=0.05, budget=40)
     dead.ask_many(5)
     forget(dead)
     release = threading.Event()
 
     def evaluate(pull: thresher.Pull) -> float:
-        release.wait(30)  # nothing comes back, so nothing but the sweep can notice
+        release.wait(30)  # no reward comes back, so only the sweep can notice
         return 1.0
 
     def watch(progress: thresher.Progress) -> None:
-        if progress.pending == 2:  # those of this run alone
+        if progress.pending == 2:  # only those of this run
             release.set()
 
     verdict = thresher.run(make(budget=40), evaluate, workers=2, on_progress=watch)
     assert (verdict.pending, verdict.told) == (0, verdict.issued - 5)
 
 
-def test_an_agents_clock_changes_nothing_in_postgres(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_agents_clock_does_not_matter_in_postgres(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=9, storage=postgres_url)
     study.ask()
     forget(study)

@@ -47,8 +47,8 @@ def test_nothing_is_acknowledged_after_a_file_is_lost(tmp_path: Path, what: str,
 
 
 @pytest.mark.parametrize("how", WAYS)
-def test_nothing_is_written_once_others_may_have_another_index(tmp_path: Path, how: str) -> None:
-    """They would not see our lock, and write to the same places of the log."""
+def test_nothing_is_written_after_the_index_is_lost(tmp_path: Path, how: str) -> None:
+    """Other agents may have a new index: they would not see our lock, and would write to the same places of the log."""
     study = make(tmp_path / "thresher.db")
     pull = study.ask() or pytest.fail("no pull")
     WAYS[how](tmp_path / "thresher.db-shm")
@@ -63,7 +63,7 @@ def test_nothing_is_written_once_others_may_have_another_index(tmp_path: Path, h
 
 
 @pytest.mark.parametrize("how", WAYS)
-def test_a_lost_log_is_missed_where_no_system_tells_the_names_of_open_files(
+def test_a_lost_log_is_noticed_on_systems_that_do_not_name_open_files(
     tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("thresher.log.sqlite_session._name_of", lambda link: "")
@@ -75,7 +75,7 @@ def test_a_lost_log_is_missed_where_no_system_tells_the_names_of_open_files(
     study.store.close()
 
 
-def test_a_file_that_is_lost_between_writing_and_flushing_is_missed(tmp_path: Path) -> None:
+def test_a_file_lost_between_writing_and_flushing_is_noticed(tmp_path: Path) -> None:
     study = make(tmp_path / "thresher.db")
     store, pull = study.store, study.ask() or pytest.fail("no pull")
     assert isinstance(store, SqliteStore)
@@ -91,7 +91,7 @@ def test_a_file_that_is_lost_between_writing_and_flushing_is_missed(tmp_path: Pa
     store.close()
 
 
-def test_a_reader_says_that_the_log_is_lost(tmp_path: Path) -> None:
+def test_a_reader_reports_a_lost_log(tmp_path: Path) -> None:
     study, reader = make(tmp_path / "thresher.db"), open_store(f"sqlite:///{tmp_path}/thresher.db")
     study.ask()
     assert len(reader.read("s")) == 2
@@ -110,7 +110,7 @@ def test_a_reader_says_that_the_log_is_lost(tmp_path: Path) -> None:
 
 
 def test_a_log_deleted_under_agents_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    """Nobody opens a store without its log, and the last of those that have it saves what is in it."""
+    """A store is not opened without its log, and the last agent that has the log open saves its content."""
     url = f"sqlite:///{tmp_path}/thresher.db"
     with Agent(url) as one, Agent(url) as other:
         for agent in (one, other):
@@ -130,7 +130,7 @@ def test_a_log_deleted_under_agents_loses_nothing_that_was_acknowledged(tmp_path
     again.store.close()
 
 
-def test_a_log_that_is_left_without_its_agents_is_not_passed_over(tmp_path: Path) -> None:
+def test_a_log_left_by_dead_agents_is_not_ignored(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/thresher.db"
     with Agent(url) as agent:
         agent.do("ask")
@@ -143,7 +143,7 @@ def test_a_log_that_is_left_without_its_agents_is_not_passed_over(tmp_path: Path
     study.store.close()
 
 
-def test_an_agent_with_a_lost_log_does_not_write_it_over_what_others_did_since(tmp_path: Path) -> None:
+def test_an_agent_with_a_lost_log_does_not_overwrite_later_writes(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/thresher.db"
     with Agent(url) as old:
         old.do("ask")
@@ -161,7 +161,7 @@ def test_an_agent_with_a_lost_log_does_not_write_it_over_what_others_did_since(t
 
 
 @pytest.mark.parametrize("options", ["", "?durability=normal"])
-def test_others_that_come_go_and_checkpoint_are_no_loss(tmp_path: Path, options: str) -> None:
+def test_other_agents_may_start_stop_and_checkpoint(tmp_path: Path, options: str) -> None:
     study = make(tmp_path / "thresher.db", options)
     for _ in range(5):
         pull = study.ask() or pytest.fail("no pull")
@@ -194,7 +194,7 @@ def test_a_fork_between_writing_and_flushing_loses_nothing(tmp_path: Path) -> No
     assert len(open_store(f"sqlite:///{tmp_path}/thresher.db").read("s")) == 2
 
 
-def test_a_store_that_is_deleted_while_a_process_forks_is_missed(tmp_path: Path) -> None:
+def test_a_store_deleted_while_a_process_forks_is_noticed(tmp_path: Path) -> None:
     study = make(tmp_path / "thresher.db")
     store = study.store
     append = store.append

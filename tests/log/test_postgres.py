@@ -1,4 +1,4 @@
-"""PostgreSQL: connections that are lost, passwords that nobody sees, and other people's tables."""
+"""PostgreSQL: lost connections, passwords that are never shown, and other people's tables."""
 
 import subprocess
 import sys
@@ -33,7 +33,7 @@ def end_all_sessions(url: str) -> None:
         )
 
 
-def test_a_lost_connection_is_made_anew(postgres_url: str) -> None:
+def test_a_lost_connection_is_opened_again(postgres_url: str) -> None:
     study = make(postgres_url)
     for number in range(1, 6):
         end_all_sessions(postgres_url)
@@ -54,7 +54,7 @@ def test_a_connection_lost_within_a_turn_decides_again(postgres_url: str) -> Non
     study.store.close()
 
 
-def test_a_turn_that_is_never_given_back_holds_nobody_up(postgres_url: str) -> None:
+def test_a_turn_that_is_never_released_blocks_nobody(postgres_url: str) -> None:
     study, other = make(postgres_url), thresher.open_study("s", storage=postgres_url)
     with study.store.turn("s"):
         for number in (1, 2, 3):
@@ -96,7 +96,7 @@ def unreachable(url: str) -> str:
     return text
 
 
-def test_a_wrong_password_is_said_at_once_and_not_shown(guarded: str) -> None:
+def test_a_wrong_password_is_reported_at_once_and_not_shown(guarded: str) -> None:
     study = make(guarded)
     assert study.ask()
     study.store.close()
@@ -131,7 +131,7 @@ def test_masking_keeps_the_rest() -> None:
     assert masked("postgresql:///db?host=/run") == "postgresql:///db?host=/run"
 
 
-def test_an_unknown_database_is_said_at_once(postgres: str) -> None:
+def test_an_unknown_database_is_reported_at_once(postgres: str) -> None:
     assert "does not exist" in unreachable(postgres.replace("/postgres?", "/nowhere?"))
 
 
@@ -157,7 +157,7 @@ def test_an_append_that_meets_a_deletion_writes_nothing(postgres_url: str) -> No
         deleting.execute("DELETE FROM thresher_heads WHERE study = 's'")
         deleting.execute("DELETE FROM thresher_events WHERE study = 's'")
         late = pool.submit(store.append, "s", [Event(seen + 1, "asked", 1, 0)])
-        for _ in range(100):  # however it goes, it must write nothing; as a rule it waits for the lock by now
+        for _ in range(100):  # in any case it must write nothing; usually it waits for the lock by now
             if deleting.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone():
                 break
             time.sleep(0.01)

@@ -47,9 +47,7 @@ def test_an_append_in_its_turn_is_flushed_once(store: PostgresStore, monkeypatch
     assert flushes.count == 1
 
 
-def test_what_another_call_flushed_says_nothing_of_this_one(
-    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_earlier_flush_does_not_cover_this_call(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """A turn that writes nothing may acknowledge what it found: another session may not have flushed that yet."""
     with store.turn("s"):
         append(store, "s", [Event(1, "created")])  # flushed with the end of its turn; its own flush never comes
@@ -73,10 +71,10 @@ def test_a_repeated_tell_waits_for_the_disk(postgres_url: str, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
-def test_a_turn_that_is_interrupted_when_it_was_got_leaves_no_lock(
+def test_a_turn_interrupted_after_it_was_acquired_leaves_no_lock(
     postgres_url: str, store: PostgresStore, monkeypatch: pytest.MonkeyPatch, interrupt: type[BaseException]
 ) -> None:
-    """The lock belongs to the session, and nobody would ever end the turn: so the session ends."""
+    """The session owns the lock, and the turn would never end: so the session ends."""
     store.studies()
     session: Any = store._connection
     execute = session.execute
@@ -101,7 +99,7 @@ def test_a_turn_that_is_interrupted_when_it_was_got_leaves_no_lock(
     assert store.studies() == [], "and it continues with another session"
 
 
-def test_a_study_whose_creation_lost_its_answer_is_flushed_again(
+def test_a_study_is_flushed_again_if_the_answer_to_its_creation_is_lost(
     postgres_url: str, store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The event is there after reconnecting, but the session that wrote it may never have waited for the disk."""

@@ -1,4 +1,4 @@
-"""PostgreSQL servers that are not there yet, and locks that others hold: waited for, said, and ended by Ctrl-C."""
+"""PostgreSQL servers that are not there yet, and locks that others hold: the wait is logged, and Ctrl-C ends it."""
 
 import contextlib
 import signal
@@ -55,7 +55,7 @@ def test_an_agent_that_starts_before_its_server_waits_for_it(stopped: Server) ->
 def test_an_agent_that_waits_for_its_server_ends_with_ctrl_c(stopped: Server) -> None:
     with started([*ASK, stopped.url]) as agent:
         assert "waiting for" in said_by(agent)
-        assert ends_at_once(agent, signal.SIGINT).strip() == "", "it is said once"
+        assert ends_at_once(agent, signal.SIGINT).strip() == "", "it is logged once"
         assert agent.returncode == 130
 
 
@@ -74,7 +74,7 @@ def test_a_server_that_never_comes_is_given_up(stopped: Server, monkeypatch: pyt
         (("?host=", "?sslmode=nonsense&host="), "sslmode"),
     ],
 )
-def test_what_never_passes_is_said_at_once(server: Server, change: tuple[str, str], words: str) -> None:
+def test_a_permanent_error_is_reported_at_once(server: Server, change: tuple[str, str], words: str) -> None:
     began = time.monotonic()
     with pytest.raises(StoreFailed, match=words):
         open_store(server.url.replace(*change)).studies()
@@ -82,7 +82,7 @@ def test_what_never_passes_is_said_at_once(server: Server, change: tuple[str, st
 
 
 @pytest.mark.parametrize("host", ["no..host", "x" * 300])
-def test_a_host_that_is_no_name_is_said_at_once(host: str) -> None:
+def test_an_invalid_host_name_is_reported_at_once(host: str) -> None:
     with pytest.raises(StoreFailed, match="cannot be used"):
         open_store(f"postgresql://me@{host}/db").studies()
 
@@ -102,7 +102,7 @@ def test_a_host_that_is_no_name_is_said_at_once(host: str) -> None:
         "server closed the connection unexpectedly",
     ],
 )
-def test_what_passes_is_waited_for(words: str) -> None:
+def test_temporary_errors_are_waited_for(words: str) -> None:
     assert passes(psycopg.OperationalError(AT_SOCKET + words))
 
 
@@ -117,7 +117,7 @@ def test_what_passes_is_waited_for(words: str) -> None:
         "server does not support SSL, but SSL was required",
     ],
 )
-def test_what_does_not_pass_is_not(words: str) -> None:
+def test_permanent_errors_are_not_waited_for(words: str) -> None:
     assert not passes(psycopg.OperationalError(AT_SOCKET + words))
     assert not passes(ValueError(words))
 
@@ -175,7 +175,7 @@ def test_a_row_that_is_locked_is_waited_for(study_url: str) -> None:
     assert [event.kind for event in open_store(study_url).read("s")] == ["created", "asked", "told"]
 
 
-def test_a_lock_that_is_never_let_go_is_named_in_the_end(study_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_that_is_never_released_is_named_in_the_end(study_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     study = thresher.open_study("s", storage=study_url)
     monkeypatch.setattr("thresher.log.postgres_connection.PATIENCE", 1.0)
     with locked(study_url, "LOCK TABLE thresher_events IN SHARE ROW EXCLUSIVE MODE") as holder:
@@ -215,13 +215,13 @@ def schema_of(url: str) -> str:
 READING = "SELECT count(*) FROM thresher_events"  # as pg_dump or an open psql does, in a transaction that stays open
 
 
-def test_an_upgrade_says_within_five_seconds_what_it_waits_for(old_url: str) -> None:
+def test_an_upgrade_logs_within_five_seconds_what_it_waits_for(old_url: str) -> None:
     argv = [sys.executable, "-m", "thresher.cli", "ask", "s", "--storage", old_url]
     with locked(old_url, READING) as holder, started(argv) as agent:
         began = time.monotonic()
         line = said_by(agent)
         assert time.monotonic() - began < 5.0 + 1.0, "a second to start"
-        assert "waiting for another session to let go of a lock on the tables" in line
+        assert "waiting for another session to release a lock on the tables" in line
         assert f"(server process {holder.info.backend_pid}, maintenance), for up to" in line
         assert schema_of(old_url).startswith("1")
         holder.commit()
@@ -241,7 +241,7 @@ def test_an_upgrade_that_waits_ends_with_a_signal(old_url: str, number: signal.S
     assert thresher.open_study("s", storage=old_url).ask()
 
 
-def test_an_upgrade_that_waits_in_vain_names_who_is_in_its_way(old_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_upgrade_that_waits_in_vain_names_its_blocker(old_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     study = thresher.open_study("s", storage=old_url)
     monkeypatch.setattr("thresher.log.postgres_connection.PATIENCE", 1.0)
     with locked(old_url, READING) as holder:

@@ -1,4 +1,4 @@
-"""Renewing survives failures, and a forked child trusts nothing that was in use."""
+"""Renewal survives failures, and a forked child does not use what another thread was changing."""
 
 import os
 import threading
@@ -39,7 +39,7 @@ def test_one_failed_renewal_does_not_end_renewal(caplog: pytest.LogCaptureFixtur
     assert "the leases of 2 pulls could not be renewed" in caplog.text
 
 
-def test_a_keeper_says_whether_there_is_anything_left_to_renew() -> None:
+def test_a_keeper_returns_whether_anything_is_left_to_renew() -> None:
     keeper = Keeper(FailingOnce(), "s", 3600.0)
     assert not keeper.beat()
     keeper.hold([1])

@@ -1,4 +1,4 @@
-"""Parts of a log, as the server hands them out: sound to the last event, and short only where the log really ends."""
+"""Parts of a log, as the server returns them: intact to the last event, and short only at the end of the log."""
 
 from pathlib import Path
 
@@ -56,11 +56,11 @@ def test_a_section_of_a_log_whose_end_was_changed_is_damaged(tmp_path: Path, cha
     for after in (0, 2, 4):
         with pytest.raises(thresher.DamagedStudy, match=words):
             section(store, "s", after, 100)
-    assert len(section(store, "s", 0, 3)) == 3, "what comes before it is sound"
+    assert len(section(store, "s", 0, 3)) == 3, "the events before it are intact"
     store.close()
 
 
-def test_a_section_after_an_event_that_is_lost_is_damaged(tmp_path: Path) -> None:
+def test_a_section_after_a_lost_event_is_damaged(tmp_path: Path) -> None:
     store = open_store(f"sqlite:///{tmp_path}/thresher.db")
     study_of(store)
     connection = apsw.Connection(f"{tmp_path}/thresher.db")

@@ -1,4 +1,4 @@
-"""SQLite files: who may read them, what is no store, and what happens when the disk or the file goes wrong."""
+"""SQLite files: who may read them, which are not stores, and what happens when the disk or the file fails."""
 
 import os
 import shutil
@@ -22,7 +22,7 @@ def make(path: Path, name: str = "s", options: str = "") -> thresher.Study:
 
 
 def filled(path: Path, pulls: int = 200) -> Path:
-    """A store that is closed, whole and not small."""
+    """A store that is closed, intact and not small."""
     study = make(path)
     for pull in study.ask_many(pulls):
         study.drop(pull, reason="x" * 300)
@@ -31,7 +31,7 @@ def filled(path: Path, pulls: int = 200) -> Path:
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o000])
-def test_nobody_else_can_read_the_files(tmp_path: Path, mask: int) -> None:
+def test_other_users_cannot_read_the_files(tmp_path: Path, mask: int) -> None:
     before = os.umask(mask)
     try:
         study = make(tmp_path / "thresher.db")
@@ -74,7 +74,7 @@ def test_durability_is_full_unless_asked_otherwise(tmp_path: Path) -> None:
         study.store.close()
 
 
-def test_reading_makes_no_file(tmp_path: Path) -> None:
+def test_reading_creates_no_file(tmp_path: Path) -> None:
     store = open_store(f"sqlite:///{tmp_path}/thresher.db")
     with pytest.raises(thresher.UnknownStudy):
         thresher.open_study("s", storage=store)
@@ -84,7 +84,7 @@ def test_reading_makes_no_file(tmp_path: Path) -> None:
 
 
 def fails(path: Path) -> str:
-    """What opening says: one line, that names the file."""
+    """The error on opening: one line that names the file."""
     with pytest.raises(StoreFailed) as caught:
         thresher.open_study("s", storage=f"sqlite:///{path}")
     assert "\n" not in str(caught.value)
@@ -147,12 +147,12 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
         make(tmp_path / "nowhere" / "thresher.db")
 
 
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
+def test_a_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreFailed, match=tmp_path.name):
         make(tmp_path)
 
 
-def test_a_file_that_vanishes_under_an_agent_is_missed(tmp_path: Path) -> None:
+def test_an_agent_notices_that_its_file_was_deleted(tmp_path: Path) -> None:
     study = make(tmp_path / "thresher.db")
     pull = study.ask() or 0
     for file in tmp_path.iterdir():
@@ -164,7 +164,7 @@ def test_a_file_that_vanishes_under_an_agent_is_missed(tmp_path: Path) -> None:
     study.store.close()
 
 
-def test_a_file_that_is_replaced_under_an_agent_is_missed(tmp_path: Path) -> None:
+def test_an_agent_notices_that_its_file_was_replaced(tmp_path: Path) -> None:
     study = make(tmp_path / "thresher.db")
     copy = filled(tmp_path / "other.db", 5)
     copy.rename(tmp_path / "thresher.db")
@@ -175,7 +175,7 @@ def test_a_file_that_is_replaced_under_an_agent_is_missed(tmp_path: Path) -> Non
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of six megabytes, where we may mount one."""
+    """A disk of six megabytes, if we may mount one."""
     folder = tmp_path / "disk"
     folder.mkdir()
     if (
@@ -262,7 +262,7 @@ except thresher.ThresherError as error:
 
 def test_a_read_only_file_says_so_and_can_still_be_read(tmp_path: Path) -> None:
     path = filled(tmp_path / "thresher.db")
-    study = thresher.open_study("s", storage=f"sqlite:///{path}")  # whose -shm is there for others to read by
+    study = thresher.open_study("s", storage=f"sqlite:///{path}")  # its -shm lets others read
     study.ask()
     for file in tmp_path.iterdir():
         file.chmod(0o400)
@@ -274,7 +274,7 @@ def test_a_read_only_file_says_so_and_can_still_be_read(tmp_path: Path) -> None:
 
 
 def without_power_over_modes(script: str, *args: str) -> "subprocess.CompletedProcess[str]":
-    """Run a script as a user whom file modes bind: root may write everything, unless it gives that up."""
+    """Run a script as a user to whom file modes apply: root may write everything, unless it drops that right."""
     argv = [sys.executable, "-c", script, *args]
     if not os.geteuid():
         if not shutil.which("setpriv"):
@@ -283,7 +283,7 @@ def without_power_over_modes(script: str, *args: str) -> "subprocess.CompletedPr
     return subprocess.run(argv, capture_output=True, text=True, timeout=60)
 
 
-def test_a_file_of_sqlites_own_that_is_read_only_is_named(tmp_path: Path) -> None:
+def test_a_read_only_file_beside_the_store_is_named(tmp_path: Path) -> None:
     """SQLite gives them the mode that the store had when they were made."""
     path = filled(tmp_path / "thresher.db")
     study = thresher.open_study("s", storage=f"sqlite:///{path}")
@@ -302,13 +302,13 @@ thresher.create_study("s", arms=["a"], threshold=0.5, storage=sys.argv[1])
 """
 
 
-def test_what_an_interrupted_creation_left_is_removed_by_the_next(tmp_path: Path) -> None:
+def test_leftovers_of_an_interrupted_creation_are_removed_by_the_next(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/thresher.db"
     subprocess.run([sys.executable, "-c", DIE, url], timeout=60)
     left = {file.name for file in tmp_path.iterdir()}
     assert any(name.startswith("thresher.db-new-") for name in left)
     others = [f"thresher.db-new-{os.getpid()}-0123456789ab", "thresher.db-202611171230", "other.db-new-1-0123456789ab"]
-    for name in others:  # one of a process that lives, a copy of the user's, one of another store
+    for name in others:  # one of a live process, a copy of the user's, one of another store
         (tmp_path / name).write_text("mine")
     make(tmp_path / "thresher.db").store.close()
     assert {file.name for file in tmp_path.iterdir()} == {"thresher.db", "thresher.db-lock", *others}

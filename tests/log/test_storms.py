@@ -1,4 +1,4 @@
-"""Agents that are killed, stopped and started all at once; servers that are stopped as by a power cut.
+"""Agents that are killed, stopped and started all at once; servers that stop as if by a power cut.
 
 A tenth of the numbers that `make bench` takes.
 """

@@ -40,7 +40,7 @@ def test_a_turn_is_held_by_one_at_a_time(tmp_path: Path) -> None:
         assert held
 
 
-def test_a_holder_that_hangs_holds_nobody_up_for_long(tmp_path: Path) -> None:
+def test_a_holder_that_hangs_blocks_nobody_for_long(tmp_path: Path) -> None:
     first, second = FileLock(tmp_path / "lock"), FileLock(tmp_path / "lock")
     with first.turn():
         with second.turn(patience=0.05) as held:
@@ -67,7 +67,7 @@ def test_a_forked_child_queues_behind_its_parent(tmp_path: Path) -> None:
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, "it had the lock of its parent"
 
 
-def test_threads_with_one_lock_have_turns_of_their_own(tmp_path: Path) -> None:
+def test_threads_that_share_a_lock_take_turns(tmp_path: Path) -> None:
     lock = FileLock(tmp_path / "lock")
     with lock.turn():
         pass
@@ -75,7 +75,7 @@ def test_threads_with_one_lock_have_turns_of_their_own(tmp_path: Path) -> None:
         assert (first, second) == (True, False)
 
 
-def test_a_lock_that_nobody_needs_keeps_no_file_open(tmp_path: Path) -> None:
+def test_an_unused_lock_keeps_no_file_open(tmp_path: Path) -> None:
     before = set(Path("/proc/self/fd").iterdir())
     lock = FileLock(tmp_path / "lock")
     for _ in range(3):
@@ -86,7 +86,7 @@ def test_a_lock_that_nobody_needs_keeps_no_file_open(tmp_path: Path) -> None:
     assert set(Path("/proc/self/fd").iterdir()) <= before
 
 
-def test_agents_meet_at_one_lock_again_after_its_file_was_deleted(tmp_path: Path) -> None:
+def test_agents_share_one_lock_again_after_its_file_was_deleted(tmp_path: Path) -> None:
     first, second = FileLock(tmp_path / "lock"), FileLock(tmp_path / "lock")
     for lock in (first, second):
         with lock.turn():
@@ -100,7 +100,7 @@ def waiters() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if thread.name == "thresher-turn"}
 
 
-def test_threads_that_queue_leave_no_more_waiters_than_they_are(tmp_path: Path) -> None:
+def test_queueing_threads_leave_at_most_one_waiter_each(tmp_path: Path) -> None:
     before = waiters()  # of other tests: they may end meanwhile
     holder, locks = FileLock(tmp_path / "lock"), [FileLock(tmp_path / "lock"), FileLock(tmp_path / "lock")]
 
@@ -156,7 +156,7 @@ def test_a_holder_that_hangs_costs_the_others_one_thread_however_long(
         assert held
 
 
-def test_a_lock_that_comes_in_the_last_moment_is_had_once(tmp_path: Path) -> None:
+def test_a_lock_that_comes_at_the_last_moment_is_acquired_once(tmp_path: Path) -> None:
     class LastMoment(queue.SimpleQueue[int]):
         """Says that it is empty when the lock has just come."""
 
@@ -169,10 +169,10 @@ def test_a_lock_that_comes_in_the_last_moment_is_had_once(tmp_path: Path) -> Non
             return super().get(block, timeout)
 
     waiter = filelock._Waiter()
-    waiter._had = LastMoment()
+    waiter._acquired = LastMoment()
     handle = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT)
     assert waiter.wait(handle, 0.01)
-    assert waiter._had.empty(), "the next one to wait would take it for a lock"
+    assert waiter._acquired.empty(), "the next one to wait would take it for a lock"
     waiter.end()
     os.close(handle)
 

@@ -112,12 +112,12 @@ def digests(store: Store) -> dict[str, tuple[int, str | None, str | None]]:
     return found
 
 
-def test_an_old_store_is_read_without_being_touched(old: Old, opened: Store) -> None:
+def test_an_old_store_is_read_without_being_changed(old: Old, opened: Store) -> None:
     names = opened.studies()
     assert len(names) > 10
     assert all(event.digest is None for event in opened.read(STUDY))
     study = thresher.open_study(STUDY, storage=opened)
-    assert look(study, lambda ledger: ledger.issued)  # a verdict would give up pulls whose leases ran out
+    assert look(study, lambda ledger: ledger.issued)  # a verdict would drop pulls whose leases ran out
     assert study.events()[-1].digest is not None, "readers know the digests that it will have"
     head = opened.head(STUDY)
     assert head is not None
@@ -140,7 +140,7 @@ def test_the_first_write_upgrades_all_studies_and_changes_no_state(old: Old, ope
     assert opened.describe()["schema"] == "2"
 
 
-def test_an_old_study_goes_on_in_a_chain(old: Old, opened: Store) -> None:
+def test_an_old_study_continues_in_a_chain(old: Old, opened: Store) -> None:
     study, reader = (thresher.open_study(STUDY, storage=open_store(old.url)) for _ in range(2))
     seen = len(reader.events()) + study.sweep()
     study.extend(budget=(look(study, lambda ledger: ledger.budget) or 0) + 50)
@@ -193,7 +193,7 @@ def test_a_new_store_refuses_agents_of_0_1_as_an_upgraded_one_does(url: str) -> 
 
 
 def test_a_head_without_a_log_is_damage_that_can_be_deleted(url: str) -> None:
-    """As stores have it in which an agent of 0.1 deleted a study before such deletions were refused."""
+    """As in stores in which an agent of 0.1 deleted a study before such deletions were refused."""
     study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=9, storage=url)
     study.ask()
     study.store.close()
@@ -213,7 +213,7 @@ def test_a_head_without_a_log_is_damage_that_can_be_deleted(url: str) -> None:
     again.store.close()
 
 
-def test_what_an_agent_of_0_1_writes_meanwhile_is_read(old: Old, opened: Store) -> None:
+def test_events_that_an_agent_of_0_1_writes_meanwhile_are_read(old: Old, opened: Store) -> None:
     study = thresher.open_study(STUDY, storage=opened)
     budget = look(study, lambda ledger: ledger.budget) or 0
     with old.agent() as run:
@@ -225,7 +225,7 @@ def test_what_an_agent_of_0_1_writes_meanwhile_is_read(old: Old, opened: Store) 
             look(study, lambda ledger: ledger.budget)
 
 
-def test_a_study_that_took_the_name_of_a_deleted_one_is_another_in_an_old_store(old: Old, opened: Store) -> None:
+def test_a_new_study_with_the_name_of_a_deleted_one_is_another_study_in_an_old_store(old: Old, opened: Store) -> None:
     names = sorted(opened.studies(), key=lambda name: len(opened.read(name)))
     study = thresher.open_study(names[0], storage=opened)
     with old.agent() as run:
@@ -236,7 +236,7 @@ def test_a_study_that_took_the_name_of_a_deleted_one_is_another_in_an_old_store(
     assert old.schema() == 1
 
 
-def test_a_gap_of_an_old_log_is_damage_before_and_after(old: Old, opened: Store) -> None:
+def test_a_gap_in_an_old_log_is_damage_before_and_after_the_upgrade(old: Old, opened: Store) -> None:
     with old.agent() as run:
         run(f"DELETE FROM {old.prefix}events WHERE study = ? AND seq = 5", (STUDY,))
     for _ in range(2):
@@ -332,7 +332,7 @@ def test_an_old_store_on_a_read_only_disk_is_read(tmp_path: Path) -> None:
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def test_a_text_that_is_none_stops_the_upgrade_and_not_the_others(tmp_path: Path) -> None:
+def test_invalid_text_stops_the_upgrade_but_not_reading_other_studies(tmp_path: Path) -> None:
     path = sqlite_store(tmp_path)
     connection = apsw.Connection(str(path))
     connection.execute("UPDATE events SET agent = CAST(x'ff' AS TEXT) WHERE study = ? AND seq = 9", (STUDY,))

@@ -1,4 +1,4 @@
-"""Waiting for processes that are stopped in the middle of a write: it is said, and Ctrl-C ends it at once."""
+"""Waiting for processes that are stopped in the middle of a write: the wait is logged, and Ctrl-C ends it at once."""
 
 import contextlib
 import os
@@ -31,12 +31,12 @@ from thresher.log.filelock import FileLock
 with FileLock(Path(sys.argv[1])).turn():
     os.kill(os.getpid(), signal.SIGSTOP)
 """
-LATEST = 5.0  # seconds until it is said
+LATEST = 5.0  # seconds until it is logged
 
 
 @contextlib.contextmanager
 def stopped(script: str, argument: str) -> Iterator["subprocess.Popen[bytes]"]:
-    """A process that has stopped itself where its script says."""
+    """A process that stopped itself at a place in its script."""
     process = subprocess.Popen([sys.executable, "-c", script, argument])
     try:
         assert os.WIFSTOPPED(os.waitpid(process.pid, os.WUNTRACED)[1])
@@ -54,17 +54,17 @@ def url(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
-def test_waiting_for_a_stopped_writer_is_said_and_ends_with_a_signal(
+def test_waiting_for_a_stopped_writer_is_logged_and_ends_with_a_signal(
     url: str, tmp_path: Path, number: signal.Signals, status: int
 ) -> None:
     with stopped(HOLD, url) as holder, started([*ASK, url]) as waiting:
         line = said_by(waiting)
         assert f"{tmp_path}/thresher.db (process {holder.pid}, which is stopped), for up to" in line
-        assert ends_at_once(waiting, number).strip() == "", "it is said once"
+        assert ends_at_once(waiting, number).strip() == "", "it is logged once"
         assert waiting.returncode == status
 
 
-def test_waiting_is_said_within_five_seconds(url: str) -> None:
+def test_waiting_is_logged_within_five_seconds(url: str) -> None:
     """Of the waiting, not of starting Python."""
     script = f"import time, thresher, sys; s = thresher.open_study('s', storage={url!r}); print(flush=True); s.ask()"
     with stopped(HOLD, url), started([sys.executable, "-c", script]) as waiting:
@@ -75,7 +75,7 @@ def test_waiting_is_said_within_five_seconds(url: str) -> None:
         assert time.monotonic() - began < LATEST
 
 
-def test_a_writer_that_is_continued_is_waited_for(url: str) -> None:
+def test_a_stopped_writer_that_continues_is_waited_for(url: str) -> None:
     with stopped(HOLD, url) as holder, started([*ASK, url]) as waiting:
         assert "waiting for" in said_by(waiting)
         holder.send_signal(signal.SIGCONT)
@@ -85,10 +85,10 @@ def test_a_writer_that_is_continued_is_waited_for(url: str) -> None:
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 1), (signal.SIGTERM, -signal.SIGTERM)])
-def test_a_run_whose_store_is_held_up_ends_with_a_signal(
+def test_a_run_whose_store_is_blocked_ends_with_a_signal(
     url: str, tmp_path: Path, number: signal.Signals, status: int
 ) -> None:
-    """`run` keeps signals from interrupting a write; a wait for another process is none."""
+    """`run` keeps signals from interrupting a write, but not a wait for another process."""
     with started([sys.executable, "-c", RUN, url, str(tmp_path)]) as run:
         storm.until(lambda: len(list(tmp_path.glob("began-*"))) == 2, 60)
         with stopped(HOLD, url) as holder:
@@ -100,7 +100,7 @@ def test_a_run_whose_store_is_held_up_ends_with_a_signal(
             assert said.count("waiting for") == 0
 
 
-def test_a_command_that_runs_ends_with_ctrl_c_although_its_store_is_held_up(url: str, tmp_path: Path) -> None:
+def test_a_running_command_ends_with_ctrl_c_although_its_store_is_blocked(url: str, tmp_path: Path) -> None:
     arms = tmp_path / "arms.txt"
     arms.write_text("a\nb\n")
     argv = [*THRESHER, "run", "--threshold=0.5", "--budget=9", f"--storage={url}"]
@@ -110,7 +110,7 @@ def test_a_command_that_runs_ends_with_ctrl_c_although_its_store_is_held_up(url:
         assert run.returncode == 130
 
 
-def test_waiting_for_the_queue_of_a_new_store_is_said_and_ends_with_ctrl_c(tmp_path: Path) -> None:
+def test_waiting_to_create_a_store_is_logged_and_ends_with_ctrl_c(tmp_path: Path) -> None:
     lock, url = tmp_path / "thresher.db-lock", f"sqlite:///{tmp_path}/thresher.db"
     script = f"{SOON}import thresher; thresher.create_study('s', arms=['a'], threshold=0.5, budget=9, storage={url!r})"
     with stopped(HOLD_LOCK, str(lock)) as holder, started([sys.executable, "-c", script]) as waiting:
@@ -119,7 +119,7 @@ def test_waiting_for_the_queue_of_a_new_store_is_said_and_ends_with_ctrl_c(tmp_p
     assert not (tmp_path / "thresher.db").exists()
 
 
-def test_a_wait_that_nobody_ends_gives_up(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wait_without_end_is_given_up(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("thresher.log.sqlite_session.BUSY", 0.2)
     with stopped(HOLD, url) as holder:
         study = thresher.open_study("s", storage=url)
@@ -128,7 +128,7 @@ def test_a_wait_that_nobody_ends_gives_up(url: str, monkeypatch: pytest.MonkeyPa
         study.store.close()
 
 
-def test_holders_are_named_where_the_system_tells(tmp_path: Path) -> None:
+def test_holders_are_named_if_the_system_shows_them(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     with stopped(HOLD_LOCK, str(lock)) as holder:
         assert holders(str(lock)) == [holder.pid]

@@ -1,4 +1,4 @@
-"""Many agents, each with a cluster of its own, and one study."""
+"""Many agents, each with its own cluster, and one study."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from pathlib import Path
 import thresher
 
 def evaluate(pull):
-    began = Path(os.environ["BEGAN"])  # a file for each agent: nobody returns a reward before all have begun
+    began = Path(os.environ["BEGAN"])  # a file for each agent: none returns a reward before all have begun
     (began / os.environ["AGENT"]).touch()
     while len(list(began.iterdir())) < 3:
         time.sleep(0.02)
@@ -30,7 +30,7 @@ if __name__ == "__main__":
 BUDGET = 90
 
 
-def test_three_agents_with_a_dask_cluster_each_keep_one_budget(postgres_url: str, tmp_path: Path) -> None:
+def test_three_agents_with_their_own_dask_clusters_share_one_budget(postgres_url: str, tmp_path: Path) -> None:
     thresher.create_study("shared", arms=["a", "b", "c"], threshold=0.5, budget=BUDGET, storage=postgres_url)
     script = tmp_path / "agent.py"
     script.write_text(SCRIPT)
@@ -72,7 +72,7 @@ def test_a_shell_command_runs_on_every_engine(engine: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("engine", ["cloud", "", "dask:", "thread"])
-def test_an_engine_that_does_not_exist_is_refused_before_a_study_is_made(engine: str, tmp_path: Path) -> None:
+def test_an_unknown_engine_is_refused_before_a_study_is_created(engine: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "thresher.cli", "run", "--threshold=0.5", "--arm=a", "--arm=b", "--budget=20"]
     done = subprocess.run(
         [*command, f"--engine={engine}", "--", "echo", "1"], capture_output=True, text=True, timeout=60, cwd=tmp_path

@@ -1,4 +1,4 @@
-"""What is peculiar to clusters, each tried on the real engine."""
+"""What only clusters do, tested on the real engines."""
 
 import os
 import signal
@@ -19,14 +19,14 @@ from thresher.run.engines.engine import with_queue
 # -- Dask -----------------------------------------------------------------------------------------------------------
 
 
-def test_it_says_how_often_a_given_scheduler_would_run_what_dies(
+def test_it_warns_how_often_a_scheduler_would_rerun_a_task_that_died(
     dask_client: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     thresher.run(make(budget=4), evaluator("dask"), executor=dask_client)
     assert "runs a task whose worker died up to 4 times" in caplog.text
 
 
-def test_outcomes_that_the_scheduler_did_not_bring_are_fetched(
+def test_outcomes_that_the_scheduler_did_not_send_are_fetched(
     dask_client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So it is after a connection was lost and made anew."""
@@ -69,7 +69,7 @@ def test_a_run_leaves_no_hung_thread_to_the_next_one(dask_client: Any) -> None:
     assert causes(study) == []
 
 
-def test_the_number_of_pulls_under_way_follows_a_cluster_that_grows_and_shrinks() -> None:
+def test_the_number_of_pending_pulls_follows_the_size_of_the_cluster() -> None:
     with dask_cluster(threads=1) as client:
         engine = open_engine(evaluator("dask"), workers=None, executor=client)
         assert (engine.workers, engine.room) == (2, with_queue(2)) == (2, 3)
@@ -81,7 +81,7 @@ def test_the_number_of_pulls_under_way_follows_a_cluster_that_grows_and_shrinks(
         capped = open_engine(evaluator("dask"), workers=5, executor=client.get_executor())
         assert capped.workers == 1
         capped.close(wait=True)
-        assert client.status == "running"  # it was given, and is left as it was
+        assert client.status == "running"  # it is the user's, and is left as it was
 
 
 SCHEDULER = """
@@ -109,7 +109,7 @@ def scheduler(tmp_path: Path) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
     process.communicate()
 
 
-def test_a_lost_scheduler_ends_the_run_cleanly_and_the_study_can_go_on(
+def test_a_lost_scheduler_ends_the_run_cleanly_and_the_study_can_be_resumed(
     scheduler: tuple[str, "subprocess.Popen[str]"], tmp_path: Path
 ) -> None:
     address, process = scheduler
@@ -153,7 +153,7 @@ def test_an_asynchronous_client_is_refused() -> None:
 def test_an_evaluator_that_cannot_be_sent_is_refused_in_words(engine: str, place: dict[str, Any]) -> None:
     lock = threading.Lock()
     study = make("a", "b", budget=60)
-    if engine == "processes":  # forked, they need not be sent
+    if engine == "processes":  # forked workers inherit them
         assert thresher.run(study, lambda pull: 0.5 if lock else 0, **place).told == 60
         return
     with pytest.raises(thresher.CannotGoOn, match=r"cannot (be sent|take the evaluator)"):
@@ -193,11 +193,11 @@ def test_pulls_that_never_began_cost_nothing_when_a_run_ends_early(
             r"executor 'tcp://127.0.0.1:9': no Dask scheduler answers.*start one with: dask scheduler",
         ),
         ("dask:tcp://127.0.0.1:9", "no Dask scheduler answers"),
-        ("dask:nonsense://x", "'nonsense://x': is no address.*HOST:PORT"),
-        ("dask://nowhere", "is no address.*HOST:PORT"),
+        ("dask:nonsense://x", "'nonsense://x': is not the address.*HOST:PORT"),
+        ("dask://nowhere", "is not the address.*HOST:PORT"),
     ],
 )
-def test_an_address_where_nobody_answers_is_named(executor: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_without_an_answer_is_named(executor: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from thresher.run.engines import dask_place
 
     monkeypatch.setattr(dask_place, "PATIENCE", 1.0)
@@ -207,7 +207,7 @@ def test_an_address_where_nobody_answers_is_named(executor: str, words: str, mon
     assert len(study.events()) == 1
 
 
-def test_what_a_run_brought_to_a_scheduler_is_gone_after_it_even_if_it_was_refused(dask_client: Any) -> None:
+def test_a_run_leaves_nothing_on_a_scheduler_even_if_it_was_refused(dask_client: Any) -> None:
     def left(dask_scheduler: Any) -> list[str]:
         places = (dask_scheduler.plugins, dask_scheduler.worker_plugins, dask_scheduler.handlers)
         return [name for place in places for name in place if str(name).startswith("thresher")]

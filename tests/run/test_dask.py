@@ -1,4 +1,4 @@
-"""What is peculiar to Dask: clusters that change under a run, and clients that are not plain ones."""
+"""What only Dask does: clusters that change during a run, and unusual clients."""
 
 import logging
 import threading
@@ -15,7 +15,7 @@ from thresher.run.engines.dask_parts import Marks
 
 
 @pytest.mark.alone
-def test_a_cluster_that_is_restarted_under_a_run_takes_no_begun_pull_for_unbegun(tmp_path: Path) -> None:
+def test_a_cluster_restarted_during_a_run_reruns_no_pull_that_had_begun(tmp_path: Path) -> None:
     with dask_cluster(threads=1) as client:
         study = make("a", "b", budget=30, max_failures=None)
         restarter = threading.Thread(target=_restart, args=(client, tmp_path))
@@ -32,8 +32,8 @@ def _restart(client: Any, folder: Path) -> None:
     client.restart()
 
 
-def test_a_pull_that_nobody_waits_for_any_more_is_not_begun() -> None:
-    """Its result was brought here, then its worker died, and Dask hands it to another to make it again."""
+def test_a_pull_that_is_no_longer_waited_for_is_not_begun() -> None:
+    """Its result has arrived, then its worker dies, and Dask gives it to another worker to compute it again."""
     marks = Marks("thresher-1", "client", {})
     marks._scheduler = SimpleNamespace(tasks={"waited-for": None})
     assert [marks.begin(key, "tcp://worker") for key in ("waited-for", "waited-for", "gone")] == [True, False, False]
@@ -51,7 +51,7 @@ def test_a_cluster_that_starts_workers_when_there_is_work_gets_some(tmp_path: Pa
         assert causes(study) == []
 
 
-def test_no_more_run_at_once_than_the_workers_that_were_asked_for(dask_client: Any, tmp_path: Path) -> None:
+def test_no_more_pulls_run_at_once_than_workers_were_asked_for(dask_client: Any, tmp_path: Path) -> None:
     study = make("a", budget=12, bounds=(0, 10))
     thresher.run(study, Counted(tmp_path), executor=dask_client, workers=1, in_flight=4)
     assert max(event.reward or 0 for event in study.events()) == 1
@@ -69,7 +69,7 @@ def _wrong_key(pull: thresher.Pull) -> object:
     return {"width": 1}["depth"]
 
 
-def test_an_executor_of_dasks_with_wishes_of_its_own_is_refused(dask_client: Any) -> None:
+def test_a_dask_executor_with_its_own_options_is_refused(dask_client: Any) -> None:
     executor = dask_client.get_executor(workers=["nowhere"], retries=3)
     with pytest.raises(thresher.InvalidInput, match="workers cannot be kept; pass its client"):
         thresher.run(make(), evaluator("dask"), executor=executor)
@@ -82,5 +82,5 @@ def test_a_client_that_is_closed_is_refused(dask_client: Any) -> None:
 
     client = Client(dask_client.scheduler.address, set_as_default=False)
     client.close()
-    with pytest.raises(thresher.CannotGoOn, match=r"is a client that is closed.*connect anew"):
+    with pytest.raises(thresher.CannotGoOn, match=r"is a client that is closed.*connect again"):
         thresher.run(make(), evaluator("dask"), executor=client)

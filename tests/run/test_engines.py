@@ -1,4 +1,4 @@
-"""What `thresher.run` promises on every engine, the real ones."""
+"""What `thresher.run` promises, tested on every real engine."""
 
 import math
 import time
@@ -30,7 +30,7 @@ def test_a_thousand_pulls_of_one_arm_are_a_thousand_draws_each_made_once(
 
 
 @each_engine
-def test_an_arm_that_always_raises_is_retired_and_the_others_go_on(engine: str, place: dict[str, Any]) -> None:
+def test_an_arm_that_always_raises_is_retired_and_the_others_continue(engine: str, place: dict[str, Any]) -> None:
     verdict = thresher.run(make("a", "raises", "b", budget=FEW.get(engine, 600)), evaluator(engine), **place)
     assert verdict.retired == ["raises"]
     assert verdict["raises"].reason == "3 failures in a row, the last: ValueError: arm raises is broken"
@@ -41,7 +41,7 @@ def test_an_arm_that_always_raises_is_retired_and_the_others_go_on(engine: str, 
 @pytest.mark.parametrize(
     ("arm", "words"), [("nan", "finite number"), ("text", "'0.5'"), ("lock", "lock"), ("unreadable", "1 2")]
 )
-def test_what_is_no_reward_is_a_failure(engine: str, arm: str, words: str, place: dict[str, Any]) -> None:
+def test_a_result_that_is_not_a_reward_is_a_failure(engine: str, arm: str, words: str, place: dict[str, Any]) -> None:
     verdict = thresher.run(make("a", arm, "b", budget=FEW.get(engine, 600)), evaluator(engine), **place)
     assert verdict.retired == [arm]
     assert words in (verdict[arm].reason or "")
@@ -74,7 +74,7 @@ def test_an_arm_that_kills_its_worker_is_retired_and_no_pull_is_made_twice(
 
 
 @each_engine
-def test_a_busy_evaluation_is_made_again_and_costs_nothing(engine: str, place: dict[str, Any], tmp_path: Path) -> None:
+def test_a_busy_evaluation_is_repeated_and_costs_nothing(engine: str, place: dict[str, Any], tmp_path: Path) -> None:
     study = make("a", "busy", budget=20)
     verdict = thresher.run(study, evaluator(engine, tmp_path), **place)
     assert verdict["busy"].seen == len(list(tmp_path.glob("busy-*"))) > 0
@@ -113,7 +113,7 @@ def test_a_failure_that_looks_like_the_engines_own_is_the_evaluators(engine: str
 
 
 @pytest.mark.alone
-def test_the_time_of_a_pull_counts_from_its_beginning() -> None:
+def test_the_timeout_of_a_pull_counts_from_its_beginning() -> None:
     study = make("a", budget=30)
     verdict = thresher.run(study, _slow, workers=1, in_flight=30, timeout=1.0)
     assert verdict.told == 30

@@ -52,7 +52,7 @@ def test_no_arm_is_blamed_for_a_group_of_several_arms_that_died_together() -> No
     assert [row.failures for row in study.verdict().rows] == [0, 0, 0]
 
 
-def test_of_a_group_of_one_arm_a_single_pull_is_blamed() -> None:
+def test_one_pull_is_blamed_when_a_group_of_one_arm_died_together() -> None:
     study = make("a", budget=30, max_failures=3)
     study.tell(study.ask() or 0, 0.5)  # the evaluator is known to work
     run_on(DyingTogether(4), study, Limits(), None)
@@ -89,7 +89,7 @@ def test_a_run_that_ends_early_leaves_no_pull_pending_and_none_leased(tmp_path: 
 
 
 @pytest.mark.parametrize("how", ["written", "not written"])
-def test_a_pull_that_was_given_up_is_renewed_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+def test_a_dropped_pull_is_no_longer_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     with make(storage=tmp_path / "s.db") as study:
         pull = study.ask() or pytest.fail("no pull")
         assert study._keeper.held == [1]

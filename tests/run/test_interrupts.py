@@ -47,7 +47,7 @@ if __name__ == "__main__":
 
 
 class Run:
-    """The script above, in a group of its own as a terminal would have it."""
+    """The script above, in its own process group as in a terminal."""
 
     def __init__(self, engine: str, folder: Path) -> None:
         script = folder / "script.py"
@@ -107,7 +107,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 
 @pytest.mark.parametrize("engine", [*ENGINES, *CLUSTERS])
-def test_ctrl_c_hands_out_nothing_more_and_waits_for_what_runs(engine: str, start: Start, tmp_path: Path) -> None:
+def test_ctrl_c_stops_issuing_pulls_and_waits_for_running_ones(engine: str, start: Start, tmp_path: Path) -> None:
     run = start(engine)
     run.ctrl_c()
     with pytest.raises(subprocess.TimeoutExpired):
@@ -135,7 +135,7 @@ def test_a_second_ctrl_c_does_not_wait_and_leaves_no_orphan(engine: str, start: 
     wait_until(lambda: not any(map(alive, run.workers())))
 
 
-def test_ctrl_c_leaves_no_orphan_of_lokys_workers_which_take_it_themselves(start: Start) -> None:
+def test_ctrl_c_leaves_no_loky_workers_behind(start: Start) -> None:
     run = start("loky")
     run.ctrl_c()
     said = run.output().splitlines()

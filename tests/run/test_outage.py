@@ -1,4 +1,4 @@
-"""An outage is told from arms that fail, and costs few pulls."""
+"""An outage is distinguished from failing arms, and costs few pulls."""
 
 import threading
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ def test_failures_of_one_arm_are_its_own_however_many() -> None:
     assert causes(study) == ["failed"] * 8
 
 
-def test_failures_of_two_arms_in_a_row_are_an_outage_and_nobodys_fault() -> None:
+def test_failures_of_two_arms_in_a_row_are_an_outage_and_blame_no_arm() -> None:
     study = make("a", "b", budget=80, max_failures=1)
     watch = a_watch(study)
     for number, failure in enumerate(failures(study, "aaab"), 1):

@@ -1,4 +1,4 @@
-"""What a pull needs besides a worker's time: counted by the cluster, tried on the real engines."""
+"""What a pull needs besides a worker's time: counted by the cluster, tested on the real engines."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,9 +34,7 @@ def test_dask_runs_as_many_at_once_as_its_resources_allow(tmp_path: Path) -> Non
             assert (found.workers, found.sought) == (0, "worker with GPU 2")
 
 
-def test_a_cluster_without_the_resource_is_waited_for_and_named(
-    dask_client: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_missing_resource_is_waited_for_and_named(dask_client: Any, caplog: pytest.LogCaptureFixture) -> None:
     study = make(budget=4)
     with pytest.raises(thresher.CannotGoOn, match="there was no worker with GPU 1 for 3 s"):
         thresher.run(study, evaluator("dask"), executor=dask_client, resources={"GPU": 1}, give_up=3.0)
@@ -62,13 +60,13 @@ def test_ray_runs_as_many_at_once_as_its_resources_allow(ray_here: None, tmp_pat
         ("GPU", "resources 'GPU': must be amounts by name"),
     ],
 )
-def test_what_is_no_resource_is_named(resources: Any, words: str) -> None:
+def test_an_invalid_resource_is_named(resources: Any, words: str) -> None:
     with pytest.raises(thresher.InvalidInput, match=words):
         thresher.run(make(), evaluator("dask"), executor="dask", resources=resources)
 
 
 @pytest.mark.parametrize("executor", [None, "threads", "processes"])
-def test_engines_that_count_no_resources_say_so(executor: str | None) -> None:
+def test_engines_without_resources_refuse_them(executor: str | None) -> None:
     with pytest.raises(thresher.InvalidInput, match="only Dask and Ray count them"):
         thresher.run(make(), evaluator("threads"), executor=executor, resources={"GPU": 1})
 

@@ -62,7 +62,7 @@ class Gauge:
 
 
 @pytest.mark.parametrize("workers", [1, 3, 16])
-def test_as_many_workers_work_as_were_asked_for(workers: int) -> None:
+def test_as_many_workers_run_as_were_asked_for(workers: int) -> None:
     gauge = Gauge(workers)
     thresher.run(make(budget=50), gauge, workers=workers)
     assert gauge.most == workers
@@ -88,7 +88,7 @@ def test_sixty_four_coroutines_run_at_once_on_one_loop() -> None:
 
 
 class Recording(Executor):
-    """Any executor will do: this one runs everything at once in the caller."""
+    """An executor that runs everything at once in the caller."""
 
     def __init__(self) -> None:
         self.submitted = 0
@@ -100,7 +100,7 @@ class Recording(Executor):
         return future
 
 
-def test_any_executor_will_do() -> None:
+def test_any_executor_works() -> None:
     executor = Recording()
     assert thresher.run(make(), lambda pull: 0.5, executor=executor).told == 80
     assert executor.submitted == 80
@@ -148,7 +148,7 @@ def test_a_failing_evaluation_is_repeated_with_the_same_seed_if_attempts_say_so(
     assert all(len(seeds) == 3 and len(set(seeds)) == 1 for seeds in calls.values())
 
 
-def test_after_its_seconds_nothing_more_is_handed_out() -> None:
+def test_after_its_seconds_a_run_issues_no_more_pulls() -> None:
     study = make(budget=10**6)
     began = time.monotonic()
     verdict = thresher.run(study, slowly(0.01), workers=4, seconds=0.3)
@@ -160,7 +160,7 @@ def test_after_its_seconds_nothing_more_is_handed_out() -> None:
 
 
 @pytest.mark.alone
-def test_progress_is_told_at_most_ten_times_a_second_and_at_the_end() -> None:
+def test_progress_is_reported_at_most_ten_times_a_second_and_at_the_end() -> None:
     seen: list[tuple[float, thresher.Progress]] = []
     study = make(budget=60)
     thresher.run(study, slowly(0.02), workers=2, on_progress=lambda p: seen.append((time.monotonic(), p)))
@@ -172,7 +172,7 @@ def test_progress_is_told_at_most_ten_times_a_second_and_at_the_end() -> None:
     assert any(p.rate > 0 and p.seconds_left is not None for _, p in seen)
 
 
-def test_a_run_goes_on_where_the_last_one_stopped() -> None:
+def test_a_run_continues_where_the_last_one_stopped() -> None:
     study = make(budget=10)
     assert thresher.run(study, lambda pull: 0.5).done
     study.extend(budget=30)
@@ -198,7 +198,7 @@ def test_a_late_reward_of_a_thread_that_was_given_up_is_kept() -> None:
 
 
 @pytest.mark.alone
-def test_rewards_that_come_shortly_after_their_time_do_not_end_the_run() -> None:
+def test_rewards_that_come_shortly_after_their_timeout_do_not_end_the_run() -> None:
     def evaluate(pull: thresher.Pull) -> float:
         time.sleep(0.3 if pull.id % 3 == 0 else 0.0)
         return 0.5
@@ -209,7 +209,7 @@ def test_rewards_that_come_shortly_after_their_time_do_not_end_the_run() -> None
     assert verdict.told >= 20
 
 
-def test_what_a_failed_attempt_showed_is_charged_when_the_run_ends_before_the_next() -> None:
+def test_a_failed_attempt_is_charged_when_the_run_ends_before_the_next() -> None:
     def evaluate(pull: thresher.Pull) -> float:
         if pull.id in tried:
             raise thresher.Busy(after=3600)
@@ -222,7 +222,7 @@ def test_what_a_failed_attempt_showed_is_charged_when_the_run_ends_before_the_ne
     assert causes(study) == ["lost"] * 4
 
 
-def test_after_its_seconds_what_waits_is_taken_back() -> None:
+def test_after_its_seconds_a_run_withdraws_waiting_pulls() -> None:
     began = []
 
     def evaluate(pull: thresher.Pull) -> float:
@@ -261,7 +261,7 @@ def test_an_arm_that_kills_its_process_is_retired_with_more_attempts_too() -> No
     assert verdict.retired == ["dies"]
 
 
-def test_coroutines_keep_to_their_workers_whatever_is_in_flight() -> None:
+def test_coroutines_respect_workers_whatever_is_in_flight() -> None:
     now = most = 0
 
     async def evaluate(pull: thresher.Pull) -> float:
@@ -308,7 +308,7 @@ def test_an_outage_is_not_a_failure_of_the_arms(caplog: pytest.LogCaptureFixture
     assert "the outage is over" in caplog.text
 
 
-def test_an_outage_that_does_not_end_ends_the_run_with_nobody_retired() -> None:
+def test_an_outage_that_does_not_end_ends_the_run_and_retires_no_arm() -> None:
     study = make("a", "b", "c", budget=1000, max_failures=1)
 
     def evaluate(pull: thresher.Pull) -> float:
@@ -322,7 +322,7 @@ def test_an_outage_that_does_not_end_ends_the_run_with_nobody_retired() -> None:
     assert 8 <= verdict.issued < 20
 
 
-def test_failures_of_one_arm_alone_are_no_outage() -> None:
+def test_failures_of_a_single_arm_are_not_an_outage() -> None:
     def evaluate(pull: thresher.Pull) -> float:
         if pull.arm == "a":
             raise ValueError("broken")
@@ -372,12 +372,12 @@ def test_bad_settings_are_refused_before_anything_runs(given: dict[str, Any], wo
     assert len(study.events()) == 1
 
 
-def test_what_cannot_be_called_is_no_evaluator() -> None:
+def test_an_evaluator_must_be_callable() -> None:
     with pytest.raises(thresher.InvalidInput, match=r"evaluate 0\.5"):
         thresher.run(make(), 0.5)  # type: ignore[arg-type]
 
 
-def test_a_pool_whose_every_thread_hangs_ends_the_run() -> None:
+def test_a_pool_all_of_whose_threads_hang_ends_the_run() -> None:
     study = make("hangs", "x", budget=100, max_failures=None)
     with pytest.raises(thresher.CannotGoOn, match="hangs"):
         thresher.run(study, lambda pull: threading.Event().wait(30), timeout=0.1, executor=_pool())

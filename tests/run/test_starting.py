@@ -1,4 +1,4 @@
-"""Errors at the start are not outages: the run ends at once, says what was wrong, and retires nobody."""
+"""Errors at the start are not outages: the run ends at once, says what was wrong, and retires no arm."""
 
 import subprocess
 import threading
@@ -38,7 +38,7 @@ def kills_itself(pull: thresher.Pull) -> None:
 
 
 def ended(study: thresher.Study, evaluate: Callable[..., object], **given: Any) -> thresher.CannotGoOn:
-    """How a run ended that could not go on; quickly, and with nobody retired."""
+    """The error of a run that ended early; checks that it was quick and retired no arm."""
     began = time.monotonic()
     with pytest.raises(thresher.CannotGoOn) as caught:
         thresher.run(study, evaluate, **given)
@@ -117,7 +117,7 @@ def test_errors_at_different_places_are_not_the_same_error() -> None:
     assert study.verdict().issued == 6
 
 
-def test_three_arms_are_needed_where_there_are_rewards_from_before() -> None:
+def test_three_arms_are_needed_if_there_are_earlier_rewards() -> None:
     study = make("a", "b", budget=60)
     study.tell(study.ask() or pytest.fail("no pull"), 0.5)
     with pytest.raises(thresher.CannotGoOn, match=r"every evaluation failed for 1 s.*KeyError: 'depth'"):
@@ -198,7 +198,7 @@ def raising(error: BaseException, cause: BaseException | None = None) -> Callabl
         Command(("sleep", "9"), timeout=0.01),
     ],
 )
-def test_what_may_pass_by_itself_is_an_outage_at_the_start_too(evaluate: Any) -> None:
+def test_temporary_errors_at_the_start_are_an_outage(evaluate: Any) -> None:
     study = make(*ARMS, budget=1000, max_failures=1)
     with pytest.raises(thresher.CannotGoOn, match=r"every evaluation failed for 0\.5 s"):
         thresher.run(study, evaluate, workers=2, give_up=0.5)
@@ -208,7 +208,7 @@ def test_what_may_pass_by_itself_is_an_outage_at_the_start_too(evaluate: Any) ->
 @pytest.mark.parametrize(
     "error", [FileNotFoundError(2, "no such file"), PermissionError(13, "no"), OSError(28, "full")]
 )
-def test_errors_with_files_are_not_the_networks(error: OSError) -> None:
+def test_file_errors_are_not_network_errors(error: OSError) -> None:
     assert "failed with the same error" in str(ended(make(*ARMS, budget=1000), raising(error), workers=2))
 
 
@@ -281,7 +281,7 @@ class Special(Exception):
     """Raised once and kept."""
 
 
-def test_the_cause_is_the_very_exception_that_the_evaluator_raised() -> None:
+def test_the_cause_is_the_exception_that_the_evaluator_raised() -> None:
     raised = []
 
     def evaluate(pull: thresher.Pull) -> float:
@@ -359,7 +359,7 @@ def test_a_commands_failure_carries_what_it_printed_from_any_process() -> None:
         assert cause.output.splitlines() == [f"line {number}" for number in range(3, 13)]
 
 
-def test_what_a_command_printed_is_kept_without_passwords() -> None:
+def test_a_commands_output_is_kept_without_passwords() -> None:
     secret = "postgresql://me:hunter2@host/db"
     with pytest.raises(CommandFailed) as failed:
         Command(("sh", "-c", f"echo cannot reach {secret} >&2; exit 3"))(thresher.Pull(1, "a", 1, {}, 5))

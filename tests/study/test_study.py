@@ -267,7 +267,7 @@ def test_results_already_paid_for_are_added_before_the_first_ask() -> None:
 
 BAD_STUDIES: list[tuple[dict[str, Any], str]] = [
     ({"arms": []}, r"at least one"),
-    ({"arms": ["a", "a"]}, r"'a': is there twice"),
+    ({"arms": ["a", "a"]}, r"'a': is given twice"),
     ({"arms": ["a", ""]}, r"'': must not be empty"),
     ({"arms": ["  "]}, r"must not be empty"),
     ({"arms": ["a\nb"]}, r"'a\\nb': must be printable"),

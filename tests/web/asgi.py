@@ -1,4 +1,4 @@
-"""Requests straight into the application, with exactly the bytes that a test wants: no client tidies them up."""
+"""Requests straight into the application, with exactly the bytes that a test wants: no client normalises them."""
 
 import asyncio
 import json
@@ -87,7 +87,7 @@ def request(
     async def send(message: Any) -> None:
         sent.append(message)
 
-    asyncio.run(asyncio.wait_for(app(scope, receive, send), 60))  # an answer without an end is a failure
+    asyncio.run(asyncio.wait_for(app(scope, receive, send), 60))  # a reply that does not end is a failure
     start = sent[0]
     shown = {name.decode().lower(): value.decode("latin-1") for name, value in start["headers"]}
     return Reply(start["status"], shown, b"".join(message.get("body", b"") for message in sent[1:]))

@@ -59,7 +59,7 @@ def served(
 
 @contextlib.contextmanager
 def stuck(path: Path) -> Iterator[None]:
-    """Another writer that does not come to an end."""
+    """Another writer that never finishes."""
     connection = apsw.Connection(str(path))
     connection.execute("BEGIN IMMEDIATE")
     try:

@@ -49,7 +49,7 @@ def test_a_study_runs_from_beginning_to_end_over_http(app: Gate) -> None:
     assert len(post(app, "/coins/ask", {"n": 99}).data["pulls"]) == 10
 
 
-def test_the_same_key_again_gives_the_same_pulls_also_from_another_server(app: Gate, store: MemoryStore) -> None:
+def test_repeating_a_key_returns_the_same_pulls_also_from_another_server(app: Gate, store: MemoryStore) -> None:
     first = post(app, "/coins/ask", {"n": 2}, **{"idempotency-key": "job 1"}).data
     assert post(app, "/coins/ask", {"n": 2}, **{"idempotency-key": "job 2"}).data != first
     assert post(app, "/coins/ask", {"n": 2}, **{"idempotency-key": "job 1"}).data == first
@@ -57,7 +57,7 @@ def test_the_same_key_again_gives_the_same_pulls_also_from_another_server(app: G
     assert get(app, "/coins").data["issued"] == 4
 
 
-def test_the_same_reward_again_is_accepted_and_another_is_not(app: Gate) -> None:
+def test_repeating_a_reward_is_accepted_and_a_different_one_is_not(app: Gate) -> None:
     post(app, "/coins/ask")
     told = [post(app, "/coins/tell", {"pull": 1, "reward": reward}) for reward in (1, True, 0.5)]
     assert [reply.status for reply in told] == [200, 200, 409]
@@ -65,14 +65,14 @@ def test_the_same_reward_again_is_accepted_and_another_is_not(app: Gate) -> None
     assert get(app, "/coins").data["told"] == 1
 
 
-def test_a_dropped_pulls_reward_is_late_and_welcome(app: Gate) -> None:
+def test_a_dropped_pulls_reward_is_late_and_accepted(app: Gate) -> None:
     post(app, "/coins/ask")
     assert post(app, "/coins/drop", {"pulls": [1], "reason": "gone"}).data == {"pulls": [1]}
     assert post(app, "/coins/tell", {"pull": 1, "reward": 0.5}).data["late"]
     assert post(app, "/coins/drop", {"pulls": [1]}).status == 409
 
 
-def test_unheard_of_work_is_lost_unless_renewed(tmp_path: Path) -> None:
+def test_pulls_without_a_heartbeat_are_lost_unless_renewed(tmp_path: Path) -> None:
     store = open_store(f"sqlite:///{tmp_path}/s.db")
     app = server(store)
     post(app, "", COINS)
@@ -108,7 +108,7 @@ def test_errors_name_value_rule_and_remedy(app: Gate, path: str, data: object, s
     assert (reply.status, set(reply.data)) == (status, {"error", "value", "rule", "remedy"})
     assert reply.data["error"].split(".")[0] == what
     assert reply.data["rule"]
-    assert post(app, "/coins/tell", {"pull": 1, "reward": 1}).status == 200  # nothing was done by halves
+    assert post(app, "/coins/tell", {"pull": 1, "reward": 1}).status == 200  # nothing was done partly
 
 
 def test_a_body_that_is_not_json_is_refused(app: Gate) -> None:
@@ -125,7 +125,7 @@ CERTAIN = {"name": "certain", "arms": ["good", "bad"], "threshold": 0.6, "budget
 def test_a_reward_outside_the_bounds_is_refused_like_any_other_and_retires_its_arm(app: Gate) -> None:
     post(app, "", CERTAIN)
     pulls = post(app, "/certain/ask", {"n": 2}).data["pulls"]
-    for _ in range(2):  # the same again is answered the same
+    for _ in range(2):  # repeating it gives the same reply
         reply = post(app, "/certain/tell", {"pull": pulls[0]["pull"], "reward": 7})
         assert (reply.status, reply.data["error"], reply.data["value"]) == (422, "reward", 7.0)
         assert "clip" in reply.data["remedy"]

@@ -162,7 +162,7 @@ def test_viewers_share_one_watch_and_a_latecomer_misses_nothing() -> None:
         return texts
 
     texts = asyncio.run(watch())
-    assert {text.partition(b"\n")[0] for text in texts} == {b"id: 2", b"id: 3"}  # some may be told as newcomers
+    assert {text.partition(b"\n")[0] for text in texts} == {b"id: 2", b"id: 3"}  # some may get it as new viewers
     assert texts[0].startswith(b"id: 2\nevent: change\n")
     assert texts[-1].startswith(b"id: 3\nevent: change\n")
 
@@ -175,7 +175,7 @@ def test_viewers_learn_when_a_study_is_deleted_or_replaced() -> None:
         store.delete("coins")
         if again:
             thresher.create_study("coins", arms=["a"], threshold=0.5, storage=store)
-        return b"".join([text async for text in viewer])  # it comes to an end
+        return b"".join([text async for text in viewer])  # it ends
 
     assert b"event: gone" in asyncio.run(watch(MemoryStore(), again=False))
     assert b"event: reset" in asyncio.run(watch(MemoryStore(), again=True))

@@ -1,4 +1,4 @@
-"""Nobody gets in without access: every method and path, with every kind of wrong request."""
+"""No access without a token: every method and path, with every kind of wrong request."""
 
 import logging
 
@@ -151,7 +151,7 @@ def test_lengths_of_thousands_of_digits_break_nothing(app: Gate) -> None:
         ("/?token=%ed%a0%80", {401, 429}),
     ],
 )
-def test_half_characters_in_addresses_are_refused_in_words(
+def test_lone_surrogates_in_addresses_are_refused_with_a_message(
     app: Gate, path: str, status: int | set[int], kind: str
 ) -> None:
     reply = request(app, "GET", path, headers={**BEARER, "accept": kind})
@@ -171,12 +171,12 @@ def test_half_characters_in_addresses_are_refused_in_words(
         ("/coins/tell", {"pull": "\ud800", "reward": 1}, 422),
     ],
 )
-def test_half_characters_in_bodies_are_refused_in_words(app: Gate, path: str, body: object, status: int) -> None:
+def test_lone_surrogates_in_bodies_are_refused_with_a_message(app: Gate, path: str, body: object, status: int) -> None:
     reply = request(app, "POST", f"/api/studies{path}", headers=BEARER, json_body=body)
     assert (reply.status, set(reply.data)) == (status, {"error", "value", "rule", "remedy"})
 
 
-def test_half_characters_in_parameters_reach_the_evaluator(app: Gate) -> None:
+def test_lone_surrogates_in_parameters_reach_the_evaluator(app: Gate) -> None:
     new = {"name": "halves", "arms": {"a": {"k": "\ud800"}}, "threshold": 0.5}
     assert request(app, "POST", "/api/studies", headers=BEARER, json_body=new).status == 201
     asked = request(app, "POST", "/api/studies/halves/ask", headers=BEARER)
@@ -193,7 +193,7 @@ def test_bodies_that_break_parsers_are_refused(app: Gate, body: bytes) -> None:
 
 @pytest.mark.parametrize("extra", [{}, {"clip": True}, {"bounds": None, "confidence": None, "budget": 9}])
 @pytest.mark.parametrize(("reward", "status"), [("1e999", 422), ("-1e999", 422), ("1" * 500, 422), ("1" * 5000, 400)])
-def test_a_reward_beyond_all_numbers_is_refused_in_a_line_and_changes_nothing(
+def test_a_reward_that_no_float_can_hold_is_refused_and_changes_nothing(
     reward: str, status: int, extra: dict[str, object]
 ) -> None:
     app = server()
@@ -214,14 +214,14 @@ def test_a_body_of_another_kind_is_refused(app: Gate) -> None:
     assert (reply.status, reply.data["rule"]) == (415, "must be application/json")
 
 
-def test_the_address_it_leads_to_is_never_another_hosts(app: Gate) -> None:
+def test_a_redirect_never_leads_to_another_host(app: Gate) -> None:
     for path in ["//evil.example/", "/%2F/evil.example", "/\\evil.example", "/x/..//evil.example"]:
         where = request(app, "GET", f"{path}?token={TOKEN}").headers["location"]
         assert where.startswith("/")
         assert not where.startswith(("//", "/\\"))
 
 
-def test_a_token_in_the_address_lets_nobody_write(app: Gate) -> None:
+def test_a_token_in_the_address_does_not_allow_writing(app: Gate) -> None:
     assert request(app, "POST", f"/api/studies/coins/ask?token={WRITE_TOKEN}").status == 401
 
 
@@ -247,14 +247,14 @@ def test_large_bodies_are_refused_whether_or_not_they_say_so(app: Gate) -> None:
     assert request(app, "POST", "/api/studies", headers={**BEARER, **kind}, body=small).status == 201
 
 
-def test_a_body_that_does_not_come_is_not_waited_for_long(app: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_that_does_not_arrive_is_not_waited_for_long(app: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("thresher.web.gate.SLOW", 0.05)
     reply = request(app, "POST", "/api/studies", headers=BEARER, body=[])
     assert (reply.status, reply.headers["connection"]) == (408, "close")
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/", "/api/studies", "/nothing", "/static/style.css", "/docs"])
-def test_every_reply_carries_the_headers_of_safety(app: Gate, path: str) -> None:
+def test_every_reply_carries_security_headers(app: Gate, path: str) -> None:
     headers = request(app, "GET", path, headers=BEARER).headers
     policy = headers["content-security-policy"]
     scripts = next(part for part in policy.split("; ") if part.startswith("script-src"))
@@ -265,7 +265,7 @@ def test_every_reply_carries_the_headers_of_safety(app: Gate, path: str) -> None
     assert headers["referrer-policy"] == "no-referrer"
 
 
-def test_what_goes_wrong_inside_is_one_sentence(
+def test_an_internal_error_is_one_sentence(
     app: Gate, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Broken(MemoryStore):
@@ -301,7 +301,7 @@ def test_every_way_to_write_all_addresses_needs_a_name(host: str) -> None:
 
 
 @pytest.mark.parametrize("token", ["", "short", "with space in it", 'quote"quote"', "line\nline-line"])
-def test_a_token_that_could_not_travel_is_refused_and_not_shown(token: str) -> None:
+def test_a_token_with_unsafe_characters_is_refused_and_not_shown(token: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         serving.checked_token(token)
     assert token == "" or token not in str(caught.value)

@@ -1,4 +1,4 @@
-"""What the server knows of studies: damaged ones, forgotten ones, who reads and who writes, and under which name."""
+"""The server's studies: damaged ones, forgotten ones, who reads and who writes, and under which name."""
 
 import asyncio
 import os
@@ -43,7 +43,7 @@ def test_a_damaged_log_is_reported_and_affects_no_other_study(app: Gate, store: 
     assert get(app, "/coins").status == 200
 
 
-def test_a_damaged_study_is_no_passing_trouble_whatever_is_asked_of_it(app: Gate, store: MemoryStore) -> None:
+def test_a_damaged_study_is_never_reported_as_temporary(app: Gate, store: MemoryStore) -> None:
     post(app, "", {**COINS, "name": "broken"})
     append(store, "broken", [Event(2, "told", pull=7, arm=0, reward=1.0, key="x")])
     for path, data in {"/ask": {}, "/tell": {"pull": 1, "reward": 1}, "/extend": {"budget": 50}}.items():
@@ -105,7 +105,7 @@ def test_readers_neither_write_nor_touch_the_store_of_the_writers(store: MemoryS
         assert request(app, "GET", path, headers=BEARER).status == 200, path
 
 
-def test_studies_that_were_deleted_or_long_unasked_for_are_forgotten(
+def test_studies_that_were_deleted_or_not_requested_for_long_are_forgotten(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     house = House(store)

@@ -65,7 +65,7 @@ def many_files() -> Iterator[None]:
 
 @pytest.mark.alone
 @pytest.mark.parametrize("options", [[], ["--max-connections", "896", "--max-per-address", "896"]])
-def test_1100_silent_connections_stop_nobody(tmp_path: Path, many_files: None, options: list[str]) -> None:
+def test_1100_silent_connections_block_nobody(tmp_path: Path, many_files: None, options: list[str]) -> None:
     log = tmp_path / "log"
     storage = f"sqlite:///{tmp_path}/s.db"
     thresher.create_study("coins", arms=["a"], threshold=0.5, storage=storage)
@@ -83,7 +83,7 @@ def test_1100_silent_connections_stop_nobody(tmp_path: Path, many_files: None, o
     assert len(log.read_bytes()) < 2000
 
 
-def test_running_out_of_descriptors_is_one_line_and_passes(tmp_path: Path) -> None:
+def test_running_out_of_descriptors_is_logged_once_and_temporary(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with served("memory", log=log, files=FILES) as server, contextlib.ExitStack() as stack:
         resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (40, FILES))  # after it worked out what fits
@@ -151,7 +151,7 @@ def test_a_refused_request_ends_its_connection() -> None:
             assert received.count(b"HTTP/1.1") == 1
 
 
-def test_slow_clients_get_seconds_and_not_minutes() -> None:
+def test_slow_clients_get_seconds_not_minutes() -> None:
     """The durations that the next tests replace by shorter ones."""
     assert (wire.HEAD, wire.UNREAD, house.PATIENCE) == (10.0, 20.0, 20.0)
 
@@ -271,7 +271,7 @@ def answers(connections: list[socket.socket], seconds: float) -> Iterator[bytes]
 
 
 @pytest.mark.alone
-def test_a_stuck_writer_holds_up_no_reader_and_a_crowd_of_writers_is_turned_away(tmp_path: Path) -> None:
+def test_a_stuck_writer_blocks_no_reader_and_too_many_writers_are_refused(tmp_path: Path) -> None:
     storage = f"sqlite:///{tmp_path}/s.db"
     thresher.create_study("coins", arms=["a", "b"], threshold=0.5, budget=1000, storage=storage)
     patience = {"house.PATIENCE": 6.0}

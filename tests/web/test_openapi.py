@@ -1,4 +1,4 @@
-"""What the OpenAPI document says is so, also for requests that nobody would think of."""
+"""The OpenAPI document is true, also for requests that people would not think of."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -103,7 +103,7 @@ def test_nothing_jumps_while_it_updates(chromium: Any, server: Served) -> None:
     assert page.evaluate(places) == before
 
 
-def test_search_and_filter_leave_what_was_asked_for(chromium: Any, server: Served) -> None:
+def test_search_and_filter_show_only_matching_arms(chromium: Any, server: Served) -> None:
     page = entered(chromium, server, "/study/prompts").page
     page.wait_for_selector("#rows tr")
     page.get_by_role("searchbox").fill("PROMPT 1")
@@ -283,7 +283,7 @@ def test_rows_stay_where_they_are_while_one_is_focused(chromium: Any, server: Se
     assert page.evaluate("document.activeElement === window.row")
 
 
-def test_listeners_are_not_told_every_number(chromium: Any, server: Served) -> None:
+def test_screen_readers_are_not_told_every_number(chromium: Any, server: Served) -> None:
     page = entered(chromium, server, "/study/prompts").page
     until(page, f"{STATE} === 'live'")
     page.evaluate(

@@ -1,4 +1,4 @@
-"""A reply needs one look at the store, and a damaged study has one status."""
+"""A reply needs one read of the store, and a damaged study has one status."""
 
 from pathlib import Path
 

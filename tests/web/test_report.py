@@ -1,4 +1,4 @@
-"""Figures from the library, a report in one file, and what is said where the extra is missing."""
+"""Figures from the library, a report in one file, and the error if the extra is missing."""
 
 import re
 import resource

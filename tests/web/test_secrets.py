@@ -1,4 +1,4 @@
-"""What the server answers and logs holds no secret."""
+"""The server's replies and its log contain no secrets."""
 
 import subprocess
 import sys
@@ -22,7 +22,7 @@ WORD = "hunter2"
     ],
     ids=lambda error: error.what,
 )
-def test_an_answer_holds_no_secret(error: InvalidInput, accept: bytes) -> None:
+def test_a_reply_contains_no_secret(error: InvalidInput, accept: bytes) -> None:
     _, body = page_or_json(refusal_of(error), {"headers": [(b"accept", accept)], "method": "GET"})
     assert WORD.encode() not in body
 

@@ -18,7 +18,7 @@ import thresher
 SERVE = [sys.executable, "-m", "thresher.cli", "serve", "--storage", "memory"]
 
 
-def test_it_prints_its_address_with_a_token_that_lets_in() -> None:
+def test_it_prints_its_address_with_a_token_that_grants_access() -> None:
     argv = [*SERVE, "--port", "0"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -127,7 +127,7 @@ def test_a_taken_port_is_reported() -> None:
     assert "in use" in done.stderr
 
 
-def test_it_ends_while_somebody_looks_on(tmp_path: Path) -> None:
+def test_it_ends_while_a_page_is_open(tmp_path: Path) -> None:
     storage = f"sqlite:///{tmp_path}/s.db"
     thresher.create_study("coins", arms=["a"], threshold=0.5, budget=4, storage=storage)
     ended = threading.Event()

@@ -42,7 +42,7 @@ def test_the_token_in_the_address_becomes_a_session_and_leaves_the_address(app: 
         'q="a;b"; thresher="{}"',
     ],
 )
-def test_odd_cookies_of_other_programs_lock_nobody_out(app: Gate, cookie: str) -> None:
+def test_odd_cookies_of_other_programs_do_no_harm(app: Gate, cookie: str) -> None:
     given = cookie.format(session(app))
     assert request(app, "GET", "/api/studies", headers={"cookie": given}).status == 200
 
@@ -50,7 +50,7 @@ def test_odd_cookies_of_other_programs_lock_nobody_out(app: Gate, cookie: str) -
 @pytest.mark.parametrize(
     "cookie", ["", ";", "=", "thresher", "thresher=", "thresher=\xe9", "Thresher={}", "thresher=..."]
 )
-def test_a_cookie_that_is_no_session_is_refused(app: Gate, cookie: str) -> None:
+def test_a_cookie_that_is_not_a_session_is_refused(app: Gate, cookie: str) -> None:
     given = cookie.format(session(app))
     assert request(app, "GET", "/api/studies", headers={"cookie": given}).status == 401
 
@@ -90,7 +90,7 @@ def test_wrong_tokens_are_throttled_per_address_and_right_ones_are_not() -> None
     assert (reply.status, 1 <= int(reply.headers["retry-after"]) <= 60) == (429, True)
     assert request(app, "GET", "/api/studies", headers=wrong, client="10.0.0.9").status == 401
     assert request(app, "GET", "/api/studies", headers=READER).status == 200
-    assert request(app, "GET", "/api/studies").status == 401  # none is not a wrong one
+    assert request(app, "GET", "/api/studies").status == 401  # a missing token is not a wrong one
     assert request(app, "GET", "/healthz").status == 200
 
 

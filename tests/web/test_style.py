@@ -1,4 +1,4 @@
-"""What can be seen can be read: contrast, after WCAG 2, of text (4.5) and of the borders of controls (3)."""
+"""Everything visible is readable: contrast, by WCAG 2, of text (4.5) and of the borders of controls (3)."""
 
 import json
 import re

@@ -2,5 +2,5 @@
 
 from . import main
 
-if __name__ == "__main__":  # not in a worker that imports it anew
+if __name__ == "__main__":  # not in a worker that imports it again
     main()

@@ -43,7 +43,7 @@ def ask(name: str, count: int, lease: float, storage: str | None, style: str) ->
     try:
         print_lines(json.dumps({"format": 1, **pull_json(pull)}) if style == "json" else _line(pull) for pull in pulls)
     except CannotGoOn as error:
-        for pull in pulls:  # nobody saw their ids
+        for pull in pulls:  # their ids were never printed
             study.drop(pull, reason="the answer to the ask could not be written")
         raise CannotGoOn(error.what, rule=error.rule, remedy="the pulls of this ask were dropped") from None
     return FINISHED if pulls else NOT_MET

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @click.option("--arms", type=Whole(), default=100, show_default=True, help="How many arms.")
 @click.option("--threshold", type=Number(), default=0.7, show_default=True, help="The bar.")
 @click.option(
-    "--means", default="0.6:0.8", show_default=True, help="LO:HI (drawn anew in each repetition), a number, or A,B,C,…"
+    "--means", default="0.6:0.8", show_default=True, help="LO:HI (drawn again in each repetition), a number, or A,B,C,…"
 )
 @click.option(
     "--spread",

@@ -38,7 +38,7 @@ def print_verdict(verdict: Verdict, style: str) -> None:
 
 
 def _coloured(verdict: Verdict) -> str:
-    """The verdict for a terminal, as text: rich itself would end the program if nobody reads what it writes."""
+    """The verdict for a terminal, as text: rich itself would end the program if its output is not read."""
     width, text = Console().width, io.StringIO()
     console = Console(file=text, force_terminal=True, width=width, highlight=False)
     for line in verdict.lines(width):

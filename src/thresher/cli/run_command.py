@@ -200,7 +200,7 @@ def run(command: tuple[str, ...], **given: Any) -> int:
         status = until_stopped(job.carry_out)
     except CannotGoOn:
         if job.study and (given["style"] != "table" or look(job.study, lambda ledger: ledger.told)):
-            print_verdict(job.study.verdict(), given["style"])  # an empty table would help nobody
+            print_verdict(job.study.verdict(), given["style"])  # an empty table would not help
         raise
     finally:
         evaluate.stop()

@@ -237,7 +237,8 @@ def _caveats(ledger: Ledger) -> str:
             f"{len(ledger.evaluators)} evaluators that were accepted as the same measured the rewards: {commands}."
         )
     if ledger.imported:
-        found.append(f"{plural(ledger.imported, 'pull')} imported, as old as where they come from.")
+        were = "was" if ledger.imported == 1 else "were"
+        found.append(f"{plural(ledger.imported, 'pull')} {were} imported; this log does not record how old they are.")
     if ledger.unweighed:
         found.append("Imported results are weighed all together when the first pull is asked for.")
     return "".join(f" {sentence}" for sentence in found)

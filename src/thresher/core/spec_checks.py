@@ -28,7 +28,7 @@ def arm_names(given: object) -> tuple[str, ...]:
     known = set()
     for name in names:
         if checks.name("arm", name) in known:
-            raise InvalidInput("arm", name, "is there twice", "give every arm a name of its own")
+            raise InvalidInput("arm", name, "is given twice", "give every arm its own name")
         known.add(name)
     return names
 

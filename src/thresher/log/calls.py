@@ -1,4 +1,4 @@
-"""What each call of a study writes: decisions on the newest ledger, as events of a draft."""
+"""The calls of a study: each decides on the newest ledger and writes events to a draft."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -45,7 +45,7 @@ def result(given: object) -> tuple[str, object, bool]:
 
 
 def tell(draft: Draft, pull: int, reward: object, *, repeatable: bool) -> Told:
-    """Record the reward of a pull. The same again writes nothing."""
+    """Record the reward of a pull. Telling the same reward again writes nothing."""
     ledger = draft.ledger
     state = ledger.state_of(pull)
     try:
@@ -60,7 +60,7 @@ def tell(draft: Draft, pull: int, reward: object, *, repeatable: bool) -> Told:
 
 
 def drop(draft: Draft, pull: int, cause: Cause, reason: str) -> None:
-    """Give a pull up, and retire its arm if that was one failure too many. Again writes nothing."""
+    """Drop a pull, and retire its arm if that was one failure too many. Dropping it again writes nothing."""
     ledger = draft.ledger
     state, failure = ledger.state_of(pull), ledger.spec.failure
     if state in (DROPPED, OUTSIDE):
@@ -105,7 +105,7 @@ def extend(draft: Draft, budget: int) -> None:
 
 
 def retire(draft: Draft, arm: str, reason: str) -> None:
-    """Let the arm take no more pulls."""
+    """Retire the arm: it takes no more pulls."""
     number = draft.ledger.spec.arm(arm)
     if number not in draft.ledger.retired:
         draft.write("retired", arm=number, reason=checks.text("reason", reason))
@@ -119,7 +119,7 @@ def restore(draft: Draft, arm: str) -> None:
 
 
 def accept(draft: Draft, evaluator: str) -> None:
-    """Record that this evaluator measures the same as those before."""
+    """Record that this evaluator measures the same thing as the earlier ones."""
     if evaluator not in draft.ledger.evaluators:
         draft.write("accepted", reason=evaluator)
 

@@ -1,15 +1,15 @@
-r"""The chain of a log: every event carries a digest of itself and of all that came before it.
+r"""The chain of a log: every event carries a digest of itself and of all events before it.
 
-A digest is BLAKE2b, 16 bytes of it, over the digest of the event before and the fields of the event, written so that
-no two events give the same bytes, and in the same way in every version of Python:
+A digest is a 16-byte BLAKE2b over the previous event's digest and the event's fields. No two events give the same
+bytes, and every version of Python gives the same ones:
 
-- the numbers: a byte that says which of seq, pull, arm, time, reward, late and budget are there (1, 2, 4, …), then
+- the numbers: a byte that says which of seq, pull, arm, time, reward, late and budget are present (1, 2, 4, …), then
   these, 8 bytes each, little endian; rewards and times as floats, the others as integers;
 - the texts: kind, key, agent, reason, cause, and the specification as JSON with sorted keys. Each is ``=`` and its
-  text, or nothing if it is absent, and they are separated by NUL, which no text holds. Those that are absent at the
-  end are left out.
+  text, or nothing if it is absent, and they are separated by NUL, which no text contains. Absent texts at the end
+  are left out.
 
-The study's name is no part of it: a study that is renamed keeps its chain.
+The study's name is not part of it: a renamed study keeps its chain.
 """
 
 import json
@@ -36,7 +36,7 @@ class Head(NamedTuple):
 
 
 def link(before: bytes, event: tuple[Any, ...]) -> bytes:
-    """The digest of an event that follows the one with the digest ``before``. Raises ValueError if it is no event.
+    """The digest of an event that follows the one with the digest ``before``. Raises ValueError if it is not an event.
 
     >>> link(START, Event(1, "created", key="k")).hex()
     '3b82c4a8832b36398f7f8cd150324edd'
@@ -76,7 +76,7 @@ def _texts(*texts: str | None) -> str:
 
 
 def chained(events: Iterable[Event], before: bytes = START) -> list[Event]:
-    """The events with their digests, behind an event with the digest ``before``.
+    """The events with their digests, following an event with the digest ``before``.
 
     >>> [event.digest.hex()[:4] for event in chained([Event(1, "created", key="k"), Event(2, "asked", 1, 0)])]
     ['3b82', 'a52e']

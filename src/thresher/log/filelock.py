@@ -1,4 +1,4 @@
-"""Writers of one file queue by a lock on a file beside it: the system wakes them in turn, and frees it if one dies."""
+"""Writers of one file queue for a lock on a file beside it. The system wakes them in turn, and frees it if one dies."""
 
 import contextlib
 import fcntl
@@ -13,11 +13,11 @@ from .holders import holders, named
 from .patience import Patience, hurry
 from .rows import BUSY_WITHOUT_TURN, TURN
 
-MOMENT = 0.002  # seconds in which a lock is tried for before one queues: a few turns
+MOMENT = 0.002  # seconds to try for a lock before queueing: a few turns
 
 
 class FileLock:
-    """A queue of processes. One that waited too long continues without the lock: a stopped holder blocks no other."""
+    """A queue of processes. One that waited too long continues without the lock: a stopped holder blocks no one."""
 
     def __init__(self, path: Path) -> None:
         self._path = str(path)
@@ -26,7 +26,7 @@ class FileLock:
         self._begin()
 
     def _begin(self) -> None:
-        """What a forked child must not share: its parent's handles have its parent's lock."""
+        """Set what a forked child must not share: its parent's handles hold its parent's lock."""
         self.close()
         self._pid = os.getpid()
         self._stuck: _Waiter | None = None  # one whose lock did not come in time
@@ -51,7 +51,7 @@ class FileLock:
                 self._spare.append(handle)
 
     def close(self, end: Callable[[int], None] = os.close) -> None:
-        """Keep no file open, and no thread."""
+        """Close all handles and end all threads."""
         try:  # other threads may take some meanwhile
             while self._spare:
                 end(self._spare.pop())  # an argument: Python may have cleared this module when it ends
@@ -63,7 +63,7 @@ class FileLock:
     __del__ = close
 
     def _taken(self) -> int:
-        """A handle for one that asks: two threads with the same one would both have the lock."""
+        """A handle for one caller: two threads that share a handle would both have the lock."""
         with contextlib.suppress(IndexError):  # there is none, or another thread took the last
             handle = self._spare.pop()
             if os.fstat(handle).st_nlink:
@@ -72,9 +72,9 @@ class FileLock:
         return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def _acquire(self, handle: int, patience: float) -> bool:
-        """Whether the lock was had; if not, the handle is closed, or will be."""
+        """Whether the lock was acquired; if not, the handle is closed, or will be."""
         try:
-            if _is_had_soon(handle):
+            if _acquired_soon(handle):
                 return True
             waiter = self._waiter(patience)
         except BaseException:  # Ctrl-C
@@ -90,7 +90,7 @@ class FileLock:
         return True
 
     def _holder(self) -> str:
-        return f"another process to let go of {self._path}{named(holders(self._path))}"
+        return f"another process to release {self._path}{named(holders(self._path))}"
 
     def _waiter(self, patience: float) -> "_Waiter | None":
         """A thread to wait with; None if waiting is pointless: an abandoned one still waits, or did so recently."""
@@ -103,10 +103,10 @@ class FileLock:
         return None
 
 
-def _is_had_soon(handle: int) -> bool:
-    """Whether the lock is free, or was let go while others got the processor for a moment.
+def _acquired_soon(handle: int) -> bool:
+    """Whether the lock was free, or was released while other processes ran for a moment.
 
-    A turn takes less time than going to sleep and being woken, so queueing at once would slow everybody down.
+    A turn takes less time than going to sleep and being woken, so queueing at once would slow all writers down.
     """
     end = 0.0
     while True:
@@ -127,7 +127,7 @@ class _Waiter:
 
     def __init__(self) -> None:
         self._inbox: queue.SimpleQueue[int | None] = queue.SimpleQueue()
-        self._had: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._acquired: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._handing_over = threading.Lock()
         self._abandoned = False
         self._thread = threading.Thread(target=self._serve, name="thresher-turn", daemon=True)
@@ -135,21 +135,21 @@ class _Waiter:
 
     @property
     def waits(self) -> bool:
-        """Whether one that was given up still waits."""
+        """Whether a thread that was given up still waits."""
         return self._thread.is_alive()
 
     def wait(self, handle: int, patience: float, what: Callable[[], str] = str) -> bool:
-        """Whether the lock was had in time; if not, or if interrupted, the thread frees it when it comes, and ends."""
+        """Whether the lock came in time; if not, or if interrupted, the thread frees it when it comes, and ends."""
         waiting = Patience(patience)
         self._inbox.put(handle)
         try:
-            while slice_ := waiting.next_slice(what):  # in slices, to hear signals
+            while slice_ := waiting.next_slice(what):  # in slices, to notice signals
                 with contextlib.suppress(queue.Empty):
-                    self._had.get(timeout=slice_)
+                    self._acquired.get(timeout=slice_)
                     return True
             if self._abandon():
                 return False
-            self._had.get()  # it came at the last moment
+            self._acquired.get()  # it came at the last moment
         except BaseException:
             hurry()
             if not self._abandon():
@@ -165,7 +165,7 @@ class _Waiter:
     def _abandon(self) -> bool:
         """Whether the lock had not come after all."""
         with self._handing_over:
-            self._abandoned = self._had.empty()
+            self._abandoned = self._acquired.empty()
             return self._abandoned
 
     def _serve(self) -> None:
@@ -175,7 +175,7 @@ class _Waiter:
                 if self._abandoned:
                     _let_go(handle)
                 else:
-                    self._had.put(handle)
+                    self._acquired.put(handle)
 
 
 def _let_go(handle: int) -> None:

@@ -1,4 +1,4 @@
-"""Which processes hold a lock on a file, as far as Linux tells."""
+"""Which processes hold a lock on a file, as far as Linux says."""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ def holders(path: str, byte: int = 0) -> list[int]:
         place = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}"
         for line in LOCKS.read_text().splitlines():
             words = line.split()
-            if len(words) == 8 and words[3] == "WRITE" and words[5] == place:  # those that wait have a -> more
+            if len(words) == 8 and words[3] == "WRITE" and words[5] == place:  # waiting ones have an extra ->
                 first, last = int(words[6]), words[7]
                 if first <= byte and (last == "EOF" or byte <= int(last)):
                     found.add(int(words[4]))

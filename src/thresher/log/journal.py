@@ -26,7 +26,7 @@ from .tail import damaged, event_at, pages
 Answer = TypeVar("Answer")
 LONGEST_REASON = 10_000  # characters
 MOST_DOUBTS = 10  # connections lost in the same call
-MOST_DEFEATS = 10  # races lost in a row although nothing new is in the log
+MOST_DEFEATS = 10  # races lost in a row with nothing new in the log
 _ACTING: ContextVar[str | None] = ContextVar("acting", default=None)
 
 
@@ -68,7 +68,7 @@ class Draft:
         late: bool | None = None,
         budget: int | None = None,
     ) -> None:
-        """Fold one more event in. An event that is not valid changes nothing."""
+        """Fold in one more event. An invalid event changes nothing."""
         last, reason = self.ledger.last, None if reason is None else plain(masked(reason))
         now, seq = time.time(), last.seq + 1
         fields = (seq, kind, pull, arm, reward, reason, cause, late, budget, None, self.key, now, self.agent)
@@ -96,7 +96,7 @@ class Journal:
         self.study, self.lease = study, lease
         self._on_write = on_write  # called with the events of each append, and the event before them
         self._store = store
-        self._birth: str | None = None  # the key of event 1: tells this study from a later one of its name
+        self._birth: str | None = None  # the key of event 1: distinguishes this study from a later one of the same name
         self.created: str | None = None  # when the study was created, as 2026-11-17T02:41:12Z
         self._ledger: Ledger | None = None  # None also while it is being changed: half a change is never kept
         self._begin()
@@ -104,7 +104,7 @@ class Journal:
         _JOURNALS.add(self)
 
     def _begin(self) -> None:
-        """What must differ between processes; a forked child calls this again."""
+        """Set what must differ between processes; a forked child calls this again."""
         self.agent = plain(f"{os.uname().nodename}:{os.getpid()}")
         self._nonce, self._calls = os.urandom(6).hex(), 0
         self._lock = threading.RLock()
@@ -120,7 +120,7 @@ class Journal:
                 yield page if page[0].seq > after else [event for event in page if event.seq > after]
 
     def look(self, reader: Callable[[Ledger], Answer]) -> Answer:
-        """What ``reader`` makes of the newest state; it must not change it."""
+        """What ``reader`` returns for the newest state, which it must not change."""
         with self._lock:
             return reader(self._newest())
 
@@ -129,7 +129,7 @@ class Journal:
 
         Pulls that it asks for get the journal's lease, or the one that is given.
 
-        If the connection is lost before the reply comes, the key of the events tells whether they were written.
+        If the connection is lost before the reply comes, the key of the events shows whether they were written.
         """
         doubtful: list[Written[Answer]] = []
         defeats = 0  # races lost in a row with nothing new in the log
@@ -177,7 +177,7 @@ class Journal:
             except BaseException:
                 if (
                     not draft.touched
-                ):  # else it is folded in, perhaps by half, and perhaps not written: read the log again
+                ):  # otherwise the ledger may hold half an event, or one that was not written: read the log again
                     self._ledger = ledger
                 raise
             self._ledger = ledger
@@ -219,7 +219,7 @@ class Journal:
             if isinstance(error, StoreFailed) and not isinstance(error, DamagedStudy):
                 raise
         # Another study has its name now, or its server lost unacknowledged events in a crash, or it is damaged. Reading
-        # the whole log tells which.
+        # the whole log shows which.
         return self._read()
 
     def _read(self) -> Ledger:

@@ -11,7 +11,7 @@ MARK = "again:"  # keys that callers chose; the others were made up by a journal
 
 
 def marked(key: str) -> str:
-    """A caller's key as an event carries it: of one length, and printable, whatever the caller chose.
+    """A caller's key as an event carries it: of fixed length and printable, whatever the caller chose.
 
     >>> marked("job 17")
     'again:2454fc94bb29bb346c1228bb7464e0ea'
@@ -22,19 +22,19 @@ def marked(key: str) -> str:
 
 
 class Keys:
-    """The pulls of every key, read from the log as it grows. The first question reads all of it."""
+    """The pulls of every key, read from the log as it grows. The first call reads all of it."""
 
     def __init__(self, study: str, store: Store) -> None:
         self._study, self._store = study, store
         self._pulls: dict[str, list[int]] = {}
-        self._last: Event | None = None  # the last event that is in
+        self._last: Event | None = None  # the last event that was taken in
 
     def pulls(self, key: str, end: Event) -> list[int]:
         """The pulls that were asked for with this key, in the log whose last event is ``end``."""
         if self._last is not None and self._last.digest != end.digest:
             try:
                 self._read(self._last)
-            except DamagedStudy:  # or it lost its end in a crash: the whole log tells
+            except DamagedStudy:  # or it lost its end in a crash: reading the whole log shows which
                 self._last = None
         if self._last is None:
             self._pulls.clear()

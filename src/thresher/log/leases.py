@@ -45,7 +45,7 @@ class Keeper:
             self._pulls.discard(pull)
 
     def let_go_of_all(self) -> None:
-        """Stop renewing; the leases run out."""
+        """Stop renewing all pulls; their leases run out."""
         with self._lock:
             self._pulls.clear()
 

@@ -1,4 +1,4 @@
-"""The store of a single process: lists. It has no leases, for the process that asks is the one that remembers."""
+"""The store of a single process: lists. It has no leases: the log dies with the process that asks."""
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -89,7 +89,7 @@ class MemoryStore:
             self._notes.pop(study, None)
 
     def describe(self) -> Mapping[str, str]:
-        """That nothing is kept."""
+        """Says that nothing is kept."""
         return {"store": "memory of this process", "durability": "none: nothing is kept"}
 
     def close(self) -> None:

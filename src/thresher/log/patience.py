@@ -1,15 +1,15 @@
-"""Waiting for others: said once after a while, for a limited time, and ended at once by Ctrl-C."""
+"""Waiting for others: for a limited time, logged once after a while, and ended at once by Ctrl-C."""
 
 import threading
 import time
 from collections.abc import Callable
 
-SAID_AFTER = 2.0  # seconds until it is said; with the turn that was waited for before, less than five
+SAID_AFTER = 2.0  # seconds until the wait is logged; together with an earlier wait for a turn, less than five
 HURRY = 5.0  # seconds after an interrupted wait in which nothing is waited for: the process is about to end
 SLICE = 0.1  # seconds to sleep at most before looking for signals
 
-# Called in the main thread while it waits, with the time at which it began to: raises if a signal has come since.
-# For handlers of signals that raise nothing themselves.
+# Called in the main thread while it waits, with the time at which the wait began: raises if a signal has come since.
+# For signal handlers that raise nothing themselves.
 INTERRUPTS: list[Callable[[float], None]] = []
 _hurry_until = 0.0
 
@@ -39,7 +39,7 @@ class Patience:
         return min(left, longest)
 
     def pause(self, seconds: float, what: Callable[[], str]) -> bool:
-        """Sleep so long, or until the time is over; False if it was over before."""
+        """Sleep for ``seconds``, or until the wait is over. False if it was over first."""
         end = time.monotonic() + seconds
         while wait := self.next_slice(what, min(SLICE, seconds)):
             try:
@@ -59,7 +59,7 @@ def in_a_hurry() -> bool:
 
 
 def hurry() -> None:
-    """A wait was interrupted: what the process still has to write may wait for the same, and the user does not."""
+    """A wait was interrupted: later writes must not wait for the same thing, because the user does not want to."""
     global _hurry_until
     _hurry_until = time.monotonic() + HURRY
 

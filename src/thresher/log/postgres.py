@@ -30,12 +30,12 @@ class PostgresStore(PostgresConnection):
         return [from_row(row) for row in self._log(schema.READ, study, after, limit)]
 
     def head(self, study: str) -> Head | None:
-        """Beside the log, in a table of its own."""
+        """The head, which has its own table."""
         found = self._log(schema.HEAD, study)
         return Head(*found[0]) if found else None
 
     def _log(self, query: str, study: str | None = None, *values: object) -> list[Any]:
-        """What is there."""
+        """The rows that a query finds."""
 
         def work(connection: "psycopg.Connection[Any]") -> list[Any]:
             query_now = schema.OLD[query] if self._is_old(connection) else query
@@ -95,7 +95,7 @@ class PostgresStore(PostgresConnection):
         return sorted(name for (name,) in self._log(schema.NAMES))
 
     def turn(self, study: str) -> AbstractContextManager[object]:
-        """One queue a study, by a lock that the server frees when the agent's connection ends."""
+        """One queue per study: a lock that the server frees when the agent's connection ends."""
         return self._in_turn(Turn(study))
 
     @contextlib.contextmanager
@@ -110,13 +110,13 @@ class PostgresStore(PostgresConnection):
                 held = False
             turn.session = connection if held else None
 
-        with self._lock:  # a lock is the session's: within this process, threads queue here
+        with self._lock:  # the session owns the lock, so threads of this process queue here
             try:
                 self._do(take)
             except BaseException:
-                self.close()  # an interrupt may have come when the lock was ours already: it ends with the session
+                self.close()  # an interrupt may have come after the lock was acquired: closing the session frees it
                 raise
-            self._is_flushed = False  # what another call flushed says nothing of what this one finds
+            self._is_flushed = False  # an earlier call's flush does not cover what this one finds
             outer, self._turn = self._turn, turn
             try:
                 yield
@@ -135,10 +135,10 @@ class PostgresStore(PostgresConnection):
         self._change("DELETE FROM {} WHERE study = %(study)s", study)
 
     def _change(self, query: str, study: str, name: str | None = None) -> None:
-        """Change all that belongs to a study, its head first. The lock waits for appends, and lets none begin."""
+        """Change all rows of a study, its head first. The lock waits for running appends and blocks new ones."""
 
         def work(connection: "psycopg.Connection[Any]") -> None:
-            if name is not None:  # what is damaged can be deleted as it is
+            if name is not None:  # a damaged study can be deleted as it is
                 self._upgrade(connection)
             with connection.transaction():
                 connection.execute("LOCK TABLE thresher_events IN SHARE ROW EXCLUSIVE MODE")
@@ -154,11 +154,11 @@ class PostgresStore(PostgresConnection):
     # -- beside the log -----------------------------------------------------------------------------------------
 
     def renew(self, study: str, pulls: Iterable[int], seconds: float) -> None:
-        """By the server's clock."""
+        """Renew by the server's clock."""
         self._do(lambda connection: connection.execute(schema.RENEW, (seconds, study, list(pulls))), study=study)
 
     def expired(self, study: str) -> list[int]:
-        """By the server's clock: an agent whose own is wrong changes nothing."""
+        """The expired pulls by the server's clock: an agent whose own clock is wrong does no harm."""
         query = "SELECT pull FROM thresher_leases WHERE study = %s AND until < clock_timestamp() ORDER BY pull"
         return [pull for (pull,) in self._ask(query, study)]
 

@@ -1,7 +1,7 @@
-"""A connection to PostgreSQL, through psycopg 3, which the files of this store alone import.
+"""A connection to PostgreSQL through psycopg 3, which only the files of this store import.
 
-One connection a process, behind a lock. A lost connection is made anew; whether what was being written got through is
-for the caller to find out, by the key of its events.
+One connection per process, behind a lock. A lost connection is opened again. The caller finds out by the key of its
+events whether they were written.
 """
 
 import contextlib
@@ -24,8 +24,8 @@ from .postgres_waiting import blockers, is_leaving, passes
 from .rows import SCHEMA, TURN
 
 Answer = TypeVar("Answer")
-PATIENCE = 60.0  # seconds in which a server may come, or come back, and a lock on its tables be let go
-LONG = 1.0  # seconds after which an interrupted statement was one that waited
+PATIENCE = 60.0  # seconds to wait for a server to come up, or for a lock on its tables
+LONG = 1.0  # seconds; an interrupted statement that took longer was waiting
 _DAMAGE = (postgres.DataCorrupted, postgres.IndexCorrupted, UnicodeDecodeError)
 _PARENTS: list[object] = []  # connections of the process that forked us: closing them here would end its sessions
 
@@ -39,17 +39,17 @@ class Turn:
 
 
 class PostgresConnection:
-    """The server of a store: works on a session, and connects again when it is lost."""
+    """The server of a store: uses one session, and connects again when it is lost."""
 
     def __init__(self, url: str) -> None:
         self._settings = schema.settings(url)
         self.url = masked(url)
         self._lock = threading.RLock()
         self._connection: psycopg.Connection[Any] | None = None
-        self._known = False  # whether we were ever connected: then a refusal may pass
+        self._known = False  # whether we were ever connected: then a refusal may be temporary
         self._held = ""  # who held a lock when we last connected
         self._unflushed: psycopg.Connection[Any] | None = None  # the session that wrote what is to be flushed
-        self._is_flushed = False  # whether the last append was brought to the disk with the end of its turn
+        self._is_flushed = False  # whether the last append was flushed together with the end of its turn
         self._level = "on"  # the server's own synchronous_commit
         self._turn: Turn | None = None
         self._impatient_until = self._given_up_until = 0.0
@@ -70,17 +70,17 @@ class PostgresConnection:
         return self._schema != SCHEMA
 
     def _upgrade(self, connection: "psycopg.Connection[Any]") -> None:
-        """What is written is of this version, and so are then the tables."""
+        """Upgrade old tables before the first write: only the current format is written."""
         if self._is_old(connection):
             schema.upgrade(connection)
 
     def _do(
         self, work: "Callable[[psycopg.Connection[Any]], Answer]", *, study: str | None = None, writes: bool = False
     ) -> Answer:
-        """Work on the connection. If it is lost, connect and work again; but ``writes`` may have got through.
+        """Call ``work`` with the connection. If it is lost, connect and call it again, unless it ``writes``.
 
-        A lock that somebody holds is waited for like a server that is away: nothing is written before it is let go.
-        Where tables are damaged, the error names the study that is read or written.
+        A lock that another session holds is waited for like a server that is down: nothing is written meanwhile.
+        If the tables are damaged, the error names the study that is read or written.
         """
         with self._lock:
             patience = Patience(PATIENCE)
@@ -99,9 +99,7 @@ class PostgresConnection:
                         raise DamagedStudy("study", value, rule, "restore it from a copy") from None
                     except psycopg.Error as error:
                         if not (connection.closed or is_leaving(error)):
-                            raise StoreFailed(
-                                "storage", self.url, self._said(error), "thresher doctor may know more"
-                            ) from None
+                            raise StoreFailed("storage", self.url, self._said(error), "run thresher doctor") from None
                         self._connection = None
                         connection.close()
                         if writes:
@@ -134,7 +132,7 @@ class PostgresConnection:
             except postgres.LockNotAvailable:
                 if not patience.pause(pause, lambda: self._lock_held(self._held)):
                     raise self._locked(self._held) from None
-            except (psycopg.Error, OSError, ValueError) as error:  # a host name may be no name at all
+            except (psycopg.Error, OSError, ValueError) as error:  # ValueError: an invalid host name
                 words, waits = self._said(error), self._known or passes(error)
                 if not (waits and patience.pause(pause, partial("{}: {}".format, self.url, words))):
                     waited = f", for {time.monotonic() - began:.0f} s" if waits else ""
@@ -155,7 +153,7 @@ class PostgresConnection:
         return connection
 
     def _lock_held(self, held: str) -> str:
-        return f"another session to let go of a lock on the tables at {self.url}{held}"
+        return f"another session to release a lock on the tables at {self.url}{held}"
 
     def _locked(self, held: str) -> StoreFailed:
         return StoreFailed("storage", self.url, f"another session holds a lock on its tables{held}", "end it")

@@ -1,4 +1,4 @@
-"""The tables in PostgreSQL, what is asked of them, and its URLs, whose passwords nobody is shown."""
+"""The tables in PostgreSQL, the statements on them, and its URLs, whose passwords are never shown."""
 
 import functools
 import itertools
@@ -57,7 +57,7 @@ _MANY = f"unnest({', '.join(f'%({name})s::{cast}[]' for name, cast in _CASTS.ite
 READ = f"SELECT {COLUMNS} FROM thresher_events WHERE study = %s AND seq > %s ORDER BY seq LIMIT %s"  # noqa: S608
 HEAD = "SELECT seq, digest FROM thresher_heads WHERE study = %s"
 NAMES = f"{rows.NAMES.format(events='thresher_events')} UNION SELECT study FROM thresher_heads"  # noqa: S608
-OLD = {  # the same of schema 1
+OLD = {  # the same for schema 1
     READ: READ.replace(COLUMNS, OLD_COLUMNS),
     HEAD: "SELECT max(seq), NULL FROM thresher_events WHERE study = %s HAVING count(*) > 0",
     NAMES: rows.NAMES.format(events="thresher_events"),
@@ -66,12 +66,12 @@ OLD = {  # the same of schema 1
 
 @functools.cache
 def append(*, one: bool, begins_log: bool, begins: bool, ends: bool) -> str:
-    """One event or many, with leases that begin or end: what is not needed is not asked for.
+    """The statement that appends one event or many, with only the parts that are needed for leases.
 
-    The head must be the event before: so nobody else has written, and the study was not deleted. Its row is locked by
-    whoever changes it, so writers queue at it. Event 1 has none before it, and makes the head.
+    The head must be the previous event: then no other agent has written, and the study was not deleted. Changing the
+    head locks its row, so writers queue there. Event 1 has no previous event, and creates the head.
 
-    A study that is being deleted is locked as a whole (`PostgresStore.delete`): nothing comes between.
+    Deleting a study locks the whole table (`PostgresStore.delete`), so no append can come in between.
     """
     new = _ONE if one else _MANY
     moved = "UPDATE thresher_heads SET seq = %(end)s, digest = %(last)s WHERE study = %(study)s AND seq = %(before)s"
@@ -102,12 +102,12 @@ WHERE study = %s AND pull = ANY(%s)"""
 NOTE = """INSERT INTO thresher_agents (study, agent, command) VALUES (%s, %s, %s)
 ON CONFLICT (study, agent) DO UPDATE SET command = excluded.command, time = clock_timestamp()"""
 
-# A commit that waits for the disk, and with it for all that were made before; the setting holds for this one alone.
+# A commit that waits until it, and all commits before it, are on the disk; the setting applies to this commit only.
 _WAIT = "set_config('synchronous_commit', %s, true), pg_logical_emit_message(true, 'thresher', '')"
 FLUSH = f"SELECT {_WAIT}"
 END_TURN_AND_FLUSH = f"{END_TURN}, {_WAIT}"
 
-# A network that goes away silently is noticed within a minute; what the URL says goes before.
+# A network that fails silently is noticed within a minute. Settings in the URL take precedence.
 PATIENT = {
     "connect_timeout": "10",
     "keepalives_idle": "20",
@@ -136,10 +136,10 @@ def settings(url: str) -> dict[str, Any]:
 
 
 def prepare(connection: "psycopg.Connection[Any]", *, lock_timeout: float) -> str:
-    """Make the tables if they are not there, one agent at a time, and see whether they are of this version.
+    """Create the tables if they are missing, one agent at a time, and check that their version can be read.
 
-    Says how durable the server's commits are. Ours are made so by `FLUSH`, after the turn. The settings come first: no
-    lock is waited for without a limit.
+    Returns the server's own synchronous_commit: `FLUSH` uses it after the turn. The settings come first, so that every
+    wait for a lock has a limit.
     """
     level = connection.execute("SHOW synchronous_commit").fetchone()
     settings = {"lock_timeout": f"{lock_timeout:g}s", "synchronous_commit": "off"}
@@ -164,12 +164,12 @@ def version_of(connection: "psycopg.Connection[Any]") -> int:
 
 
 def upgrade(connection: "psycopg.Connection[Any]") -> None:
-    """Give tables of version 0.1 digests and heads: wholly or not at all, and by one agent.
+    """Give tables of version 0.1 digests and heads: in one transaction, by one agent.
 
     An agent of version 0.1 that is connected can no longer change a log: an event without a digest is refused, and so
-    is the deletion or renaming of a log that still has its head, of which 0.1 knows nothing. It can go on reading.
+    is the deletion or renaming of a log that still has its head, which 0.1 does not know about. It can still read.
 
-    A lock that somebody holds ends this after ``lock_timeout``: the caller says what it waits for, and tries again.
+    If another session holds a lock, this fails after ``lock_timeout``: the caller logs what it waits for and retries.
     """
     heads: dict[str, Head] = {}
     with connection.transaction():
@@ -194,7 +194,7 @@ def upgrade(connection: "psycopg.Connection[Any]") -> None:
 
 
 def examine(connection: "psycopg.Connection[Any]") -> dict[str, str]:
-    """What ``thresher doctor`` tells of a server."""
+    """What ``thresher doctor`` reports about a server."""
     row = connection.execute(
         "SELECT current_setting('server_version'), reset_val, current_setting('fsync'),"
         " current_setting('full_page_writes'), pg_size_pretty(pg_total_relation_size('thresher_events')),"

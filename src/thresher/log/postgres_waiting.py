@@ -1,4 +1,4 @@
-"""What passes by itself in PostgreSQL and is waited for, and what never will."""
+"""Which PostgreSQL errors are temporary, and so worth waiting for, and which are permanent."""
 
 import re
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import psycopg
 from psycopg import errors as postgres
 
-# The words of a failure to connect are all there is: libpq gives no code for it. A server that speaks another language
-# is taken for one that refuses for good, unless it was reached before.
+# libpq gives no code for a failure to connect, so only its text can be checked. In another language than English the
+# failure counts as permanent, unless the server was reached before.
 NEVER = (
     "authentication failed",
     "no password supplied",
@@ -16,7 +16,7 @@ NEVER = (
     "does not exist",
 )
 PASSING = (
-    "Is the server running",  # nobody listens there, or not yet
+    "Is the server running",  # no server listens there, or not yet
     "refused",
     "timeout expired",
     "timed out",
@@ -33,10 +33,10 @@ PASSING = (
     "closed the connection unexpectedly",
     "reset by peer",
 )
-_NAMES = re.compile(r'"[^"]*"')  # of databases, users and hosts: they may hold any word
+_NAMES = re.compile(r'"[^"]*"')  # of databases, users and hosts: they may contain any word
 
-# Those that hold a lock on one of our tables that others cannot share. If there are none, those that have held any lock
-# for a second: an upgrade or a deletion waits for these, too.
+# Sessions that hold an exclusive lock on one of our tables. If there are none, sessions that have held any lock for a
+# second: an upgrade or a deletion waits for these, too.
 BLOCKERS = """WITH held AS (
     SELECT pid, application_name, xact_start,
         bool_or(mode NOT IN ('AccessShareLock', 'RowShareLock', 'RowExclusiveLock')) AS strong
@@ -50,12 +50,12 @@ ORDER BY pid"""
 
 
 def is_leaving(error: psycopg.Error) -> bool:
-    """Whether the server is going down, or the session with it."""
+    """Whether the server, or this session, is being shut down."""
     return (error.sqlstate or "")[:3] in ("57P", "080")
 
 
 def passes(error: Exception) -> bool:
-    """Whether a connection that failed so may succeed a moment later, although nobody changes anything.
+    """Whether a connection that failed with this error may succeed a moment later by itself.
 
     >>> refused = 'connection to server at "127.0.0.1", port 1 failed: Connection refused'
     >>> passes(psycopg.OperationalError(refused))
@@ -72,7 +72,7 @@ def passes(error: Exception) -> bool:
 
 
 def blockers(connection: "psycopg.Connection[Any]") -> str:
-    """The sessions that hold up all others, in words; nothing if none are found."""
+    """The sessions that block all others, in words; empty if none are found."""
     try:
         rows = connection.execute(BLOCKERS).fetchall()
     except psycopg.Error:

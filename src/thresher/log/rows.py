@@ -8,7 +8,7 @@ from ..core.events import Event
 from ..errors import UNSAID, Conflict, StoreFailed, shown
 from .chain import SIZE, START, Head, link
 
-SCHEMA = 2  # of the tables; goes up with every change of their shape
+SCHEMA = 2  # of the tables; increases with every change of their columns
 OLDEST = 1  # that can be read: version 0.1 wrote it, without digests and heads
 COLUMNS = ", ".join(Event._fields)
 OLD_COLUMNS = f"{', '.join(Event._fields[:-1])}, NULL"  # of schema 1
@@ -19,7 +19,7 @@ NAMES = """WITH RECURSIVE names (study) AS (
     UNION ALL SELECT (SELECT min(study) FROM {events} WHERE study > names.study) FROM names WHERE study IS NOT NULL
 ) SELECT study FROM names WHERE study IS NOT NULL"""  # from one name to the next, by the primary key: never every event
 _tuple = tuple.__new__
-# What a process of version 0.1 is told that has a store open while it is upgraded: see the triggers of the schemas.
+# The error for a process of version 0.1 that has a store open while it is upgraded; see the triggers of the schemas.
 TOO_OLD = "a newer version of thresher upgraded this store, so update this one"
 TURN = 2.0  # seconds to wait for a turn: its holder hangs, or was stopped
 
@@ -51,7 +51,7 @@ def from_row(row: Sequence[Any]) -> Event:
 
 
 def _parsed(text: str) -> Any:
-    """The specification; what is none is found out, and named, when it is folded."""
+    """The specification. Invalid JSON is returned as text: folding it reports the error."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -80,8 +80,8 @@ def schema_text(version: int) -> str:
 def sealed(rows: Iterable[Sequence[Any]], heads: dict[str, Head]) -> Iterator[tuple[Any, ...]]:
     """Rows of schema 1, each with its study's name first, as rows of schema 2; ``heads`` gets where each study ends.
 
-    The chain begins here: it vouches for what was there at this moment, whatever happened to it before. A row that is
-    no event gets a digest that fits nothing, so it is named as damage whenever it is read.
+    The chain begins here: it proves what was there at this moment, whatever happened to it before. A row that is
+    not an event gets a digest that never matches, so reading it reports damage.
     """
     for study, *row in rows:
         before = heads[study].digest if study in heads else START
@@ -95,7 +95,7 @@ def sealed(rows: Iterable[Sequence[Any]], heads: dict[str, Head]) -> Iterator[tu
 
 
 def not_upgraded(heads: dict[str, Head]) -> StoreFailed:
-    """Something cannot be read, after what ``heads`` has."""
+    """The error for a row that cannot be read; ``heads`` has the studies before it."""
     after = f", in study {shown(next(reversed(heads)))} or the next" if heads else ""
     remedy = "it can still be read; delete the study that thresher doctor names, or restore it from a copy"
     return StoreFailed("storage", rule=f"cannot be upgraded from schema 1: it is damaged{after}", remedy=remedy)
@@ -103,7 +103,7 @@ def not_upgraded(heads: dict[str, Head]) -> StoreFailed:
 
 def taken(name: str) -> Conflict:
     """Another study has that name."""
-    return Conflict("study", name, "is there already", "choose another name")
+    return Conflict("study", name, "already exists", "choose another name")
 
 
 def beaten(seq: int) -> Conflict:

@@ -15,7 +15,7 @@ _MARKS = ", ".join("?" * len(Event._fields))
 _READ = f"SELECT {COLUMNS} FROM events WHERE study = ? AND seq > ? ORDER BY seq LIMIT ?"  # noqa: S608
 _HEAD = "SELECT seq, digest FROM heads WHERE study = ?"
 _NAMES = f"{NAMES.format(events='events')} UNION SELECT study FROM heads"  # noqa: S608
-_OLD = {  # the same of schema 1
+_OLD = {  # the same for schema 1
     _READ: _READ.replace(COLUMNS, OLD_COLUMNS),
     _HEAD: "SELECT max(seq), NULL FROM events WHERE study = ?",
     _NAMES: NAMES.format(events="events"),
@@ -36,7 +36,7 @@ class SqliteStore(SqliteConnection):
         return [from_row(row) for row in self._rows(_READ, study, after, -1 if limit is None else limit)]
 
     def head(self, study: str) -> Head | None:
-        """Beside the log, in a table of its own."""
+        """The head, which has its own table."""
         found = self._rows(_HEAD, study)
         return Head(*found[0]) if found and found[0][0] is not None else None
 
@@ -70,9 +70,9 @@ class SqliteStore(SqliteConnection):
             return sorted(name for (name,) in connection.execute(query))
 
     def turn(self, study: str) -> AbstractContextManager[object]:
-        """One queue a file, for SQLite has one writer a file."""
+        """One queue per file, because SQLite allows one writer per file."""
         if self._session is None:
-            with self._use():  # a folder that is not there is a clearer message than a lock that cannot be made
+            with self._use():  # a missing folder gives a clearer error here than as a lock that cannot be created
                 pass
         return self._turns.turn()
 
@@ -97,7 +97,7 @@ class SqliteStore(SqliteConnection):
     # -- beside the log -----------------------------------------------------------------------------------------
 
     def renew(self, study: str, pulls: Iterable[int], seconds: float) -> None:
-        """By the clock of the machine, which all its processes share."""
+        """Renew by the machine's clock, which all its processes share."""
         until = time.time() + seconds
         with self._write(study) as connection:
             connection.executemany(
@@ -128,7 +128,7 @@ class SqliteStore(SqliteConnection):
             return dict(connection.execute(query, (study,)).fetchall())
 
     def describe(self) -> Mapping[str, str]:
-        """The file, its settings, and what is wrong with it."""
+        """The file, its settings, and what is wrong with them."""
         if self._is_missing():
             return {"! file": f"{self.path} is not there"}
         with self._use() as connection:

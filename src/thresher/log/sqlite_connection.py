@@ -1,7 +1,7 @@
-"""A connection to an SQLite file, through apsw, which carries a current SQLite.
+"""A connection to an SQLite file through apsw, which bundles a current SQLite.
 
 Older versions of SQLite can lose data under several writers.
-One connection a process, behind a lock, and none while it forks.
+One connection per process, behind a lock, and none while it forks.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ _FSYNC = (apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC)
 
 
 class SqliteConnection:
-    """The file of a store: reading, writing in transactions, and bringing what is written to the disk."""
+    """The file of a store: reading it, writing in transactions, and flushing to the disk."""
 
     def __init__(self, path: Path, *, durability: str = "full") -> None:
         # the file that links lead to: SQLite keeps its log beside that one, and all agents must queue at one lock
@@ -44,12 +44,12 @@ class SqliteConnection:
         _FILES.add(self)
 
     def flush(self) -> None:
-        """Bring the write-ahead log to the disk: as good as synchronous=FULL, but not while others wait.
+        """Bring the write-ahead log to the disk: as durable as synchronous=FULL, but no other process waits meanwhile.
 
-        If that fails, the system may have dropped what was written, and another try would find nothing left to write
-        and succeed: so there is none.
+        If that fails, it is not tried again: the system may have dropped what was written, and a second try would find
+        nothing left to write and succeed.
         """
-        with self._flushing:  # one at a time: the system reports a failure to one of several
+        with self._flushing:  # one at a time: of several, the system reports a failure to only one
             self._raise_if_failed()
             if self._session is None and self._is_missing() and self._unflushed is None:
                 return
@@ -89,9 +89,9 @@ class SqliteConnection:
 
     @contextlib.contextmanager
     def _use(self, study: str | None = None) -> Iterator[Any]:
-        """The connection, for one thread at a time; what SQLite finds wrong comes out in one line.
+        """The connection, for one thread at a time; errors of SQLite become one line.
 
-        Where the file is damaged, the error names the study that is read or written.
+        If the file is damaged, the error names the study that is read or written.
         """
         with self._lock:
             is_open = False
@@ -110,12 +110,12 @@ class SqliteConnection:
                     raise self._fail(*_broken(error)) from None
                 if study is not None and is_open and isinstance(error, apsw.CorruptError | UnicodeDecodeError):
                     rule = f"cannot be read: {self.path} is damaged, at least in parts"
-                    remedy = "restore it from a copy; other studies may be well"
+                    remedy = "restore it from a copy; other studies may be intact"
                     raise DamagedStudy("study", study, rule, remedy) from None
                 raise explanation(self.path, error) from None
 
     def _save(self) -> None:
-        """If it was the log that got lost, save what is in it at once: this process may be killed next."""
+        """If the log was deleted, save its content at once: this process may be killed next."""
         with self._lock:
             if self._session is not None and self._session.can_save and not self._session.is_over:
                 self._session.save()
@@ -130,7 +130,7 @@ class SqliteConnection:
 
     @contextlib.contextmanager
     def _write(self, study: str, *, upgrades: bool = True) -> Iterator[Any]:
-        """The connection, in a transaction. A store of version 0.1 is upgraded first, but to delete from it."""
+        """The connection, in a transaction. A store of version 0.1 is upgraded first, except to delete from it."""
         self._raise_if_failed()
         with self._use(study) as connection:
             self._session.check_index()  # type: ignore[union-attr]
@@ -148,7 +148,7 @@ class SqliteConnection:
         return self._schema != SCHEMA
 
     def _fail(self, rule: str, remedy: str) -> StoreFailed:
-        """Stop writing with this object: what it wrote may be lost, and it is unknown what."""
+        """Stop writing with this object: some of what it wrote may be lost."""
         self._failed = self._failed or (rule, remedy)
         return StoreFailed("storage", str(self.path), rule, remedy)
 
@@ -157,14 +157,14 @@ class SqliteConnection:
             raise StoreFailed("storage", str(self.path), *self._failed)
 
     def _is_missing(self) -> bool:
-        """Whether there is nothing to read yet: reading makes no file."""
+        """Whether there is nothing to read yet: reading does not create the file."""
         if self._session is not None:
             return False
         with explained(self.path):
             return is_missing(self.path)
 
     def _before_fork(self) -> None:
-        """Python forks whatever is raised here, even an interrupt, so note which locks are held."""
+        """Python forks even if this raises, as an interrupt may, so note which locks are held."""
         for lock in (self._flushing, self._lock):
             lock.acquire()
             self._held.append(lock)
@@ -174,8 +174,8 @@ class SqliteConnection:
         while self._held:
             self._held.pop().release()
 
-    def _begin_anew(self) -> None:
-        """In the child: the parent's locks and connection are not ours."""
+    def _reset_in_child(self) -> None:
+        """In a forked child: the parent's locks and connection are not ours."""
         self._held, self._flushing, self._lock = [], threading.RLock(), threading.RLock()
         if self._session is not None:
             _PARENTS.append(self._session)
@@ -189,23 +189,23 @@ def _broken(error: Exception) -> tuple[str, str]:
 
 @contextlib.contextmanager
 def _transaction(connection: Any) -> Iterator[None]:
-    """All or nothing. IMMEDIATE: a transaction that begins by reading could not become a writing one."""
+    """A transaction. IMMEDIATE, because one that begins by reading might not be able to write later."""
     try:
         connection.execute("BEGIN IMMEDIATE")
         yield
         connection.execute("COMMIT")
     except BaseException:
-        if connection.in_transaction:  # SQLite has rolled back itself after some errors
+        if connection.in_transaction:  # after some errors SQLite has already rolled back
             connection.execute("ROLLBACK")
         raise
 
 
-# SQLite keeps its locks per process and file: a child that finds an open connection of its parent's, or one in the
-# middle of a transaction, would wait for itself forever. So none is open while a process forks.
+# SQLite keeps its locks per process and file: a child that inherits an open connection, or one in the middle of a
+# transaction, would wait for itself forever. So none is open while a process forks.
 _FORKING: list[SqliteConnection] = []
 _FORK = threading.Lock()  # held from before a fork until after it: two threads may fork at once
 _FORKER: list[int] = []  # the thread that holds it
-_PARENTS: list[object] = []  # connections of the process that forked us, should one have stayed open: not ours to close
+_PARENTS: list[object] = []  # connections that the parent left open, if any: they are not ours to close
 
 
 def _before_fork() -> None:
@@ -229,7 +229,7 @@ def _after_fork_in_parent() -> None:
 def _after_fork_in_child() -> None:
     global _FORK
     for file in list(_FILES):
-        file._begin_anew()
+        file._reset_in_child()
     _FORKING.clear()
     _FORKER.clear()
     _FORK = threading.Lock()

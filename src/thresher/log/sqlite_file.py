@@ -1,4 +1,4 @@
-"""The SQLite file itself: making it whole or not at all, telling ours from others, and what can be wrong with it."""
+"""The SQLite file itself: creating it atomically, telling ours from others, and what can be wrong with it."""
 
 import contextlib
 import errno
@@ -18,11 +18,11 @@ from .holders import WRITER, holders, named
 from .rows import check_schema, schema_text
 from .sqlite_schema import APPLICATION, NEW, version_of
 
-BUSY = 60.0  # seconds to wait for another writer, who holds the file for a thousandth of one as a rule
+BUSY = 60.0  # seconds to wait for another writer, who usually holds the file for a millisecond
 WITHOUT_LINKS = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)  # file systems that say so
 PAGE = 4096  # bytes
-ROOM = 64 * 1024  # bytes; with less, SQLite may fail in other words than that the disk is full
-STALE = 600.0  # seconds after which nobody is making a store any longer, even if its process number is in use again
+ROOM = 64 * 1024  # bytes; with less free space, SQLite may report another error than a full disk
+STALE = 600.0  # seconds after which a half-made store was abandoned, even if its process number is in use again
 LEVELS = {
     "full": "full: what was acknowledged is on the disk",
     "normal": "normal: a power cut may lose the last moments",
@@ -36,18 +36,20 @@ def beside(path: Path, what: str) -> Path:
 
 
 def is_missing(path: Path) -> bool:
-    """Whether there is no store yet. A log without its file is none: played into a new one it would do harm."""
+    """Whether there is no store yet. A log without its file is an error: SQLite would apply it to a new file."""
     if path.exists():
         return False
     for log in (beside(path, "wal"), beside(path, "journal")):
-        if log.exists() and log.stat().st_size and not path.exists():  # it was not made meanwhile
+        if log.exists() and log.stat().st_size and not path.exists():  # it was not created meanwhile
             rule = f"is not there, but its log {log.name} is: the file was deleted or moved, and rewards may be in both"
-            raise StoreFailed("storage", str(path), rule, "put the file back, or move its log away to begin anew")
+            raise StoreFailed(
+                "storage", str(path), rule, "put the file back, or move its log away to start with an empty store"
+            )
     return True
 
 
 def create(path: Path, lock: FileLock) -> None:
-    """Make a store, unless another process was quicker. It appears under its name when it is whole."""
+    """Create a store, unless another process was quicker. It gets its name when it is complete."""
     if not path.parent.is_dir():
         raise StoreFailed("storage", str(path), "its folder does not exist", f"make it: mkdir -p {path.parent}")
     with lock.turn(patience=30.0) as is_held:
@@ -66,10 +68,10 @@ def create(path: Path, lock: FileLock) -> None:
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Remove what processes left that died while they made this store.
+    """Remove the files of processes that died while they created this store.
 
-    A process that makes it holds the lock, which is ours now; or it waited for half a minute without getting it, and
-    still lives.
+    A process that creates it either holds the lock, which we hold now, or waited half a minute for it in vain and is
+    still alive.
     """
     pattern = re.compile(rf"{re.escape(path.name)}-new-([0-9]{{1,10}})-[0-9a-f]{{12}}(?:-wal|-shm|-journal)?")
     with contextlib.suppress(OSError):
@@ -85,13 +87,13 @@ def _is_over(process: int) -> bool:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
         return True
-    except PermissionError:  # it is somebody else's
+    except PermissionError:  # it belongs to another user
         return False
     return False
 
 
 def _fill(made: Path) -> None:
-    """Make the tables, and see to it that they are on the disk. SQLite keeps quiet about some of what fails."""
+    """Create the tables and make sure that they are on the disk. SQLite does not report every failure."""
     connection = apsw.Connection(str(made))
     try:
         connection.pragma("page_size", PAGE)
@@ -100,7 +102,7 @@ def _fill(made: Path) -> None:
         connection.execute(f"BEGIN; {NEW} COMMIT")
         connection.wal_checkpoint(
             mode=apsw.SQLITE_CHECKPOINT_TRUNCATE
-        )  # closing would do it too, and not say if it fails
+        )  # closing does this too, but does not report a failure
     finally:
         connection.close()
     handle = os.open(made, os.O_RDONLY)
@@ -111,10 +113,10 @@ def _fill(made: Path) -> None:
 
 
 def _publish(made: Path, path: Path) -> None:
-    """Give the file its name, never in place of another's, and see to it that the name survives a power cut."""
+    """Give the file its name, never replacing another file, and make sure that the name survives a power cut."""
     try:
         os.link(made, path)
-    except FileExistsError:  # by somebody who did not get the lock in time either
+    except FileExistsError:  # made by another process that did not get the lock in time either
         return
     except OSError as error:
         if error.errno not in WITHOUT_LINKS:
@@ -123,27 +125,27 @@ def _publish(made: Path, path: Path) -> None:
     try:
         sync_folder(path.parent)
     except OSError:
-        path.unlink(missing_ok=True)  # a store whose name may vanish is none
+        path.unlink(missing_ok=True)  # a store whose name may vanish must not be used
         raise
 
 
 def sync_folder(folder: Path) -> None:
-    """See to it that the names of the files in a folder survive a power cut."""
+    """Make sure that the names of the files in a folder survive a power cut."""
     try:
         handle = os.open(folder, os.O_RDONLY)
-    except PermissionError:  # one may write there and not look
+    except PermissionError:  # a folder that may be written but not listed
         return
     try:
         os.fsync(handle)
     except OSError as error:
-        if error.errno != errno.EINVAL:  # a file system that knows no such thing
+        if error.errno != errno.EINVAL:  # a file system that does not support this
             raise
     finally:
         os.close(handle)
 
 
 def opened(path: Path, wait: Callable[[int], bool]) -> apsw.Connection:
-    """A connection to a store that is whole, ours, and of this version; ``wait`` is called when it is locked."""
+    """A connection to a store that is complete, ours, and of a known version; ``wait`` is called when it is locked."""
     if not path.is_file():
         raise StoreFailed("storage", str(path), "is not a file", "name another")
     if path.stat().st_size == 0:
@@ -155,12 +157,12 @@ def opened(path: Path, wait: Callable[[int], bool]) -> apsw.Connection:
         raise StoreFailed("storage", str(path), rule, remedy)
     connection = _connected(path)
     try:
-        connection.set_busy_handler(wait)  # not a timeout, which would wait in SQLite and hear no Ctrl-C
+        connection.set_busy_handler(wait)  # not a timeout: SQLite would wait without noticing Ctrl-C
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)  # plan a query once, not again for each value
         if connection.pragma("application_id") != APPLICATION:
             raise StoreFailed("storage", str(path), "is an SQLite file of another program", "name another file")
         if _is_cut(path):
-            time.sleep(0.1)  # another process may just have been at work on it
+            time.sleep(0.1)  # another process may have been writing to it
             if _is_cut(path):
                 raise StoreFailed("storage", str(path), *_CORRUPT)
         check_schema(version_of(connection), str(path))
@@ -172,7 +174,7 @@ def opened(path: Path, wait: Callable[[int], bool]) -> apsw.Connection:
 
 
 def _connected(path: Path) -> apsw.Connection:
-    """On a read-only disk nobody writes, and SQLite reads without the files that it shares with writers elsewhere."""
+    """Connect. On a read-only disk there are no writers, so SQLite reads without the files it would share with them."""
     if os.statvfs(path).f_flag & os.ST_RDONLY and not beside(path, "wal").exists():
         flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
         return apsw.Connection(f"file:{quote(str(path))}?immutable=1", flags=flags)
@@ -180,9 +182,9 @@ def _connected(path: Path) -> apsw.Connection:
 
 
 def _is_cut(path: Path) -> bool:
-    """Whether the file ends within a page; SQLite itself notices only when whole ones are missing.
+    """Whether the file ends within a page; SQLite itself only notices missing pages.
 
-    By its size alone: opening and closing the file here would give up the locks that SQLite holds in this process.
+    Checks only the size: opening and closing the file here would release the locks that SQLite holds in this process.
     """
     log = beside(path, "wal")
     return bool(path.stat().st_size % PAGE) and not (log.exists() and log.stat().st_size)
@@ -194,14 +196,14 @@ def _lost_its_log(path: Path) -> bool:
     for _ in range(5):
         if log.exists() or not index.exists():
             return False
-        time.sleep(0.02)  # another process may just have been opening or closing it
+        time.sleep(0.02)  # another process may be opening or closing it
     return True
 
 
 def identity(path: str) -> tuple[int, int] | None:
     """Which file has that name now."""
     try:
-        found = os.stat(path)  # noqa: PTH116 - before every use: twice as quick as by a Path
+        found = os.stat(path)  # noqa: PTH116 - called before every use: twice as fast as with a Path
     except FileNotFoundError:
         return None
     return found.st_dev, found.st_ino
@@ -209,7 +211,7 @@ def identity(path: str) -> tuple[int, int] | None:
 
 @contextlib.contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """What SQLite or the system finds wrong, in one line."""
+    """Turn errors of SQLite and of the system into one line."""
     try:
         yield
     except (apsw.Error, OSError) as error:
@@ -217,9 +219,9 @@ def explained(path: Path) -> Iterator[None]:
 
 
 def explanation(path: Path, error: Exception) -> StoreFailed:
-    """What SQLite or the system finds wrong, in one line."""
+    """An error of SQLite or of the system, in one line."""
     if isinstance(error, apsw.Error):
-        rule, remedy = _EXPLANATIONS.get(type(error), (f"SQLite says: {error}", "thresher doctor may know more"))
+        rule, remedy = _EXPLANATIONS.get(type(error), (f"SQLite says: {error}", "run thresher doctor"))
         if isinstance(error, apsw.IOError) and _is_full(path):
             rule, remedy = _NO_ROOM
         elif isinstance(error, apsw.ReadOnlyError) and (files := _read_only(path)) and path not in files:
@@ -228,7 +230,7 @@ def explanation(path: Path, error: Exception) -> StoreFailed:
             rule = f"another process does not finish writing to it{named(holders(str(beside(path, 'shm')), WRITER))}"
             remedy = "is it stopped? continue it, or end it"
         return StoreFailed("storage", str(path), rule, remedy)
-    if isinstance(error, UnicodeDecodeError):  # a text in the file is no longer a text
+    if isinstance(error, UnicodeDecodeError):  # a text in the file is not valid UTF-8
         return StoreFailed("storage", str(path), *_CORRUPT)
     words = error.strerror if isinstance(error, OSError) else error
     remedy = "check the disk" if getattr(error, "errno", None) in (errno.EIO, errno.ENOSPC) else "check the path"
@@ -236,7 +238,7 @@ def explanation(path: Path, error: Exception) -> StoreFailed:
 
 
 def _read_only(path: Path) -> list[Path]:
-    """Those of the store's files that cannot be written; SQLite gives its own the mode that the first one had then."""
+    """The store's files that cannot be written; SQLite creates its own with the mode that the first one had then."""
     files = (path, beside(path, "wal"), beside(path, "shm"))
     return [file for file in files if file.exists() and not os.access(file, os.W_OK)]
 
@@ -269,7 +271,7 @@ _EXPLANATIONS = {
 
 
 def examine(path: Path, connection: apsw.Connection, durability: str) -> dict[str, str]:
-    """What ``thresher doctor`` tells of a file."""
+    """What ``thresher doctor`` reports about a file."""
     mode = stat.S_IMODE(path.stat().st_mode)
     found = {
         "store": f"SQLite {apsw.sqlite_lib_version()} (apsw {apsw.apsw_version()})",
@@ -280,8 +282,8 @@ def examine(path: Path, connection: apsw.Connection, durability: str) -> dict[st
     }
     if tuple(map(int, apsw.sqlite_lib_version().split("."))) < FIRST_SAFE:
         found["! version"] = "this SQLite can corrupt a file under several writers: update apsw"
-    if found["journal"] != "wal" and os.access(path, os.W_OK):  # what cannot be written is read without one
-        found["! journal"] = "is not wal: readers and writers hold each other up"
+    if found["journal"] != "wal" and os.access(path, os.W_OK):  # a read-only file is read without one
+        found["! journal"] = "is not wal: readers and writers block each other"
     if mode & 0o077:
         found["! mode"] = f"others may read or write it: chmod 600 {path}"
     if files := _read_only(path):

@@ -1,4 +1,4 @@
-"""The tables of an SQLite store, and how those of version 0.1 become them."""
+"""The tables of an SQLite store, and the upgrade from version 0.1."""
 
 import apsw
 
@@ -42,10 +42,11 @@ def version_of(connection: apsw.Connection) -> int:
 
 
 def upgrade(connection: apsw.Connection) -> None:
-    """Give a store of version 0.1 digests and heads, in the caller's transaction: wholly or not at all.
+    """Give a store of version 0.1 digests and heads, in the caller's transaction.
 
     A process of version 0.1 that has the file open can no longer change a log: an event without a digest is refused,
-    and so is the deletion or renaming of a log that still has its head, of which 0.1 knows nothing. It can still read.
+    and so is the deletion or renaming of a log that still has its head, which 0.1 does not know about. It can still
+    read.
     """
     if version_of(connection) == SCHEMA:  # another process was quicker
         return

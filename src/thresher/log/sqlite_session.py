@@ -1,7 +1,7 @@
-"""One connection to an SQLite store, and the files that it has open: each must stay the one that has its name.
+"""One connection to an SQLite store, which checks that the files it has open are not deleted or replaced.
 
-A write-ahead log that is deleted under a connection can still be written and brought to the disk, and nobody else ever
-reads it. SQLite itself deletes it only with the last connection, so while one is open it must be there.
+A connection can still write and flush a write-ahead log that was deleted, but no other process will ever read it.
+SQLite itself deletes the log only with the last connection, so while one is open the log must exist.
 """
 
 import contextlib
@@ -20,25 +20,25 @@ from .sqlite_file import BUSY, beside, identity, opened, sync_folder
 
 PAUSES = (0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.025, 0.05, 0.1)  # seconds between two tries
 MAGIC = b"\x37\x7f\x06\x82"  # how a write-ahead log begins; the last byte may also be 83
-CHECKED = 0.1  # seconds between two looks at the files where nothing is acknowledged
-Fail = Callable[[str, str], StoreFailed]  # makes the error from a rule and a remedy; the store is used no more
+CHECKED = 0.1  # seconds between two checks of the files while nothing is acknowledged
+Fail = Callable[[str, str], StoreFailed]  # makes the error from a rule and a remedy, and stops further writes
 
 
 class Session:
-    """A connection that notices when a file of it is deleted or replaced, and knows what of its log is on the disk."""
+    """A connection that notices when one of its files is deleted or replaced, and flushes its log."""
 
     def __init__(self, path: Path, fail: Fail, *, syncs: bool) -> None:
         self._path, self._fail, self._syncs = path, fail, syncs
         self._log, self._index = str(beside(path, "wal")), str(beside(path, "shm"))
-        self._patience: Patience | None = None  # with the process that holds the file now
+        self._patience: Patience | None = None  # the wait for the process that holds the file now
         self._limited: Patience | None = None
         self._handle: int | None = None  # of the log; None: this connection has none
-        # Where Linux tells the name of the log that is open. Not by stat: a file that was asked for its times must be
-        # given new ones with its next write, which makes flushing it a quarter slower.
+        # Where Linux shows the name of the open log. Not stat: after it has read a file's times, the next write must
+        # update them, which makes flushing a quarter slower.
         self._link = ""
         self._next_check = self._next_try = 0.0
         self.can_save = self.is_over = False
-        self.is_settled = False  # whether all that was in the log before this connection is on the disk for certain
+        self.is_settled = False  # whether everything written to the log before this connection is on the disk
         self.connection = opened(path, self._wait)
         self.file = identity(str(path))
         self._files: tuple[tuple[str, object], ...] = ((str(path), self.file),)
@@ -50,7 +50,7 @@ class Session:
             raise
 
     def _note_files(self) -> None:
-        """Which files the connection has. The log's handle is kept: Linux reports a lost write once to every handle."""
+        """Note the connection's files. Keep a handle of the log: Linux reports a lost write once to every handle."""
         read_only = self.connection.readonly("main") and identity(self._log) is None
         if read_only or self.connection.pragma("journal_mode") != "wal":  # then SQLite waits for the disk itself
             self.connection.execute("PRAGMA synchronous = FULL")
@@ -59,7 +59,7 @@ class Session:
         found = os.fstat(self._handle)
         self._index_file = identity(self._index)
         self._link = f"/proc/self/fd/{self._handle}"
-        if not self._syncs or _name_of(self._link) != self._log:  # or a system that does not tell
+        if not self._syncs or _name_of(self._link) != self._log:  # or a system that does not show it
             self._link = ""
             self._files += ((self._log, (found.st_dev, found.st_ino)),)
 
@@ -78,12 +78,12 @@ class Session:
             raise self._fail(f"{what}, and nothing more is acknowledged", "end all agents; rewards may be lost")
 
     def check_index(self) -> None:
-        """Before each write: locks are in the index, and a process that has made a new one does not see ours."""
+        """Before each write: the index holds the locks, and a process that created a new index does not see ours."""
         if self._handle is not None and identity(self._index) != self._index_file:
             raise self._missed(self._index)
 
     def check_now_and_then(self) -> None:
-        """For readers, at most ten times a second: looking takes time."""
+        """For readers, at most ten times a second: a check takes time."""
         now = time.monotonic()
         if now >= self._next_check:
             self.check()
@@ -96,7 +96,7 @@ class Session:
             rule = "was deleted or replaced while it was in use; what is written now would be lost"
             return StoreFailed("storage", name, rule, "put the file back, or start again")
         gone = identity(self._log) is None and identity(self._index) == self._index_file
-        if gone:  # nobody can have begun another: it is not opened without the log
+        if gone:  # no process can have begun another log: without one, the file cannot be opened
             self.can_save = True
         else:
             self._leave_alone()
@@ -105,14 +105,14 @@ class Session:
         return self._fail(f"{what}, and nothing more is acknowledged", f"end all agents and start again: {saved}")
 
     def save(self) -> None:
-        """Copy the log, which is gone from its folder but open here, into the database; the last to close tidies up."""
+        """Copy the log, which was deleted but is still open here, into the database. The last to close cleans up."""
         self.is_over = True
         with contextlib.suppress(apsw.Error), self._within(TURN):
             self.connection.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
         self.connection.close()
 
     def _leave_alone(self) -> None:
-        """Closing must not copy our log into a file that has gone on with another."""
+        """Closing must not copy our log into a file that already uses another one."""
         self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
 
     def close(self) -> None:
@@ -129,12 +129,12 @@ class Session:
     # -- the disk -----------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """The first flush: copy what is in the log into the file, and begin the log anew.
+        """The first flush: copy the log into the file, and restart the log.
 
-        Frames that others wrote may look clean to the system and yet never have reached the disk: if their fsync
-        failed, and they died, nobody is told again. Copying writes all of it anew.
+        Frames that other processes wrote may never have reached the disk, although the system considers them written:
+        if their fsync failed and they died, the failure is not reported again. Copying writes everything once more.
         """
-        if self._handle is None:  # another process may have switched to a log since
+        if self._handle is None:  # another process may have switched to WAL since
             self._note_files()
         if self._handle is not None and self._syncs:
             if time.monotonic() >= self._next_try:
@@ -151,12 +151,12 @@ class Session:
         with self._within(TURN) as patience:
             while not self.is_settled:
                 row = self.connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()[0]
-                self.is_settled = row[0] == 0  # nobody was in the way
+                self.is_settled = row[0] == 0  # no other process was in the way
                 if not (self.is_settled or patience.pause(PAUSES[3], self._holder)):
                     return
 
     def flush(self) -> None:
-        """Bring the log to the disk, and see that it still is the one of its name."""
+        """Bring the log to the disk, and check that it was not replaced."""
         if self._handle is not None and self._syncs:
             os.fdatasync(self._handle)
         self.check()
@@ -164,7 +164,7 @@ class Session:
     # -- other processes ----------------------------------------------------------------------------------------
 
     def _wait(self, tries: int) -> bool:
-        """SQLite calls this when another process holds a lock: whether to try again. Ctrl-C ends it at once."""
+        """SQLite calls this when another process holds a lock: whether to try again. Ctrl-C ends the wait at once."""
         if self._limited is not None:
             self._patience = self._limited
         elif self._patience is None or tries == 0:
@@ -185,6 +185,6 @@ class Session:
 
 def _name_of(link: str) -> str:
     try:
-        return os.readlink(link)  # noqa: PTH115 - after every write: as a text it is half the work
+        return os.readlink(link)  # noqa: PTH115 - called after every write: twice as fast as with a Path
     except OSError:
         return ""

@@ -9,7 +9,7 @@ from .chain import Head
 
 
 class Store(Protocol):
-    """A log per study; beside it leases and commands, which no fold reads.
+    """A log per study, and beside it leases and commands, which do not affect the ledger.
 
     ``(study, seq)`` is the primary key: an append at a number that is taken, or that would leave a gap, raises
     `Conflict` and writes nothing.
@@ -32,7 +32,7 @@ class Store(Protocol):
         """
 
     def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
-        """Write all of the events, or raise and write none; only `Interrupted` leaves open which. Then call `flush`.
+        """Write all of the events, or raise and write none; after `Interrupted` it is unknown which. Then call `flush`.
 
         The events carry their digests (see `chain`), and the last of them becomes the head. A store of version 0.1 is
         upgraded first: it is read as it is, but written only in the form of this version.
@@ -50,16 +50,16 @@ class Store(Protocol):
         """The names of all studies, sorted."""
 
     def turn(self, study: str) -> AbstractContextManager[object]:
-        """Held from reading to appending, so that writers queue. Correctness never rests on it."""
+        """Held from reading to appending, so that writers queue. Correctness does not depend on it."""
 
     def renew(self, study: str, pulls: Iterable[int], seconds: float) -> None:
-        """Let the leases of these pulls run out after ``seconds`` from now. Pulls without a lease are ignored."""
+        """Let the leases of these pulls run out ``seconds`` from now. Pulls without a lease are ignored."""
 
     def expired(self, study: str) -> list[int]:
         """The pulls whose leases have run out, sorted."""
 
     def note(self, study: str, agent: str, command: str) -> None:
-        """Keep what an agent runs beside its name, for people."""
+        """Record what an agent runs, for people."""
 
     def notes(self, study: str) -> Mapping[str, str]:
         """What each agent of a study runs, in the order in which they came."""
@@ -71,7 +71,7 @@ class Store(Protocol):
         """Forget a study and all that belongs to it; a repeated call does nothing."""
 
     def describe(self) -> Mapping[str, str]:
-        """What the store is, for people; a key that begins with ``!`` is something wrong."""
+        """What the store is, for people; a key that begins with ``!`` names a problem."""
 
     def close(self) -> None:
         """Close files and connections; the next use opens them again."""

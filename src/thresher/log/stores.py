@@ -1,4 +1,4 @@
-"""Stores: where a study's log lives. ``open_store`` turns what a user wrote into one."""
+"""Stores: where a study's log is kept. ``open_store`` opens the one that a user names."""
 
 import os
 from pathlib import Path
@@ -43,7 +43,7 @@ def open_store(storage: Storage) -> Store:
 
 
 def _sqlite(url: str) -> Store:
-    """``sqlite:///relative.db`` or ``sqlite:////absolute.db``, with ``?durability=normal`` for less waiting."""
+    """``sqlite:///relative.db`` or ``sqlite:////absolute.db``, with ``?durability=normal`` for faster writes."""
     from ..text.masking import masked
 
     place, _, query = url.removeprefix("sqlite://").partition("?")
@@ -75,6 +75,6 @@ def _postgres(url: str) -> Store:
     except ImportError:
         remedy = "pip install 'thresher[postgres]'"
         raise StoreFailed(
-            "storage", "postgresql://…", "needs the package psycopg, which is not there", remedy
+            "storage", "postgresql://…", "needs the package psycopg, which is not installed", remedy
         ) from None
     return PostgresStore(url)

@@ -1,7 +1,7 @@
-"""Reading a log, in pages: the only reader of events, which checks that they are the ones that were written.
+"""Reading a log in pages. All events are read here, and checked to be the ones that were written.
 
-Every event must follow from the one before it, by its digest, and the last must be the one that the store has noted as
-the log's head. This finds events that were changed, lost or added, and a missing end.
+Every event's digest must follow from the one before it, and the last event must be the one that the store has recorded
+as the log's head. This finds events that were changed, lost or added, and a missing end.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,8 +18,8 @@ PAGE = 4000  # events that are read at once: a long log need not fit into memory
 def pages(store: Store, study: str, last: Event | None = None, *, size: int = PAGE) -> Iterator[Sequence[Event]]:
     """What follows event ``last``, or the whole log: a page at a time, to the end. Nothing if there is no such study.
 
-    Sound events before a damage come first. With ``last``, `DamagedStudy` can also mean that another study has the
-    name now, or that its server lost unacknowledged events in a crash: reading the whole log tells.
+    Intact events before any damage come first. With ``last``, `DamagedStudy` can also mean that another study has the
+    name now, or that its server lost unacknowledged events in a crash: reading the whole log shows which.
     """
     first = None  # event 1, if this reading began with it
     known = Head(0, START) if last is None else Head(last.seq, last.digest)
@@ -54,7 +54,7 @@ def _follow(page: list[Event], known: Head, *, is_old: bool) -> tuple[int, str |
         try:
             digest = link(digest, event)
         except NO_EVENT as error:
-            return at, f"event {seq}: is no event ({error})"
+            return at, f"event {seq}: is not an event ({error})"
         if event.digest != digest:
             if not is_old or event.digest is not None:
                 return at, f"event {seq}: does not match its digest, so it is not as it was written"
@@ -63,7 +63,7 @@ def _follow(page: list[Event], known: Head, *, is_old: bool) -> tuple[int, str |
 
 
 def _missing(seq: int, head: Head | None) -> str:
-    """What is wrong where a log ends at event ``seq`` and its head says otherwise."""
+    """What is wrong if a log ends at event ``seq`` but its head says otherwise."""
     if head is None:
         return f"event {seq}: the log's head is missing"
     if head.seq > seq:
@@ -73,7 +73,7 @@ def _missing(seq: int, head: Head | None) -> str:
 
 def _is_there(store: Store, study: str, last: Event) -> bool:
     found = store.read(study, last.seq - 1, 1)
-    return bool(found) and found[0][:-1] == last[:-1]  # but for the digest
+    return bool(found) and found[0][:-1] == last[:-1]  # without the digest
 
 
 def _damage(store: Store, study: str, first: Event | None, what: str) -> DamagedStudy | UnknownStudy:
@@ -85,13 +85,13 @@ def _damage(store: Store, study: str, first: Event | None, what: str) -> Damaged
 
 
 def damaged(study: str, what: str) -> DamagedStudy:
-    """The log of a study is broken; says where."""
-    remedy = "restore it from a copy, or forget it with thresher delete; other studies are well"
+    """The error for a damaged log; ``what`` says where."""
+    remedy = "restore it from a copy, or delete it with thresher delete; other studies are not affected"
     return DamagedStudy("study", study, f"is damaged, {what}", remedy)
 
 
 def event_at(store: Store, study: str, seq: int) -> Event | None:
-    """The event of that number, with its digest, to read on from; None if there is none, as before the first."""
+    """The event with that number and its digest, to continue from; None if there is none, as before the first."""
     found = store.read(study, seq - 1, 1) if seq else ()
     if not found or found[0].digest is not None:
         return found[0] if found else None
@@ -99,7 +99,7 @@ def event_at(store: Store, study: str, seq: int) -> Event | None:
 
 
 def section(store: Store, study: str, after: int, limit: int) -> Sequence[Event]:
-    """At most ``limit`` events after a number, all sound; fewer only where the log ends, none if it ends before."""
+    """At most ``limit`` events after a number, all intact; fewer only at the end of the log, none after it."""
     last = event_at(store, study, after)
     if last is None and after:
         head = store.head(study)

@@ -1,7 +1,7 @@
 """The experiments of the paper's Section 4, as data.
 
-Section 4.1 as printed: uniform arms around means U(.6, .8), never clipped though some leave [0, 1], against 0.7, every
-instance drawn anew. Section 4.2: means U(.3, .7) against 0.5, rewards back first in, first out, at most τ pending.
+Section 4.1 as printed: uniform arms around means U(.6, .8), never clipped though some leave [0, 1], against 0.7, each
+time with a new instance. Section 4.2: means U(.3, .7) against 0.5, rewards back first in, first out, at most τ pending.
 """
 
 import math

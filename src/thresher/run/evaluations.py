@@ -14,7 +14,7 @@ from .workers import Suspects
 
 
 class Evaluations:
-    """Pulls without an outcome. ``when_done`` is called with each future, from any thread."""
+    """Pulls without an outcome yet. ``when_done`` is called with each finished future, from any thread."""
 
     def __init__(
         self, study: Study, engine: Engine, suspects: Suspects, when_done: "Callable[[Future[object]], object]"
@@ -41,7 +41,7 @@ class Evaluations:
         self.submit_waiting(now)
 
     def submit_waiting(self, now: float) -> None:
-        """Hand over what is due."""
+        """Hand the engine the waiting pulls that are due."""
         for evaluation in self.waiting.due(now):
             try:
                 self._submit(evaluation)

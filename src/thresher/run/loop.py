@@ -21,7 +21,7 @@ from .runner import Limits
 from .starting import Failure
 from .tracebacks import TracebackLog, is_transient, same_error
 from .waiting import Evaluation
-from .workers import Desertion, Suspects
+from .workers import NoWorkers, Suspects
 
 LONGEST_WAIT = 3600.0
 
@@ -41,7 +41,7 @@ class Runner:
         self._suspects = Suspects()
         self._evaluations = Evaluations(study, engine, self._suspects, self._inbox.put)
         self._watch, self._tracebacks = Watch(study, self._evaluations.oldest), TracebackLog()
-        self._desertion = Desertion(engine.sought, limits.give_up)
+        self._no_workers = NoWorkers(engine.sought, limits.give_up)
         self._withdrawn = False
         self._signals = 0
         self._next_sweep = 0.0
@@ -64,7 +64,7 @@ class Runner:
                     remedy = "repair the evaluator and resume with a larger budget"
                     raise self._watch.end("the budget ended in an outage", remedy)
             finally:
-                self._ground()
+                self._clean_up()
         self._meter.report(last=True)
 
     @property
@@ -72,7 +72,7 @@ class Runner:
         return self._signals > 0 or (self._end is not None and time.monotonic() >= self._end)
 
     def _hand_out(self) -> bool:
-        """Give the engine pulls. True while there are more to come, even if only later."""
+        """Give the engine pulls. True while more will come, even if only later."""
         now = time.monotonic()
         if self._stopping:
             if not self._withdrawn:
@@ -80,11 +80,11 @@ class Runner:
                 self._evaluations.withdraw()
             self._evaluations.cancel_waiting()
             if self._evaluations.running and self._engine.room >= 0:  # which raises if the engine cannot recover
-                self._is_manned(now)  # or they would never come back
+                self._has_workers(now)  # raises if there is none for too long: they would never come back
             return False
         self._evaluations.submit_waiting(now)
         room = self._engine.room
-        if self._is_manned(now):
+        if self._has_workers(now):
             room = self.limits.in_flight or room
         elif room == 0:
             return not self.study.done
@@ -98,11 +98,11 @@ class Runner:
             self._evaluations.begin(self.study.ask_many(free), now)
         return self._watch.out and not self.study.done
 
-    def _is_manned(self, now: float) -> bool:
+    def _has_workers(self, now: float) -> bool:
         """Whether the engine has a worker; if it has none, the run waits, but not forever."""
-        workers, desertion = self._engine.workers, self._desertion
+        workers = self._engine.workers
         self._watch.window = max(WINDOW, 2 * workers)
-        return (workers > 0 and desertion.since is None) or desertion.is_over(workers, now)
+        return (workers > 0 and self._no_workers.since is None) or self._no_workers.is_over(workers, now)
 
     def _take_in(self) -> None:
         """Wait for something to happen, then handle everything that has."""
@@ -122,7 +122,7 @@ class Runner:
         waits = [] if self._evaluations.waiting.next_try is None else [self._evaluations.waiting.next_try - now]
         if self.study.store.leased:
             waits.append(self._next_sweep - now)
-        if self._meter.tell or self._desertion.since is not None:
+        if self._meter.tell or self._no_workers.since is not None:
             waits.append(TICK)
         if self._engine.elastic:
             waits.append(SWEEP)
@@ -148,7 +148,7 @@ class Runner:
             self._evaluations.waiting.come_back(evaluation, time.monotonic() + max(0.0, busy.after))
         except futures.CancelledError:
             self._evaluations.drop(evaluation, "cancelled before it began", "cancelled")
-        except KeyboardInterrupt:  # a worker that handles Ctrl-C itself
+        except KeyboardInterrupt:  # in a worker that handles Ctrl-C itself
             self._evaluations.drop(evaluation, "its worker was interrupted", "lost")
         except CannotGoOn:
             self._evaluations.drop(evaluation, "its engine failed", "lost")
@@ -240,10 +240,10 @@ class Runner:
         elif self._signals > 1:
             self._evaluations.abandon("the run was stopped")
 
-    def _ground(self) -> None:
-        """Leave nothing behind: no pending pull, no busy worker."""
+    def _clean_up(self) -> None:
+        """Leave no pending pull and no busy worker behind."""
         finished = not self._evaluations.running and not self._evaluations.overdue and self._signals < 2
-        with contextlib.ExitStack() as steps:  # each runs even if another fails; the last first
+        with contextlib.ExitStack() as steps:  # each runs even if another fails, in reverse order
             steps.callback(self._engine.close, wait=finished)
             steps.callback(self._evaluations.abandon, "the run ended before it did")
             steps.callback(self._evaluations.cancel_waiting)

@@ -18,7 +18,7 @@ LONGEST_PAUSE = 60.0
 class Watch:
     """Holds failures back until it is clear whether the arms, the evaluator or an outage is to blame.
 
-    A success settles it: the failures before it count against their arms. ``window`` failures in a row over at least
+    A success decides it: the failures before it count against their arms. ``window`` failures in a row over at least
     two arms are an outage: they are dropped with cause ``outage``, which counts against no arm. So are those that show,
     before anything succeeded, that the evaluator is wrong: then the run ends.
     """
@@ -51,12 +51,12 @@ class Watch:
     def failure(self, failure: Failure, now: float) -> None:
         """A pull failed. Raises `CannotGoOn` if the evaluator is wrong."""
         self._last = failure
-        self.held.append(failure._replace(error=None))  # which would keep everything that its traceback refers to
+        self.held.append(failure._replace(error=None))  # its traceback would keep many objects alive
         self.start.failure(failure)
         self.check_start()
         if self.out:
             self.forgive()
-            if now >= self.next_try:  # a try failed, and not a pull from before
+            if now >= self.next_try:  # this was a try, not a pull from before the outage
                 self.pause = min(2 * self.pause, LONGEST_PAUSE)
                 self.next_try = now + self.pause
         elif self._is_the_last_arms(failure):
@@ -85,18 +85,18 @@ class Watch:
             raise end
 
     def end(self, rule: str, remedy: str) -> CannotGoOn:
-        """An outage ends the run."""
+        """The error with which an outage ends the run."""
         last = "" if self._last is None else f", the last with: {self._last.reason}"
         end = CannotGoOn("run", rule=f"{rule}{last}", remedy=f"{remedy}; no arm was retired")
         return end.with_cause(None if self._last is None else self._last.error)
 
     def release(self) -> None:
-        """The failures count against their arms."""
+        """Drop the held pulls; the failures count against their arms."""
         self.start.blamed |= bool(self.held)
         self._drop(None)
 
     def forgive(self) -> None:
-        """The failures count against no arm."""
+        """Drop the held pulls; the failures count against no arm."""
         self._drop("outage")
 
     def _drop(self, cause: Cause | None) -> None:

@@ -1,4 +1,4 @@
-"""How far a run is, and how fast."""
+"""The progress and the speed of a run."""
 
 import time
 from collections import deque
@@ -18,12 +18,12 @@ class Progress(NamedTuple):
     told: int
     pending: int
     settled: int
-    rate: float  # rewards a second, lately
+    rate: float  # rewards a second, recently
     seconds_left: float | None  # None: unknown
 
 
 class Meter:
-    """Calls ``tell`` at most ten times a second; the rate is the one over the last hundred calls."""
+    """Calls ``tell`` at most ten times a second; the rate is measured over the last hundred calls."""
 
     def __init__(self, study: Study, tell: Callable[[Progress], object] | None, end: float | None) -> None:
         self._study, self.tell = study, tell
@@ -32,7 +32,7 @@ class Meter:
         self._recent: deque[tuple[float, int]] = deque(maxlen=100)
 
     def report(self, *, last: bool = False) -> None:
-        """Report, if it is time or the end."""
+        """Report, if it is time to, or if this is the last report."""
         now = time.monotonic()
         if self.tell is not None and (last or now - self._told_at >= TICK):
             self._told_at = now

@@ -42,8 +42,8 @@ def run(
         workers: how many at once; by default the machine's cores, the cluster's capacity, or 16 coroutines.
         executor: ``"threads"``, ``"processes"``, a ``concurrent.futures.Executor`` or a function that makes one; a Dask
             ``Client``, ``"dask"`` (a cluster on this machine) or ``"dask://host:8786"``; ``"ray"`` or a Ray address.
-        resources: what each pull needs on a Dask or Ray cluster, as ``{"GPU": 1}``; of Ray's processors it needs 1
-            unless ``"CPU"`` says otherwise.
+        resources: what each pull needs on a Dask or Ray cluster, as ``{"GPU": 1}``; on Ray also one CPU, unless
+            ``"CPU"`` says otherwise.
         in_flight: how many pulls to have pending; by default as many as there are workers, on a cluster a few more.
         timeout: seconds for one evaluation; a thread is then abandoned, a process killed, a coroutine cancelled.
         attempts: how often a failing evaluation is tried, with the same seed; the verdict says what that means.
@@ -52,8 +52,8 @@ def run(
         give_up: seconds of an outage, in which everything fails, after which `CannotGoOn` is raised. It is raised at
             once when three arms fail with the same error before anything succeeds. Its ``__cause__`` is that error.
 
-    After Ctrl-C or SIGTERM, no more pulls are issued, the running ones are waited for, and then the signal has its
-    usual effect. A second one does not wait.
+    After Ctrl-C or SIGTERM, no more pulls are issued, `run` waits for the running ones, and then the signal has its
+    usual effect. A second signal abandons them.
 
     >>> import thresher
     >>> study = thresher.create_study("dice", arms=["d4", "d8"], threshold=3.0, bounds=(1, 8), budget=400)
@@ -66,7 +66,7 @@ def run(
     limits = Limits(in_flight=in_flight, timeout=timeout, attempts=attempts, seconds=seconds, give_up=give_up)
     if not isinstance(study, Study):
         raise InvalidInput("study", study, "must be a Study", "write run(study, evaluate), in this order")
-    look(study, lambda ledger: ledger.seq)  # a study that cannot be read needs no engine
+    look(study, lambda ledger: ledger.seq)  # fail before an engine is started if the study cannot be read
     engine = open_engine(evaluate, workers=workers, executor=executor, resources=resources)
     run_on(engine, study, limits, on_progress)
     return study.verdict()

@@ -1,4 +1,4 @@
-"""Signals: as items of a queue during a run, so that none interrupts a write, and as endings of a command."""
+"""Signals: queued during a run, so that none interrupts a write, and turned into the exit status of a command."""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ CAUGHT = (signal.SIGINT, signal.SIGTERM)
 
 @contextlib.contextmanager
 def into(inbox: "queue.SimpleQueue[Any]") -> Iterator[None]:
-    """Inside the block, a signal only puts its number into the queue. Only the main thread gets signals.
+    """Inside the block, a signal only puts its number into the queue. Python delivers signals only to the main thread.
 
     While a store waits for another process, nothing is half done, so there a signal has its usual effect.
     """
@@ -92,6 +92,6 @@ def _terminate(number: int, frame: object) -> None:
 
 
 def _hang_up(number: int, frame: object) -> None:
-    """The terminal is gone. Commands run in sessions of their own and still live: do not wait for them."""
+    """The terminal is gone. Commands run in their own sessions and are still running: do not wait for them."""
     signal.raise_signal(signal.SIGTERM)
     signal.raise_signal(signal.SIGTERM)

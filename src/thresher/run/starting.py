@@ -11,7 +11,7 @@ from ..core.events import Cause
 from ..errors import CannotGoOn, shown
 from ..study import Pull, Study, look
 
-ARMS = 3  # that must fail with the same error; in a smaller study, all of them
+ARMS = 3  # arms that must fail with the same error; in a smaller study, all of them
 
 
 class Failure(NamedTuple):
@@ -20,7 +20,7 @@ class Failure(NamedTuple):
     pull: Pull
     reason: str
     cause: Cause = "failed"  # or "broken-pool"
-    kind: str | None = None  # the same for the same error; None: it may pass by itself, or it is not the evaluator's
+    kind: str | None = None  # equal for the same error; None: it is temporary, or not the evaluator's fault
     error: BaseException | None = None  # what the evaluator raised
 
 
@@ -29,10 +29,10 @@ class SameError:
     """Failures with the same error."""
 
     first: Failure
-    pulls: dict[str, int] = field(default_factory=dict)  # by arm: its first pull that failed so
+    pulls: dict[str, int] = field(default_factory=dict)  # by arm: its first pull that failed this way
 
     def add(self, pull: Pull) -> None:
-        """Another one."""
+        """Add a pull that failed with this error."""
         self.pulls[pull.arm] = min(pull.id, self.pulls.get(pull.arm, pull.id))
 
 
@@ -48,7 +48,7 @@ class Start:
     _outside: SameError | None = None
 
     def close(self) -> None:
-        """From now on no failure is one at the start."""
+        """The start is over: later failures do not count here."""
         self.over = True
         self._failed.clear()
         self._outside = None
@@ -89,10 +89,10 @@ class Start:
         return None
 
     def _needed(self) -> int:
-        """The arms that must fail; where there are earlier rewards, the evaluator cannot be all wrong."""
+        """The arms that must fail; if there are earlier rewards, the evaluator cannot be entirely wrong."""
         measured, arms = look(self.study, lambda ledger: (ledger.told - ledger.imported, len(ledger.spec.arms)))
         return ARMS if measured > 0 else min(ARMS, arms)
 
     def _is_enough(self, same: SameError, needed: int) -> bool:
-        """Whether enough arms failed so, and no pull that was handed out before them may still succeed."""
+        """Whether enough arms failed this way, and no pull that was handed out before them may still succeed."""
         return len(same.pulls) >= needed and self.oldest() > sorted(same.pulls.values())[needed - 1]

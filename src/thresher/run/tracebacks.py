@@ -1,4 +1,4 @@
-"""What an exception tells: whether two are the same error, whether it may pass by itself, and its traceback."""
+"""Exceptions of evaluators: whether two are the same error, whether one is temporary, and its traceback."""
 
 import errno
 import socket
@@ -32,7 +32,7 @@ def same_error(error: BaseException) -> str:
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether an error may pass by itself: a timeout, the network, a rate limit; in what caused it, too.
+    """Whether an error, or one that caused it, may be temporary: a timeout, the network, a rate limit.
 
     >>> is_transient(ConnectionRefusedError()), is_transient(FileNotFoundError()), is_transient(KeyError("depth"))
     (True, False, False)
@@ -51,7 +51,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
             yield found
             waiting += [found.__cause__, None if found.__suppress_context__ else found.__context__]
             waiting += found.exceptions if isinstance(found, BaseExceptionGroup) else []
-            waiting.append(getattr(found, "reason", None))  # where urllib keeps it
+            waiting.append(getattr(found, "reason", None))  # where urllib keeps the cause
 
 
 def _passes(error: BaseException) -> bool:
@@ -65,7 +65,7 @@ def _passes(error: BaseException) -> bool:
 
 
 def traceback_text(error: BaseException) -> str:
-    """The traceback of what an evaluator raised, without secrets and the frames of its callers; none for a command."""
+    """The traceback of an evaluator's exception, without secrets and our own frames; empty for a command."""
     if isinstance(error, EvaluationFailed) and (error.traceback or error.__cause__ is None):
         return masked(error.traceback)
     frames = error.__traceback__

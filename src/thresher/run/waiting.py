@@ -53,14 +53,14 @@ class Waiting:
         self._held.append(evaluation)
 
     def due(self, now: float) -> Iterator[Evaluation]:
-        """Those to try now; one that is held again does not come twice."""
+        """The pulls to try now; one that is held again is not returned twice."""
         while self._busy and self._busy[0][0] <= now:
             yield heapq.heappop(self._busy)[2]
         for _ in range(len(self._held)):
             yield self._held.popleft()
 
     def empty(self) -> Iterator[Evaluation]:
-        """Take all out."""
+        """Remove and return all of them."""
         while self._busy:
             yield self._busy.pop()[2]
         while self._held:

@@ -1,4 +1,4 @@
-"""Lost workers: whose pull killed one, and how long there has been none."""
+"""Lost workers: which arm's pull killed one, and how long there has been none."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from ..errors import CannotGoOn
 from ..study import Pull
 from ..text.logs import log
 
-DESERTED = 10.0  # seconds without a worker after which a warning is logged
+WARN_AFTER = 10.0  # seconds without a worker after which a warning is logged
 
 
 @dataclass
@@ -19,7 +19,9 @@ class Suspects:
     """
 
     arms: set[str] = field(default_factory=set)
-    _judged: dict[tuple[int, ...], str | None] = field(default_factory=dict)  # what died together: who is to blame
+    _judged: dict[tuple[int, ...], str | None] = field(
+        default_factory=dict
+    )  # pulls that died together: the arm to blame
 
     def judge(self, pull: Pull, together: Sequence[Pull]) -> str:
         """The cause of dropping a pull that died with these: ``"failed"`` for one pull of the arm to blame."""
@@ -37,13 +39,13 @@ class Suspects:
         return "failed"
 
     def clear(self, arm: str) -> None:
-        """A pull of this arm ended well."""
+        """A pull of this arm returned a reward."""
         self.arms.discard(arm)
 
 
 @dataclass
-class Desertion:
-    """A time without any worker: it is logged, and it does not last forever."""
+class NoWorkers:
+    """A time without any worker: it is logged, and after ``give_up`` seconds it ends the run."""
 
     sought: str  # what is missing
     give_up: float  # seconds
@@ -51,16 +53,16 @@ class Desertion:
     _is_said: bool = False
 
     def is_over(self, workers: int, now: float) -> bool:
-        """Whether there are workers."""
+        """Whether there are workers. Raises `CannotGoOn` if there were none for too long."""
         if workers > 0:
             self.since = None
             return True
         if self.since is None:
             self.since, self._is_said = now, False
-        if now - self.since >= DESERTED and not self._is_said:
+        if now - self.since >= WARN_AFTER and not self._is_said:
             self._is_said = True
             log.warning(f"there is no {self.sought}: waiting for one")
         if now - self.since >= self.give_up:
             rule = f"there was no {self.sought} for {self.give_up:g} s"
-            raise CannotGoOn("run", rule=rule, remedy="start some; run again")
+            raise CannotGoOn("run", rule=rule, remedy="start some and run again")
         return False

@@ -51,7 +51,7 @@ def check(out: str | Path, kind: Kind, *, force: bool = False) -> None:
     with _explained(out), contextlib.suppress(FileNotFoundError), Path(out).open("r+b") as file:
         head = file.read(HEAD)
         if head and not force and not kind.is_ours(head):
-            rule = f"is there already, and is not {kind.name}"
+            rule = f"already exists, and is not {kind.name}"
             raise InvalidInput("file", str(out), rule, "name another file, or overwrite it with --force")
 
 

@@ -12,7 +12,7 @@ _QUOTES = ("'", '"')
 
 
 def mask(value: str, kind: str) -> str:
-    """What stands for a value. One that is perhaps no secret keeps a checksum, so that commands stay different."""
+    """The mask for a value. One that may not be secret keeps a checksum, so that different commands stay different."""
     return marked(value) if kind == UNSURE and _ANYTHING.fullmatch(value) else MASK
 
 

@@ -74,7 +74,7 @@ def meaning(name: str) -> str:
 
 
 def takes(option: str) -> str:
-    """What an option says of the next word; nothing if it is a switch, which takes none.
+    """What an option says about the next word; nothing if it is a switch, which takes none.
 
     >>> takes("--password"), takes("--no-password"), takes("-HX-Token: 5")
     ('sure', '', '')

@@ -37,7 +37,7 @@ def create_app(
     cookie: str = "thresher",
     secure: bool = False,
 ) -> Gate:
-    """A server for the studies of a store, as an ASGI application. Without ``write_token`` nobody can write."""
+    """A server for the studies of a store, as an ASGI application. Without ``write_token`` it is read-only."""
     inner = FastAPI(
         title="thresher",
         version=__version__,

@@ -1,4 +1,4 @@
-"""The door: it accepts as many connections as there are descriptors for, and closes those that hold up others.
+"""The door: it accepts as many connections as there are descriptors for, and closes those that block others.
 
 asyncio's own loop has no limits: it accepts until the descriptors are used up, and then logs a traceback for every try.
 Here a full server makes room by closing the connection that has been idle longest, at the address that has the most.

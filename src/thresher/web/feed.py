@@ -1,4 +1,4 @@
-"""The change feed: one watch per study for all its viewers. Without viewers, nobody polls the store."""
+"""The change feed: one watch per study for all its viewers. Without viewers, the store is not polled."""
 
 import asyncio
 import time
@@ -13,7 +13,7 @@ from .shapes import encoded
 from .watched import Live
 
 TICK = 0.15  # seconds between two polls of the store while nothing is new
-PAUSE = 0.5  # seconds between two messages, at least: nobody reads faster
+PAUSE = 0.5  # seconds between two messages, at least: people do not read faster
 SHARE = 0.01  # of a second more for each viewer, so that many viewers do not slow the agents down
 BEHIND = 50  # messages queued for one viewer; a slower one must reconnect
 SLOWING = (5.0, 15.0, 60.0)  # seconds without news after which the rate is sent again, because it falls

@@ -1,7 +1,7 @@
 """Following a log: events are folded one by one as they come, so that what happened between two looks is not lost.
 
 The history is how many arms had which label when pull ``step``, ``2 step``, … was issued, never more points than a
-chart can show. It follows from the log alone: everyone who reads the log, now or years later, gets the same points.
+chart can show. It depends on the log alone: the same log always gives the same points.
 """
 
 from array import array

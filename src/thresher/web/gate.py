@@ -2,8 +2,8 @@
 
 In this order: the path is normalised, the framing of the body checked, the Host header, the Origin header where there
 is one, headers that must not be repeated, the token or the session, whether it may write, the size of the body. Only
-then does the application see the request. What it answers gets the headers of safety; what it throws becomes one
-sentence without a traceback.
+then does the application see the request. Its replies get security headers; an exception becomes one sentence
+without a traceback.
 """
 
 import asyncio
@@ -144,7 +144,7 @@ class Gate:
             return "write"
         if "read" in roles:
             return "read"
-        raise _unknown()  # not counted: a page with an expired session keeps asking, and nobody guesses sessions
+        raise _unknown()  # not counted: a page with an expired session keeps asking, and sessions cannot be guessed
 
     def _wrong(self, scope: Scope) -> Refusal:
         """A wrong token. A caller that sends many must wait; the right token is still accepted."""

@@ -1,6 +1,6 @@
 """The server's studies: those it watches, those it writes to, and the queue of writes.
 
-Readers and writers each have their own store, and so their own connection: a writer that waits for a lock holds up no
+Readers and writers each have their own store, and so their own connection: a writer that waits for a lock blocks no
 reader.
 """
 
@@ -27,7 +27,7 @@ Found = TypeVar("Found")
 WRITERS = 16  # threads that write at once; readers have others
 WRITES = 300  # writes that run or wait; further ones are refused
 PATIENCE = 20.0  # seconds that a write waits for a thread
-LONG = 3600.0  # seconds after which a study that nobody asked for is forgotten
+LONG = 3600.0  # seconds without requests after which a study is forgotten
 
 
 class House:
@@ -124,7 +124,7 @@ class House:
         return found
 
     def forget(self, name: str) -> None:
-        """The study was deleted, or nobody asks for it."""
+        """Forget a study that was deleted or is no longer requested."""
         self._feeds.pop(name, None)
         self._studies.pop(name, None)
         self._used.pop(name, None)
@@ -135,7 +135,7 @@ class House:
             self._tidying = asyncio.create_task(self.tidy())
 
     async def tidy(self) -> None:
-        """Forget studies that were deleted, or that nobody has asked for in a long time."""
+        """Forget studies that were deleted, or not requested for a long time."""
         with contextlib.suppress(StoreFailed):
             await run_in_threadpool(self._tidy)
 

@@ -41,7 +41,7 @@ class Live:
         self._stale: Collection[int] = range(len(self.arms))  # arms whose rows must be read again
         self._news: set[int] = set()  # arms that had events
         self._mark = (self.seq, self._follower.ledger.issued)  # since this event
-        self._hurt = self._sworn = self.seq  # the last events that changed the failures, and the guarantee
+        self._failures_at = self._guarantee_at = self.seq  # the last events that changed them
         self._guarantee = sentences.guarantee(self._follower.ledger)
         self.earlier, self.created = self._follower.ledger.told, self._follower.created
         self._table: tuple[int, bytes] = (0, b"")
@@ -79,11 +79,11 @@ class Live:
         if any(event.kind == "weighed" for event in events):
             touched = set(range(len(self.arms)))
         self._stale, self._news = {*self._stale, *touched}, self._news | touched
-        hurt = [each.seq for each in events if each.cause == "failed" or each.kind in ("retired", "restored")]
-        self._hurt = max([self._hurt, *hurt])
+        failures = [each.seq for each in events if each.cause == "failed" or each.kind in ("retired", "restored")]
+        self._failures_at = max([self._failures_at, *failures])
         guarantee = sentences.guarantee(self._follower.ledger)
         if self._guarantee != guarantee:
-            self._guarantee, self._sworn = guarantee, self.seq
+            self._guarantee, self._guarantee_at = guarantee, self.seq
 
     def verdict(self) -> Verdict:
         """The verdict; earlier rewards are those that were there when the server first read the study."""
@@ -177,9 +177,9 @@ class Live:
         self._renew()
         follower, ledger = self._follower, self._follower.ledger
         head = self._counts(ledger)
-        if self._hurt > after:
+        if self._failures_at > after:
             head["troubles"] = troubles(ledger)
-        if self._sworn > after:
+        if self._guarantee_at > after:
             head["guarantee"] = sentences.guarantee(ledger)
         return {
             "seq": self.seq,

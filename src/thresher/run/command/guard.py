@@ -1,6 +1,6 @@
-"""Kill child programs when this process dies: a small process notices, and ends what it left.
+"""Kill child programs when this process dies: a small guard process notices, and kills what is left.
 
-It is nobody's child, for some who end a process (Ray, its workers) end its children first.
+The guard is not our child: some programs that kill a process (Ray, its workers) kill its children first.
 """
 
 import contextlib
@@ -25,23 +25,23 @@ for group in groups:
 
 
 class Guard:
-    """Told of process groups as they come and go; kills what is left of them when its standard input ends."""
+    """Tracks process groups as they start and end, and kills those that are left when its standard input closes."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Be there before anything is begun."""
-        with self._lock, contextlib.suppress(OSError):  # without a guard we go on, unguarded
+        """Start the guard process before the first program."""
+        with self._lock, contextlib.suppress(OSError):  # if it cannot start, continue without a guard
             self._pipe()
 
     def watch(self, group: int) -> None:
-        """Let this process group not outlive us."""
+        """Kill this process group when this process dies."""
         self._tell("+", group)
 
     def forget(self, group: int) -> None:
-        """It has ended by itself."""
+        """Stop watching a group that has ended."""
         self._tell("-", group)
 
     def _tell(self, sign: str, group: int) -> None:
@@ -57,19 +57,19 @@ class Guard:
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
-            self._process.wait()  # it leaves a process behind that is nobody's child
+            self._process.wait()  # it exits at once; its fork, the guard, is then no child of ours
         return self._process.stdin.fileno()  # type: ignore[union-attr]
 
 
 GUARD = Guard()
 
 
-def _begin_anew() -> None:
-    """A forked child has its own programs; and the parent's guard must see the parent alone go."""
+def _reset_in_child() -> None:
+    """A forked child has its own programs and guard, and must not keep the pipe to its parent's guard open."""
     global GUARD
     if GUARD._process is not None and GUARD._process.stdin is not None:
         os.close(GUARD._process.stdin.fileno())
     GUARD = Guard()
 
 
-os.register_at_fork(after_in_child=_begin_anew)
+os.register_at_fork(after_in_child=_reset_in_child)

@@ -1,4 +1,4 @@
-"""A program as an evaluator: run it once per pull; `reading` finds the reward in what it prints or how it exits."""
+"""A program as an evaluator: run it once per pull; `reward` finds the reward in its output or its exit code."""
 
 import contextlib
 import errno
@@ -34,7 +34,7 @@ class Command:
     7.0
     """
 
-    argv: tuple[str, ...]  # never a shell's line
+    argv: tuple[str, ...]  # never a shell command line
     reward: str = "last-float"  # or exit-code, json:KEY, regex:RE
     timeout: float | None = None
     passing: frozenset[int] = PASSING  # exit codes that mean reward 1, with exit-code
@@ -54,11 +54,11 @@ class Command:
         return Command, (self.argv, self.reward, self.timeout, self.passing, self.failing)
 
     def stop(self) -> None:
-        """End every run, for good: none can begin afterwards."""
+        """Kill every run, and let none begin afterwards."""
         self._runs.stop()
 
     def _run(self, argv: Sequence[str], environment: Mapping[str, str]) -> tuple[int, bytes, bytes]:
-        """Exit code and the ends of both outputs. It is over when the program exits, even if its pipes stay open."""
+        """The exit code and the end of each output. A run ends when the program exits, even if its pipes stay open."""
         try:
             process = self._runs.begin(argv, environment)
         except (OSError, ValueError) as error:  # ValueError: a NUL or half a surrogate pair among the parameters
@@ -81,19 +81,19 @@ class Runs:
     """The running processes. A process is reaped and forgotten in one step, so no signal meets a reused pid."""
 
     def __init__(self) -> None:
-        self._begin_anew()
+        self._reset()
         self._stopped = False
         _RUNS.add(self)
 
-    def _begin_anew(self) -> None:
+    def _reset(self) -> None:
         """Start empty, as in a forked child, where nothing runs and no thread is left to release the lock."""
         self._lock = threading.Lock()
-        self._under_way: set[int] = set()  # each leads a process group, having a session of its own
+        self._running: set[int] = set()  # each has its own session, and so leads a process group
 
     def begin(self, argv: Sequence[str], environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
-        """Start a program, unless all was stopped."""
+        """Start a program, unless `stop` was called."""
         guard.GUARD.start()
-        with self._lock:  # starts are serial anyway, and so none slips through while `stop` is at work
+        with self._lock:  # starts are serial anyway, and this way none slips past `stop`
             if self._stopped:
                 raise OSError(errno.ECANCELED, "the run was stopped")
             process = subprocess.Popen(
@@ -104,50 +104,50 @@ class Runs:
                 env=environment,
                 start_new_session=True,
             )
-            self._under_way.add(process.pid)
+            self._running.add(process.pid)
             guard.GUARD.watch(process.pid)
             return process
 
     def over(self, process: "subprocess.Popen[bytes]") -> bool:
-        """Whether the program has exited. What it started may go on, unless it was killed: then nobody meant it to."""
+        """Whether the program has exited. What it started may keep running, unless the program was killed."""
         with self._lock:
-            if process.pid in self._under_way and _was_killed(process.pid):
-                _kill(process.pid)  # before it is reaped: now the number is still its own
+            if process.pid in self._running and _was_killed(process.pid):
+                _kill(process.pid)  # before it is reaped: until then its number is not reused
             if process.poll() is None:
                 return False
-            self._under_way.discard(process.pid)
+            self._running.discard(process.pid)
             guard.GUARD.forget(process.pid)
             return True
 
     def kill(self, process: "subprocess.Popen[bytes]") -> None:
-        """End a run and whatever it started in its group."""
+        """Kill a run and whatever it started in its group."""
         with self._lock:
-            if process.pid in self._under_way:
+            if process.pid in self._running:
                 _kill(process.pid)
-        while not self.over(process):  # outside of the lock: one that the system cannot end yet holds nobody up
+        while not self.over(process):  # without the lock: one that the system cannot kill yet blocks no other run
             time.sleep(0.002)
 
     def stop(self) -> None:
-        """Kill all, and let none begin."""
+        """Kill all runs, and let none begin."""
         with self._lock:
             self._stopped = True
-            for group in self._under_way:
+            for group in self._running:
                 _kill(group)
 
 
-_RUNS = renewed(Runs._begin_anew)
+_RUNS = renewed(Runs._reset)
 
 
 def _kill(group: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # it went by itself, or became somebody else's
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # it has ended, or now belongs to another user
         os.killpg(group, signal.SIGKILL)
 
 
 def _was_killed(pid: int) -> bool:
-    """Whether a process that was not reaped yet was ended by SIGKILL."""
+    """Whether a process that is not reaped yet was killed by SIGKILL."""
     if not hasattr(os, "waitid"):
         return False
-    with contextlib.suppress(ChildProcessError):  # somebody else reaped it
+    with contextlib.suppress(ChildProcessError):  # it was reaped elsewhere
         found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         return found is not None and (found.si_code, found.si_status) == (os.CLD_KILLED, signal.SIGKILL)
     return False
@@ -166,7 +166,7 @@ def _follow(process: "subprocess.Popen[bytes]", timeout: float | None, over: Cal
     tails = {process.stdout: bytearray(), process.stderr: bytearray()}
     exited = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else None
     try:
-        with selectors.PollSelector() as selector:  # poll, as epoll would cost a file descriptor more a run
+        with selectors.PollSelector() as selector:  # poll: epoll would take one more file descriptor per run
             for pipe in tails:
                 os.set_blocking(pipe.fileno(), False)  # type: ignore[union-attr]
                 selector.register(pipe, selectors.EVENT_READ)  # type: ignore[arg-type]
@@ -184,14 +184,14 @@ def _follow(process: "subprocess.Popen[bytes]", timeout: float | None, over: Cal
         if exited is not None:
             os.close(exited)
     for pipe, tail in tails.items():
-        for _ in range(64):  # what is left in the pipe; a daemon may go on writing, and is not waited for
+        for _ in range(64):  # what is left in the pipe; do not wait for a daemon that keeps writing
             if not _read(pipe, tail):
                 break
     return bytes(tails[process.stdout]), bytes(tails[process.stderr])
 
 
 def _read(pipe: object, tail: bytearray) -> int | None:
-    """Take what is there and say how much it was: 0 at the end, None if there is nothing yet."""
+    """Read what is available and return its size: 0 at the end, None if there is nothing yet."""
     try:
         data = os.read(pipe.fileno(), TAIL)  # type: ignore[attr-defined]
     except BlockingIOError:

@@ -1,4 +1,4 @@
-"""How a reward is found in a run of a command: in what it printed, or in how it exited."""
+"""Finding the reward of a command's run: in its output, or in its exit code."""
 
 import contextlib
 import json
@@ -53,7 +53,7 @@ def read_reward(
 
 
 def _exit_code(code: int, err: bytes, passing: frozenset[int], failing: frozenset[int]) -> float:
-    """1 or 0 for the codes that mean so. A program that was killed, not found or used wrongly has not answered."""
+    """1 or 0 for the codes that mean that. A program that was killed, not found or misused gave no reward."""
     if code in passing or code in failing:
         return float(code in passing)
     ending, words = _ending(code), _last_words(err)
@@ -88,7 +88,7 @@ def _ending(code: int) -> str:
         return f"was ended by {_signal(-code) or f'signal {-code}'}"
     if code in (126, 127):
         return f"exited with {code}: a program was not found or cannot be run"
-    perhaps = _signal(code - 128)  # what shells make of a death by a signal
+    perhaps = _signal(code - 128)  # how shells report a death by a signal
     return f"exited with {code}, perhaps ended by {perhaps}" if perhaps else f"exited with {code}"
 
 
@@ -103,7 +103,7 @@ def _signal(number: int) -> str:
 
 
 def printable(text: str) -> str:
-    r"""Lines that others wrote as they may be shown: without secrets, colours and control characters.
+    r"""Other people's text, safe to show: without secrets, colours and control characters.
 
     >>> print(printable("\x1b[31muser=me password=secret \a\x1b[0m"))
     user=me password=*** \x07
@@ -141,7 +141,7 @@ def _last_line(text: str) -> str:
 
 
 def _last_float(text: str, _: str) -> float:
-    """The last number on the last line. What merely looks like one is no number: 0,5 and 1/2 and 2026-01-05 are not.
+    """The last number on the last line. Look-alikes such as 0,5 and 1/2 and 2026-01-05 are errors.
 
     >>> _last_float("loss 0.25, accuracy=0.75.", "")
     0.75

@@ -89,7 +89,7 @@ def check_name(engine: str) -> str:
 
 
 def _on_a_cluster(evaluate: Evaluate, executor: Place, workers: int | None, needed: dict[str, float]) -> Engine | None:
-    """The engine for a Dask or Ray cluster, by name, by address or by what their libraries made."""
+    """The engine for a Dask or Ray cluster, given by name, by address or as an object of its library."""
     place: Any
     if isinstance(executor, str):
         library, place = _cluster_named(executor)
@@ -107,7 +107,7 @@ def _on_a_cluster(evaluate: Evaluate, executor: Place, workers: int | None, need
 
 
 def _client_of(executor: Any) -> Any:
-    """The client behind what ``Client.get_executor()`` gave. Its retries are not ours; other wishes would be lost."""
+    """The client behind a ``Client.get_executor()``. Its retries are ignored; its other options cannot be kept."""
     wishes = sorted(executor._kwargs.keys() - {"pure", "retries"})
     if wishes:
         remedy = "pass its client, and resources= to run"
@@ -142,7 +142,7 @@ def _fetched(library: str) -> Any:
     try:
         return importlib.import_module(f".{library}", __package__)
     except ModuleNotFoundError as error:
-        rule = f"needs the package {error.name}, which is not there"
+        rule = f"needs the package {error.name}, which is not installed"
         raise InvalidInput("executor", library, rule, f"pip install 'thresher[{library}]'") from None
 
 
@@ -154,5 +154,5 @@ def _is_coroutine(evaluate: Evaluate) -> bool:
 
 
 def _cores() -> int:
-    """Those that this process may use: in a container or a batch job fewer than the machine has."""
+    """The cores that this process may use: in a container or a batch job, fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

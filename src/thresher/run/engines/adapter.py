@@ -25,8 +25,8 @@ class Adapter(Engine):
         self._make = None if isinstance(executor, Executor) else executor
         self._owned = self._make is not None
         self._executor = executor if isinstance(executor, Executor) else _made(executor)
-        self._here: dict[Future[object], Pull] = {}  # what the present executor was given, in that order
-        self._lost: dict[Future[object], Sequence[Pull]] = {}  # of executors that broke: what was lost together
+        self._here: dict[Future[object], Pull] = {}  # what the current executor was given, in that order
+        self._lost: dict[Future[object], Sequence[Pull]] = {}  # from broken executors: pulls lost together
         self._killed = False  # by us
         super().__init__(workers or _size(self._executor) or default)
 
@@ -43,13 +43,13 @@ class Adapter(Engine):
         return future
 
     def began(self, future: "Future[object]") -> bool:
-        """Pools also call queued pulls running; only as many as there are workers can be."""
+        """Pools report some queued pulls as running, but only as many can run as there are workers."""
         return future.running() and future in itertools.islice(
             (other for other in self._here if not other.done()), self.workers
         )
 
     def result(self, future: "Future[object]") -> object:
-        """A broken pool is made anew; whatever was in it is lost."""
+        """The reward. A broken pool is replaced; the pulls in it are lost."""
         try:
             data: Any = future.result()
         except BrokenExecutor as error:
@@ -61,9 +61,9 @@ class Adapter(Engine):
         return opened(data)
 
     def stop(self, future: "Future[object]") -> None:
-        """Kill the processes of a pool; it breaks, and is replaced. Other executors lose the worker for good."""
+        """Kill and replace a pool of processes. Other executors lose the worker until its call returns."""
         pull = self._here.pop(future, None)
-        if pull is None:  # of a pool that is no more
+        if pull is None:  # its pool was replaced
             return
         if hasattr(self._executor, "_processes"):
             self._killed = True
@@ -77,7 +77,7 @@ class Adapter(Engine):
                 )
 
     def _came_back(self, future: "Future[object]") -> None:
-        """It did not hang, after all."""
+        """The call returned after all: its worker is free again."""
         self.workers += 1
 
     def close(self, *, wait: bool) -> None:
@@ -85,7 +85,7 @@ class Adapter(Engine):
         if not wait:
             _kill(self._executor)
         if self._owned:
-            can_cancel = "cancel_futures" in inspect.signature(self._executor.shutdown).parameters  # loky's cannot
+            can_cancel = "cancel_futures" in inspect.signature(self._executor.shutdown).parameters  # loky's has none
             self._executor.shutdown(wait=wait, **{"cancel_futures": True} if can_cancel else {})
 
     def _replace(self) -> None:
@@ -94,7 +94,7 @@ class Adapter(Engine):
         lost = () if self._killed else tuple(pull for future, pull in self._here.items() if _broke(future))
         self._lost |= dict.fromkeys(self._here, lost)
         self._here, self._killed = {}, False
-        _kill(old)  # what is left of it works for nobody
+        _kill(old)  # its results are no longer wanted
         self._executor = _made(self._make) if self._make is not None else _same(old)
         if self._owned:
             old.shutdown(wait=False)
@@ -104,7 +104,7 @@ class Adapter(Engine):
 def _made(make: Callable[[], Executor]) -> Executor:
     executor = make()
     if not isinstance(executor, Executor):
-        raise InvalidInput("executor", make, f"made {executor!r:.100}, which is no concurrent.futures.Executor")
+        raise InvalidInput("executor", make, f"made {executor!r:.100}, which is not a concurrent.futures.Executor")
     return executor
 
 

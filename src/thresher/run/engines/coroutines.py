@@ -10,7 +10,7 @@ from .engine import Engine, as_the_evaluators
 
 
 class Loop(Engine):
-    """Coroutines on one event loop, in a thread of its own."""
+    """Coroutines on one event loop, in its own thread."""
 
     def __init__(self, evaluate: Callable[[Pull], Awaitable[object]], workers: int) -> None:
         super().__init__(workers)
@@ -22,7 +22,7 @@ class Loop(Engine):
         self._thread.start()
 
     def submit(self, pull: Pull) -> "Future[object]":
-        """Begin as soon as a place is free."""
+        """Begin as soon as there is room."""
         future: Future[object] = Future()
         self._loop.call_soon_threadsafe(self._begin, future, pull)
         return future

@@ -1,4 +1,4 @@
-"""Pulls on a Dask cluster: somebody's, or one of our own on this machine."""
+"""Pulls on a Dask cluster: the user's, or one of our own on this machine."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ LOOK = 0.25  # seconds between two looks at the cluster
 
 
 class Dask(Engine):
-    """A run's part of a Dask cluster. All talk with the scheduler is in coroutines on the client's own loop."""
+    """A run's part of a Dask cluster. Coroutines on the client's own loop talk to the scheduler."""
 
     elastic = True
 
@@ -54,7 +54,7 @@ class Dask(Engine):
             self._pulls: dict[str, Pull] = {}
             self._arrived: dict[str, bytes] = {}  # outcomes of tasks that are about to be done
             self._given_up: set[str] = set()
-            self._hung: defaultdict[str, set[str]] = defaultdict(set)  # by worker: pulls that it hangs in
+            self._hung: defaultdict[str, set[str]] = defaultdict(set)  # by worker: pulls that hang there
             self._status: dict[str, Any] = {}
             self._failed: CannotGoOn | None = None
             self._missing = 0.0  # seconds for which our own cluster has been short of workers
@@ -68,14 +68,14 @@ class Dask(Engine):
     # -- setting up ---------------------------------------------------------------------------------------------
 
     def _install(self, evaluate: Evaluate) -> None:
-        """Bring our parts to the scheduler and to the workers."""
-        for take_away in (  # one that fails to arrive everywhere may be kept all the same, and bar new workers
+        """Install our plugins on the scheduler and on the workers."""
+        for remove in (  # a plugin that fails on one worker may stay registered, and keep new workers from starting
             functools.partial(self.client.unregister_scheduler_plugin, self._name),
             functools.partial(self._ask, "end"),
             functools.partial(self.client.unregister_worker_plugin, self._name),
             functools.partial(self.client.unsubscribe_topic, self._name),
         ):
-            self._closing.callback(self._quietly, take_away)
+            self._closing.callback(self._quietly, remove)
         try:
             self.client.subscribe_topic(self._name, weakly(self._arrive))  # Dask keeps it as long as the client lives
             self.client.register_plugin(Marks(self._name, self.client.id, self._needed), name=self._name)
@@ -94,15 +94,15 @@ class Dask(Engine):
         self._closing.callback(self._looking.cancel)
 
     def _quietly(self, call: Callable[[], object]) -> None:
-        """A scheduler that is gone needs no cleaning."""
+        """Clean up, unless the scheduler is gone."""
         if self.client.status == "running":
             with contextlib.suppress(Exception):
                 call()
 
-    # -- talk with the scheduler --------------------------------------------------------------------------------
+    # -- asking the scheduler -----------------------------------------------------------------------------------
 
     async def _question(self, what: str, **given: Any) -> Any:
-        """Ask our plugin on the scheduler; an answer is not waited for when the client has lost its connection."""
+        """Ask our plugin on the scheduler; stop waiting when the client has lost its connection."""
         asked = asyncio.ensure_future(getattr(self.client.scheduler, self._name)(what=what, **given))
         end = time.monotonic() + PATIENCE
         try:
@@ -138,9 +138,9 @@ class Dask(Engine):
         self.workers = max(0, threads if self._most is None else min(threads, self._most))
 
     async def _free_hung_workers(self, *, closing: bool = False) -> set[str]:
-        """End workers whose every thread hangs in a pull that we gave up: their nannies start others.
+        """End workers all of whose threads hang in pulls that we gave up: their nannies restart them.
 
-        At the end also those that only some threads hang in, if nobody else has work there. Says which.
+        When closing, also those with some hung threads, if no other client has work there. Returns their addresses.
         """
         left = set()
         for address, (nthreads, slots, nanny, others_work) in self._status["workers"].items():
@@ -157,7 +157,7 @@ class Dask(Engine):
         return left
 
     async def _leave_nothing_hanging(self) -> None:
-        """Give the next pull no worker that hangs or is about to leave."""
+        """Leave no worker to the next run that hangs or is about to end."""
         self._see(await self._question("status"))
         leaving, end = await self._free_hung_workers(closing=True), time.monotonic() + PATIENCE
         while leaving & self._status["workers"].keys() and time.monotonic() < end:
@@ -165,7 +165,7 @@ class Dask(Engine):
             self._see(await self._question("status"))
 
     async def _fill_up(self) -> None:
-        """Nannies give up a worker that dies while it starts: in a cluster of our own, another takes its place."""
+        """Start another worker in our own cluster if a nanny gave up on one that died while it started."""
         if self._own and len(self._status["workers"]) < len(self._own.worker_spec):
             self._missing += LOOK
             if self._missing >= PATIENCE:
@@ -181,12 +181,12 @@ class Dask(Engine):
         """The cluster's threads and a small queue."""
         if self._failed is not None:
             raise self._failed
-        if self.workers == 0:  # in somebody's cluster one pull that waits may bring a worker
+        if self.workers == 0:  # a user's cluster may start a worker for one waiting pull
             return 0 if self._own else 1
         return self.workers if self.workers == self._most else with_queue(self.workers)
 
     def submit(self, pull: Pull) -> "Future[object]":
-        """A task with a name of its own: Dask takes equal calls for one."""
+        """Submit a task with a unique key: Dask would treat equal calls as one."""
         key = f"{self._name}-{pull.id}-{next(self._serial)}"
         self._pulls[key] = pull
         future: Future[object] = self._soon(self._evaluate(key, pull))
@@ -194,7 +194,7 @@ class Dask(Engine):
         return future
 
     async def _evaluate(self, key: str, pull: Pull) -> bytes:
-        """What exceeds the number of workers that was asked for waits here."""
+        """Pulls beyond the number of workers asked for wait here."""
         async with self._gate:
             return await self._evaluate_there(key, pull)
 
@@ -207,7 +207,7 @@ class Dask(Engine):
             if (error := await task.exception()) is not None:
                 raise error
             data = self._arrived.pop(key, None)
-            if data is None:  # refused, cancelled, or the connection was lost and made anew
+            if data is None:  # refused, cancelled, or the connection was lost and restored
                 data = await task.result()
             if data == REFUSED:
                 raise await self._death(key, "its worker was lost")
@@ -258,17 +258,17 @@ class Dask(Engine):
         """The outcome, once it is here."""
         key = self._keys.pop(future, "")
         data: Any = future.result()
-        self._pulls.pop(key, None)  # those that died stay: others will ask with whom they died
+        self._pulls.pop(key, None)  # pulls that died stay: `_death` looks up the pulls that died together
         return opened(data)
 
     def stop(self, future: "Future[object]") -> None:
-        """Let go of the task. Its thread cannot be ended alone: the worker is, when all its threads hang."""
+        """Give up the task. A single thread cannot be ended; the worker is, once all its threads hang."""
         if worker := self._status["begun"].get(self._keys[future]):
             self._hung[worker].add(self._keys[future])
         self._give_up(future)
 
     def withdraw(self, futures: Iterable["Future[object]"]) -> set["Future[object]"]:
-        """The scheduler knows which have begun; if it does not answer, any may have."""
+        """The scheduler knows which have begun; if it does not answer, assume that all have."""
         keys = {self._keys[future]: future for future in futures if future in self._keys}
         fresh: list[str] = []
         if self.client.status == "running":
@@ -291,7 +291,7 @@ class Dask(Engine):
         future.cancel()
 
     def close(self, *, wait: bool) -> None:
-        """Take our parts away; end what is ours."""
+        """Remove our plugins; close what is ours."""
         if self._hung:
             self._quietly(lambda: self.client.sync(self._leave_nothing_hanging))
         self._closing.close()

@@ -3,7 +3,7 @@
 Dask may run a task again: after its worker died, after its worker was told to leave, or because a result was lost with
 its worker. So each pull is marked on the scheduler before it is evaluated, and one that has its mark is refused.
 
-Outcomes are small, and go to the client with the messages that say that a task is done: nobody has to fetch them.
+Outcomes are small, and go to the client with the messages that say that a task is done: no extra fetch is needed.
 """
 
 import asyncio
@@ -19,8 +19,8 @@ from .engine import Evaluate
 from .outcome import outcome
 from .resources import fits
 
-RUNNING: set[str] = set()  # the pulls that this worker is at
-REFUSED = b""  # what a pull that was begun before comes to
+RUNNING: set[str] = set()  # the pulls that this worker is evaluating
+REFUSED = b""  # the outcome of a pull that was begun before
 
 
 class Marks(SchedulerPlugin):  # type: ignore[misc]  # Dask's annotations are not read
@@ -32,16 +32,16 @@ class Marks(SchedulerPlugin):  # type: ignore[misc]  # Dask's annotations are no
         self._died: dict[str, list[str]] = {}  # by key: those that died together; none if the worker was told to leave
 
     async def start(self, scheduler: Scheduler) -> None:
-        """Be there for workers and for the client."""
+        """Answer workers and the client."""
         self._scheduler = scheduler
         scheduler.handlers[self.name] = self.answer
 
     def answer(self, what: str, **given: Any) -> Any:
-        """Anything that is asked of this plugin."""
+        """Any call to this plugin."""
         return getattr(self, what)(**given)
 
     def begin(self, key: str, worker: str) -> bool:
-        """Mark a pull; False if it is marked already, or if the run no longer waits for it: it began before."""
+        """Mark a pull; False if it is marked already, or if the run no longer waits for it."""
         if key in self._begun or (worker and key not in self._scheduler.tasks):
             return False
         self._begun[key] = worker
@@ -56,9 +56,10 @@ class Marks(SchedulerPlugin):  # type: ignore[misc]  # Dask's annotations are no
         return self._died.get(key, []) if self._begun.get(key) else None
 
     def status(self) -> dict[str, Any]:
-        """The workers, where pulls were begun, and how often Dask runs what dies.
+        """The workers, where pulls were begun, and how often Dask reruns a task whose worker died.
 
-        Of each worker: its threads, how many pulls it takes at once, whether it has a nanny, and work of others.
+        For each worker: its threads, how many pulls it takes at once, whether it has a nanny, and whether it has other
+        clients' work.
         """
         workers = {
             address: (
@@ -79,11 +80,11 @@ class Marks(SchedulerPlugin):  # type: ignore[misc]  # Dask's annotations are no
         self._scheduler.handlers.pop(self.name, None)
 
     def remove_client(self, scheduler: Scheduler, client: str) -> None:
-        """The run's client is gone, perhaps without a word: leave nothing of it to those who come."""
+        """The run's client is gone, perhaps without cleaning up: remove its plugins."""
         if client == self._client:
             self.end()
             scheduler.plugins.pop(self.name, None)
-            self._farewell = asyncio.ensure_future(scheduler.unregister_worker_plugin(comm=None, name=self.name))
+            self._unregistering = asyncio.ensure_future(scheduler.unregister_worker_plugin(comm=None, name=self.name))
 
     def log_event(self, topic: str, msg: Any) -> None:
         """A worker is gone: its pending pulls died together, unless it was told to leave."""
@@ -92,9 +93,9 @@ class Marks(SchedulerPlugin):  # type: ignore[misc]  # Dask's annotations are no
             self._died |= dict.fromkeys(here, [] if msg["expected"] else here)
 
     def transition(self, key: str, start: str, finish: str, *args: Any, **kwargs: Any) -> None:
-        """Send the outcome of a pull that is done to the client, ahead of the news that it is.
+        """Send the outcome of a pull that is done to the client, before the message that it is done.
 
-        A pull that nobody waits for needs no mark; one that must not begin keeps it: a worker may still have it.
+        A forgotten pull needs no mark, unless it must not begin: a worker may still have it.
         """
         if finish == "memory" and (data := (kwargs.get("metadata") or {}).get(self.name)):
             event = {"op": "event", "topic": self.name, "event": (0.0, [key, data])}
@@ -105,9 +106,9 @@ class Marks(SchedulerPlugin):  # type: ignore[misc]  # Dask's annotations are no
 
 
 class Evaluator(WorkerPlugin):  # type: ignore[misc]
-    """On each worker, those that come later too: the evaluator, sent once.
+    """On each worker, also on those that join later: the evaluator, sent once.
 
-    Workers that belong to the run alone leave Ctrl-C to it: a terminal sends it to all.
+    Workers of our own cluster leave Ctrl-C to the run: a terminal sends it to all processes.
     """
 
     def __init__(self, name: str, evaluate: Evaluate, *, own: bool) -> None:
@@ -137,7 +138,7 @@ def evaluate_once(name: str, key: str, pull: Pull) -> bytes:
 
 
 def still_running(keys: list[str]) -> list[str]:
-    """Those of the pulls that this worker is at."""
+    """Those of the pulls that this worker is evaluating."""
     return [key for key in keys if key in RUNNING]
 
 

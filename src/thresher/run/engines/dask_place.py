@@ -1,4 +1,4 @@
-"""Clients of Dask clusters: somebody's, one at an address, or one of our own on this machine."""
+"""Clients of Dask clusters: the user's, one at an address, or one of our own on this machine."""
 
 import contextlib
 import logging
@@ -29,12 +29,14 @@ def connected(place: Any, workers: int, closing: contextlib.ExitStack) -> tuple[
             remedy = "pass its cluster's address, or Client(…) without asynchronous=True"
             raise InvalidInput("executor", place, "is an asynchronous client, and run is not", remedy)
         if place.status != "running":
-            raise CannotGoOn("executor", place, "is a client that is closed, or has lost its scheduler", "connect anew")
+            raise CannotGoOn(
+                "executor", place, "is a client that is closed, or has lost its scheduler", "connect again"
+            )
         return place, None
     elif isinstance(place, str) and not re.fullmatch(r"((tcp|tls|ws|wss|ucx)://)?[^/]+:\d+/?|inproc://.+", place):
-        rule = "is no address of a Dask scheduler"
+        rule = "is not the address of a Dask scheduler"
         raise InvalidInput("executor", place, rule, "write HOST:PORT, as in dask://host:8786")
-    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # what it says there, we say in a line
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # we report the same in one line
     try:
         client = Client(place, set_as_default=False, timeout=PATIENCE)
     except (OSError, ValueError) as error:
@@ -45,9 +47,9 @@ def connected(place: Any, workers: int, closing: contextlib.ExitStack) -> tuple[
 
 
 def _cluster_here(workers: int) -> LocalCluster:
-    """A cluster of our own, whose workers ignore Ctrl-C from their first moment: a terminal sends it to all."""
+    """A cluster of our own. Its workers ignore Ctrl-C from the start: a terminal sends it to all processes."""
     if getattr(multiprocessing.current_process(), "_inheriting", False):
-        raise SystemExit(1)  # a worker that reads the script which started it; the one that did says what is wrong
+        raise SystemExit(1)  # a worker that imports the script again; the parent reports the error
     settings: dict[str, Any] = {"scheduler_kwargs": {"allowed_failures": 0}, "silence_logs": logging.CRITICAL}
     settings |= {"threads_per_worker": 1, "processes": True, "dashboard_address": "127.0.0.1:0"}
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which workers inherit
@@ -61,7 +63,7 @@ def _cluster_here(workers: int) -> LocalCluster:
 
 
 def weakly(method: Callable[[Any], None]) -> Callable[[Any], None]:
-    """A handler that does not keep alive whose method it calls."""
+    """A handler that does not keep the method's object alive."""
     known = weakref.WeakMethod(method)
 
     def handle(event: Any) -> None:

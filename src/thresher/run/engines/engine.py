@@ -51,7 +51,8 @@ class Engine(ABC):
     def result(self, future: "Future[object]") -> object:
         """What the evaluator returned, once it is done.
 
-        Raises what it raised, `WorkerLost`, ``CancelledError`` if it never began, or `CannotGoOn` if this was the end.
+        Raises what it raised, `WorkerLost`, ``CancelledError`` if it never began, or `CannotGoOn` if the engine cannot
+        recover.
         """
         return future.result()
 
@@ -73,7 +74,7 @@ class Engine(ABC):
 
 
 def as_the_evaluators(error: BaseException) -> BaseException:
-    """What an evaluator raised in this process, as an error that cannot be mistaken for the engine's own."""
+    """An exception of the evaluator, wrapped if it could be mistaken for one of the engine's own."""
     if not isinstance(error, WorkerLost | CannotGoOn | CancelledError):
         return error
     failed = EvaluationFailed(told_of(error), kind=same_error(error))

@@ -1,7 +1,7 @@
-"""What an evaluation came to, as bytes that any two processes can exchange.
+"""The outcome of an evaluation, as bytes that any two processes can exchange.
 
-Only a reward is pickled, never an exception: many cannot be read back, and some of the evaluator's look like the
-engine's own. An exception travels as texts: what it says, where it was raised, its traceback.
+Only a reward is pickled, never an exception: many cannot be unpickled, and an evaluator's may look like the engine's
+own. An exception travels as text: its message, where it was raised, its traceback.
 """
 
 import numbers
@@ -17,7 +17,7 @@ VALUE, BUSY, NONSENSE, RAISED, INTERRUPTED = range(5)
 
 
 def outcome(evaluate: Evaluate, pull: Pull) -> bytes:
-    """Evaluate, over there."""
+    """Evaluate, in the worker."""
     try:
         found: tuple[int, object] = VALUE, evaluate(pull)
     except Busy as busy:
@@ -29,7 +29,7 @@ def outcome(evaluate: Evaluate, pull: Pull) -> bytes:
     try:
         return pickle.dumps(found)
     except Exception:
-        if isinstance(found[1], numbers.Real):  # of a class that only the script knows, as like as not
+        if isinstance(found[1], numbers.Real):  # probably of a class that only the user's script defines
             return pickle.dumps((VALUE, float(found[1])))
         text = f"TypeError: it returned {found[1]!r:.200}, which cannot be sent between processes"
         return pickle.dumps((NONSENSE, {"text": text, "kind": "returned what cannot be sent between processes"}))
@@ -47,7 +47,7 @@ def _told(error: BaseException) -> dict[str, Any]:
 
 
 def opened(data: bytes) -> object:
-    """The evaluator's answer, here: returned or raised as if it had been called here."""
+    """The evaluator's answer: returned or raised as if it had been called in this process."""
     try:
         kind, value = pickle.loads(data)  # noqa: S301 - from a worker of our own
     except Exception as error:

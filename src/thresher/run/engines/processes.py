@@ -16,13 +16,13 @@ from .engine import Evaluate, WorkerLost
 from .outcome import opened, outcome
 from .threads import Threads, fulfil
 
-# One start at a time: a sibling forked in between would hold a copy of the new worker's end of its pipe, and its
-# death would go unnoticed.
+# One start at a time: a sibling forked in between would inherit the new worker's end of its pipe, and its death would
+# go unnoticed.
 _STARTING = threading.Lock()
 
 
 class Processes(Threads):
-    """Processes of our own, each with its own pipe and a thread that waits for it: a death costs one pull alone."""
+    """Processes of our own, each with its own pipe and a thread that waits for it: a death costs only one pull."""
 
     def stop(self, future: "Future[object]") -> None:
         """Kill the process; its thread notices and starts another."""
@@ -31,7 +31,7 @@ class Processes(Threads):
             process.kill()
 
     def close(self, *, wait: bool) -> None:
-        """Let idle processes go; kill those at work."""
+        """End idle processes; kill busy ones."""
         super().close(wait=wait)
         if not wait:
             for process in list(self._running.values()):
@@ -61,32 +61,32 @@ class Process:
         self._process: Any = None
 
     def evaluate(self, pull: Pull) -> object:
-        """What the evaluator returns or raises, over there."""
+        """What the evaluator returns or raises in the other process."""
         question = pickle.dumps(pull)
         pipe = self._pipe or self._start()
         try:
             pipe.send_bytes(question)
         except OSError:  # it died while it was idle: this pull has not begun
-            self._bury()
+            self._reap()
             pipe = self._start()
             pipe.send_bytes(question)
         try:
-            while not pipe.poll(0.5):  # a child of the evaluator's may hold the pipe: its end alone tells nothing
+            while not pipe.poll(0.5):  # a child of the evaluator may hold the pipe open, so EOF may not come
                 if not self._process.is_alive() and not pipe.poll(0):
                     raise EOFError
             answer = pipe.recv_bytes()
         except (EOFError, OSError):
-            raise WorkerLost(self._bury(), (pull,)) from None
+            raise WorkerLost(self._reap(), (pull,)) from None
         return opened(answer)
 
     def kill(self) -> None:
         """End the process now; a pull in it fails."""
-        with _STARTING:  # one that is just starting has to come alive first
+        with _STARTING:  # a process that is starting must be there first
             if self._process is not None:
                 self._process.kill()
 
     def close(self) -> None:
-        """Let the process go."""
+        """End the process."""
         if self._pipe is not None:
             with contextlib.suppress(OSError):
                 self._pipe.send_bytes(b"")
@@ -108,7 +108,8 @@ class Process:
             self._process, self._pipe = process, ours
         return ours
 
-    def _bury(self) -> str:
+    def _reap(self) -> str:
+        """Clean up after a dead process; says how it ended."""
         self._process.join()
         if self._pipe is not None:
             self._pipe.close()
@@ -119,13 +120,13 @@ class Process:
 
 
 def _serve(pipe: Connection, evaluate: Evaluate) -> None:
-    """The other side: answer until told to go or the parent is gone. Ctrl-C is the parent's business."""
+    """In the worker: answer until told to stop, or until the parent is gone. The parent handles Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     above = os.getppid()  # the parent, or the server that forks for it, which ends with it
     threading.Thread(target=_follow, args=(above,), daemon=True).start()
     with contextlib.suppress(EOFError, OSError):
-        while os.getppid() == above:  # siblings may hold copies of the pipe's far end, so no EOF tells of its death
+        while os.getppid() == above:  # siblings may hold copies of the parent's end, so EOF may not come
             if pipe.poll(1.0):
                 question = pipe.recv_bytes()
                 if not question:
@@ -134,7 +135,7 @@ def _serve(pipe: Connection, evaluate: Evaluate) -> None:
 
 
 def _follow(above: int) -> None:
-    """End with the parent, in the middle of an evaluation too."""
+    """Exit when the parent dies, even during an evaluation."""
     while os.getppid() == above:
         time.sleep(1.0)
     os._exit(1)

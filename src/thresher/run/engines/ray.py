@@ -1,7 +1,7 @@
-"""Pulls on a Ray cluster: somebody's, or one of our own on this machine.
+"""Pulls on a Ray cluster: the user's, or one of our own on this machine.
 
-A worker is an actor with one pull at a time, so that it is known which pull was begun, and so that a death costs one
-pull. Ray restarts no actor and repeats no call of ours.
+A worker is an actor with one pull at a time, so that it is known which pulls were begun, and a death costs only one
+pull. Ray restarts none of our actors and repeats none of our calls.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ from .ray_place import Connection
 from .resources import fits, sought, told
 
 LOOK = 1.0  # seconds between two looks at the size of the cluster
-HOPELESS = 3  # workers that die before the first is ready: the evaluator cannot be set up there
+HOPELESS = 3  # this many workers died before one was ready: the evaluator cannot be loaded there
 
 
 class Worker:
@@ -58,10 +58,10 @@ class Ray(Engine):
         self._wanted = workers
         self._lock = threading.RLock()
         self._waiting: deque[tuple[Future[object], Pull]] = deque()
-        self._staff: set[Any] = set()  # all actors; each is either starting, idle or at work
+        self._actors: set[Any] = set()  # each is either starting, idle or at work
         self._idle: list[Any] = []
         self._at_work: dict[Future[object], Any] = {}
-        self._stillborn = 0
+        self._failed_starts = 0
         self._failed: CannotGoOn | None = None
         self._closed = threading.Event()
         self._news: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()  # for our own thread
@@ -70,8 +70,8 @@ class Ray(Engine):
         except BaseException:
             Connection.close()
             raise
-        self._clerk = threading.Thread(target=self._serve, name="thresher-ray", daemon=True)
-        self._clerk.start()
+        self._thread = threading.Thread(target=self._serve, name="thresher-ray", daemon=True)
+        self._thread.start()
 
     def _set_up(self, evaluate: Evaluate, *, own: bool) -> None:
         try:
@@ -85,36 +85,36 @@ class Ray(Engine):
             rule = f"the Ray of this machine has only {told(has)}"
             raise CannotGoOn("resources", told(self._needed), rule, "ask for less, or name a cluster that has more")
         try:
-            self._actor = ray.remote(max_restarts=0, max_task_retries=0, **_options(self._needed))(Worker)
-            self._hire()
+            self._actor_class = ray.remote(max_restarts=0, max_task_retries=0, **_options(self._needed))(Worker)
+            self._start_actors()
         except ValueError as error:
             rule = f"Ray says: {' '.join(map(str, error.args))}"
             raise InvalidInput("resources", told(self._needed), rule) from None
 
-    # -- the staff ----------------------------------------------------------------------------------------------
+    # -- the actors ---------------------------------------------------------------------------------------------
 
     def _serve(self) -> None:
-        """Deal with what Ray answers. Its own threads only bring it here: in them, no call to Ray may be waited for.
+        """Handle Ray's answers. Ray's own threads only queue them: a call to Ray must not block there.
 
-        Now and then follow the cluster as it grows; where it shrinks, actors die, and calls of them fail.
+        Now and then check whether the cluster has grown. If it shrinks, actors die, and their calls fail.
         """
         while not self._closed.is_set():
             try:
                 self._news.get(timeout=LOOK)()
             except queue.Empty:
-                self._hire_if_it_can_be()
+                self._try_to_start_actors()
 
-    def _hire_if_it_can_be(self) -> None:
+    def _try_to_start_actors(self) -> None:
         with contextlib.suppress(Exception):  # a cluster that is gone shows in the calls
-            self._hire()
+            self._start_actors()
 
-    def _hire(self) -> None:
-        """As many actors as were asked for, or as the cluster has room for; Ray starts them as it has it."""
+    def _start_actors(self) -> None:
+        """Start the actors that were asked for, or as many as fit the cluster; Ray starts each when there is room."""
         wanted = self._wanted or max(1, int(fits(ray.cluster_resources(), self._needed)))
-        while len(self._staff) < wanted and not self._closed.is_set() and self._failed is None:
-            actor = self._actor.remote(self._evaluate)
+        while len(self._actors) < wanted and not self._closed.is_set() and self._failed is None:
+            actor = self._actor_class.remote(self._evaluate)
             with self._lock:
-                self._staff.add(actor)
+                self._actors.add(actor)
             ready = actor.ready.remote()
             self._when_done(ready.future(), functools.partial(self._started, actor))
 
@@ -128,13 +128,13 @@ class Ray(Engine):
                 self.workers += 1
                 self._idle.append(actor)
             else:
-                self._staff.discard(actor)
+                self._actors.discard(actor)
         if error is None:
-            self._hand_on()
+            self._dispatch()
             return
         with self._lock:
-            self._stillborn += 1
-            if self.workers == 0 and self._stillborn >= HOPELESS and not self._closed.is_set():
+            self._failed_starts += 1
+            if self.workers == 0 and self._failed_starts >= HOPELESS and not self._closed.is_set():
                 rule = f"no worker could be started: {_cause(error)}"
                 remedy = "thresher, and what the evaluator uses, must be installed on the cluster"
                 self._fail(CannotGoOn("executor", "ray", rule, remedy))
@@ -146,27 +146,27 @@ class Ray(Engine):
             if future.set_running_or_notify_cancel():
                 future.set_exception(error)
 
-    def _strike_off(self, actor: Any) -> None:
-        """An actor is dead or is being ended: our own thread, which may wait for Ray, starts another."""
-        self._staff.discard(actor)
+    def _remove(self, actor: Any) -> None:
+        """Remove an actor that is dead or being killed; our own thread, which may wait for Ray, starts another."""
+        self._actors.discard(actor)
         self.workers -= 1
-        self._news.put(self._hire_if_it_can_be)
+        self._news.put(self._try_to_start_actors)
 
     # -- the engine ---------------------------------------------------------------------------------------------
 
     @property
     def room(self) -> int:
-        """The actors that are there and a small queue."""
+        """The running actors and a small queue."""
         if self._failed is not None:
             raise self._failed
         return with_queue(self.workers)
 
     def submit(self, pull: Pull) -> "Future[object]":
-        """Wait for an idle actor, here: what waits has not begun."""
+        """Queue the pull here until an actor is idle: a queued pull has not begun."""
         future: Future[object] = Future()
         with self._lock:
             self._waiting.append((future, pull))
-        self._hand_on()
+        self._dispatch()
         return future
 
     def _next(self) -> tuple["Future[object]", Pull, Any] | None:
@@ -179,7 +179,7 @@ class Ray(Engine):
                     return future, pull, actor
         return None
 
-    def _hand_on(self) -> None:
+    def _dispatch(self) -> None:
         """Give actors their pulls. No lock is held while Ray is called: its answers come on another thread."""
         while (found := self._next()) is not None:
             future, pull, actor = found
@@ -194,14 +194,14 @@ class Ray(Engine):
         error = answer.exception()
         with self._lock:
             actor = self._at_work.pop(future, None)
-            if actor is None:  # its time was over
+            if actor is None:  # it had timed out
                 return
             if error is None:
                 self._idle.append(actor)
             else:
-                self._strike_off(actor)
+                self._remove(actor)
         if error is None:
-            self._hand_on()
+            self._dispatch()
             future.set_result(answer.result())
         else:
             future.set_exception(_meaning(error, pull))
@@ -212,31 +212,31 @@ class Ray(Engine):
         return opened(data)
 
     def stop(self, future: "Future[object]") -> None:
-        """Kill the actor; another is hired."""
+        """Kill the actor; another is started."""
         with self._lock:
             actor = self._at_work.pop(future, None)
             if actor is None:
                 return
-            self._strike_off(actor)
-        future.set_exception(WorkerLost("its time was over", ()))
+            self._remove(actor)
+        future.set_exception(WorkerLost("it timed out", ()))
         with contextlib.suppress(Exception):
             ray.kill(actor)
 
     def close(self, *, wait: bool) -> None:
-        """End the actors, those at work too, and let go of the cluster."""
+        """Kill all actors, busy ones too, and disconnect from the cluster."""
         self._closed.set()
         self._news.put(lambda: None)
-        self._clerk.join(timeout=5)
+        self._thread.join(timeout=5)
         with self._lock:
-            staff = list(self._staff)
-        for actor in staff:
+            actors = list(self._actors)
+        for actor in actors:
             with contextlib.suppress(Exception):
                 ray.kill(actor)
         Connection.close()
 
 
 def _options(needed: dict[str, float]) -> dict[str, Any]:
-    """What Ray calls them: some have options of their own.
+    """Resources as Ray's options: some have an option of their own.
 
     >>> _options({"CPU": 1.0, "GPU": 0.5, "licence": 1.0})
     {'num_cpus': 1.0, 'num_gpus': 0.5, 'resources': {'licence': 1.0}}
@@ -254,9 +254,9 @@ def _failure(error: Exception) -> "Future[bytes]":
 
 
 def _meaning(error: BaseException, pull: Pull) -> Exception:
-    """What an error of Ray's means for the pull."""
+    """The error for the pull that Ray's error means."""
     if isinstance(error, RayActorError | OutOfMemoryError):
-        why = _epitaph(error)
+        why = _why_it_died(error)
         blameless = isinstance(error, ActorUnavailableError) or "its node" in why
         return WorkerLost(why, () if blameless else (pull,))
     if isinstance(error, RayTaskError):
@@ -267,7 +267,7 @@ def _meaning(error: BaseException, pull: Pull) -> Exception:
 
 
 def _cause(error: BaseException) -> str:
-    """The exception behind an error of Ray's, which tells it at the end of a page, in colours."""
+    """The exception behind Ray's error, which is at the end of a page of coloured text."""
     lines = _without_colours(error).splitlines()
     found = [line.strip() for line in lines if re.match(r"\s*[\w.]*(Error|Exception)\b", line)]
     return found[-1][:300] if found else told_of(error)
@@ -277,7 +277,7 @@ def _without_colours(error: BaseException) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", str(error))
 
 
-def _epitaph(error: BaseException) -> str:
-    """What Ray says of an actor's death is a page; what matters is one of its sentences."""
+def _why_it_died(error: BaseException) -> str:
+    """The one sentence that matters in the page that Ray writes about an actor's death."""
     found = re.search(r"dead because (.*?)[.\n]", f"{error}.")
     return found[1] if found else told_of(error)

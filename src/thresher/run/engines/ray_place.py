@@ -1,4 +1,4 @@
-"""The connection to a Ray cluster: somebody's, or one of our own on this machine."""
+"""The connection to a Ray cluster: the user's, or one of our own on this machine."""
 
 import logging
 import queue
@@ -20,7 +20,7 @@ PATIENCE = 20.0  # seconds for an answer
 
 
 class Connection:
-    """Ray knows one cluster a process: the first run of ours that needs it connects, the last lets go."""
+    """Ray allows one cluster per process: the first run that needs it connects, the last one disconnects."""
 
     _lock = threading.Lock()
     _users = 0
@@ -29,7 +29,7 @@ class Connection:
 
     @classmethod
     def open(cls, place: str, processors: int | None) -> bool:
-        """Connect, unless somebody has. Says whether it is a Ray that we started on this machine."""
+        """Connect, unless already connected. Returns whether it is a Ray that we started on this machine."""
         with cls._lock:
             if not ray.is_initialized():
                 try:
@@ -47,7 +47,7 @@ class Connection:
 
     @classmethod
     def close(cls) -> None:
-        """Let go."""
+        """Disconnect, after the last run."""
         with cls._lock:
             cls._users -= 1
             if cls._ours and cls._users == 0:
@@ -80,12 +80,12 @@ class Connection:
 
 
 def _start_here(settings: dict[str, Any], over: threading.Event) -> None:
-    """Start a Ray of our own. Ctrl-C has its effect when it has started, a second one at once.
+    """Start a Ray of our own. Ctrl-C takes effect once it has started, a second Ctrl-C at once.
 
-    So has SIGTERM: sent to all processes of a job, it would end the ones that are waited for.
+    SIGTERM takes effect at once: sent to all processes of a job, it ends the ones that we would wait for.
 
-    By another thread: interrupted, Ray would leave processes, and in the main thread it takes signals for itself. The
-    thread stays until Ray is ``over``, for the system ends what it started when it is gone.
+    Another thread does this: an interrupted Ray would leave processes behind, and in the main thread Ray replaces the
+    signal handlers. The thread stays until Ray is ``over``, because the system ends Ray's processes with the thread.
     """
     started: Future[None] = Future()
 
@@ -113,7 +113,7 @@ def _start_here(settings: dict[str, Any], over: threading.Event) -> None:
 
 
 def _check_address(address: str) -> None:
-    """Ray itself tries for minutes where nobody answers."""
+    """Fail early: Ray itself keeps trying an address without an answer for minutes."""
     found = re.fullmatch(r"(?:ray://)?\[?([^/\]]+)\]?:([0-9]{1,5})", address)
     if found is None:
         return

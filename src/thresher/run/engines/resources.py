@@ -27,7 +27,7 @@ def checked(resources: Mapping[str, float] | None) -> dict[str, float]:
 
 
 def fits(there: Mapping[str, float], needed: Mapping[str, float]) -> float:
-    """How many pulls at once find what they need; infinitely many if they need nothing.
+    """How many pulls can run at once with these resources; infinitely many if they need none.
 
     >>> fits({"CPU": 8.0, "GPU": 2.0}, {"GPU": 0.5}), fits({}, {"GPU": 1}), fits({}, {})
     (4.0, 0.0, inf)
@@ -46,7 +46,7 @@ def told(amounts: Mapping[str, float]) -> str:
 
 
 def sought(needed: Mapping[str, float]) -> str:
-    """A worker that has what is needed.
+    """The kind of worker that is needed, in words.
 
     >>> sought({"GPU": 1.0}), sought({})
     ('worker with GPU 1', 'worker')

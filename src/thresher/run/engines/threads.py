@@ -10,13 +10,13 @@ from .engine import Engine, Evaluate, as_the_evaluators
 
 
 class Threads(Engine):
-    """Daemon threads of our own: a hung call neither blocks its fellows nor keeps the interpreter alive."""
+    """Daemon threads of our own: a hung call neither blocks the others nor keeps the interpreter alive."""
 
     def __init__(self, evaluate: Evaluate, workers: int) -> None:
         super().__init__(workers)
         self.evaluate = evaluate
         self._tasks: queue.SimpleQueue[tuple[Future[object], Pull] | None] = queue.SimpleQueue()
-        self._running: dict[Future[object], Any] = {}  # by whom
+        self._running: dict[Future[object], Any] = {}  # the thread or process that runs each
         self._threads: set[threading.Thread] = set()
 
     def submit(self, pull: Pull) -> "Future[object]":
@@ -35,7 +35,7 @@ class Threads(Engine):
             self._start()
 
     def close(self, *, wait: bool) -> None:
-        """Let idle threads go."""
+        """End idle threads."""
         for _ in self._threads:
             self._tasks.put(None)
 

@@ -67,8 +67,8 @@ function showEvents(news) {
 }
 
 // While the pointer or the keyboard focus is on a row, rows keep their places.
-function showRows({ anew = false } = {}) {
-  const held = !anew && at("rows").matches(":hover, :focus-within");
+function showRows({ force = false } = {}) {
+  const held = !force && at("rows").matches(":hover, :focus-within");
   if (!held) state.arms = chosen(state.table, { text: at("search").value, label: at("filter").value, sort: at("sort").value });
   const shown = state.arms.slice(0, state.limit);
   rows.show(state.table, shown, state.head);
@@ -80,7 +80,7 @@ function showRows({ anew = false } = {}) {
 function choose() {
   if (!state.table) return;
   state.limit = page;
-  showRows({ anew: true });
+  showRows({ force: true });
   say(`${grouped(state.arms.length)} arms`, { now: true });
 }
 
@@ -130,13 +130,13 @@ async function load() {
   state.table = table;
   at("events").replaceChildren();
   showEvents(table.events);
-  if (!state.drawn) showRows({ anew: true });
+  if (!state.drawn) showRows({ force: true });
   drawSoon();
 }
 
 for (const id of ["filter", "sort"]) at(id).addEventListener("change", choose);
 at("search").addEventListener("input", choose);
-at("more").addEventListener("click", () => { state.limit += 4 * page; showRows({ anew: true }); });
+at("more").addEventListener("click", () => { state.limit += 4 * page; showRows({ force: true }); });
 document.addEventListener("visibilitychange", () => { if (!document.hidden && state.table) drawSoon(); });
 charts.onScheme(() => state.table && drawSoon());
 requestAnimationFrame(() => setTimeout(charts.ready)); // once the text is painted
