@@ -165,7 +165,10 @@ def arm_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--threshold", type=Number(), required=True, metavar="B", help="The bar that an arm's mean must reach."
         ),
         click.option(
-            "--arms", "file", metavar="FILE", help="A file of arms: one name per line, or CSV or JSON; - is stdin."
+            "--arms",
+            "file",
+            metavar="FILE",
+            help="A file of arms: one name per line (# begins a comment line), or CSV or JSON; - is stdin.",
         ),
         click.option("--arm", "names", multiple=True, metavar="NAME", help="An arm; repeat it for more."),
         click.option(
@@ -240,11 +243,17 @@ def question(arms: dict[str, Params], given: dict[str, Any], *, evaluator: str |
 
 
 def _check_bar(given: dict[str, Any]) -> None:
-    """Raise if the bar looks like a percentage of the default bounds."""
+    """Raise if the bar or the bounds do not fit the rewards: a percentage, or exit codes, which are 0 or 1."""
     bar = given["threshold"]
+    if given.get("reward") == "exit-code" and (given["no_bounds"] or given["bounds"] != (0.0, 1.0)):
+        low, high = given["bounds"]
+        shown_bounds = "none" if given["no_bounds"] else f"{low:g} {high:g}"
+        rule = "must be 0 1 with --reward exit-code, whose rewards are 0 and 1"
+        raise InvalidInput("--bounds", shown_bounds, rule, "leave it out, and give the bar as a share, as in 0.9")
     if 1 < bar < 100 and given["bounds"] == (0.0, 1.0) and not given["no_bounds"]:
         rule = "must lie strictly inside the bounds (0, 1)"
-        raise InvalidInput("--threshold", bar, rule, f"write {bar / 100:g}, or give --bounds, as in --bounds 0 100")
+        other = "" if given.get("reward") == "exit-code" else ", or give --bounds, as in --bounds 0 100"
+        raise InvalidInput("--threshold", bar, rule, f"write {bar / 100:g}{other}")
 
 
 def arms_given(file: str | None, names: tuple[str, ...]) -> dict[str, Params]:
