@@ -48,7 +48,7 @@ def test_fresh_does_not_take_a_study_from_a_working_agent(tmp_path: Path) -> Non
     gate(tmp_path, "--study=s", "--budget=9", "--policy=uniform", "--confidence=0.999999", *ONE)
     library.open_study("s", storage=f"sqlite:///{tmp_path}/thresher.db").extend(budget=20)
     thresher("ask", "s", "--lease=1h", env={"THRESHER_STORAGE": ""}, cwd=tmp_path)
-    assert "1 pulls pending" in complaint(gate(tmp_path, "--study=s", "--fresh", *ONE))
+    assert "1 pull pending" in complaint(gate(tmp_path, "--study=s", "--fresh", *ONE))
 
 
 @pytest.mark.parametrize(
