@@ -48,7 +48,7 @@ demo: $(VENV)/base
 # Tests marked `alone` measure time or kill the workers of a cluster: nothing else may run beside them. Both runs must pass.
 test: $(VENV)/browser
 	@$(PYTEST) --quiet --numprocesses 3 --dist worksteal -m "not alone"; crowd=$$?; \
-	  echo "the tests that run alone:"; $(PYTEST) --quiet -m alone && exit $$crowd
+	  echo "the tests that run alone:"; $(PYTEST) --quiet -m alone tests/log tests/run tests/web && exit $$crowd
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

@@ -156,3 +156,11 @@ def test_the_shell_commands_of_the_guide_run(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
     for name, label in [("cot-99", "above"), ("verbose-70", "below"), ("pirate-30", "below")]:
         assert re.search(rf"{name} .*{label}", ran.stdout)
+
+
+def test_tests_that_run_alone_are_where_the_makefile_runs_them() -> None:
+    folders = re.findall(r"-m alone ([\w/ ]+) &&", (ROOT / "Makefile").read_text())[0].split()
+    alone = [file for file in (ROOT / "tests").rglob("test_*.py") if "@pytest.mark." + "alone" in file.read_text()]
+    assert len(alone) > 3
+    for file in alone:
+        assert any(file.is_relative_to(ROOT / folder) for folder in folders), file

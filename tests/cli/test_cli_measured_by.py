@@ -14,9 +14,9 @@ ONE, ZERO = ["--", "sh", "-c", "echo 1"], ["--", "sh", "-c", "echo 0"]
 GATE = ["--confidence=0.9", "--arm=a", "--threshold=0.5"]
 
 
-def gate(folder: Path, *args: str) -> Result:
+def gate(folder: Path, *args: str, first: str | None = None) -> Result:
     """A CI gate in a folder that outlives its jobs."""
-    return thresher("run", *GATE, "--require-above=all", *args, env={"THRESHER_STORAGE": ""}, cwd=folder)
+    return thresher("run", *GATE, "--require-above=all", *args, env={"THRESHER_STORAGE": ""}, cwd=folder, first=first)
 
 
 def test_a_gate_does_not_pass_with_rewards_of_another_command(tmp_path: Path) -> None:
@@ -139,6 +139,7 @@ def test_a_secret_is_not_part_of_the_identity(tmp_path: Path) -> None:
 
 
 def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
-    failed = gate(tmp_path, "--engine=dask:tcp://127.0.0.1:9", *ONE)
+    impatient = "from thresher.run.engines import dask_place; dask_place.PATIENCE = 1.0"
+    failed = gate(tmp_path, "--engine=dask:tcp://127.0.0.1:9", *ONE, first=impatient)
     assert failed.status == 3
     assert list(tmp_path.iterdir()) == []

@@ -436,10 +436,10 @@ JUNK = [
 
 
 @pytest.mark.parametrize("text", JUNK)
-def test_a_megabyte_of_anything_is_masked_in_a_few_seconds(text: str) -> None:
+def test_a_large_text_of_anything_is_masked_in_a_few_seconds(text: str) -> None:
     began = time.process_time()
-    masked(text * (10**6 // len(text)))
-    assert time.process_time() - began < 10
+    masked(text * (300_000 // len(text)))
+    assert time.process_time() - began < 3
 
 
 @pytest.mark.parametrize("text", JUNK)
