@@ -141,13 +141,16 @@ def test_a_first_attempt_that_comes_back_late_and_outside_is_not_swallowed() -> 
         if pull.id == 1 and not release.is_set():
             while not tried.wait(30):
                 pass
+            returned.set()
             return 7.0
         if pull.id == 1:
             tried.set()
+        else:
+            returned.wait(0.1)  # the run must not be over before the late reward comes
         return 0.5
 
-    tried = threading.Event()
-    study = make(budget=40)
+    tried, returned = threading.Event(), threading.Event()
+    study = make(budget=400)
 
     def watch(progress: thresher.Progress) -> None:
         release.set()
