@@ -3,7 +3,7 @@
 import logging
 
 import pytest
-from asgi import BEARER, HOST, READER, TOKEN, WRITE_TOKEN, request, server
+from asgi import BEARER, HOST, READER, TOKEN, WRITE_TOKEN, Reply, request, server
 
 from thresher import create_study
 from thresher.errors import InvalidInput
@@ -191,22 +191,42 @@ def test_bodies_that_break_parsers_are_refused(app: Gate, body: bytes) -> None:
     assert request(app, "POST", "/api/studies/coins/tell", headers=headers, body=body).status in (400, 404, 422)
 
 
-@pytest.mark.parametrize("extra", [{}, {"clip": True}, {"bounds": None, "confidence": None, "budget": 9}])
-@pytest.mark.parametrize(("reward", "status"), [("1e999", 422), ("-1e999", 422), ("1" * 500, 422), ("1" * 5000, 400)])
-def test_a_reward_that_no_float_can_hold_is_refused_and_changes_nothing(
-    reward: str, status: int, extra: dict[str, object]
-) -> None:
+LARGEST = 1.7976931348623157e308  # stands for infinity in a log
+HUGE: dict[
+    str, tuple[dict[str, object], int, list[str]]
+] = {  # what becomes of a study's only arm: the same as in the library
+    "bounds": ({}, 422, ["a"]),
+    "clip": ({"clip": True}, 200, []),
+    "no bounds": ({"bounds": None, "confidence": None, "budget": 9}, 422, []),
+}
+
+
+@pytest.mark.parametrize("kind", HUGE)
+@pytest.mark.parametrize("reward", ["1e999", "-1e999", "1" * 500])
+def test_a_reward_that_no_float_can_hold_proves_bounds_wrong_as_it_does_in_the_library(reward: str, kind: str) -> None:
+    """If it were refused and forgotten, an evaluator could choose which of its outcomes count."""
+    extra, status, outside = HUGE[kind]
+    app, reply = told_huge(reward, extra)
+    assert (reply.status, len(reply.body) < 600) == (status, True)
+    if status == 200:
+        assert reply.data["reward"] == (-LARGEST if reward.startswith("-") else LARGEST)
+    assert request(app, "GET", "/api/studies/big/verdict", headers=BEARER).data["outside"] == outside
+
+
+def test_a_reward_of_thousands_of_digits_is_not_json_that_can_be_read() -> None:
+    app, reply = told_huge("1" * 5000, {})
+    assert (reply.status, "4,300 digits" in reply.data["rule"]) == (400, True)
+    assert request(app, "GET", "/api/studies/big", headers=BEARER).data["seq"] == 2
+
+
+def told_huge(reward: str, extra: dict[str, object]) -> tuple[Gate, Reply]:
     app = server()
     new = {"name": "big", "arms": ["a"], "threshold": 0.5, **extra}
     assert request(app, "POST", "/api/studies", headers=BEARER, json_body=new).status == 201
     request(app, "POST", "/api/studies/big/ask", headers=BEARER)
-    seq = request(app, "GET", "/api/studies/big", headers=BEARER).data["seq"]
     body = f'{{"pull": 1, "reward": {reward}}}'.encode()
     headers = {**BEARER, "content-type": "application/json"}
-    reply = request(app, "POST", "/api/studies/big/tell", headers=headers, body=body)
-    assert (reply.status, len(reply.body) < 500) == (status, True)
-    assert ("float" if status == 422 else "4,300 digits") in reply.data["rule"]
-    assert request(app, "GET", "/api/studies/big", headers=BEARER).data["seq"] == seq
+    return app, request(app, "POST", "/api/studies/big/tell", headers=headers, body=body)
 
 
 def test_a_body_of_another_kind_is_refused(app: Gate) -> None:

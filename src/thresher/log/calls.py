@@ -62,6 +62,7 @@ def tell(draft: Draft, pull: int, reward: object, *, repeatable: bool) -> Told:
 def drop(draft: Draft, pull: int, cause: Cause, reason: str) -> None:
     """Drop a pull, and retire its arm if that was one failure too many. Dropping it again writes nothing."""
     ledger = draft.ledger
+    checks.text("reason", reason)
     state, failure = ledger.state_of(pull), ledger.spec.failure
     if state in (DROPPED, OUTSIDE):
         return
@@ -72,7 +73,7 @@ def drop(draft: Draft, pull: int, cause: Cause, reason: str) -> None:
     if cause == "failed" and isinstance(failure, float):
         draft.write("told", pull=pull, arm=arm, reward=failure, cause="failed", reason=reason)
         return
-    draft.write("dropped", pull=pull, arm=arm, cause=cause, reason=checks.text("reason", reason))
+    draft.write("dropped", pull=pull, arm=arm, cause=cause, reason=reason)
     if ledger.due is not None:
         why = f"{ledger.streak[arm]} failures in a row, the last: {reason}"
         draft.write("retired", arm=arm, cause="failures", reason=why)

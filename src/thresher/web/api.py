@@ -3,7 +3,6 @@
 Handlers that read run on their own threads; writes go through `House.write`. A study is thread-safe.
 """
 
-import math
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -11,7 +10,9 @@ from fastapi import APIRouter, Body, Depends, Header, Path, Query, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
+from ..core import checks
 from ..core.pulls import pull_json
+from ..core.spec import finite
 from ..create import create as create_study
 from ..log.tail import section
 from ..study import Study, ask_for_reply, look, tell_for_reply
@@ -156,10 +157,9 @@ def _writing(api: APIRouter, house: House) -> None:
 
         A reward outside the bounds is an error, too, and it retires the pull's arm: nothing is certified about it.
         """
-        reward = _finite(told.reward)
-
         late = await house.write(lambda: tell_for_reply(house.study(segment(study)), told.pull, told.reward), agent)
-        return Json({"pull": told.pull, "reward": reward, "late": late})
+        recorded = finite(checks.as_float(told.reward) or 0.0)  # JSON has no infinity
+        return Json({"pull": told.pull, "reward": recorded, "late": late})
 
     @api.post("/studies/{study}/renew", response_model=models.Pulls)
     async def renew(study: Name, these: models.Renew, agent: Agent) -> Any:
@@ -183,18 +183,6 @@ def _writing(api: APIRouter, house: House) -> None:
         """Give the study a larger budget: the new total."""
         await house.write(lambda: house.study(segment(study)).extend(budget=to.budget), agent)
         return Json(await run_in_threadpool(lambda: house.live(segment(study)).head()))
-
-
-def _finite(reward: float) -> float:
-    """The reward as a float, checked before anything is recorded: JSON allows numbers that no float can hold."""
-    try:
-        found = float(reward)
-    except OverflowError:
-        found = math.inf
-    if not math.isfinite(found):
-        rule = "must be a number that a 64-bit float can hold, or a bool"
-        raise Refusal(422, "reward", reward, rule, "send a finite number, or drop the pull as failed")
-    return found
 
 
 def _each(study: Study, act: Callable[[int], None], pulls: list[int]) -> None:
