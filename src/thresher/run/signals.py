@@ -13,6 +13,17 @@ from ..log.patience import INTERRUPTS
 
 CAUGHT = (signal.SIGINT, signal.SIGTERM)
 
+_HANDLED_BEFORE: list[Any] = []  # how SIGTERM was handled outside each block of `into`, outermost first
+
+
+def _in_forked_child() -> None:
+    """A forked child can be ended at once: a handler in Python would wait for a system call that never returns."""
+    if _HANDLED_BEFORE and _HANDLED_BEFORE[0] is not None:
+        signal.signal(signal.SIGTERM, _HANDLED_BEFORE[0])
+
+
+os.register_at_fork(after_in_child=_in_forked_child)
+
 
 @contextlib.contextmanager
 def into(inbox: "queue.SimpleQueue[Any]") -> Iterator[None]:
@@ -32,12 +43,9 @@ def into(inbox: "queue.SimpleQueue[Any]") -> Iterator[None]:
                 signal.signal(number, handler)
 
     def caught(number: int, _: object) -> None:
-        if os.getpid() == owner:
+        if os.getpid() == owner:  # a forked child leaves Ctrl-C, which a terminal sends to all, to its parent
             last[:] = [(time.monotonic(), number)]
             inbox.put(signal.Signals(number))
-        elif number != signal.SIGINT:  # a forked child leaves Ctrl-C, which a terminal sends to all, to its parent
-            restore()
-            signal.raise_signal(number)
 
     def interrupt(waiting_since: float) -> None:
         for when, number in last:
@@ -48,9 +56,11 @@ def into(inbox: "queue.SimpleQueue[Any]") -> Iterator[None]:
     for number in CAUGHT:
         signal.signal(number, caught)
     INTERRUPTS.append(interrupt)
+    _HANDLED_BEFORE.append(before[signal.SIGTERM])
     try:
         yield
     finally:
+        _HANDLED_BEFORE.pop()
         INTERRUPTS.remove(interrupt)
         restore()
 
