@@ -10,7 +10,7 @@ from .core.differences import differences
 from .core.events import Event
 from .core.ledger import Ledger
 from .core.policies import Policy
-from .core.spec import Params, Spec
+from .core.spec import Guarantee, Params, Spec
 from .errors import Conflict, Interrupted, InvalidInput, StudyExists, shown
 from .log.chain import chained
 from .log.store import Store
@@ -36,6 +36,10 @@ def create_study(
     max_failures: int | None = 3,
     clip: bool = False,
     evaluator: str | None = None,
+    cases: int | Iterable[str] | Mapping[str, Params] | None = None,
+    tries: int = 3,
+    guarantee: Guarantee = "all",
+    find: int | None = None,
     if_exists: Literal["error", "join"] = "error",
     lease: float = LEASE,
 ) -> Study:
@@ -58,6 +62,12 @@ def create_study(
             arm is retired and not certified.
         evaluator: a text that identifies what measures the rewards, such as a command or a version. Once a study
             has rewards, it can only be joined with an evaluator that it knows.
+        cases: the items of an eval set: how many, their names, or ``{name: params}``. Every pull then evaluates one
+            case, no arm sees a case twice, and what is certified is the mean over exactly these cases.
+        tries: how often a case is tried that fails.
+        guarantee: ``"all"``: with probability ``confidence``, no certified label is wrong. ``"rate"``: of the arms
+            certified above, at most 1 − ``confidence`` are wrong on average, and likewise of the others. For many arms.
+        find: end when this many arms are certified to reach the bar, or when there cannot be that many.
         if_exists: ``"join"`` opens a study of the same name and specification.
         lease: seconds after which the pulls of a process whose heartbeat stopped count as lost.
 
@@ -79,6 +89,10 @@ def create_study(
         max_failures=max_failures,
         clip=clip,
         evaluator=evaluator,
+        cases=cases,
+        tries=tries,
+        guarantee=guarantee,
+        find=find,
     )
     return create(name, spec, storage=storage, if_exists=if_exists, lease=lease)
 

@@ -126,16 +126,19 @@ class Study:
             raise InvalidInput("cause", cause, "must be failed or lost")
         give_up(self, pull, cause="failed" if cause == "failed" else "lost", reason=reason)
 
-    def add(self, arm: str, reward: object) -> None:
+    def add(self, arm: str, reward: object, *, case: str | int | None = None) -> None:
         """Add an earlier result, before the first ask. It counts as a pull, and so towards the budget.
 
         The order of results cannot be trusted: the certificate looks at them once, all together, at the first ask.
         A reward of None is a pull without a reward; it is charged. Give all results that you have, each once: if
         you leave out bad ones, or give good ones twice, you choose the answer yourself.
-        """
-        self.add_many([(arm, reward)])
 
-    def add_many(self, results: Iterable[tuple[str, object]]) -> None:
+        Where the study has cases, every result names its ``case``, and each case of an arm counts once. Such results
+        are known values, not samples: what is certified is about all cases, and only the others are drawn.
+        """
+        self.add_many([(arm, reward, case)])
+
+    def add_many(self, results: Iterable[tuple[str, object] | tuple[str, object, str | int | None]]) -> None:
         """The same as `add` for each of the results, in one write: all of them or, if one is wrong, none."""
         import_pulls(self, map(calls.result, results))
 
@@ -283,10 +286,9 @@ def give_up(study: Study, pull: Pull | int, *, cause: Cause, reason: str) -> Non
         study._keeper.let_go(number)
 
 
-def import_pulls(study: Study, rows: Iterable[tuple[str, object, bool]]) -> None:
-    """Add the pulls of another study: arm, reward or None, and whether the reward was late; all of them or none."""
-    spec = study.spec
-    checked = [(spec.arm(arm), None if value is None else spec.reward(value), late) for arm, value, late in rows]
+def import_pulls(study: Study, rows: Iterable[calls.Result]) -> None:
+    """Add results from elsewhere: all of them or none."""
+    checked = [calls.checked(study.spec, row) for row in rows]
     study._journal.commit(lambda draft: calls.add(draft, checked))
 
 

@@ -59,6 +59,8 @@ class Transcription:
         sigma = math.sqrt(variance)
         if self.policy.formula == "uniform":
             return e
+        if self.policy.formula == "cheapest":
+            return self.cheapest(k)
         if self.policy.formula == "apt":
             return math.sqrt(e) * gap
         if self.policy.formula == "lsa":

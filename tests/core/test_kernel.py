@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thresher.core import kernel
+from thresher.core.steps import doubled
 from thresher.core.columns import board
 from thresher.core.kernel import Rule
 
@@ -201,7 +202,7 @@ def test_pending_pulls_make_an_arm_less_urgent(gap: float, variance: float, seen
 
 @given(st.integers(1, 1000), st.integers(0, 10**7))
 def test_exploration_doubles_with_the_pulls(arms: int, issued: int) -> None:
-    a = kernel.doubled(1.0, issued, arms)
+    a = doubled(1.0, issued, arms)
     assert math.log2(a) % 1 == 0
     assert a <= max(1.0, issued / arms) < 2 * a
 
@@ -209,5 +210,5 @@ def test_exploration_doubles_with_the_pulls(arms: int, issued: int) -> None:
 def test_doubling_step_by_step_is_doubling_at_once() -> None:
     a, rng = 1.0, random.Random(1)
     for issued in sorted(rng.sample(range(100_000), 500)):
-        a = kernel.doubled(a, issued, 37)
-        assert a == kernel.doubled(1.0, issued, 37)
+        a = doubled(a, issued, 37)
+        assert a == doubled(1.0, issued, 37)

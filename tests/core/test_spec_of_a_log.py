@@ -19,5 +19,5 @@ def test_a_specification_survives_its_log() -> None:
 
 @pytest.mark.parametrize("params", [[{"depth": 1}], [{"depth": 1}, 2], [1, {"depth": 2}], [1, 2], "ab", {"a": {}}])
 def test_params_in_a_log_are_one_object_for_each_arm(params: object) -> None:
-    with pytest.raises(thresher.InvalidInput, match="one an arm"):
+    with pytest.raises(thresher.InvalidInput, match="must be a list of 2 objects"):
         specs.from_json({**written(), "params": params})

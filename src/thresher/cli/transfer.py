@@ -19,6 +19,7 @@ from ..core.ledger import Ledger
 from ..core.results import CANCELLED, LOST, SHAPES, WITH_REWARD, Row, read_json, read_rows
 from ..core.spec import Spec, finite
 from ..errors import Conflict, InvalidInput, StudyExists, ThresherError
+from ..log.calls import Result
 from ..log.chain import Head, chained
 from ..log.journal import plain
 from ..study import Study, import_pulls, look
@@ -145,7 +146,7 @@ def import_(file: str, name: str | None, storage: str | None) -> int:
     if budget is not None and len(pulls) > left:
         rule = f"has {plural(len(pulls), 'pull')}, and the study has {left:,} left of its budget of {budget:,}"
         raise InvalidInput("file", file, rule, "results count towards the budget: create the study with a larger one")
-    import_pulls(study, pulls)
+    import_pulls(study, [Result(*pull) for pull in pulls])
     say(look(study, lambda ledger: _imported(Counter(row.state for row in rows), ledger)))
     return FINISHED
 

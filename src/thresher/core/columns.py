@@ -5,11 +5,19 @@ from array import array
 from collections.abc import Callable
 from typing import Any
 
-from . import evidence, kernel
+from . import evidence, kernel, places, rate
+from .docket import Docket
 from .spec import Spec
 
 # Makes a column of this many zeros. The typecode is "d" for real numbers and "q", "i" or "b" for whole ones.
 Zeros = Callable[[str, int], Any]
+
+Table = Callable[[str, int, int], Any]  # the same with a row for each arm, of this many columns
+
+
+def table(code: str, rows: int, columns: int) -> Any:
+    """Rows of a live study, which grow when they are needed."""
+    return [array("b" if code == "b" else "q") for _ in range(rows)]
 
 
 def zeros(code: str, size: int) -> Any:
@@ -44,9 +52,9 @@ def second(board: kernel.Board, zeros: Zeros = zeros) -> kernel.Board:
     return board._replace(best=zeros("d", nodes), winner=zeros("i", nodes))
 
 
-def docket(arms: int, pulls: int = 0, zeros: Zeros = zeros) -> evidence.Docket:
+def docket(arms: int, pulls: int = 0, zeros: Zeros = zeros) -> Docket:
     """A docket without any pull, with room for this many; pull 0 means none."""
-    return evidence.Docket(
+    return Docket(
         first=zeros("q", arms),
         last=zeros("q", arms),
         waiting=zeros("q", arms),
@@ -63,13 +71,62 @@ def stakes_of(specification: Spec) -> evidence.Stakes:
     """The stakes of a study."""
     low, high = specification.span
     bar, tolerance = specification.scaled_threshold, specification.tolerance / (high - low)
-    return stakes(bar, tolerance, len(specification.arms), specification.confidence, specification.rule)
+    arms, confidence, rule = len(specification.arms), specification.confidence, specification.rule
+    return stakes(bar, tolerance, arms, confidence, rule, ranks=specification.guarantee == "rate")
 
 
 def stakes(
-    bar: float, tolerance: float, arms: int, confidence: float | None, rule: int = evidence.RULE
+    bar: float,
+    tolerance: float,
+    arms: int,
+    confidence: float | None,
+    rule: int = evidence.RULE,
+    *,
+    ranks: bool = False,
 ) -> evidence.Stakes:
     """The stakes for a scaled bar and tolerance. Without certificates nothing is bet: the bar may lie anywhere."""
     level = math.inf if confidence is None else arms / (1.0 - confidence)
     upward, downward = (array("d", evidence.bets(rule, edge if edge > 0 else 1.0)) for edge in (bar, 1.0 - bar))
-    return evidence.Stakes(bar, tolerance, level, rule, upward, downward)
+    return evidence.Stakes(bar, tolerance, level, evidence.NEVER if ranks else level, rule, upward, downward)
+
+
+def sheet(arms: int, cases: int, pulls: int = 0, zeros: Zeros = zeros, table: Table = table) -> places.Sheet:
+    """A sheet on which every place is free. Without cases it is empty."""
+    some = arms if cases else 0
+    found = places.Sheet(
+        cases=cases,
+        places=zeros("q", some),
+        lowest=zeros("q", some),
+        least=zeros("d", some),
+        most=zeros("d", some),
+        state=table("b", some, cases),
+        entry=table("q", some, cases),
+        place=zeros("q", pulls + 1 if cases else 0),
+    )
+    for arm in range(some):
+        found.places[arm] = cases
+    return found
+
+
+def ranking(arms: int, level: float, width: int, zeros: Zeros = zeros) -> rate.Ranking:
+    """Empty lists; a level of 0 means that arms are not ranked."""
+    leaves = 1
+    while leaves < arms:
+        leaves *= 2
+    some, nodes, lists = (arms, 2 * leaves, rate.LISTS) if level else (0, 0, 0)
+    found = rate.Ranking(
+        level=level,
+        arms=arms,
+        rank=zeros("q", lists * some),
+        reached=zeros("q", lists),
+        head=zeros("q", lists * some),
+        after=zeros("q", lists * some),
+        before=zeros("q", lists * some),
+        peak=zeros("q", lists * nodes),
+        added=zeros("q", lists * nodes),
+        found=zeros("q", some),
+        scratch=zeros("d", width if level else 0),
+    )
+    if level:
+        rate.clear(found)
+    return found

@@ -9,7 +9,8 @@ from .spec import NO_PARAMS, Params, Spec
 # The arms are compared one by one, and a budget may grow. The settling constant follows from the rest, but through a
 # logarithm whose last digit may differ between machines. A study keeps the rule it was created with. A study may
 # accept several evaluators; the ledger knows which.
-LEFT_OUT = ("arms", "params", "budget", "settling_constant", "rule", "evaluator")
+Named = tuple[tuple[str, ...], tuple[Params, ...] | None]
+LEFT_OUT = ("arms", "params", "cases", "case_params", "budget", "settling_constant", "rule", "evaluator")
 
 
 def differences(mine: Spec, other: Spec) -> list[str]:
@@ -23,22 +24,34 @@ def differences(mine: Spec, other: Spec) -> list[str]:
     names = [field.name for field in fields(Spec) if field.name not in LEFT_OUT]
     pairs = [(name, getattr(mine, name), getattr(other, name)) for name in names]
     return [
-        *_arms(mine, other),
+        *_named("arm", (mine.arms, mine.params), (other.arms, other.params)),
+        *_cases(mine, other),
         *(f"{name} is {_told(one)}, not {_told(two)}" for name, one, two in pairs if one != two),
     ]
 
 
-def _arms(mine: Spec, other: Spec) -> list[str]:
-    """The first arm that differs. No parameters at all is the same as no parameters for each arm."""
-    if len(mine.arms) != len(other.arms):
-        return [f"arms are {len(mine.arms):,}, not {len(other.arms):,}"]
-    none: tuple[Params, ...] = (NO_PARAMS,) * len(mine.arms)
-    arms = zip(mine.arms, other.arms, mine.params or none, other.params or none, strict=True)
-    for number, (name, theirs, params, their_params) in enumerate(arms, start=1):
+def _cases(mine: Spec, other: Spec) -> list[str]:
+    if isinstance(mine.cases, tuple) and isinstance(other.cases, tuple):
+        return _named("case", (mine.cases, mine.case_params), (other.cases, other.case_params))
+    if mine.cases == other.cases:
+        return []
+    one, two = ("none" if spec.cases is None else f"{spec.case_count:,}" for spec in (mine, other))
+    if one == two:
+        return ["only one of the two names its cases"]
+    return [f"cases are {one}, not {two}"]
+
+
+def _named(what: str, mine: Named, other: Named) -> list[str]:
+    """The first arm or case that differs. No parameters at all is the same as none for each."""
+    if len(mine[0]) != len(other[0]):
+        return [f"{what}s are {len(mine[0]):,}, not {len(other[0]):,}"]
+    none: tuple[Params, ...] = (NO_PARAMS,) * len(mine[0])
+    both = zip(mine[0], other[0], mine[1] or none, other[1] or none, strict=True)
+    for number, (name, theirs, params, their_params) in enumerate(both, start=1):
         if name != theirs:
-            return [f"arm {number} is {_told(name)}, not {_told(theirs)}"]
+            return [f"{what} {number} is {_told(name)}, not {_told(theirs)}"]
         if params != their_params:
-            return [f"params of arm {_told(name)} are {_told(dict(params))}, not {_told(dict(their_params))}"]
+            return [f"params of {what} {_told(name)} are {_told(dict(params))}, not {_told(dict(their_params))}"]
     return []
 
 

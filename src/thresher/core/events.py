@@ -26,7 +26,7 @@ class Event(NamedTuple):
     pull: int | None = None  # counts asked events, from 1
     arm: int | None = None
     reward: float | None = None  # as told, in the user's units
-    reason: str | None = None
+    reason: str | None = None  # of an imported pull: its case, if there are cases
     cause: EventCause | None = None  # of a drop: one of CAUSES; of a reward: "imported", "repeatable" or "failed";
     # of a retirement: "failures", by rule, or "bounds", by a pull whose reward lies outside them
     late: bool | None = None  # told after the pull was dropped

@@ -8,16 +8,8 @@ K / risk is settled.
 The specification names the rule. New studies follow rule 2. Logs of version 0.1 keep rule 1, which has other bets,
 leaves cancelled pulls out, and looks at imported rewards one by one, in the order of the file.
 
-The rules of this file are those of `kernel.py`, and:
-
-1. Rewards are committed in the order in which the arm's pulls were *issued*. In the order of arrival, delays that
-   depend on the reward would break the guarantee.
-2. A dropped pull is charged the worst reward, in its place: 0 for the capital for above, 1 for the one for below.
-   So is a pending pull when too many rewards wait behind it. A charged capital is below the true one on every path.
-3. A cancelled pull never began. It is charged all the same once a later pull of the arm is told. Otherwise an agent
-   could cancel depending on what the later pulls returned, or on what this pull's seed would return.
-4. The order of imported rewards cannot be trusted: all of them are committed, then the capital is looked at once.
-5. Products, not logarithms, so that a settled label can be derived again anywhere.
+The rules of this file are those of `kernel.py`, and: products, not logarithms, so that a settled label can be derived
+again anywhere. `docket.py` says which rewards are committed, and in which order.
 """
 
 from collections.abc import MutableSequence, Sequence
@@ -28,29 +20,11 @@ BETS = 16
 ALL_IN = 2.4  # rule 2: the stake of bet 0, which an arm that never fails wins
 STAKE = 13.6 / (7.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * 1.7)))))))
 NEVER = 1e308  # a level that nothing reaches
-STEP = float(1 << 64)  # a power of 2: multiplying by it rounds nothing
-MOST = 1e300  # an imported product counts for no more than this
 SMALLEST = 1e-300  # a product below this becomes 0, which is the same on every machine
 
-PENDING, TOLD, CHARGED, LEFT_OUT, CANCELLED = 0, 1, 2, 3, 4  # what the certificate knows about a pull
+# What the certificate knows about a pull; of a place: SPARE if its pull was dropped and it may be tried again.
+PENDING, TOLD, CHARGED, LEFT_OUT, CANCELLED, SPARE = 0, 1, 2, 3, 4, 5
 OPEN, ABOVE, BELOW, CLOSE = 0, 1, 2, 3  # an arm's settled label
-
-
-class Docket(NamedTuple):
-    """Each arm's pulls in the order in which they were issued, as a linked list through the columns of pulls.
-
-    Pulls are numbered from 1; 0 means none.
-    """
-
-    first: MutableSequence[int]  # of an arm: the first pull that is not committed yet
-    last: MutableSequence[int]  # of an arm: the last pull issued
-    waiting: MutableSequence[int]  # of an arm: rewards that wait for an earlier pull
-    committed: MutableSequence[int]  # of an arm: rewards that are in its capitals
-    charged: MutableSequence[int]  # of an arm: pulls charged in its capitals
-    settled: MutableSequence[int]  # of an arm: OPEN, ABOVE, BELOW or CLOSE
-    following: MutableSequence[int]  # of a pull: the arm's next one
-    outcome: MutableSequence[int]  # of a pull: PENDING, TOLD, CHARGED, LEFT_OUT or CANCELLED
-    reward: MutableSequence[float]  # of a pull that was told: its scaled reward
 
 
 class Stakes(NamedTuple):
@@ -59,6 +33,7 @@ class Stakes(NamedTuple):
     threshold: float  # b
     tolerance: float  # scaled; 0: no arm is ever close
     level: float  # K / risk
+    alone: float  # the capital that settles an arm by itself: the level, or NEVER where arms are ranked (`rate.py`)
     rule: int  # 1 or 2
     upward: Sequence[float]  # λ of each bet on "above", by `bets`
     downward: Sequence[float]  # λ of each bet on "below"
@@ -76,11 +51,19 @@ def bets(rule: int, edge: float) -> list[float]:
     return found
 
 
-def grow(capital: MutableSequence[float], start: int, bets: Sequence[float], first: float, gain: float) -> float:
-    """Multiply the products from ``start`` on by 1 + λ gain, bet 0's by ``first``; their mean is the new capital."""
+def grow(
+    capital: MutableSequence[float], start: int, bets: Sequence[float], cap: float, first: float, gain: float
+) -> float:
+    """Multiply the products from ``start`` on by 1 + λ gain, bet 0's by ``first``; their mean is the new capital.
+
+    λ is at most ``cap``: a bet can lose almost everything, but no more than it has.
+    """
     total = 0.0
     for bet in range(BETS):
-        product = capital[start + bet] * (first if bet == 0 else 1.0 + bets[bet] * gain)
+        share = bets[bet]
+        if share > cap:
+            share = cap
+        product = capital[start + bet] * (first if bet == 0 else 1.0 + share * gain)
         if product < SMALLEST:
             product = 0.0
         capital[start + bet] = product
@@ -89,32 +72,50 @@ def grow(capital: MutableSequence[float], start: int, bets: Sequence[float], fir
 
 
 def commit(capital: MutableSequence[float], stakes: Stakes, low: float, high: float) -> int:
+    """Commit one more reward to the capitals of an arm whose rewards have no cases; return what is settled then."""
+    return bet(capital, stakes, low, high, stakes.threshold, stakes.threshold, stakes.tolerance)
+
+
+def bet(
+    capital: MutableSequence[float],
+    stakes: Stakes,
+    low: float,
+    high: float,
+    low_bar: float,
+    high_bar: float,
+    tolerance: float,
+) -> int:
     """Commit one more reward to the capitals of an arm; return what is settled then.
 
     ``low`` is the reward that the capital for above sees, ``high`` the one that the capital for below sees. They are
-    the same for a told reward, and 0 and 1 for a charged pull. ``capital`` holds BETS products for above and BETS for
-    below. With a tolerance, it also holds BETS each for "not far below" and "not far above", and then two flags:
-    whether these two ever reached the level.
+    the same for a told reward, and 0 and 1 for a charged pull. The bars are the means that the two bet against: the
+    threshold, or with cases what the remaining ones would need (`docket.py`). ``capital`` holds BETS products for
+    above and BETS for below. With a tolerance, it also holds BETS each for "not far below" and "not far above", and
+    then two flags: whether these two ever reached the level.
     """
-    b, up, down = stakes.threshold, stakes.upward, stakes.downward
-    gain, loss = low - b, b - high
-    if stakes.rule == 1:
-        first_up, first_down = 1.0 + up[0] * gain, 1.0 + down[0] * loss
-    else:  # so that the worst possible reward makes it exactly 0
-        first_up, first_down = low / b, (1.0 - high) / (1.0 - b)
-    above = grow(capital, 0, up, first_up, gain)
-    below = grow(capital, BETS, down, first_down, loss)
-    if above >= stakes.level:
+    up, down, room = stakes.upward, stakes.downward, 1.0 - high_bar
+    gain, loss = low - low_bar, high_bar - high
+    most_up, most_down = (1.0 / low_bar if low_bar > 0.0 else NEVER), (1.0 / room if room > 0.0 else NEVER)
+    cap_up, cap_down = (0.98 / low_bar if low_bar > 0.0 else NEVER), (0.98 / room if room > 0.0 else NEVER)
+    all_up, all_down = min(up[0], most_up), min(down[0], most_down)
+    first_up, first_down = 1.0 + all_up * gain, 1.0 + all_down * loss
+    if all_up == most_up:  # so that the worst possible reward makes it exactly 0
+        first_up = low / low_bar
+    if all_down == most_down:
+        first_down = (1.0 - high) / room
+    above = grow(capital, 0, up, cap_up, first_up, gain)
+    below = grow(capital, BETS, down, cap_down, first_down, loss)
+    if above >= stakes.alone:
         return ABOVE
-    if below >= stakes.level:
+    if below >= stakes.alone:
         return BELOW
-    tolerance = stakes.tolerance
-    if tolerance <= 0.0:
+    if stakes.tolerance <= 0.0:
         return OPEN
-    gain, loss = low - b + tolerance, b + tolerance - high
-    if b - tolerance <= 0.0 or grow(capital, 2 * BETS, up, 1.0 + up[0] * gain, gain) >= stakes.level:
+    gain, loss = low - low_bar + tolerance, high_bar + tolerance - high
+    near, far = stakes.threshold - stakes.tolerance, stakes.threshold + stakes.tolerance
+    if near <= 0.0 or grow(capital, 2 * BETS, up, cap_up, 1.0 + all_up * gain, gain) >= stakes.alone:
         capital[4 * BETS] = 1.0
-    if b + tolerance >= 1.0 or grow(capital, 3 * BETS, down, 1.0 + down[0] * loss, loss) >= stakes.level:
+    if far >= 1.0 or grow(capital, 3 * BETS, down, cap_down, 1.0 + all_down * loss, loss) >= stakes.alone:
         capital[4 * BETS + 1] = 1.0
     return CLOSE if capital[4 * BETS] > 0.0 and capital[4 * BETS + 1] > 0.0 else OPEN
 
@@ -149,107 +150,16 @@ def fresh(stakes: Stakes) -> list[float]:
     return capital
 
 
-def enqueue(docket: Docket, arm: int, pull: int) -> None:
-    """A pull of the arm was issued."""
-    if docket.last[arm] != 0:
-        docket.following[docket.last[arm]] = pull
-    if docket.first[arm] == 0:
-        docket.first[arm] = pull
-    docket.last[arm] = pull
-
-
-def tell(docket: Docket, arm: int, pull: int, scaled: float) -> None:
-    """The reward of a pull came back. It counts unless the pull was charged or left out before."""
-    if docket.outcome[pull] == PENDING:
-        docket.outcome[pull] = TOLD
-        docket.reward[pull] = scaled
-        docket.waiting[arm] += 1
-
-
-def give_up(docket: Docket, pull: int, outcome: int) -> None:
-    """A pull was dropped: it is CHARGED, LEFT_OUT or CANCELLED."""
-    if docket.outcome[pull] == PENDING:
-        docket.outcome[pull] = outcome
-
-
-def ready(docket: Docket, arm: int, pending: int) -> bool:
-    """Whether the arm's first pull can be committed. If too many rewards wait behind a pending one, it is charged."""
-    pull = docket.first[arm]
-    if pull == 0 or docket.settled[arm] != OPEN:
-        return False
-    if docket.outcome[pull] == CANCELLED:
-        if docket.waiting[arm] == 0:
-            return False
-        docket.outcome[pull] = CHARGED
-    if docket.outcome[pull] == PENDING:
-        # more than 16 + 4 · pending + committed / 4 rewards wait behind it
-        if 4 * docket.waiting[arm] <= 64 + 16 * pending + docket.committed[arm]:
-            return False
-        docket.outcome[pull] = CHARGED
-    return True
-
-
-def advance(docket: Docket, arm: int, capital: MutableSequence[float], stakes: Stakes) -> None:
-    """Commit the arm's first pull; only after `ready` returned True."""
-    pull = docket.first[arm]
-    outcome = docket.outcome[pull]
-    docket.first[arm] = docket.following[pull]  # 0 if it is the last
-    if outcome == TOLD:
-        docket.waiting[arm] -= 1
-        docket.committed[arm] += 1
-        docket.settled[arm] = commit(capital, stakes, docket.reward[pull], docket.reward[pull])
-    elif outcome == CHARGED:
-        docket.charged[arm] += 1
-        docket.settled[arm] = commit(capital, stakes, 0.0, 1.0)
-
-
-def weigh(docket: Docket, arm: int, pending: int, capital: MutableSequence[float], stakes: Stakes) -> bool:
-    """Commit every pull of the arm that can be committed; return whether this settled the arm."""
-    was_open = docket.settled[arm] == OPEN
-    while ready(docket, arm, pending):
-        advance(docket, arm, capital, stakes)
-    return was_open and docket.settled[arm] != OPEN
-
-
-def weigh_imported(docket: Docket, arm: int, capital: MutableSequence[float], stakes: Stakes) -> None:
-    """Commit everything that was imported for the arm, then look at its capitals once.
-
-    A product may grow or shrink beyond the range of floats on the way, so its powers of STEP are counted separately.
-    Otherwise the result would depend on the order of the rewards.
-    """
-    blind = Stakes(stakes.threshold, stakes.tolerance, NEVER, stakes.rule, stakes.upward, stakes.downward)
-    steps = [0] * len(capital)
-    while docket.first[arm] != 0:
-        advance(docket, arm, capital, blind)
-        for at in range(len(capital)):
-            if capital[at] > STEP:
-                capital[at] /= STEP
-                steps[at] += 1
-            elif 0.0 < capital[at] < 1.0 / STEP:
-                capital[at] *= STEP
-                steps[at] -= 1
-    for at in range(len(capital)):
-        while steps[at] > 0 and capital[at] < MOST:
-            capital[at] = min(capital[at] * STEP, MOST)
-            steps[at] -= 1
-        while steps[at] < 0 and capital[at] > 0.0:
-            capital[at] /= STEP
-            steps[at] += 1
-        if capital[at] < SMALLEST:
-            capital[at] = 0.0
-    docket.settled[arm] = look(capital, stakes)
-
-
 def look(capital: MutableSequence[float], stakes: Stakes) -> int:
     """The label that the capitals of an arm settle as they are now."""
-    if mean_of(capital, 0) >= stakes.level:
+    if mean_of(capital, 0) >= stakes.alone:
         return ABOVE
-    if mean_of(capital, BETS) >= stakes.level:
+    if mean_of(capital, BETS) >= stakes.alone:
         return BELOW
     if stakes.tolerance <= 0.0:
         return OPEN
     for side in range(2):
-        if mean_of(capital, (2 + side) * BETS) >= stakes.level:
+        if mean_of(capital, (2 + side) * BETS) >= stakes.alone:
             capital[4 * BETS + side] = 1.0
     return CLOSE if capital[4 * BETS] > 0.0 and capital[4 * BETS + 1] > 0.0 else OPEN
 

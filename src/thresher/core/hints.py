@@ -54,10 +54,10 @@ def _hint_of_budget(ledger: Ledger, left: list[int]) -> str:
 
 def _is_close(ledger: Ledger, arm: int, tolerance: float) -> bool:
     """Whether the arm's committed rewards would have settled it with that (scaled) tolerance."""
-    stakes = ledger.stakes._replace(tolerance=tolerance)
+    stakes = ledger.stakes._replace(tolerance=tolerance, alone=ledger.stakes.level)
     capital = evidence.fresh(stakes)
-    for pull, low, high in committed(ledger, arm):
-        label = evidence.commit(capital, stakes, low, high)
+    for pull, low, high, low_bar, high_bar, scale in committed(ledger, arm):
+        label = evidence.bet(capital, stakes, low, high, low_bar, high_bar, tolerance * scale)
         if label != OPEN and pull > ledger.imported:  # imported rewards are weighed once, after the last
             return True
     return False

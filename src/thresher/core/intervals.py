@@ -32,14 +32,18 @@ class Side:
         self.total = self.scatter = self.bets = self.weighted = self.variation = 0.0
         self.end = 0.0 if sign > 0 else 1.0
 
-    def feed(self, reward: float) -> None:
-        """Add a reward; the end only moves inwards."""
+    def feed(self, reward: float, scale: float = 1.0, seen: float = 0.0) -> None:
+        """Add a reward; the end only moves inwards.
+
+        For a case, ``scale`` is M over the number of cases that were left, and ``seen`` the sum of the others over the
+        same number: given these, the reward's mean is scale · mean − seen (Waudby-Smith and Ramdas 2020).
+        """
         before = (0.5 + self.total) / (self.count + 1)
         variance = (0.25 + self.scatter) / (self.count + 1)
         self.count += 1
         bet = min(0.5, math.sqrt(2.0 * self.needed / (variance * self.count * math.log(1.0 + self.count))))
-        self.bets += bet
-        self.weighted += bet * reward
+        self.bets += bet * scale
+        self.weighted += bet * (reward + seen)
         self.variation += (reward - before) ** 2 * (-math.log(1.0 - bet) - bet)  # v ψ_E(λ) with v = 4 (x − μ̂)²
         self.total += reward
         self.scatter += (reward - (0.5 + self.total) / (self.count + 1)) ** 2
@@ -50,48 +54,75 @@ class Side:
 class Interval:
     """Both ends for one arm, and how far the arm's committed pulls have been fed in."""
 
-    __slots__ = ("fed", "high", "low")
+    __slots__ = ("fed", "high", "low", "sums")
 
     def __init__(self, risk: float) -> None:
         self.low, self.high = Side(risk, +1), Side(risk, -1)
         self.fed = 0  # the last pull that was fed in
+        self.sums = Sums()
 
     def follow(self, study: State, arm: int) -> tuple[float, float]:
         """The scaled interval, after feeding in what was committed since the last call."""
-        for pull, low, high in committed(study, arm, after=self.fed):
-            self.low.feed(low)
-            self.high.feed(high)
-            self.fed = max(self.fed, pull)
+        bar = study.stakes.threshold
+        for one in committed(study, arm, after=self.fed, sums=self.sums):
+            self.low.feed(one.low, one.scale, one.scale * bar - one.low_bar)
+            self.high.feed(one.high, one.scale, one.scale * bar - one.high_bar)
+            self.fed = max(self.fed, one.pull)
         return self.low.end, self.high.end
 
 
 class Commit(NamedTuple):
-    """A pull that is in its arm's capitals, and what the claims from above and from below see of it."""
+    """A pull that is in its arm's capitals, what the claims from above and from below see of it, and their bars."""
 
     pull: int
     low: float
     high: float
+    low_bar: float
+    high_bar: float
+    scale: float = 1.0  # with cases: M over the number of cases that were left
 
 
-def committed(study: State, arm: int, *, after: int = 0) -> list[Commit]:
+class Sums:
+    """What `committed` has passed: the number of places, and the sums that their rewards add to the imported ones."""
+
+    __slots__ = ("high", "low", "places")
+
+    def __init__(self) -> None:
+        self.places, self.low, self.high = 0, 0.0, 0.0
+
+
+def committed(study: State, arm: int, *, after: int = 0, sums: Sums | None = None) -> list[Commit]:
     """The arm's committed pulls after this one, in an order that does not depend on their rewards.
 
     That is the order in which they were issued. Imported pulls have no order that can be trusted: they come first,
-    shuffled by a key that was drawn after the import.
+    shuffled by a key that was drawn after the import. With cases, ``sums`` are those up to this pull, and grow.
     """
-    docket = study.docket
+    docket, bar, sums = study.docket, study.stakes.threshold, sums or Sums()
     imported: list[Commit] = []
     rest: list[Commit] = []
     pull = docket.following[after] if after else study.first_pull[arm]
     while pull not in (0, docket.first[arm]):
         outcome, reward = docket.outcome[pull], docket.reward[pull]
         if outcome in (TOLD, CHARGED):
-            seen = (reward, reward) if outcome == TOLD else (0.0, 1.0)
-            (imported if pull <= study.imported else rest).append(Commit(pull, *seen))
+            low, high = (reward, reward) if outcome == TOLD else (0.0, 1.0)
+            found = (
+                Commit(pull, low, high, bar, bar) if not study.cases else _against(study, arm, pull, low, high, sums)
+            )
+            (imported if pull <= study.imported else rest).append(found)
         pull = docket.following[pull]
     if study.shuffle:  # logs of version 0.1 have none
         random.Random(study.shuffle).shuffle(imported)  # noqa: S311 - not for secrets
     return imported + rest
+
+
+def _against(study: State, arm: int, pull: int, low: float, high: float, sums: Sums) -> Commit:
+    """A committed place, against what the cases that were left would have needed."""
+    cases, left = study.sheet.cases, study.sheet.places[arm] - sums.places
+    known = study.imported_sum(arm)
+    needed = cases * study.stakes.threshold - known
+    found = Commit(pull, low, high, (needed - sums.low) / left, (needed - sums.high) / left, cases / left)
+    sums.places, sums.low, sums.high = sums.places + 1, sums.low + low, sums.high + high
+    return found
 
 
 def way(capital: MutableSequence[float], start: int, level: float) -> float:

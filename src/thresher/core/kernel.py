@@ -20,6 +20,9 @@ NEVER = math.inf  # the score of an arm that takes no further pulls
 WAITING = 1e290  # times the pending pulls: the score of an arm that must see rewards before it takes more pulls
 FAR = 1e280  # a cost above every budget, below WAITING
 UNBOUNDED = 1e300  # the pending ratio that allows any number of pending pulls, once there is a reward
+BEHIND = 1e281  # with `find`: added to the score of an arm whose mean is below the bar, above FAR
+LAST = 1e298  # times the pending pulls: the score of an arm that is pulled only where no other arm can be
+SHUT, SKIPPED = 1, 2  # an arm takes no further pulls, or only where no other arm can be pulled
 
 Formula = Callable[[float, float, int, float, float], float]
 
@@ -37,7 +40,7 @@ class Board(NamedTuple):
     scatter: MutableSequence[float]  # Σ(x − mean)², of scaled rewards
     total: MutableSequence[float]  # the sum of raw rewards ...
     residue: MutableSequence[float]  # ... and what its rounding lost: these two are for labels and printed means
-    shut: MutableSequence[int]  # 1 where an arm takes no further pulls
+    shut: MutableSequence[int]  # SHUT or SKIPPED; 0: the arm is open
     best: MutableSequence[float]
     winner: MutableSequence[int]
 
@@ -51,6 +54,8 @@ class Rule(NamedTuple):
     warmup: int
     slack: float  # added to the gap
     pending_ratio: float = UNBOUNDED  # η: an arm with more pending pulls than this per reward seen waits
+    most: float = UNBOUNDED  # for `cheapest`: what settles an arm for certain, all cases
+    finds: bool = False  # arms above the bar come first, then the one that is nearest to it
 
 
 # -- formulas: (gap, scatter, seen, weight, exploration) -> score; seen >= 1, weight = T + δτ >= seen ------------
@@ -136,6 +141,15 @@ def cheapest(gap: float, scatter: float, seen: int, weight: float, exploration: 
     return max(weight, cost)
 
 
+def promise(below: float, scatter: float, seen: int, weight: float) -> float:
+    """How far below the bar an arm is, in standard errors: the smaller, the sooner it may turn out to be above.
+
+    >>> promise(0.25, 0.25, 1, 4.0)
+    1.0
+    """
+    return math.sqrt(weight) * below / math.sqrt((scatter + 0.25) / (seen + 1))
+
+
 # -- the board ---------------------------------------------------------------------------------------------------
 
 
@@ -143,14 +157,20 @@ def score(board: Board, arm: int, formula: Formula, rule: Rule) -> float:
     """The arm's score: negative in the warm-up, then the formula, then arms that wait, then shut ones."""
     seen = board.seen[arm]
     pending = board.pending[arm]
-    if board.shut[arm]:
+    if board.shut[arm] == SHUT:
         return NEVER
+    if board.shut[arm] == SKIPPED:
+        return LAST * (1 + pending)
     if seen + pending < rule.warmup:
         return float(seen + pending - rule.warmup)
     if pending > rule.pending_ratio * seen:  # always true before the first reward
         return WAITING * pending
     gap = abs(board.mean[arm] - rule.threshold) + rule.slack
-    return formula(gap, board.scatter[arm], seen, seen + rule.pending_weight * pending, rule.exploration)
+    weight = seen + rule.pending_weight * pending
+    if rule.finds and board.mean[arm] < rule.threshold:
+        return BEHIND * (1.0 + promise(gap, board.scatter[arm], seen, weight))
+    value = formula(gap, board.scatter[arm], seen, weight, rule.exploration)
+    return min(value, rule.most)
 
 
 def play(best: MutableSequence[float], winner: MutableSequence[int], node: int) -> None:
@@ -238,62 +258,3 @@ def is_above(total: float, seen: int, threshold: float) -> bool:
     (True, True)
     """
     return total / seen >= threshold or total >= threshold * seen
-
-
-# -- steps: what a live study and the laboratory both do, with one tournament or two -------------------------------
-
-
-def doubled(exploration: float, issued: int, arms: int) -> float:
-    """A = 2^j while 2^j ≤ max(1, issued/K) < 2^(j+1); ``exploration`` is the value before.
-
-    >>> doubled(1.0, 19, 10), doubled(1.0, 20, 10), doubled(1.0, 80, 10)
-    (1.0, 2.0, 8.0)
-    """
-    while issued >= 2.0 * exploration * arms:
-        exploration *= 2.0
-    return exploration
-
-
-def choose_for(board: Board, second: Board, pull: int, alternates: bool) -> int:
-    """The arm for the pull with this id, or −1 if every arm is shut: even pulls use the second tournament, if any."""
-    if alternates and pull % 2 == 0:
-        return choose(second)
-    return choose(board)
-
-
-def rescore_both(
-    board: Board,
-    second: Board,
-    arm: int,
-    formula: Formula,
-    rule: Rule,
-    second_formula: Formula,
-    second_rule: Rule,
-    alternates: bool,
-) -> None:
-    """Update one arm's score in each tournament."""
-    rescore(board, arm, formula, rule)
-    if alternates:
-        rescore(second, arm, second_formula, second_rule)
-
-
-def rescore_asked(
-    board: Board,
-    second: Board,
-    arm: int,
-    formula: Formula,
-    rule: Rule,
-    second_formula: Formula,
-    second_rule: Rule,
-    alternates: bool,
-    doubles: bool,
-    issued: int,
-) -> Rule:
-    """Update the tournaments after pull number ``issued``, a pull of the arm; return the rule of the next decision."""
-    if doubles:
-        exploration = doubled(rule.exploration, issued, len(board.seen))
-        if exploration != rule.exploration:
-            rule = Rule(rule.threshold, exploration, rule.pending_weight, rule.warmup, rule.slack, rule.pending_ratio)
-            rescore_all(board, formula, rule)
-    rescore_both(board, second, arm, formula, rule, second_formula, second_rule, alternates)
-    return rule

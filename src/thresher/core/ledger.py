@@ -3,18 +3,17 @@
 Nothing here reads a clock, a random number or the store. A ledger folded from the log equals the live one bit for bit.
 """
 
-from array import array
 from collections.abc import Iterable
 from typing import Any
 
 from ..errors import InvalidInput
-from . import evidence, kernel, spec, validity
+from . import docket, evidence, kernel, spec, steps, validity
 from .events import DROPPED, LATE, OUTSIDE, PENDING, TOLD, Event
+from .settling import Settling
 from .spec import Spec
-from .state import State
 
 
-class Ledger(State):
+class Ledger(Settling):
     """The state of a study, changed only by its events."""
 
     def __init__(self, specification: Spec) -> None:
@@ -44,10 +43,14 @@ class Ledger(State):
         arm: int = event.arm  # type: ignore[assignment]  # checked
         self.issued += 1
         self.pending += 1
+        self.asked[arm] += 1
+        is_new = True  # whether the certificate sees it as a pull of its own
         if event.cause == "imported":
             self.imported += 1
-            self.unweighed = self.certifies and self.spec.rule > 1
-        self.asked[arm] += 1
+            self.unweighed = self.certifies and self.spec.rule > 1 and not self.cases
+        if self.cases:
+            case = int(event.reason or 0) if event.cause == "imported" else None
+            is_new = self.cases.ask(arm, self.issued, case)
         self.pull_arm.append(arm)
         self.pull_number.append(self.asked[arm])
         self.pull_state.append(PENDING)
@@ -57,10 +60,17 @@ class Ledger(State):
             self.docket.following.append(0)
             self.docket.outcome.append(evidence.PENDING)
             self.docket.reward.append(0.0)
-            evidence.enqueue(self.docket, arm, self.issued)
-            self.first_pull[arm] = self.first_pull[arm] or self.issued
+            if is_new:
+                docket.enqueue(self.docket, arm, self.issued)
+                self.first_pull[arm] = self.first_pull[arm] or self.issued
+            elif self.cases and event.cause != "imported":
+                docket.try_again(self.docket, self.cases.entry(arm, self.issued))
+        if self.cases:
+            self._shut(arm)
+        if self.ranking.level:
+            self._rank(arm)
         if not self.folding:
-            self.rule = kernel.rescore_asked(
+            self.rule = steps.rescore_asked(
                 self.board,
                 self.second,
                 arm,
@@ -90,10 +100,13 @@ class Ledger(State):
             self.repeatable = True
         reward = self.spec.counted(reward)
         scaled = self.spec.scale(reward)
-        kernel.observe(self.board, arm, scaled, reward)
-        if self.certifies:
-            evidence.tell(self.docket, arm, pull, scaled)
-            self._weigh(arm)
+        if self.cases:
+            self._told_case(arm, pull, scaled, reward)
+        else:
+            kernel.observe(self.board, arm, scaled, reward)
+            if self.certifies:
+                docket.tell(self.docket, arm, pull, scaled)
+                self._weigh(arm)
         self._rescore(arm)
 
     def _dropped(self, event: Event) -> None:
@@ -102,15 +115,23 @@ class Ledger(State):
         self.pull_state[pull - 1] = DROPPED
         self.pending -= 1
         kernel.release(self.board, arm)
+        failed, entry, outcome = event.cause == "failed", pull, self._outcome(event.cause)
+        if self.cases:
+            entry = self.cases.entry(arm, pull)
+            failed = self.cases.drop(arm, pull, failed=failed)  # a case that may be tried again is no failure yet
+            outcome = evidence.CHARGED if failed else evidence.SPARE
         if event.cause == "failed":
             self._blame(arm, event)
+        if failed:
             self.streak[arm] += 1
             limit = self.spec.max_failures
-            if limit is not None and self.streak[arm] >= limit and not self.board.shut[arm]:
+            if limit is not None and self.streak[arm] >= limit and self.board.shut[arm] != kernel.SHUT:
                 self.due = arm
         if self.certifies:
-            evidence.give_up(self.docket, pull, self._outcome(event.cause))
+            docket.give_up(self.docket, entry, outcome)
             self._weigh(arm)
+        if self.cases:
+            self._shut(arm)
         self._rescore(arm)
 
     def _outcome(self, cause: str | None) -> int:
@@ -152,72 +173,34 @@ class Ledger(State):
             self.pull_reward[pull - 1] = event.reward  # type: ignore[assignment]
         self.outside.add(arm)
         self._blame(arm, event)
+        if self.cases and state in (PENDING, DROPPED):
+            self.cases.drop(arm, pull, failed=False)
         if self.certifies:
-            evidence.give_up(self.docket, pull, evidence.CHARGED)
+            entry = self.cases.entry(arm, pull) if self.cases else pull
+            docket.give_up(self.docket, entry, evidence.CHARGED)
             self._weigh(arm)
 
     def _weighed(self, event: Event) -> None:
         self.unweighed, self.weighed, self.shuffle = False, True, event.reason or ""
         for arm in range(len(self.spec.arms)):
             if self.docket.first[arm]:
-                evidence.weigh_imported(self.docket, arm, self._capital(arm), self.stakes)
+                docket.weigh_imported(self.docket, self.sheet, arm, self._capital(arm), self.stakes)
                 if self.docket.settled[arm] != evidence.OPEN:
                     self._settle(arm)
+                if self.ranking.level:
+                    self._rank(arm)
         self._rescore_all()
 
     def _accepted(self, event: Event) -> None:
         self.evaluators.append(event.reason or "")
 
-    def _weigh(self, arm: int) -> None:
-        """Commit every pull of the arm that can be committed."""
-        pending = self.board.pending[arm]
-        if self.unweighed:
-            return
-        if arm not in self.capitals and not evidence.ready(self.docket, arm, pending):
-            return  # capitals are made at the first commit
-        if evidence.weigh(self.docket, arm, pending, self._capital(arm), self.stakes):
-            self._settle(arm)
-
-    def _capital(self, arm: int) -> "array[float]":
-        capital = self.capitals.get(arm)
-        if capital is None:
-            capital = self.capitals[arm] = array("d", [0.0]) * evidence.columns_needed(self.stakes.tolerance)
-            evidence.reset(capital, self.spec.rule)
-        return capital
-
-    def _settle(self, arm: int) -> None:
-        """The arm was just settled: it takes no further pulls."""
-        self.settled += 1
-        self.due = None if self.due == arm else self.due
-        self._shut(arm)
-
-    def _shut(self, arm: int) -> None:
-        """Retired and settled arms take no further pulls."""
-        shut = int(arm in self.retired or (self.certifies and self.docket.settled[arm] != evidence.OPEN))
-        self.open += self.board.shut[arm] - shut
-        self.board.shut[arm] = shut
-
     def _blame(self, arm: int, event: Event) -> None:
         self.failures[arm] += 1
         self.complaint[arm] = event.reason or "no reason was given"
 
-    def _rescore(self, arm: int) -> None:
-        if not self.folding:
-            kernel.rescore_both(
-                self.board,
-                self.second,
-                arm,
-                self.formula,
-                self.rule,
-                kernel.cheapest,
-                self.second_rule,
-                self.alternates,
-            )
-
     def _follow_rule(self) -> None:
         """Score all arms by the rule for the current budget and the pulls issued."""
-        bar, arms = self.spec.scaled_threshold, len(self.spec.arms)
-        self.rule = self.spec.policy.rule(bar, arms=arms, budget=self.budget, issued=self.issued)
+        self.rule = self.rule_for(self.budget, self.issued)
         self._rescore_all()
 
     def _rescore_all(self) -> None:

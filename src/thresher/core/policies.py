@@ -13,10 +13,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from ..errors import InvalidInput
-from . import checks, kernel
+from . import checks, kernel, steps
 
 DOUBLING: Literal["doubling"] = "doubling"
-FORMULAS = ("uniform", "apt", "evt", "evt_pf", "lsa")
+FORMULAS = ("uniform", "apt", "evt", "evt_pf", "lsa", "cheapest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +64,26 @@ class Policy:
         """The name of the function in the kernel that scores the arms."""
         return "evt_supplement" if self.variant == "supplement" else self.formula
 
-    def rule(self, threshold: float, *, arms: int, budget: int | None, issued: int = 0) -> kernel.Rule:
-        """The scalars of a score, for a scaled threshold and the current budget, after ``issued`` pulls."""
+    def rule(
+        self,
+        threshold: float,
+        *,
+        arms: int,
+        budget: int | None,
+        issued: int = 0,
+        constant: float = 1.0,
+        cases: int = 0,
+        finds: bool = False,
+    ) -> kernel.Rule:
+        """The scalars of a score, for a scaled threshold and the current budget, after ``issued`` pulls.
+
+        Only `cheapest` needs the settling constant, the number of cases, and whether a few arms are to be found.
+        """
+        if self.formula == "cheapest":
+            blank = kernel.Rule(threshold, constant, self.pending_weight, self.warmup, self.slack)
+            return second_rule(blank, constant, cases)._replace(finds=finds)
         if self.exploration == DOUBLING:
-            exploration = kernel.doubled(1.0, issued, arms)
+            exploration = steps.doubled(1.0, issued, arms)
         elif self.exploration is not None:
             exploration = self.exploration
         else:
@@ -167,6 +183,11 @@ def balanced(
     return Policy("evt", DOUBLING, pending_weight, warmup, slack, second="cheapest", pending_ratio=pending_ratio)
 
 
+def cheapest(*, slack: float = 0.0, warmup: int = 1, pending_weight: float = 1.0) -> Policy:
+    """The arm that is cheapest to settle. With ``find``, arms above the bar come first, then the most promising one."""
+    return Policy("cheapest", None, pending_weight, warmup, slack)
+
+
 CONSTRUCTORS: Mapping[str, Callable[..., Policy]] = {
     "uniform": uniform,
     "apt": apt,
@@ -177,15 +198,20 @@ CONSTRUCTORS: Mapping[str, Callable[..., Policy]] = {
     "lsa": lsa,
     "anytime-evt": anytime_evt,
     "balanced": balanced,
+    "cheapest": cheapest,
 }
 
 
-def policy(given: "Policy | str | None", *, certificates: bool = True) -> Policy:
-    """The policy that the user named; None means `balanced` with certificates and `anytime_evt` without.
+def policy(given: "Policy | str | None", *, certificates: bool = True, finds: bool = False) -> Policy:
+    """The policy that the user named; None means `balanced` with certificates, `anytime_evt` without.
+
+    Where a few arms are to be found, None means `cheapest`.
 
     >>> policy("ap_evt") == ap_evt()
     True
     """
+    if given is None and finds:
+        return cheapest()
     if given is None:
         return balanced() if certificates else anytime_evt()
     if isinstance(given, Policy):
@@ -201,6 +227,11 @@ def policy(given: "Policy | str | None", *, certificates: bool = True) -> Policy
 def from_json(data: Mapping[str, Any]) -> Policy:
     """The policy that `Policy.to_json` wrote."""
     return replace(Policy("evt"), **data)
+
+
+def second_rule(first: kernel.Rule, constant: float, cases: int) -> kernel.Rule:
+    """The rule of the second tournament, which `cheapest` scores."""
+    return first._replace(exploration=constant, most=float(cases or kernel.UNBOUNDED))
 
 
 def settling_constant(arms: int, risk: float) -> float:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, overload
 
 from ..text.plural import plural
 from . import seeds
+from .cases import Cases
 from .events import Event, when
 from .layout import frame
 from .ledger import Ledger
@@ -19,20 +20,29 @@ class Pull(NamedTuple):
     arm: str
     number: int  # counts the arm's pulls, from 1
     params: Params
-    seed: int  # in [0, 2³²), no other pull of the study has it
+    seed: int  # in [0, 2³²), no other pull of the study has it, except those that try the same case again
+    case: str | int | None = None  # what to evaluate it on: a name, or a number from 0; None: there are no cases
+    case_params: Params = NO_PARAMS
 
 
 def pull_of(ledger: Ledger, pull: int) -> Pull:
     """The pull of that id."""
     spec, arm = ledger.spec, ledger.pull_arm[pull - 1]
     params = NO_PARAMS if spec.params is None else spec.params[arm]
-    return Pull(pull, spec.arms[arm], ledger.pull_number[pull - 1], params, ledger.seed_of(pull))
+    found = Pull(pull, spec.arms[arm], ledger.pull_number[pull - 1], params, ledger.seed_of(pull))
+    case = ledger.case_of(pull)
+    if case is None:
+        return found
+    case_params = NO_PARAMS if spec.case_params is None else spec.case_params[case]
+    return found._replace(case=spec.case_name(case), case_params=case_params)
 
 
 def pull_json(pull: Pull) -> dict[str, Any]:
     """A pull as JSON-ready data."""
-    data = {"pull": pull.id, "arm": pull.arm, "number": pull.number, "seed": pull.seed}
-    return {**data, "params": dict(pull.params)}
+    data = {"pull": pull.id, "arm": pull.arm, "number": pull.number, "seed": pull.seed, "params": dict(pull.params)}
+    if pull.case is None:
+        return data
+    return {**data, "case": pull.case, "case_params": dict(pull.case_params)}
 
 
 class PullRow(NamedTuple):
@@ -47,6 +57,7 @@ class PullRow(NamedTuple):
     agent: str | None  # the one that asked for it
     asked: datetime | None
     ended: datetime | None  # None while it is pending; for a late reward, when that came
+    case: str | int | None = None
 
 
 class Pulls(Sequence[PullRow]):
@@ -86,22 +97,29 @@ class Pulls(Sequence[PullRow]):
 def pulls_in(spec: Spec, events: Iterable[Event]) -> Pulls:
     """Every pull that a log tells of."""
     rows: list[PullRow] = []
-    numbers = [0] * len(spec.arms)
+    numbers, cases = [0] * len(spec.arms), Cases(spec) if spec.cases is not None else None
     for event in events:
         if event.kind == "asked":
-            rows.append(_asked(spec, event, numbers))
+            rows.append(_asked(spec, event, numbers, cases))
         elif event.pull is not None:
             at = event.pull - 1
             rows[at] = _changed(rows[at], event)
+            if cases:
+                cases.follow(event)
     return Pulls(rows)
 
 
-def _asked(spec: Spec, event: Event, numbers: list[int]) -> PullRow:
+def _asked(spec: Spec, event: Event, numbers: list[int], cases: Cases | None) -> PullRow:
     arm: int = event.arm  # type: ignore[assignment]  # the journal has checked it
     pull: int = event.pull  # type: ignore[assignment]
     numbers[arm] += 1
-    seed = seeds.seed_of(pull, arm, numbers[arm], spec)
-    return PullRow(pull, spec.arms[arm], numbers[arm], seed, "pending", None, event.agent, when(event.time), None)
+    case = None
+    if cases:
+        cases.follow(event)
+        case = cases.pull_case[-1]
+    seed = seeds.seed_of(pull, arm, numbers[arm], spec, case)
+    row = PullRow(pull, spec.arms[arm], numbers[arm], seed, "pending", None, event.agent, when(event.time), None)
+    return row if case is None else row._replace(case=spec.case_name(case))
 
 
 def _changed(row: PullRow, event: Event) -> PullRow:

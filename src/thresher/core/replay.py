@@ -125,6 +125,13 @@ def _columns(ledger: Ledger) -> Iterator[Column]:
         yield "flags", array("q", (ledger.unweighed, ledger.weighed, ledger.repeatable))
         yield "outside", array("q", sorted(ledger.outside))
         yield "evaluators", array("B", json.dumps(ledger.evaluators).encode())
+    if ledger.cases:
+        yield "pull_case", ledger.cases.pull_case
+        for name in ("places", "lowest", "least", "most"):
+            yield f"sheet_{name}", getattr(ledger.sheet, name)
+    if ledger.ranking.level:
+        for name in ("rank", "reached"):
+            yield name, getattr(ledger.ranking, name)
     for name in ("asked", "failures", "streak", "pull_arm", "pull_number", "pull_reward"):
         yield name, getattr(ledger, name)
     yield "pull_state", array("B", ledger.pull_state)

@@ -5,8 +5,13 @@ from .spec import Spec
 MASK = 0xFFFFFFFF
 
 
-def seed_of(pull: int, arm: int, number: int, spec: Spec) -> int:
-    """The seed of a study's pull, by its id, its arm and its number among the arm's pulls."""
+def seed_of(pull: int, arm: int, number: int, spec: Spec, case: int | None = None) -> int:
+    """The seed of a study's pull, by its id, its arm and its number among the arm's pulls.
+
+    With cases, the arm and the case decide: a case that is tried again has the same seed.
+    """
+    if case is not None:
+        number = case + 1
     index = pull if spec.rule == 1 else place(arm, number, len(spec.arms))
     return pull_seed(index, spec.seed)
 

@@ -9,14 +9,14 @@ from typing import Any, Literal
 
 from ..errors import InvalidInput, OutsideBounds, UnknownArm
 from ..text.masking import masked
-from ..text.plural import listed
+from ..text.plural import listed, plural
 from . import checks, policies
 from . import spec_checks as rules
 from .evidence import RULE
 from .policies import Policy
-from .spec_checks import MAX_EVALUATOR, MAX_REWARD, Params, check_budget, check_evaluator
+from .spec_checks import MAX_EVALUATOR, MAX_REWARD, Guarantee, Params, check_budget, check_evaluator
 
-__all__ = ["CLIP", "NO_PARAMS", "Params", "Spec", "check_budget", "check_evaluator", "finite", "from_json"]
+__all__ = ["CLIP", "NO_PARAMS", "Guarantee", "Params", "Spec", "check_budget", "check_evaluator", "finite", "from_json"]
 
 MAX_SEED = 2**128 - 1
 LARGEST = sys.float_info.max  # what stands for infinity in a log, where not every store knows it
@@ -52,6 +52,11 @@ class Spec:
     rule: int = RULE  # of certificates
     clip: bool = False
     evaluator: str | None = None
+    cases: tuple[str, ...] | int | None = None  # names, or how many; None: rewards have no cases
+    case_params: tuple[Params, ...] | None = None
+    tries: int = 3  # how often a failing case is tried
+    guarantee: Guarantee = "all"
+    find: int | None = None
 
     def __init__(
         self,
@@ -68,7 +73,12 @@ class Spec:
         max_failures: int | None = 3,
         clip: bool = False,
         evaluator: str | None = None,
+        cases: int | Iterable[str] | Mapping[str, Params] | None = None,
+        tries: int = 3,
+        guarantee: Guarantee = "all",
+        find: int | None = None,
         params: Sequence[Params] | None = None,  # where the arms are names alone
+        case_params: Sequence[Params] | None = None,  # where the cases are names alone
         settling_constant: float | None = None,  # None: it is computed
         rule: int = RULE,
     ) -> None:
@@ -77,10 +87,16 @@ class Spec:
             raise InvalidInput("rule", rule, "is not a rule of certificates that this version knows", "update thresher")
         names = rules.arm_names(arms)
         if isinstance(arms, Mapping):
-            params = rules.params_by_arm(arms)
+            params = rules.params_by_name("arm", arms)
         elif params is not None:
-            params = rules.stored_params(params, len(names))
-        chosen, span = policies.policy(policy, certificates=confidence is not None), rules.bounds_or_none(bounds)
+            params = rules.stored_params("params", params, len(names))
+        listed_cases = rules.cases_or_none(cases)
+        if isinstance(cases, Mapping):
+            case_params = rules.params_by_name("case", cases)
+        elif case_params is not None:
+            case_params = rules.stored_params("case_params", case_params, rules.count_of(listed_cases))
+        finds, certifies = find is not None, confidence is not None
+        chosen, span = policies.policy(policy, certificates=certifies, finds=finds), rules.bounds_or_none(bounds)
         bar = rules.bar(threshold, span)
         sure = rules.confidence_or_none(confidence, bar, span, nearest=0.0 if rule == 1 else rules.NEAREST)
         keep("arms", names)
@@ -88,15 +104,21 @@ class Spec:
         keep("threshold", bar)
         keep("bounds", span)
         keep("clip", rules.clips(clip, span))
-        keep("budget", rules.budget_or_none(budget, len(names), chosen, certifies=sure is not None))
+        ends = sure is not None or listed_cases is not None
+        keep("budget", rules.budget_or_none(budget, len(names), chosen, ends=ends))
         keep("policy", chosen)
         keep("confidence", sure)
         keep("tolerance", checks.number("tolerance", tolerance, 0.0, MAX_REWARD))
-        keep("failure", rules.reward_of_failure(failure, span))
+        keep("failure", rules.reward_of_failure(failure, span, cases=listed_cases is not None))
         keep("seed", checks.whole("seed", seed, least=0, most=MAX_SEED))
         keep("max_failures", None if max_failures is None else checks.whole("max_failures", max_failures, least=1))
         keep("settling_constant", _constant(settling_constant, len(names), sure))
         keep("rule", int(rule))
+        keep("cases", listed_cases)
+        keep("case_params", case_params)
+        keep("tries", rules.tries(tries, cases=listed_cases is not None))
+        keep("guarantee", rules.guarantee(guarantee, certifies=sure is not None))
+        keep("find", rules.find_or_none(find, len(names), guarantee, certifies=sure is not None))
         keep("evaluator", None if evaluator is None else masked(check_evaluator(evaluator))[:MAX_EVALUATOR])
 
     @cached_property
@@ -137,6 +159,31 @@ class Spec:
         if not isinstance(name, str) or name not in self.index:
             raise UnknownArm("arm", name, "is not an arm of this study", f"its arms are {listed(self.arms)}")
         return self.index[name]
+
+    @property
+    def case_count(self) -> int:
+        """How many cases there are; 0: rewards have none."""
+        return rules.count_of(self.cases)
+
+    def case_name(self, case: int) -> str | int:
+        """A case as users see it: its name, or its number from 0 if cases have none."""
+        return self.cases[case] if isinstance(self.cases, tuple) else case
+
+    @cached_property
+    def case_index(self) -> dict[str, int]:
+        """The number of each case, by the text that names it."""
+        return {str(self.case_name(case)): case for case in range(self.case_count)}
+
+    def case(self, name: object) -> int:
+        """The number of the case of that name."""
+        if self.cases is None:
+            raise InvalidInput("case", name, "this study has no cases", "give results without a case")
+        found = None if isinstance(name, bool) or not isinstance(name, str | int) else self.case_index.get(str(name))
+        if found is None:
+            first = listed([str(self.case_name(case)) for case in range(min(self.case_count, 8))])
+            remedy = f"there are {plural(self.case_count, 'case')}, such as {first}"
+            raise InvalidInput("case", name, "is not a case of this study", remedy)
+        return found
 
     def reward(self, value: object) -> float:
         """A reward as a float, or an error that says what is wrong with it.

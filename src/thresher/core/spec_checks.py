@@ -2,6 +2,7 @@
 
 import json
 import math
+import numbers
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
@@ -14,40 +15,100 @@ MAX_BUDGET = 10**15  # pulls; stores count with 64 bits
 MAX_EVALUATOR = 10_000  # characters
 MAX_REWARD = 1e100  # without bounds: beyond it, squares of rewards leave the range of floats
 NEAREST = 1e-9  # the least distance from the bar to a bound, as a share of the range: nearer, rounding would decide
+MOST_CASES = 10**9
+MOST_NAMED_CASES = 5_000_000  # their names are in the log's first event
 Params = Mapping[str, Any]
+Guarantee = Literal["all", "rate"]
 Bounds = tuple[float, float]
 
 
 def arm_names(given: object) -> tuple[str, ...]:
     """The names of the arms, all different."""
+    return _names("arm", given, empty="name the options to compare")
+
+
+def cases_or_none(given: object) -> tuple[str, ...] | int | None:
+    """The cases of an eval set: how many, or their names, all different."""
+    if given is None:
+        return None
+    if isinstance(given, numbers.Integral) and not isinstance(given, bool):
+        return checks.whole("cases", given, least=1, most=MOST_CASES)
+    names = _names("case", given, empty="name the cases, or give their number")
+    if len(names) > MOST_NAMED_CASES:
+        rule = f"are more names than a specification holds ({MOST_NAMED_CASES:,})"
+        raise InvalidInput("cases", f"{len(names):,} names", rule, "give their number instead")
+    return names
+
+
+def count_of(cases: tuple[str, ...] | int | None) -> int:
+    """How many cases there are; 0 if there are none."""
+    return len(cases) if isinstance(cases, tuple) else cases or 0
+
+
+def _names(what: str, given: object, *, empty: str) -> tuple[str, ...]:
+    """Names that are all different; ``what`` is what they name."""
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise InvalidInput("arms", given, "must be a list of names, or a dict of names and parameters")
+        number = ", a number," if what == "case" else ""
+        raise InvalidInput(f"{what}s", given, f"must be a list of names{number} or a dict of names and parameters")
     names = tuple(given)
     if not names:
-        raise InvalidInput("arms", [], "there must be at least one", "name the options to compare")
+        raise InvalidInput(f"{what}s", [], "there must be at least one", empty)
     known = set()
     for name in names:
-        if checks.name("arm", name) in known:
-            raise InvalidInput("arm", name, "is given twice", "give every arm its own name")
+        if checks.name(what, name) in known:
+            raise InvalidInput(what, name, "is given twice", f"give every {what} its own name")
         known.add(name)
     return names
 
 
-def params_by_arm(given: Mapping[str, object]) -> tuple[Params, ...]:
-    """The parameters of each arm, as a user gives them, as plain JSON data."""
-    return tuple(_params(name, params) for name, params in given.items())
+def params_by_name(what: str, given: Mapping[str, object]) -> tuple[Params, ...]:
+    """The parameters of each arm or case, as a user gives them, as plain JSON data."""
+    return tuple(_params(f"{what} {shown(name)}", params) for name, params in given.items())
 
 
-def stored_params(params: object, arms: int) -> tuple[Params, ...]:
-    """The parameters of each arm, as a log has them."""
-    fits = isinstance(params, list | tuple) and len(params) == arms and all(isinstance(one, dict) for one in params)
+def stored_params(field: str, params: object, count: int) -> tuple[Params, ...]:
+    """The parameters of each arm or case, as a log has them."""
+    fits = isinstance(params, list | tuple) and len(params) == count and all(isinstance(one, dict) for one in params)
     if not fits:
-        raise InvalidInput("params", params, "must be a list of objects, one an arm")
+        raise InvalidInput(field, params, f"must be a list of {count:,} objects")
     return tuple(params)  # type: ignore[arg-type]  # checked
 
 
-def _params(arm: str, params: object) -> Params:
-    what = f"parameters of arm {shown(arm)}"
+def tries(given: object, *, cases: bool) -> int:
+    """How often a failing case is tried."""
+    found = checks.whole("tries", given, least=1, most=1000)
+    if found != 3 and not cases:
+        raise InvalidInput("tries", given, "only cases can be tried again", "give cases, or leave tries out")
+    return found
+
+
+def guarantee(given: object, *, certifies: bool) -> Guarantee:
+    """What certificates promise."""
+    if given not in ("all", "rate"):
+        rule = "must be 'all' (no certified label is wrong) or 'rate' (few of them are, on average)"
+        raise InvalidInput("guarantee", given, rule)
+    if given == "rate" and not certifies:
+        raise InvalidInput("guarantee", given, "nothing is certified without a confidence", "give a confidence")
+    return given
+
+
+def find_or_none(given: object, arms: int, guarantee: object, *, certifies: bool) -> int | None:
+    """How many arms that reach the bar are enough."""
+    if given is None:
+        return None
+    found = checks.whole("find", given, least=1)
+    if found > arms:
+        raise InvalidInput("find", given, f"there are only {plural(arms, 'arm')}", "find fewer")
+    if not certifies:
+        raise InvalidInput("find", given, "nothing is certified without a confidence", "give a confidence")
+    if guarantee == "rate":
+        rule = "the first arms found are the most likely to be wrong, so the guarantee must be 'all'"
+        raise InvalidInput("find", given, rule, "leave the guarantee out")
+    return found
+
+
+def _params(whose: str, params: object) -> Params:
+    what = f"parameters of {whose}"
     if not isinstance(params, Mapping) or not all(isinstance(key, str) for key in params):
         raise InvalidInput(what, params, "must be a dict with string keys")
     try:
@@ -128,11 +189,11 @@ def check_budget(budget: object, arms: int, policy: Policy, *, most: int = MAX_B
     return pulls
 
 
-def budget_or_none(budget: object, arms: int, policy: Policy, *, certifies: bool) -> int | None:
+def budget_or_none(budget: object, arms: int, policy: Policy, *, ends: bool) -> int | None:
     """The budget; a study without one needs another way to end."""
     if budget is not None:
         return check_budget(budget, arms, policy)
-    if not certifies:
+    if not ends:
         raise InvalidInput("budget", None, "without certificates a study ends with its budget alone", "give a budget")
     if policy.needs_budget:
         remedy = "give a budget or an exploration, or use anytime-evt"
@@ -140,10 +201,14 @@ def budget_or_none(budget: object, arms: int, policy: Policy, *, certifies: bool
     return None
 
 
-def reward_of_failure(failure: object, bounds: Bounds | None) -> float | Literal["worst", "ignore"]:
+def reward_of_failure(
+    failure: object, bounds: Bounds | None, *, cases: bool = False
+) -> float | Literal["worst", "ignore"]:
     """What a failed pull means."""
     if failure == "worst":
         return "worst"
+    if failure == "ignore" and cases:
+        raise InvalidInput("failure", failure, "no case may be left out", "with cases, use 'worst' or a reward")
     if failure == "ignore":
         return "ignore"
     number = checks.as_float(failure)

@@ -4,7 +4,8 @@ from array import array
 from typing import Any
 
 from ..errors import UnknownPull
-from . import columns, evidence, kernel, seeds
+from . import columns, evidence, kernel, policies, seeds, steps
+from .cases import Cases
 from .events import Event
 from .spec import Spec
 
@@ -25,14 +26,15 @@ class State:
         self.evaluators = [] if specification.evaluator is None else [specification.evaluator]
         arms = len(specification.arms)
         self.formula: kernel.Formula = getattr(kernel, specification.policy.function)
-        self.rule = specification.policy.rule(specification.scaled_threshold, arms=arms, budget=self.budget)
+        self.rule = self.rule_for(self.budget, 0)
         self.board = columns.board(arms)
         self.second = columns.second(self.board)
-        self.second_rule = self.rule._replace(exploration=specification.settling_constant)
+        self.second_rule = policies.second_rule(self.rule, specification.settling_constant, specification.case_count)
         self.alternates = specification.policy.second is not None
         self._doubles = specification.policy.exploration == "doubling"
         self.open = arms  # arms that still take pulls
         self.settled = 0  # settled arms
+        self.settled_above = 0
         # for each arm
         self.asked = array("q", [0]) * arms  # pulls issued, dropped ones included
         self.failures = array("q", [0]) * arms
@@ -43,6 +45,11 @@ class State:
         self.certifies = specification.confidence is not None
         self.stakes = columns.stakes_of(specification)
         self.docket = columns.docket(arms if self.certifies else 0)
+        self.cases = Cases(specification) if specification.cases is not None else None
+        self.sheet = self.cases.sheet if self.cases else columns.sheet(0, 0)
+        width = evidence.columns_needed(self.stakes.tolerance)
+        self.ranking = columns.ranking(arms, self.stakes.level if specification.guarantee == "rate" else 0.0, width)
+        self.untouched = array("d", evidence.fresh(self.stakes))  # the capitals of an arm without a commit
         self.capitals: dict[int, array[float]] = {}  # by arm, from its first commit on
         self.first_pull = array("q", [0]) * (arms if self.certifies else 0)
         self.intervals: dict[int, Any] = {}  # a cache for display, not part of the state
@@ -59,7 +66,10 @@ class State:
         """Whether the budget is issued or no arm takes more pulls. Imported rewards must be weighed by an ask first."""
         if self.unweighed:
             return False
-        return self.open == 0 or (self.budget is not None and self.issued >= self.budget)
+        if self.open == 0 or (self.budget is not None and self.issued >= self.budget):
+            return True
+        find = self.spec.find
+        return find is not None and (self.settled_above >= find or self.settled_above + self.open < find)
 
     @property
     def left(self) -> int | None:
@@ -69,7 +79,28 @@ class State:
     def seed_of(self, pull: int) -> int:
         """The seed of an issued pull."""
         arm, number = self.pull_arm[pull - 1], self.pull_number[pull - 1]
-        return seeds.seed_of(pull, arm, number, self.spec)
+        return seeds.seed_of(pull, arm, number, self.spec, self.case_of(pull))
+
+    def case_of(self, pull: int) -> int | None:
+        """The number of the case that an issued pull evaluates; None: there are no cases."""
+        return self.cases.pull_case[pull - 1] if self.cases else None
+
+    def imported_sum(self, arm: int) -> float:
+        """The sum of the arm's imported rewards, scaled; only with cases."""
+        return self.cases.imported_sum.get(arm, 0.0) if self.cases else 0.0
+
+    def rule_for(self, budget: int | None, issued: int) -> kernel.Rule:
+        """The scalars of the policy's scores, for this budget after so many pulls."""
+        spec = self.spec
+        return spec.policy.rule(
+            spec.scaled_threshold,
+            arms=len(spec.arms),
+            budget=budget,
+            issued=issued,
+            constant=spec.settling_constant,
+            cases=spec.case_count,
+            finds=spec.find is not None,
+        )
 
     @property
     def head(self) -> str | None:
@@ -80,7 +111,7 @@ class State:
         """The arm of the next pull; None exactly when done."""
         if self.done:
             return None
-        return kernel.choose_for(self.board, self.second, self.issued + 1, self.alternates)
+        return steps.choose_for(self.board, self.second, self.issued + 1, self.alternates)
 
     def is_certified(self, arm: int) -> bool:
         """Whether the arm's label is certified."""

@@ -1,7 +1,7 @@
 """Which event may follow which. Nothing here changes any state."""
 
 from ..errors import AlreadyTold, InvalidInput
-from . import checks, spec
+from . import checks, kernel, spec
 from .events import CAUSES, DROPPED, LATE, OUTSIDE, PENDING, TOLD, Event
 from .state import State
 
@@ -12,6 +12,8 @@ def check(study: State, event: Event) -> None:
         raise InvalidInput("event", event.seq, f"must have the number {study.seq + 1}")
     if study.due is not None and (event.kind, event.arm, event.cause) != ("retired", study.due, "failures"):
         raise InvalidInput("event", event.kind, f"the retirement of arm {study.due} must come first")
+    if study.cases and study.pending and study.issued == study.imported and event[1:3] != ("told", study.issued):
+        raise InvalidInput("event", event.kind, "the reward of the imported case must come first")
     rule = _RULES.get(event.kind)
     if rule is None:
         raise InvalidInput("event", event.kind, "is not a kind that this version knows", "update thresher")
@@ -28,8 +30,20 @@ def _asked(study: State, event: Event) -> None:
         raise InvalidInput("event", event.kind, "the imported results must be weighed first")
     if study.budget is not None and study.issued >= study.budget:
         raise InvalidInput("budget", study.budget, "is issued", "extend the study")
-    if study.board.shut[arm] and event.cause != "imported":
+    if study.cases and event.cause == "imported":
+        _check_case(study, arm, event.reason)
+    if study.board.shut[arm] == kernel.SHUT and event.cause != "imported":
         raise InvalidInput("arm", study.spec.arms[arm], "takes no further pulls")
+
+
+def _check_case(study: State, arm: int, text: str | None) -> None:
+    """An imported pull names its case, by number, and no case of an arm is imported twice."""
+    assert study.cases
+    if text is None or not text.isdecimal() or not int(text) < study.cases.count:
+        raise InvalidInput("case", text, f"must be a number from 0 to {study.cases.count - 1}")
+    if int(text) in study.cases.imported.get(arm, ()):
+        name = study.spec.case_name(int(text))
+        raise InvalidInput("case", name, f"was imported before for arm {study.spec.arms[arm]!r}", "give it once")
 
 
 def _told(study: State, event: Event) -> None:

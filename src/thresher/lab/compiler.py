@@ -21,11 +21,12 @@ import numba
 from numba.core.types import unliteral
 from numba.extending import overload
 
-from ..core import evidence, kernel
+from ..core import docket, evidence, kernel, places, rate, steps
 from ..core.policies import DOUBLING, Policy
 from . import delays, families, late, loops, parts, proofs, slots, streams
 
-SHARED = (kernel, evidence, streams, families, delays, parts, proofs, slots)  # the same for every loop
+CORE = (kernel, steps, places, evidence, docket, rate)
+SHARED = (*CORE, streams, families, delays, parts, proofs, slots)  # the same for every loop
 LOOPS = (loops, late)  # compiled for each policy and family
 FORMULAS = frozenset(name for name, f in vars(kernel).items() if "gap" in getattr(f, "__annotations__", ()))
 njit: Any = numba.njit  # its annotations lack the options below
@@ -119,35 +120,37 @@ class Kind(NamedTuple):
     second: str | None
     doubling: bool
     family: str
-    traced: bool
-    certifies: bool
+    traced: bool = False
+    certifies: bool = False
+    cases: bool = False
+    ranks: bool = False
 
     @property
     def variant(self) -> str:
         """The suffix for the names of functions that depend on it."""
-        flags = (self.doubling and "doubling", self.family, self.traced and "traced", self.certifies and "certified")
-        return "".join(f"-{part}" for part in (self.formula, self.second, *flags) if part)
+        named = ("doubling", "traced", "certifies", "cases", "ranks")
+        flags = (name for name in named if getattr(self, name))
+        return "".join(f"-{part}" for part in (self.formula, self.second, self.family, *flags) if part)
 
 
-def _kind(policy: Policy, family: str, *, traced: bool = False, certifies: bool = False) -> Kind:
-    return Kind(policy.function, policy.second, policy.exploration == DOUBLING, family, traced, certifies)
+def kind(policy: Policy, family: str, **flags: bool) -> Kind:
+    """What the loop of a policy and a family is compiled for."""
+    return Kind(policy.function, policy.second, policy.exploration == DOUBLING, family, **flags)
 
 
 def _name(kind: Kind, late_rewards: bool) -> str:
     return ("run_late" if late_rewards else "run_at_once") + kind.variant
 
 
-def kept(policy: Policy, family: str, *, late_rewards: bool, certifies: bool) -> bool:
+def kept(kind: Kind, *, late_rewards: bool) -> bool:
     """Whether the machine code of a loop seems to be in the cache."""
-    name, folder = _name(_kind(policy, family, certifies=certifies), late_rewards), _cache_folder()
+    name, folder = _name(kind, late_rewards), _cache_folder()
     return folder is not None and any(Path(folder).glob(f"*/*.{name}-[0-9]*.nbi"))
 
 
-def loop(
-    policy: Policy, family: str, *, late_rewards: bool, traced: bool = False, certifies: bool = False
-) -> Callable[..., None]:
-    """The compiled loop for a policy's formulas and a family; it releases the interpreter's lock while it runs."""
-    return _loop(_kind(policy, family, traced=traced, certifies=certifies), late_rewards)
+def loop(kind: Kind, *, late_rewards: bool) -> Callable[..., None]:
+    """The compiled loop; it releases the interpreter's lock while it runs."""
+    return _loop(kind, late_rewards)
 
 
 @contextmanager
@@ -172,7 +175,7 @@ def compiling(*, late_rewards: bool) -> Iterator[None]:
 @cache
 def instance_drawer(family: str) -> Callable[..., None]:
     """The compiled function that draws the arms of one repetition."""
-    namespace = _namespace(Kind("evt", None, False, family, False, False))
+    namespace = _namespace(Kind("evt", None, False, family))
     drawer: Callable[..., None] = njit(**OPTIONS)(
         _rebuilt(_functions(loops)["draw_instance"], namespace, f"draw_instance-alone-{family}")
     )
@@ -189,6 +192,9 @@ def _namespace(kind: Kind) -> Namespace:
         "DOUBLING": kind.doubling,
         "TRACED": kind.traced,
         "CERTIFIES": kind.certifies,
+        "CASES": kind.cases,
+        "RANKS": kind.ranks,
+        "RECORDED": kind.family == "recorded",
         "SET": shared[f"set_{kind.family}"],
         "DRAW": shared[f"draw_{kind.family}"],
         "MOMENTS": shared[f"moments_{kind.family}"],
@@ -205,7 +211,7 @@ def _loop(kind: Kind, late_rewards: bool) -> Callable[..., None]:
 @cache
 def other_loop(function: FunctionType, family: str) -> Callable[..., None]:
     """A loop of another room, compiled with everything in its module for one family."""
-    kind = Kind("evt", None, False, family, False, False)
+    kind = Kind("evt", None, False, family)
     namespace = _extended(dict(_namespace(kind)), (sys.modules[function.__module__],), kind.variant)
     return _kept(_rebuilt(function, namespace, f"{function.__name__}-{family}"))
 

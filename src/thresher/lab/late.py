@@ -2,28 +2,43 @@
 
 import math
 
-from ..core.kernel import Board, Rule, assign, choose_for, release, rescore_asked, rescore_both
+from ..core.kernel import Board, Rule, assign, release
+from ..core.steps import choose_for, rescore_asked, rescore_both
 from .delays import WORKERS, service
 from .loops import (
     ALTERNATES,
+    CASES,
     CERTIFIES,
     DOUBLING,
-    DRAW,
     FORMULA,
+    RANKS,
     SECOND,
     TRACED,
+    draw_cases,
     draw_instance,
+    issued_pull,
+    learned,
     measured,
     open_boards,
 )
 from .parts import Arms, Measures, Trace, note, saw
-from .proofs import Proof, issue, learn
+from .proofs import Proof, is_over, rank
 from .slots import Slots, Timing, back_first, empty_slots, hangs, is_lost, owed, put_due, slot_for
 from .streams import DELAYS, REWARDS, Words, start
 
 
 def came_back(
-    board: Board, proof: Proof, arms: Arms, trace: Trace, slots: Slots, slot: int, timing: Timing, late: Words
+    board: Board,
+    other: Board,
+    rule: Rule,
+    other_rule: Rule,
+    proof: Proof,
+    arms: Arms,
+    trace: Trace,
+    slots: Slots,
+    slot: int,
+    timing: Timing,
+    late: Words,
 ) -> None:
     """A pull is no longer pending: its reward came back, or it was lost."""
     arm, pull, reward = slots.arm[slot], slots.pull[slot], slots.reward[slot]
@@ -32,7 +47,7 @@ def came_back(
     if not lost:
         saw(board, arms, arm, reward)
     if CERTIFIES:
-        learn(board, proof, arms, arm, pull, reward, lost)
+        learned(board, other, rule, other_rule, proof, arms, arm, pull, reward, lost)
     if TRACED:
         note(trace, -pull, arm, math.nan if lost else reward)
 
@@ -59,6 +74,8 @@ def run_late(
         draw_instance(arms, seed, row, state)
         start(state, seed, row, REWARDS)
         start(late, seed, row, DELAYS)
+        if CASES:
+            draw_cases(arms, proof, state)
         rule, other_rule = rules
         open_boards(board, other, rule, other_rule, proof)
         free = capacity = empty_slots(slots)
@@ -66,10 +83,10 @@ def run_late(
         for issued in range(1, budget + 1):
             measures.in_flight[row, 0] = max(measures.in_flight[row, 0], capacity - free)
             asked = choose_for(board, other, issued, ALTERNATES)
-            reward = DRAW(arms.first[asked], arms.second[asked], arms.low, arms.high, arms.samples, state)
             assign(board, asked)
-            if CERTIFIES:
-                issue(proof, asked, issued)
+            reward = issued_pull(board, proof, arms, asked, issued, state)
+            if RANKS:
+                rank(board, proof, asked, False)  # a pending pull only lowers its arm
             rule = rescore_asked(board, other, asked, FORMULA, rule, SECOND, other_rule, ALTERNATES, DOUBLING, issued)
             if TRACED:
                 note(trace, issued, asked, reward)
@@ -89,12 +106,14 @@ def run_late(
             if timing.model == WORKERS:
                 put_due(slots, slot, clock + lasts)
             coming = owed(issued, budget, free, capacity - free - hung, timing)
+            if CERTIFIES and is_over(proof):
+                coming = capacity - free - hung  # every case is issued: what is lost may be tried again
             while coming > 0:
                 coming -= 1
                 slot = back_first(slots, timing.model, told, late)
                 clock = slots.due[len(slots.due) // 2 + slot] if timing.model == WORKERS else barrier
-                was_open = CERTIFIES and proof.open[0] > 0
-                came_back(board, proof, arms, trace, slots, slot, timing, late)
+                was_open = CERTIFIES and not is_over(proof)
+                came_back(board, other, rule, other_rule, proof, arms, trace, slots, slot, timing, late)
                 rescore_both(board, other, slots.arm[slot], FORMULA, rule, SECOND, other_rule, ALTERNATES)
                 slots.pull[slot] = 0
                 slots.free[free] = slot
@@ -102,13 +121,13 @@ def run_late(
                 told += 1
                 if timing.model == WORKERS:
                     put_due(slots, slot, math.inf)
-                if was_open and proof.open[0] == 0:
+                if was_open and is_over(proof):
                     measures.ended[row, 0] = clock
                     coming = capacity - free - hung  # no more asks; wait for the pending pulls
             if board.pending[asked] > measures.ratio[row, 0] * board.seen[asked] and board.seen[asked] > 0:
                 measures.ratio[row, 0] = board.pending[asked] / board.seen[asked]
             # every worker hangs, or every arm is settled: the remaining checkpoints measure this final state
-            over = free == 0 or (CERTIFIES and proof.open[0] == 0)
+            over = free == 0 or (CERTIFIES and is_over(proof))
             while column < len(measures.checkpoints) and (over or issued == measures.checkpoints[column]):
                 measured(board, proof, arms, measures, row, column)
                 measures.clock[row, column] = clock

@@ -5,10 +5,12 @@ when it compiles a loop for a policy and a family, so each choice between them i
 """
 
 from ..core import kernel
-from ..core.kernel import Board, Formula, Rule, choose_for, rescore_all, rescore_asked
+from ..core.kernel import Board, Formula, Rule, is_above, rescore_all
+from ..core.places import case_at
+from ..core.steps import choose_for, rescore_asked, rescore_both
 from . import families
 from .parts import Arms, Measures, Trace, measure, note, saw, wipe
-from .proofs import Proof, issue, learn, measure_proof, open_proof
+from .proofs import Proof, is_over, issue, learn, measure_proof, open_proof, rank, reconsider
 from .streams import INSTANCE, REWARDS, Words, fraction, start
 
 FORMULA: Formula = kernel.evt
@@ -17,6 +19,9 @@ ALTERNATES = False  # even pulls use the second tournament
 DOUBLING = False  # the exploration doubles with the number of pulls
 TRACED = False  # every event is recorded
 CERTIFIES = False  # arms are settled, and then no longer pulled
+CASES = False  # rewards are those of cases, each of which an arm meets once
+RANKS = False  # the error rate is bounded
+RECORDED = False  # the family is `recorded`
 SET, DRAW = families.set_uniform, families.draw_uniform
 MOMENTS = families.moments_uniform
 
@@ -31,6 +36,60 @@ def draw_instance(arms: Arms, seed: int, repetition: int, state: Words) -> None:
         arms.first[arm], arms.second[arm] = SET(arms.mean[arm], spread, arms.low, arms.high)
         moments = MOMENTS(arms.mean[arm], arms.first[arm], arms.second[arm], arms.low, arms.high, arms.samples)
         arms.mean[arm], arms.variance[arm] = moments
+
+
+def draw_cases(arms: Arms, proof: Proof, state: Words) -> None:
+    """Draw the reward of every case, place by place, and so the arms' true means.
+
+    Recorded arms have one reward for each case: each repetition goes through them in another order.
+    """
+    cases = proof.sheet.cases
+    for arm in range(len(arms.mean)):
+        total, lost = 0.0, 0.0
+        key, other_key = int(fraction(state) * 4294967296.0), int(fraction(state) * 4294967296.0)
+        for place in range(cases):
+            if RECORDED:
+                reward = arms.samples[int(arms.first[arm]) + 1 + case_at(place, cases, key, other_key)]
+            else:
+                reward = DRAW(arms.first[arm], arms.second[arm], arms.low, arms.high, arms.samples, state)
+            proof.values[arm, place] = reward
+            grown = total + reward
+            lost += (total - grown) + reward if abs(total) >= abs(reward) else (reward - grown) + total
+            total = grown
+        arms.mean[arm] = (total + lost) / cases
+        if is_above(total + lost, cases, arms.threshold):  # exactly on the bar, up to rounding
+            arms.mean[arm] = max(arms.mean[arm], arms.threshold)
+
+
+def issued_pull(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, state: Words) -> float:
+    """Issue a pull of the arm to the certificates, if there are any; return its reward."""
+    if CERTIFIES:
+        issue(board, proof, arm, pull)
+    if CASES:
+        reconsider(board, proof, arm)
+        return float(proof.values[arm, proof.sheet.place[pull]])
+    return DRAW(arms.first[arm], arms.second[arm], arms.low, arms.high, arms.samples, state)
+
+
+def learned(
+    board: Board,
+    other: Board,
+    rule: Rule,
+    other_rule: Rule,
+    proof: Proof,
+    arms: Arms,
+    arm: int,
+    pull: int,
+    reward: float,
+    lost: bool,
+) -> None:
+    """Pass what came back to the certificates, and take the arms that this settled out of the tournaments."""
+    was_open = proof.docket.settled[arm] == 0
+    learn(board, proof, arms, arm, pull, reward, lost)
+    if RANKS:
+        counted = was_open and proof.docket.settled[arm] != 0
+        for at in range(rank(board, proof, arm, counted)):
+            rescore_both(board, other, proof.ranking.found[at], FORMULA, rule, SECOND, other_rule, ALTERNATES)
 
 
 def open_boards(board: Board, other: Board, rule: Rule, other_rule: Rule, proof: Proof) -> None:
@@ -67,20 +126,21 @@ def run_at_once(
     for row in range(begin, end):
         draw_instance(arms, seed, row, state)
         start(state, seed, row, REWARDS)
+        if CASES:
+            draw_cases(arms, proof, state)
         rule, other_rule = rules
         open_boards(board, other, rule, other_rule, proof)
         issued = 0
         for column in range(len(measures.checkpoints)):
             while issued < measures.checkpoints[column]:
-                if CERTIFIES and proof.open[0] == 0:
+                if CERTIFIES and is_over(proof):
                     break  # the remaining checkpoints measure this final state
                 issued += 1
                 arm = choose_for(board, other, issued, ALTERNATES)
-                reward = DRAW(arms.first[arm], arms.second[arm], arms.low, arms.high, arms.samples, state)
+                reward = issued_pull(board, proof, arms, arm, issued, state)
                 saw(board, arms, arm, reward)
                 if CERTIFIES:
-                    issue(proof, arm, issued)
-                    learn(board, proof, arms, arm, issued, reward, False)
+                    learned(board, other, rule, other_rule, proof, arms, arm, issued, reward, False)
                 rule = rescore_asked(board, other, arm, FORMULA, rule, SECOND, other_rule, ALTERNATES, DOUBLING, issued)
                 if TRACED:
                     note(trace, issued, arm, reward)

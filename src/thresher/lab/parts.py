@@ -44,6 +44,8 @@ class Measures(NamedTuple):
     settled: Table  # settled arms
     mislabelled: Table  # settled arms with a wrong label
     ended: Times  # one column: the time at which the last arm was settled
+    listed: Table  # three columns: at the end, the arms settled above, below and close,
+    false: Table  # and how many of these labels are wrong
 
 
 class Trace(NamedTuple):
@@ -61,6 +63,11 @@ class Trace(NamedTuple):
 def zeros(code: str, size: int) -> Any:
     """A column of the laboratory, see `thresher.core.columns`. Narrow types keep more of a tournament in the cache."""
     return np.zeros(size, code)
+
+
+def table(code: str, rows: int, columns: int) -> Any:
+    """Rows of the laboratory."""
+    return np.zeros((rows, columns), code)
 
 
 def wipe(board: Board) -> None:

@@ -1,27 +1,16 @@
-"""The certificates of a simulated repetition: passes rewards to `evidence.py`, compiled, and counts settled labels."""
+"""The certificates of a simulated repetition: passes rewards to the core, compiled, and counts settled labels."""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from ..core import columns
-from ..core.evidence import (
-    ABOVE,
-    BELOW,
-    CLOSE,
-    OPEN,
-    PENDING,
-    Docket,
-    Stakes,
-    columns_needed,
-    enqueue,
-    give_up,
-    reset,
-    tell,
-    weigh,
-)
-from ..core.kernel import Board
-from .parts import Arms, Counts, Measures, Times, misjudged, zeros
+from ..core.docket import Docket, enqueue, give_up, settle_by_count, tell, try_again, weigh
+from ..core.evidence import ABOVE, BELOW, CLOSE, OPEN, PENDING, SPARE, Stakes, columns_needed, reset
+from ..core.kernel import SHUT, Board
+from ..core.places import FREE, KNOWN, Sheet, fill, free, take
+from ..core.rate import LISTS, Ranking, clear, closed, update
+from .parts import Arms, Counts, Measures, Times, misjudged, table, zeros
 
 
 class Proof(NamedTuple):
@@ -30,19 +19,37 @@ class Proof(NamedTuple):
     docket: Docket
     capitals: Times  # a row for each arm
     stakes: Stakes
-    open: Counts  # one entry: how many arms are not settled
+    open: Counts  # one entry: how many arms take pulls
+    above: Counts  # one entry: how many arms are settled above
+    find: int  # how many arms above are enough; 0: none are
     lost: int  # the outcome of a lost pull: CHARGED or LEFT_OUT
+    sheet: Sheet
+    ranking: Ranking
+    values: Times  # with cases: the reward of each place, a row for each arm
 
 
-def blank_proof(arms: int, budget: int, stakes: Stakes, lost: int) -> Proof:
-    """Empty columns for this many arms and pulls."""
-    capitals = np.zeros((arms, columns_needed(stakes.tolerance)))
-    return Proof(columns.docket(arms, budget, zeros), capitals, stakes, np.zeros(1, np.int64), lost)
+def blank_proof(
+    arms: int, budget: int, stakes: Stakes, lost: int, *, cases: int = 0, ranks: bool = False, find: int = 0
+) -> Proof:
+    """Empty columns for this many arms, pulls and cases."""
+    width = columns_needed(stakes.tolerance)
+    return Proof(
+        docket=columns.docket(arms, budget, zeros),
+        capitals=np.zeros((arms, width)),
+        stakes=stakes,
+        open=np.zeros(1, np.int64),
+        above=np.zeros(1, np.int64),
+        find=find,
+        lost=lost,
+        sheet=columns.sheet(arms, cases, budget, zeros, table),
+        ranking=columns.ranking(arms, stakes.level if ranks else 0.0, width, zeros),
+        values=np.zeros((arms if cases else 0, cases)),
+    )
 
 
 def open_proof(proof: Proof) -> None:
     """Start a repetition. The columns of pulls are cleared as pulls are issued."""
-    docket = proof.docket
+    docket, sheet = proof.docket, proof.sheet
     for arm in range(len(docket.first)):
         docket.first[arm] = 0
         docket.last[arm] = 0
@@ -51,26 +58,79 @@ def open_proof(proof: Proof) -> None:
         docket.charged[arm] = 0
         docket.settled[arm] = OPEN
         reset(proof.capitals[arm], proof.stakes.rule)
+    for arm in range(len(sheet.lowest)):
+        sheet.lowest[arm] = 0
+        sheet.least[arm] = 0.0
+        sheet.most[arm] = 0.0
+        for place in range(sheet.cases):
+            sheet.state[arm][place] = FREE
+            sheet.entry[arm][place] = 0
+    if proof.ranking.level > 0.0:
+        clear(proof.ranking)
     proof.open[0] = len(docket.first)
+    proof.above[0] = 0
 
 
-def issue(proof: Proof, arm: int, pull: int) -> None:
-    """A pull was issued."""
-    proof.docket.following[pull] = 0
-    proof.docket.outcome[pull] = PENDING
-    proof.docket.reward[pull] = 0.0
-    enqueue(proof.docket, arm, pull)
+def is_over(proof: Proof) -> bool:
+    """Whether no arm takes more pulls, or the arms that are to be found are found, or cannot be."""
+    found, others = proof.above[0], proof.open[0]
+    return others == 0 or (proof.find > 0 and (found >= proof.find or found + others < proof.find))
+
+
+def issue(board: Board, proof: Proof, arm: int, pull: int) -> None:
+    """A pull was issued. With cases, it takes its arm's lowest free place."""
+    docket, sheet = proof.docket, proof.sheet
+    docket.following[pull] = 0
+    docket.outcome[pull] = PENDING
+    docket.reward[pull] = 0.0
+    if sheet.cases == 0 or take(sheet, arm, pull):
+        enqueue(docket, arm, pull)
+    else:
+        try_again(docket, sheet.entry[arm][sheet.place[pull]])
+
+
+def reconsider(board: Board, proof: Proof, arm: int) -> None:
+    """Note whether the arm still takes pulls."""
+    pending = board.pending[arm]
+    shut = closed(proof.ranking, proof.docket, proof.sheet, arm, pending, proof.capitals[arm], proof.stakes)
+    proof.open[0] += int(board.shut[arm] == SHUT) - int(shut == SHUT)
+    board.shut[arm] = shut
+
+
+def settled(board: Board, proof: Proof, arm: int) -> None:
+    """The arm was just settled."""
+    proof.above[0] += int(proof.docket.settled[arm] == ABOVE)
+    reconsider(board, proof, arm)
+
+
+def rank(board: Board, proof: Proof, arm: int, counted: bool) -> int:
+    """Rank the arm again; return how many arms this settled."""
+    found = update(proof.ranking, proof.docket, proof.sheet, arm, proof.capitals[arm], proof.stakes, counted)
+    for at in range(found):
+        settled(board, proof, proof.ranking.found[at])
+    reconsider(board, proof, arm)
+    return found
 
 
 def learn(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, reward: float, lost: bool) -> None:
     """A reward came back, or its pull was lost. An arm that this settles takes no further pulls."""
-    if lost:
-        give_up(proof.docket, pull, proof.lost)
+    docket, sheet, entry, counted = proof.docket, proof.sheet, pull, False
+    if sheet.cases > 0:
+        entry = sheet.entry[arm][sheet.place[pull]]
+    if lost and sheet.cases > 0:
+        free(sheet, arm, sheet.place[pull])
+        give_up(docket, entry, SPARE)
+    elif lost:
+        give_up(docket, entry, proof.lost)
     else:
-        tell(proof.docket, arm, pull, (reward - arms.low) / (arms.high - arms.low))
-    if weigh(proof.docket, arm, board.pending[arm], proof.capitals[arm], proof.stakes):
-        board.shut[arm] = 1
-        proof.open[0] -= 1
+        tell(docket, arm, entry, (reward - arms.low) / (arms.high - arms.low))
+    if sheet.cases > 0 and not lost:
+        fill(sheet, arm, sheet.place[pull], KNOWN)
+        counted = settle_by_count(docket, board, sheet, arm, arms.low, arms.high, arms.threshold)
+    if weigh(docket, sheet, arm, board.pending[arm], proof.capitals[arm], proof.stakes) or counted:
+        settled(board, proof, arm)
+    if sheet.cases > 0:
+        reconsider(board, proof, arm)
 
 
 def mislabelled(label: int, mean: float, arms: Arms, stakes: Stakes) -> bool:
@@ -84,12 +144,18 @@ def mislabelled(label: int, mean: float, arms: Arms, stakes: Stakes) -> bool:
 
 def measure_proof(board: Board, proof: Proof, arms: Arms, measures: Measures, row: int, column: int) -> None:
     """Count the settled arms and the wrong labels; an open arm's label is the side of the bar that its mean is on."""
-    settled, wrong, others = 0, 0, 0
+    labels, wrong, others = 0, 0, 0
+    for which in range(LISTS):
+        measures.listed[row, which] = 0
+        measures.false[row, which] = 0
     for arm in range(len(arms.mean)):
         label = proof.docket.settled[arm]
-        settled += label != OPEN
+        labels += label != OPEN
+        if label != OPEN:
+            measures.listed[row, label - 1] += 1
+            measures.false[row, label - 1] += mislabelled(label, arms.mean[arm], arms, proof.stakes)
         wrong += mislabelled(label, arms.mean[arm], arms, proof.stakes)
         others += label == OPEN and misjudged(board, arms, arm)
-    measures.settled[row, column] = settled
+    measures.settled[row, column] = labels
     measures.mislabelled[row, column] = wrong
     measures.wrong[row, column] = wrong + others

@@ -12,6 +12,7 @@ import numpy as np
 from ..core import checks, columns, policies, spec_checks
 from ..core.evidence import Stakes
 from ..core.policies import Policy
+from ..core.spec_checks import Guarantee
 from ..errors import InvalidInput
 from . import delays, families
 from .delays import Delay
@@ -33,6 +34,9 @@ class Setup:
     With a ``confidence``, arms are settled as in a live study: a settled arm gets no more pulls, and a repetition ends
     when all arms are settled. ``lost`` has two chances that a pull is lost: if its reward is below the bar, and if it
     is not. ``failure`` says how the certificate treats lost pulls; ``hung`` is the chance that a pull never returns.
+
+    With ``cases``, each repetition draws the reward of every case of every arm, and an arm's true mean is that of its
+    cases. Recorded rewards are then one for each case. ``guarantee`` and ``find`` are those of `create_study`.
 
     >>> Setup(means=(0.2, 0.9), family="bernoulli", budget=500).arms
     100
@@ -58,10 +62,14 @@ bernoulli, beta, normal, clipped, constant, recorded
     lost: tuple[float, float] = (0.0, 0.0)
     hung: float = 0.0
     recorded: Recorded | None = field(default=None, repr=False)
+    cases: int = 0
+    guarantee: Guarantee = "all"
+    find: int | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        put(self, "policy", policies.policy(self.policy, certificates=self.confidence is not None))
+        certifies, finds = self.confidence is not None, self.find is not None
+        put(self, "policy", policies.policy(self.policy, certificates=certifies, finds=finds))
         put(self, "delay", delays.parse(self.delay) if isinstance(self.delay, str) else delays.checked(self.delay))
         families.family(self.family)
         if (self.family == "recorded") != (self.recorded is not None):
@@ -76,6 +84,7 @@ bernoulli, beta, normal, clipped, constant, recorded
         put(self, "bounds", spec_checks.bounds_or_none(checks.pair("bounds", self.bounds)))
         spec_checks.bar(self.threshold, self.bounds)
         self._check_certificates()
+        self._check_cases()
         put(self, "checkpoints", _checkpoints(self.checkpoints, self.budget, self.arms * self.rules.warmup))
         self._check_arms()
 
@@ -98,6 +107,19 @@ bernoulli, beta, normal, clipped, constant, recorded
             raise InvalidInput("hung", self.hung, "only workers can hang", "write workers:16 as delay")
         if self.confidence is not None and not families.family(self.family).bounded:
             self._check_bounded()
+
+    def _check_cases(self) -> None:
+        certifies = self.confidence is not None
+        spec_checks.guarantee(self.guarantee, certifies=certifies)
+        spec_checks.find_or_none(self.find, self.arms, self.guarantee, certifies=certifies)
+        if not checks.whole("cases", self.cases, least=0, most=spec_checks.MOST_CASES):
+            return
+        if not certifies:
+            raise InvalidInput("cases", self.cases, "are simulated with certificates only", "give a confidence")
+        spec_checks.reward_of_failure(self.failure, self.bounds, cases=True)
+        if self.recorded is not None and any(len(arm) != self.cases for arm in self.recorded.rewards):
+            rule = "every recorded arm must have one reward for each case"
+            raise InvalidInput("cases", self.cases, rule, "record all cases of every arm, or leave cases out")
 
     def _check_bounded(self) -> None:
         """Certificates need rewards within the bounds."""
@@ -140,7 +162,8 @@ bernoulli, beta, normal, clipped, constant, recorded
     def stakes(self) -> Stakes:
         """The stakes of the certificates; without certificates the level is infinite."""
         low, high = self.bounds
-        stakes = columns.stakes(self.scaled_threshold, self.tolerance / (high - low), self.arms, self.confidence)
+        tolerance, ranks = self.tolerance / (high - low), self.guarantee == "rate"
+        stakes = columns.stakes(self.scaled_threshold, tolerance, self.arms, self.confidence, ranks=ranks)
         upward, downward = (np.array(bets) for bets in (stakes.upward, stakes.downward))
         return stakes._replace(upward=upward, downward=downward)  # type: ignore[arg-type]
 

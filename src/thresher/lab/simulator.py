@@ -10,7 +10,7 @@ import numpy as np
 from ..core import checks, columns
 from ..core.evidence import CHARGED, LEFT_OUT
 from ..core.kernel import Board, Rule
-from ..core.policies import settling_constant
+from ..core.policies import second_rule, settling_constant
 from ..errors import InvalidInput
 from . import compiler
 from .delays import NONE
@@ -53,7 +53,7 @@ def simulate(
     repetitions = checks.whole("repetitions", repetitions, least=1, most=MOST_REPETITIONS)
     threads = checks.whole("threads", available_cores() if threads is None else threads, least=1, most=1024)
     seed = checks.whole("seed", seed, least=0)
-    if setup.confidence is not None and 34 * setup.arms + setup.budget > MOST_CELLS // 4:
+    if setup.confidence is not None and (34 + setup.cases) * setup.arms + setup.budget > MOST_CELLS // 4:
         rule = f"with certificates for {setup.arms:,} arms is more than memory should hold"
         raise InvalidInput("budget", setup.budget, rule, "give fewer of either")
     if repetitions * len(setup.checkpoints) + len(setup.checkpoints) * setup.arms > MOST_CELLS:
@@ -134,9 +134,16 @@ def instances(setup: Setup, *, repetitions: int, seed: int = 0) -> list[tuple[Re
 
 def rules(setup: Setup) -> tuple[Rule, Rule]:
     """The initial rule of each tournament."""
-    first = setup.rules.rule(setup.scaled_threshold, arms=setup.arms, budget=setup.budget)
-    risk = 0.05 if setup.confidence is None else 1 - setup.confidence
-    return first, first._replace(exploration=settling_constant(setup.arms, risk))
+    constant = settling_constant(setup.arms, 0.05 if setup.confidence is None else 1 - setup.confidence)
+    first = setup.rules.rule(
+        setup.scaled_threshold,
+        arms=setup.arms,
+        budget=setup.budget,
+        constant=constant,
+        cases=setup.cases,
+        finds=setup.find is not None,
+    )
+    return first, second_rule(first, constant, setup.cases)
 
 
 def _arguments(
@@ -158,8 +165,8 @@ def _arguments(
 
 
 def _loop(setup: Setup, certifies: bool, *, traced: bool = False) -> Callable[..., None]:
-    late = setup.timing.model != NONE
-    return compiler.loop(setup.rules, setup.family, late_rewards=late, traced=traced, certifies=certifies)
+    flags = {"traced": traced, "certifies": certifies, "cases": setup.cases > 0, "ranks": setup.guarantee == "rate"}
+    return compiler.loop(compiler.kind(setup.rules, setup.family, **flags), late_rewards=setup.timing.model != NONE)
 
 
 def _compiled(setup: Setup, run: Callable[..., None], arguments: tuple[Any, ...]) -> None:
@@ -174,7 +181,9 @@ def _compiled(setup: Setup, run: Callable[..., None], arguments: tuple[Any, ...]
 
 def _proof(setup: Setup, certifies: bool) -> Proof:
     lost = LEFT_OUT if setup.failure == "ignore" else CHARGED
-    return blank_proof(setup.arms if certifies else 0, setup.budget if certifies else 0, setup.stakes, lost)
+    arms, budget = (setup.arms, setup.budget) if certifies else (0, 0)
+    ranks = setup.guarantee == "rate"
+    return blank_proof(arms, budget, setup.stakes, lost, cases=setup.cases, ranks=ranks, find=setup.find or 0)
 
 
 def blank_arms(setup: Setup) -> Arms:
@@ -201,6 +210,8 @@ def _measures(setup: Setup, rows: int, *, per_arm: bool = True) -> Measures:
         settled=np.zeros((rows, len(points)), np.int64),
         mislabelled=np.zeros((rows, len(points)), np.int64),
         ended=np.zeros((rows, 1)),
+        listed=np.zeros((rows, 3), np.int64),
+        false=np.zeros((rows, 3), np.int64),
     )
 
 

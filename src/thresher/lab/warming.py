@@ -22,7 +22,8 @@ Loop = tuple[Policy, str, bool, bool]  # policy, family, whether rewards come la
 
 def compile_together(loops: Sequence[Loop]) -> None:
     """Compile the loops on all cores."""
-    missing = [loop for loop in loops if not compiler.kept(loop[0], loop[1], late_rewards=loop[2], certifies=loop[3])]
+    kinds = [compiler.kind(policy, family, certifies=certifies) for policy, family, _, certifies in loops]
+    missing = [loop for loop, kind in zip(loops, kinds, strict=True) if not compiler.kept(kind, late_rewards=loop[2])]
     shares = [missing[first :: available_cores()] for first in range(available_cores())]
     children = [_child(share) for share in shares[1:] if share] if compiler.keeps() else []
     try:

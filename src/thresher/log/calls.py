@@ -8,7 +8,7 @@ from ..core import checks
 from ..core.events import DROPPED, LATE, OUTSIDE, PENDING, TOLD, Cause, EventCause
 from ..core.ledger import Ledger
 from ..core.pulls import Pull, pull_of
-from ..core.spec import CLIP, finite
+from ..core.spec import CLIP, Spec, finite
 from ..errors import AlreadyTold, InvalidInput, OutsideBounds
 from .journal import Draft
 
@@ -37,11 +37,28 @@ def ask(draft: Draft, n: int) -> list[Pull]:
     return pulls
 
 
-def result(given: object) -> tuple[str, object, bool]:
-    """A result that is already known, from a pair of arm and reward."""
-    if not isinstance(given, tuple | list) or len(given) != 2:
-        raise InvalidInput("result", given, "must be a pair of arm and reward")
-    return given[0], given[1], False
+class Result(NamedTuple):
+    """A result that is already known."""
+
+    arm: str
+    reward: object  # None: the pull has no reward
+    late: bool = False  # the reward came after its pull was dropped
+    case: object = None  # its name or number, where the study has cases
+
+
+def result(given: object) -> Result:
+    """A result, from a pair of arm and reward, or with its case."""
+    if not isinstance(given, tuple | list) or len(given) not in (2, 3):
+        raise InvalidInput("result", given, "must be a pair of arm and reward, or with the case as third")
+    return Result(given[0], given[1], case=given[2] if len(given) == 3 else None)
+
+
+def checked(spec: Spec, given: Result) -> tuple[int, float | None, bool, int | None]:
+    """A result as numbers: arm, reward, whether it was late, and case."""
+    if given.case is None and spec.cases is not None:
+        raise InvalidInput("case", None, "every result of this study needs its case", "name the case of each result")
+    case = None if given.case is None else spec.case(given.case)
+    return spec.arm(given.arm), None if given.reward is None else spec.reward(given.reward), given.late, case
 
 
 def tell(draft: Draft, pull: int, reward: object, *, repeatable: bool) -> Told:
@@ -87,11 +104,15 @@ def drop_lost(draft: Draft, pulls: Iterable[int]) -> int:
     return len(lost)
 
 
-def add(draft: Draft, results: Sequence[tuple[int, float | None, bool]]) -> None:
-    """Record results from elsewhere: arm, reward (None: dropped), and whether it came after a drop."""
+def add(draft: Draft, results: Sequence[tuple[int, float | None, bool, int | None]]) -> None:
+    """Record results from elsewhere: arm, reward (None: dropped), whether it came after a drop, and its case."""
     ledger = draft.ledger
-    for arm, value, late in results:
-        draft.write("asked", pull=ledger.issued + 1, arm=arm, cause="imported")
+    for arm, value, late, case in results:
+        if case is not None and value is None:
+            continue  # it uses up no case
+        late = late and case is None  # a case's reward is the same whenever it came
+        reason = None if case is None else str(case)
+        draft.write("asked", pull=ledger.issued + 1, arm=arm, cause="imported", reason=reason)
         pull = ledger.issued
         if value is None or late:
             draft.write("dropped", pull=pull, arm=arm, cause="lost", reason="imported without a reward")

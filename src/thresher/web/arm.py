@@ -79,7 +79,8 @@ def _replayed(
     capital = evidence.fresh(stakes)
     low, high = Side(risk, +1), Side(risk, -1)
     for commit in commits:
-        evidence.commit(capital, stakes, commit.low, commit.high)
+        bars = (commit.low_bar, commit.high_bar, stakes.tolerance * commit.scale)
+        evidence.bet(capital, stakes, commit.low, commit.high, *bars)
         low.feed(commit.low)
         high.feed(commit.high)
         yield {

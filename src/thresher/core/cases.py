@@ -1,0 +1,100 @@
+"""The cases of a live study: which case a pull evaluates, and what became of each place."""
+
+from array import array
+
+from . import columns, places
+from .events import Event
+from .spec import Spec
+
+
+class Cases:
+    """Follows a log: which place and which case each pull has. Cases are numbers here; users see names.
+
+    Only kinds, arms, cases and causes of events matter, so a reader of a log without a ledger can use it too.
+    """
+
+    def __init__(self, spec: Spec) -> None:
+        arms, self.count = len(spec.arms), spec.case_count
+        self.tries = spec.tries
+        self.sheet = columns.sheet(arms, self.count)
+        self.pull_case = array("q")  # of a pull, by id − 1
+        self.imported: dict[int, set[int]] = {}  # by arm
+        self.imported_sum: dict[int, float] = {}  # by arm: their scaled rewards
+        self.failures: dict[tuple[int, int], int] = {}  # by arm and place
+        self.lost = array("q", [0]) * arms  # of an arm: places that failed too often
+        self._order = [array("q") for _ in range(arms)]  # of an arm and a place: its case
+        self._position = array("q", [0]) * arms  # of an arm: how far its permutation has been walked
+        self._keys = [(places.key_of(2 * arm, spec.seed), places.key_of(2 * arm + 1, spec.seed)) for arm in range(arms)]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Cases) and vars(self) == vars(other)
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    def ask(self, arm: int, pull: int, imported: int | None = None) -> bool:
+        """Give a pull the lowest free place of its arm. Returns whether the place was never tried before.
+
+        An imported result names its case, which is known then and has no place.
+        """
+        if imported is not None:
+            self.imported.setdefault(arm, set()).add(imported)
+            self.sheet.places[arm] -= 1
+            self.sheet.place.append(-1)
+            self.pull_case.append(imported)
+            return False
+        sheet, place = self.sheet, self.sheet.lowest[arm]
+        if place == len(sheet.state[arm]):
+            sheet.state[arm].append(places.FREE)
+            sheet.entry[arm].append(0)
+            self._order[arm].append(self._next_case(arm))
+        sheet.place.append(place)
+        self.pull_case.append(self._order[arm][place])
+        return places.take(sheet, arm, pull)
+
+    def _next_case(self, arm: int) -> int:
+        known = self.imported.get(arm, ())
+        while True:
+            case = places.case_at(self._position[arm], self.count, *self._keys[arm])
+            self._position[arm] += 1
+            if case not in known:
+                return case
+
+    def entry(self, arm: int, pull: int) -> int:
+        """The first pull of this pull's place, by which the docket knows the place."""
+        return self.sheet.entry[arm][self.sheet.place[pull]]
+
+    def tell(self, arm: int, pull: int) -> bool:
+        """A reward came back. Returns whether it is the first of its case; only that one counts."""
+        place = self.sheet.place[pull]
+        if place < 0:
+            return True
+        state = self.sheet.state[arm][place]
+        if state == places.KNOWN:
+            return False
+        self.lost[arm] -= state == places.FAILED
+        places.fill(self.sheet, arm, place, places.KNOWN)
+        return True
+
+    def drop(self, arm: int, pull: int, *, failed: bool) -> bool:
+        """A pull was dropped. Returns whether its place has now failed too often to be tried again."""
+        place = self.sheet.place[pull]
+        if place < 0 or self.sheet.state[arm][place] == places.KNOWN:
+            return False
+        if failed:
+            self.failures[arm, place] = self.failures.get((arm, place), 0) + 1
+            if self.failures[arm, place] >= self.tries:
+                places.fill(self.sheet, arm, place, places.FAILED)
+                self.lost[arm] += 1
+                return True
+        places.free(self.sheet, arm, place)
+        return False
+
+    def follow(self, event: Event) -> None:
+        """Follow an event of a log that is known to be sound, without a ledger."""
+        arm, pull = event.arm or 0, event.pull or 0
+        if event.kind == "asked":
+            self.ask(arm, pull, int(event.reason or 0) if event.cause == "imported" else None)
+        elif event.kind == "told":
+            self.tell(arm, pull)
+        else:  # dropped, or retired for a reward outside the bounds
+            self.drop(arm, pull, failed=event.cause == "failed")

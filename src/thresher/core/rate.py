@@ -1,0 +1,221 @@
+"""Bounding the error rate: among the arms certified above, at most the risk is wrong on average; likewise the others.
+
+The rule is e-BH (Wang and Ramdas 2022), for each list by itself. With an arm's capitals for a label as e-values, an arm
+has the *rank* k if k is the smallest number with e ≥ K / (risk · k). The list holds every arm whose rank is at most k*,
+the largest k that at least k arms reach. One list for all labels would be cheaper, but then the list that people read
+could be entirely wrong.
+
+1. For e, an arm's pending pulls count as charged. What is left is below the true capital over all issued pulls, whose
+   number is a stopping time. The committed capital as it stands would let a slow bad reward choose the moment.
+2. A settled arm keeps its rank in its list and leaves the others, so k* never falls.
+
+The rules of this file are those of `kernel.py`. A reward costs O(log K): the tree of each list holds, for every k, how
+many arms have a rank of at most k, less k.
+"""
+
+from collections.abc import MutableSequence
+from typing import NamedTuple
+
+from .docket import Docket, charge_all
+from .evidence import BETS, OPEN, Stakes, mean_of
+from .kernel import SHUT, SKIPPED
+from .places import Sheet, is_used_up
+
+LISTS = 3  # above, below, close: the labels 1, 2 and 3 of `evidence.py`
+UNBOUNDED = 1e308  # the e-value of an arm whose label is certain
+FULL = -(1 << 60)  # in the tree: no rank
+
+
+class Ranking(NamedTuple):
+    """The three lists. Columns of arms hold one part for each list, as do the columns of ranks and of the trees."""
+
+    level: float  # K / risk; 0: the guarantee is another one, and the columns are empty
+    arms: int
+    rank: MutableSequence[int]  # of a list and an arm; 0: none
+    reached: MutableSequence[int]  # of a list: k*
+    head: MutableSequence[int]  # of a list and a rank: an arm of that rank, counted from 1; 0: none
+    after: MutableSequence[int]  # of a list and an arm: the next arm of its rank
+    before: MutableSequence[int]  # ... and the previous one
+    peak: MutableSequence[int]  # of a list: a tree with the largest sums below each node
+    added: MutableSequence[int]  # of a list: what was added to everything below a node
+    found: MutableSequence[int]  # arms that the last update settled
+    scratch: MutableSequence[float]  # a copy of one arm's capitals
+
+
+def clear(ranking: Ranking) -> None:
+    """Empty the lists."""
+    nodes = len(ranking.peak) // LISTS
+    for at in range(len(ranking.rank)):
+        ranking.rank[at] = 0
+    for at in range(len(ranking.head)):
+        ranking.head[at] = 0
+    for which in range(LISTS):
+        ranking.reached[which] = 0
+        root = which * nodes
+        for node in range(nodes - 1, 0, -1):
+            ranking.added[root + node] = 0
+            if node < nodes // 2:
+                ranking.peak[root + node] = max(ranking.peak[root + 2 * node], ranking.peak[root + 2 * node + 1])
+            else:
+                rank = node - nodes // 2 + 1
+                ranking.peak[root + node] = -rank if rank <= ranking.arms else FULL
+
+
+def count_from(ranking: Ranking, which: int, rank: int, change: int) -> None:
+    """Change how many arms have this rank: the sums of this rank and all larger ones."""
+    nodes = len(ranking.peak) // LISTS
+    root, node = which * nodes, nodes // 2 + rank - 1
+    ranking.peak[root + node] += change
+    while node > 1:
+        if node % 2 == 0:
+            ranking.peak[root + node + 1] += change
+            ranking.added[root + node + 1] += change
+        node //= 2
+        most = max(ranking.peak[root + 2 * node], ranking.peak[root + 2 * node + 1])
+        ranking.peak[root + node] = most + ranking.added[root + node]
+
+
+def largest(ranking: Ranking, which: int) -> int:
+    """The largest k that at least k arms reach; 0: none."""
+    nodes = len(ranking.peak) // LISTS
+    root, node, above = which * nodes, 1, 0
+    if ranking.peak[root + 1] < 0:
+        return 0
+    while node < nodes // 2:
+        above += ranking.added[root + node]
+        node = 2 * node + 1
+        if ranking.peak[root + node] + above < 0:
+            node -= 1
+    return node - nodes // 2 + 1
+
+
+def rank_of(ranking: Ranking, capital: float) -> int:
+    """The smallest k with capital ≥ K / (risk · k); 0 if no k is small enough."""
+    if capital * ranking.arms < ranking.level:
+        return 0
+    rank = max(1, int(ranking.level / capital))
+    while rank > 1 and capital * (rank - 1) >= ranking.level:
+        rank -= 1
+    while capital * rank < ranking.level:
+        rank += 1
+    return rank
+
+
+def enter(ranking: Ranking, which: int, arm: int, rank: int) -> None:
+    """Give an arm its rank in a list; 0 takes it out."""
+    at, heads = which * ranking.arms + arm, which * ranking.arms - 1
+    old = ranking.rank[at]
+    if old == rank:
+        return
+    if old > 0:
+        after, before = ranking.after[at], ranking.before[at]
+        if before > 0:
+            ranking.after[which * ranking.arms + before - 1] = after
+        else:
+            ranking.head[heads + old] = after
+        if after > 0:
+            ranking.before[which * ranking.arms + after - 1] = before
+        count_from(ranking, which, old, -1)
+    if rank > 0:
+        first = ranking.head[heads + rank]
+        ranking.after[at] = first
+        ranking.before[at] = 0
+        if first > 0:
+            ranking.before[which * ranking.arms + first - 1] = arm + 1
+        ranking.head[heads + rank] = arm + 1
+        count_from(ranking, which, rank, 1)
+    ranking.rank[at] = rank
+
+
+def settle(ranking: Ranking, docket: Docket, which: int, arm: int, count: int) -> int:
+    """Settle an arm that its list has reached. It keeps its rank there and leaves the other lists."""
+    if docket.settled[arm] != OPEN:
+        return count
+    docket.settled[arm] = which + 1
+    ranking.found[count] = arm
+    for other in range(LISTS):
+        if other != which:
+            enter(ranking, other, arm, 0)
+    return count + 1
+
+
+def settle_reached(ranking: Ranking, docket: Docket, arm: int) -> int:
+    """After the arm's ranks changed: settle every arm that a list has reached; return how many are in ``found``."""
+    count = 0
+    for which in range(LISTS):
+        offset, reached, before = which * ranking.arms, largest(ranking, which), ranking.reached[which]
+        if 0 < ranking.rank[offset + arm] <= max(reached, before):
+            count = settle(ranking, docket, which, arm, count)
+        for rank in range(before + 1, reached + 1):  # arms of smaller ranks were settled before
+            other = ranking.head[offset + rank - 1]
+            while other > 0:
+                count = settle(ranking, docket, which, other - 1, count)
+                other = ranking.after[offset + other - 1]
+        ranking.reached[which] = max(reached, before)
+    return count
+
+
+def update(
+    ranking: Ranking,
+    docket: Docket,
+    sheet: Sheet,
+    arm: int,
+    capital: MutableSequence[float],
+    stakes: Stakes,
+    counted: bool,
+) -> int:
+    """The arm's pulls or rewards changed: rank it again; return how many arms this settled, with them in ``found``.
+
+    ``counted`` says that counting has just settled the arm, so that its label is certain.
+    """
+    if docket.settled[arm] != OPEN and not counted:
+        return 0
+    if not counted:
+        scratch = ranking.scratch
+        for at in range(len(scratch)):
+            scratch[at] = capital[at]
+        if docket.first[arm] != 0:
+            charge_all(docket, sheet, arm, scratch, stakes)
+        for which in range(LISTS):
+            enter(ranking, which, arm, rank_of(ranking, e_value(scratch, which, stakes)))
+    else:
+        for which in range(LISTS):
+            enter(ranking, which, arm, 1 if which + 1 == docket.settled[arm] else 0)
+    return settle_reached(ranking, docket, arm)
+
+
+def e_value(capital: MutableSequence[float], which: int, stakes: Stakes) -> float:
+    """An arm's evidence for one label, from its capitals as they are now."""
+    if which < 2:
+        return mean_of(capital, which * BETS)
+    if stakes.tolerance <= 0.0:
+        return 0.0
+    low = UNBOUNDED if stakes.threshold - stakes.tolerance <= 0.0 else mean_of(capital, 2 * BETS)
+    high = UNBOUNDED if stakes.threshold + stakes.tolerance >= 1.0 else mean_of(capital, 3 * BETS)
+    return min(low, high)
+
+
+def closed(
+    ranking: Ranking,
+    docket: Docket,
+    sheet: Sheet,
+    arm: int,
+    pending: int,
+    capital: MutableSequence[float],
+    stakes: Stakes,
+) -> int:
+    """SHUT if the arm is settled or has no free case, SKIPPED if it waits for its pending pulls, otherwise 0."""
+    if docket.settled[arm] != OPEN or is_used_up(sheet, arm):
+        return SHUT
+    if ranking.level > 0.0 and pending > 0 and is_ripe(ranking, capital, stakes):
+        return SKIPPED
+    return 0
+
+
+def is_ripe(ranking: Ranking, capital: MutableSequence[float], stakes: Stakes) -> bool:
+    """Whether the arm's committed capital would settle it: only its pending pulls are in the way."""
+    for which in range(LISTS):
+        rank = rank_of(ranking, e_value(capital, which, stakes))
+        if 0 < rank <= ranking.reached[which] + 1:
+            return True
+    return False
