@@ -32,6 +32,8 @@ COMMANDS = {  # command: its module
     "renew": "agents",
     "drop": "agents",
     "extend": "studies",
+    "retire": "studies",
+    "restore": "studies",
     "delete": "studies",
     "import": "transfer",
     "export": "transfer",
@@ -121,6 +123,11 @@ def say(text: str) -> None:
     """Write a line to standard error, without secrets. If it cannot be written, work continues."""
     with contextlib.suppress(OSError):
         click.echo(f"thresher: {visible(masked(text))}", err=True, color=True)
+
+
+def say_done(study: str, what: str) -> None:
+    """Say what a command changed in a study."""
+    say(f"study {shown(study)}: {what}")
 
 
 def put(text: str, *, end: str = "\n", styled: bool = False) -> None:

@@ -12,7 +12,7 @@ from ..core.pulls import pull_json
 from ..errors import AlreadyTold, CannotGoOn, InvalidInput, ThresherError, UnknownPull, shown
 from ..study import Pull, Study, look, tell_for_reply
 from ..text.plural import plural
-from . import FINISHED, NOT_MET, print_lines, say
+from . import FINISHED, NOT_MET, print_lines, say, say_done
 from .options import Duration, Number, Whole, format_option, name_argument, storage_option, study_at
 
 MOST = 100_000  # pulls of one ask: a study without a budget sets no other limit
@@ -158,8 +158,8 @@ def drop(
     if style == "json":
         left = [{"pull": pull, "reason": str(error)} for pull, error in refused.items()]
         print_lines([json.dumps({"format": 1, "dropped": dropped, "refused": left})])
-    elif older_than is not None:
-        print_lines([f"{plural(len(dropped), 'pull')} dropped"])
+    elif not refused:
+        say_done(name, f"dropped {plural(len(dropped), 'pull')}")
     for reason_why in refused.values():
         if len(chosen) == 1:
             raise reason_why

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ..core.checks import share
 from ..errors import InvalidInput, shown
 from ..run.signals import until_stopped
 from . import say
-from .options import Number, Whole, checked_confidence
+from .options import Number, Whole
 
 if TYPE_CHECKING:
     from ..lab.recorded import Recorded
@@ -108,4 +109,4 @@ def confidence_in(text: str) -> float | None:
         given = float(text)
     except ValueError:
         raise InvalidInput("--confidence", text, "must be a number between 0 and 1, or off", "write 0.95") from None
-    return checked_confidence(given)
+    return share("--confidence", given, remedy="write one such as 0.95, or off")

@@ -13,7 +13,7 @@ from ..core import policies
 from ..core.checks import MAX_SECONDS
 from ..core.spec import Params, Spec
 from ..create import open_study
-from ..errors import InvalidInput, UnknownStudy, shown
+from ..errors import UNSAID, InvalidInput, UnknownStudy, shown
 from ..log.memory import MemoryStore
 from ..log.store import Store
 from ..log.stores import open_store
@@ -103,6 +103,26 @@ class Duration(click.ParamType[float]):
                 ctx,
             )
         return float(found[1]) * UNITS[found[2]]
+
+
+class BoundsCommand(click.Command):
+    """A command whose ``--bounds`` takes two numbers or the word none."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Turn ``--bounds none`` into a flag."""
+        takes = {name: option.nargs for option in self.params if not _is_flag(option) for name in option.opts}
+        at = 0
+        while at < len(args) and args[at] != "--" and (self.allow_interspersed_args or args[at].startswith("-")):
+            name, equals, value = args[at].partition("=")
+            if name == "--bounds" and "none" in (value, *args[at + 1 : at + 2]):
+                rest = args[at + (1 if equals else 2) :]
+                return super().parse_args(ctx, [*args[:at], "--no-bounds", *rest])
+            at += 1 if equals else 1 + takes.get(name, 0)
+        return super().parse_args(ctx, args)
+
+
+def _is_flag(option: click.Parameter) -> bool:
+    return isinstance(option, click.Option) and option.is_flag
 
 
 def _float(text: str) -> float | None:
@@ -229,31 +249,32 @@ def arm_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def question(arms: dict[str, Params], given: dict[str, Any], *, evaluator: str | None = None) -> Spec:
-    """What `arm_options` ask."""
-    _check_bar(given)
+    """What `arm_options` ask. An error names the option."""
+    _check_bounds(given)
     same = ("threshold", "budget", "policy", "tolerance", "seed", "max_failures", "clip")
-    return Spec(
-        arms=arms,
-        bounds=None if given["no_bounds"] else given["bounds"],
-        confidence=_confidence(given["confidence"], given["no_confidence"], given["no_bounds"]),
-        failure=reward_of_failure(given["failure"]),
-        evaluator=evaluator,
-        **{name: given[name] for name in same},
-    )
+    try:
+        return Spec(
+            arms=arms,
+            bounds=None if given["no_bounds"] else given["bounds"],
+            confidence=_confidence(given["confidence"], given["no_confidence"], given["no_bounds"]),
+            failure=reward_of_failure(given["failure"]),
+            evaluator=evaluator,
+            **{name: given[name] for name in same},
+        )
+    except InvalidInput as error:
+        if error.what not in given:
+            raise
+        value = UNSAID if error.value is None or error.value is True else error.value
+        raise InvalidInput(f"--{error.what.replace('_', '-')}", value, error.rule, error.remedy) from None
 
 
-def _check_bar(given: dict[str, Any]) -> None:
-    """Raise if the bar or the bounds do not fit the rewards: a percentage, or exit codes, which are 0 or 1."""
-    bar = given["threshold"]
+def _check_bounds(given: dict[str, Any]) -> None:
+    """Raise if the bounds do not fit exit codes, which are 0 or 1."""
     if given.get("reward") == "exit-code" and (given["no_bounds"] or given["bounds"] != (0.0, 1.0)):
         low, high = given["bounds"]
         shown_bounds = "none" if given["no_bounds"] else f"{low:g} {high:g}"
         rule = "must be 0 1 with --reward exit-code, whose rewards are 0 and 1"
         raise InvalidInput("--bounds", shown_bounds, rule, "leave it out, and give the bar as a share, as in 0.9")
-    if 1 < bar < 100 and given["bounds"] == (0.0, 1.0) and not given["no_bounds"]:
-        rule = "must lie strictly inside the bounds (0, 1)"
-        other = "" if given.get("reward") == "exit-code" else ", or give --bounds, as in --bounds 0 100"
-        raise InvalidInput("--threshold", bar, rule, f"write {bar / 100:g}{other}")
 
 
 def arms_given(file: str | None, names: tuple[str, ...]) -> dict[str, Params]:
@@ -275,15 +296,7 @@ def _confidence(given: float | None, without: bool, no_bounds: bool) -> float | 
         raise InvalidInput("--confidence", given, f"there are no certificates with {option}", "use one of the two")
     if without or no_bounds:
         return None
-    return 0.95 if given is None else checked_confidence(given)
-
-
-def checked_confidence(given: float) -> float:
-    """A confidence, if it lies between 0 and 1; a percentage gets a suggestion."""
-    if 0 < given < 1:
-        return given
-    near = f"write {given / 100:g}" if 1 < given < 100 else "write one such as 0.95, or --no-confidence"
-    raise InvalidInput("--confidence", given, "must lie strictly between 0 and 1", near)
+    return 0.95 if given is None else given
 
 
 def reward_of_failure(text: str) -> Any:

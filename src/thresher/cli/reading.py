@@ -55,10 +55,10 @@ def status(name: str, storage: str | None, style: str) -> int:
         "told",
         "pending",
         "retired",
-        "done",
     ):
         if found[key] not in (None, []):
             put(f"{key:10} {listed(found[key], MOST_PULLS) if isinstance(found[key], list) else found[key]}")
+    put(f"{'state':10} {'done' if found['done'] else 'not done'}")
     put(f"{'head':10} event {found['events']:,}, {found['head']}")
     for agent in found["agents"]:
         seen = f"last {duration(max(0.0, time.time() - agent['last']))} ago" if agent["last"] else "nothing yet"

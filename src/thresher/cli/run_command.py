@@ -19,6 +19,7 @@ from .checking import check_command, check_exits, check_reader, check_resources,
 from .keeping import Kept, evaluator_of
 from .livetable import watching
 from .options import (
+    BoundsCommand,
     Duration,
     Whole,
     arm_options,
@@ -65,26 +66,10 @@ Exit status: 0 finished, 1 a --require option was not met, 2 wrong use, 3 could 
 """
 
 
-class RunCommand(click.Command):
-    """Lets ``--bounds`` take two numbers or the word none. Options after COMMAND belong to it, even without ``--``."""
+class RunCommand(BoundsCommand):
+    """Options after COMMAND belong to it, even without ``--``."""
 
     allow_interspersed_args = False
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Turn ``--bounds none`` into a flag."""
-        takes = {name: option.nargs for option in self.params if not _is_flag(option) for name in option.opts}
-        at = 0
-        while at < len(args) and args[at].startswith("-") and args[at] != "--":
-            name, equals, value = args[at].partition("=")
-            if name == "--bounds" and "none" in (value, *args[at + 1 : at + 2]):
-                rest = args[at + (1 if equals else 2) :]
-                return super().parse_args(ctx, [*args[:at], "--no-bounds", *rest])
-            at += 1 if equals else 1 + takes.get(name, 0)
-        return super().parse_args(ctx, args)
-
-
-def _is_flag(option: click.Parameter) -> bool:
-    return isinstance(option, click.Option) and option.is_flag
 
 
 @click.command(cls=RunCommand, help=HELP, short_help="Find out which arms reach a bar, with any program.")

@@ -13,7 +13,7 @@ from ..errors import CannotGoOn, InvalidInput
 from ..log.memory import MemoryStore
 from ..run.signals import until_stopped
 from ..text.files import Kind, check, replacing
-from . import FINISHED, put, say
+from . import FINISHED, put, say, say_done
 from .options import name_argument, storage_option, store_at, study_at
 from .speaking import spoken
 
@@ -106,6 +106,8 @@ def report(name: str, out: Path, force: bool, storage: str | None) -> int:
     status = until_stopped(work)
     if status:
         say("stopped; nothing was written")
+    else:
+        say_done(name, f"report written to {out}")
     return status
 
 
