@@ -82,9 +82,10 @@ Try it:
 """
 
 
-@click.group(
-    cls=Commands, help=HELP, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
-)
+SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True}
+
+
+@click.group(cls=Commands, help=HELP, context_settings=SETTINGS)
 @click.version_option(__version__, message="thresher %(version)s")
 def cli() -> None:
     """The group of all commands."""

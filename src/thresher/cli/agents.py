@@ -32,8 +32,8 @@ Examples:
 
 @click.command(help=ASK, short_help="Hand out the next pull of a study.")
 @name_argument
-@click.option("-n", "count", type=click.IntRange(1, MOST), default=1, show_default=True, help="How many pulls.")
-@click.option("--lease", type=Duration(), default="1h", show_default=True, help="Time until the pull counts as lost.")
+@click.option("-n", "count", type=click.IntRange(1, MOST), default=1, help="How many pulls.")
+@click.option("--lease", type=Duration(), default="1h", help="Time until the pull counts as lost.")
 @storage_option
 @format_option("text", "json")
 def ask(name: str, count: int, lease: float, storage: str | None, style: str) -> int:
@@ -78,9 +78,7 @@ def tell(name: str, pull: int, reward: float, storage: str | None, style: str) -
 @click.command(short_help="Renew the leases of pulls.")
 @name_argument
 @click.argument("pulls", type=Whole(), nargs=-1, required=True, metavar="PULL…")
-@click.option(
-    "--lease", type=Duration(), default="1h", show_default=True, help="Time from now until the pulls count as lost."
-)
+@click.option("--lease", type=Duration(), default="1h", help="Time from now until the pulls count as lost.")
 @storage_option
 def renew(name: str, pulls: tuple[int, ...], lease: float, storage: str | None) -> int:
     """Renew the leases of PULLs: work on them continues, so they do not count as lost yet.
@@ -122,8 +120,8 @@ class CauseParam(click.ParamType[Cause]):
 @click.option(
     "--older-than", type=Duration(), metavar="DURATION", help="Drop all that have been pending for longer than this."
 )
-@click.option("--cause", type=CauseParam(), default="lost", show_default=True, help="failed counts against its arm.")
-@click.option("--reason", default="dropped by hand", show_default=True)
+@click.option("--cause", type=CauseParam(), default="lost", help="failed counts against its arm.")
+@click.option("--reason", default="dropped by hand")
 @storage_option
 @format_option("text", "json")
 def drop(

@@ -20,7 +20,7 @@ from ..run.signals import until_stopped
 from ..study import Pull, Study, look
 from . import say
 from .livetable import watching
-from .options import Whole
+from .options import Whole, format_option
 from .output import FORMATS, print_verdict
 
 WINDOW = 256 * 1024  # bytes that one pull compresses
@@ -72,9 +72,9 @@ Examples:
 @click.command(help=HELP, short_help=f"See a real study: which compression settings save {BAR:.0%}?")
 @click.option("--budget", type=Whole(), metavar="N", help="Pulls in total.  [default: until every arm is settled]")
 @click.option("--workers", type=Whole(), metavar="W", help="Processes.  [default: one per core]")
-@click.option("--seed", type=Whole(), default=0, show_default=True)
+@click.option("--seed", type=Whole(), default=0)
 @click.option("--compare/--no-compare", default=True, help="Say what simpler plans would have cost.")
-@click.option("--format", "style", type=click.Choice(FORMATS), default="table", show_default=True)
+@format_option(*FORMATS)
 def demo(budget: int | None, workers: int | None, seed: int, compare: bool, style: str) -> int:
     """Run the demonstration."""
     corpus()  # before the processes start, so that forked ones share it

@@ -19,15 +19,11 @@ if TYPE_CHECKING:
 Found = TypeVar("Found")
 
 FORMATS = click.Choice(["table", "json", "csv"])
-OUTPUT = click.option("--format", "style", type=FORMATS, default="table", show_default=True, help="How to print.")
-SEED = click.option("--seed", type=Whole(), default=0, show_default=True, help="The same seed gives the same numbers.")
+OUTPUT = click.option("--format", "style", type=FORMATS, default="table", help="How to print.")
+SEED = click.option("--seed", type=Whole(), default=0, help="The same seed gives the same numbers.")
 THREADS = click.option("--threads", type=Whole(), help="Threads [default: one per core]; results do not depend on it.")
 TOLERANCE = click.option(
-    "--tolerance",
-    type=Number(),
-    default=0.0,
-    show_default=True,
-    help="An arm provably within this distance of the bar is close.",
+    "--tolerance", type=Number(), default=0.0, help="An arm provably within this distance of the bar is close."
 )
 DELAY_HELP = (
     "When rewards come back: none, fifo:50, random:50, batch:16, workers:16[:exponential|:lognormal:0.5|:failures:5]."

@@ -25,6 +25,7 @@ from .cautions import arms_caution
 
 DEFAULT = "sqlite:///thresher.db"
 VARIABLE = "THRESHER_STORAGE"
+UNIT = (0.0, 1.0)  # the bounds, unless others are given
 UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -132,17 +133,24 @@ def _float(text: str) -> float | None:
         return None
 
 
-storage_option = click.option(
-    "--storage",
-    metavar="URL",
-    help=f"sqlite:///FILE, postgresql://… or memory.  [default: ${VARIABLE}, else thresher.db in this folder]",
+def option(usage: str, text: str, *, to: str = "", **more: Any) -> Callable[[Command], Command]:
+    """An option as its help shows it, such as ``--arms FILE``, or ``--clip`` for a flag; ``to`` names its parameter."""
+    name, _, metavar = usage.partition(" ")
+    names = [name, to] if to else [name]
+    more |= {"metavar": metavar} if metavar else {"is_flag": True}
+    return click.option(*names, help=text, **more)
+
+
+storage_option = option(
+    "--storage URL",
+    f"sqlite:///FILE, postgresql://… or memory.  [default: ${VARIABLE}, else thresher.db in this folder]",
 )
 name_argument = click.argument("name", metavar="NAME")
 
 
-def format_option(*styles: str) -> Callable[[Command], Command]:
+def format_option(*styles: str, text: str | None = None) -> Callable[[Command], Command]:
     """``--format``; the first style is the default."""
-    return click.option("--format", "style", type=click.Choice(styles), default=styles[0], show_default=True)
+    return click.option("--format", "style", type=click.Choice(styles), default=styles[0], help=text)
 
 
 def store_at(storage: "str | Store | None") -> Store:
@@ -162,15 +170,11 @@ def study_at(name: str, storage: "str | Store | None", *, lease: float = LEASE) 
         return open_study(name, storage=store, lease=lease)
     except UnknownStudy:
         others = store.studies()
-        near = difflib.get_close_matches(name, others, n=1)
-        if near:
-            raise UnknownStudy(
-                "study", name, f"is not in {place_of(store)}", f"did you mean {shown(near[0])}?"
-            ) from None
         there = f"there are {listed(others, show=lambda other: shown(other, 40))}" if others else "it is empty"
-        rule = f"is not in {place_of(store)}"
         remedy = f"{there}; --storage or {VARIABLE} names another store"
-        raise UnknownStudy("study", name, rule, remedy) from None
+        if near := difflib.get_close_matches(name, others, n=1):
+            remedy = f"did you mean {shown(near[0])}?"
+        raise UnknownStudy("study", name, f"is not in {place_of(store)}", remedy) from None
 
 
 def is_kept(study: Study) -> bool:
@@ -178,73 +182,32 @@ def is_kept(study: Study) -> bool:
     return not isinstance(study.store, MemoryStore)
 
 
-def arm_options(command: Callable[..., Any]) -> Callable[..., Any]:
+ARM_OPTIONS = (
+    option("--threshold B", "The bar that an arm's mean must reach.", type=Number(), required=True),
+    option(
+        "--arms FILE",
+        "A file of arms: one name per line (# begins a comment line), or CSV or JSON; - is stdin.",
+        to="file",
+    ),
+    option("--arm NAME", "An arm; repeat it for more.", to="names", multiple=True),
+    option("--budget N", "Pulls in total.  [default: until every arm is settled]", type=Whole()),
+    option("--bounds LO HI", "The range of rewards, or none.  [default: 0 1]", type=Number(), nargs=2),
+    option("--no-bounds", "The same as --bounds none.", hidden=True),
+    option("--clip", "Count a reward outside the bounds as the nearest bound. Without this, it retires its arm."),
+    option("--policy P", f"How to choose the next arm: {', '.join(policies.CONSTRUCTORS)}."),
+    option("--confidence C", "How sure to be of all labels.  [default: 0.95]", type=Number()),
+    option("--no-confidence", "Do not certify labels."),
+    option("--tolerance T", "An arm provably within ± T of the bar is settled as close.", type=Number(), default=0.0),
+    option("--failure REWARD", "What a failed pull counts as: worst, ignore, or a reward.", default="worst"),
+    option("--max-failures N", "Retire an arm after N failures in a row.", type=Whole(), default=3),
+    option("--seed S", "The pulls' seeds follow from it.", type=Whole(), default=0),
+)
+
+
+def arm_options(command: Command) -> Command:
     """Add the options that define a study's question."""
-    options = [
-        click.option(
-            "--threshold", type=Number(), required=True, metavar="B", help="The bar that an arm's mean must reach."
-        ),
-        click.option(
-            "--arms",
-            "file",
-            metavar="FILE",
-            help="A file of arms: one name per line (# begins a comment line), or CSV or JSON; - is stdin.",
-        ),
-        click.option("--arm", "names", multiple=True, metavar="NAME", help="An arm; repeat it for more."),
-        click.option(
-            "--budget", type=Whole(), metavar="N", help="Pulls in total.  [default: until every arm is settled]"
-        ),
-        click.option(
-            "--bounds",
-            type=Number(),
-            nargs=2,
-            default=(0.0, 1.0),
-            metavar="LO HI",
-            help="The range of rewards, or none.  [default: 0 1]",
-        ),
-        click.option("--no-bounds", is_flag=True, hidden=True),
-        click.option(
-            "--clip",
-            is_flag=True,
-            help="Count a reward outside the bounds as the nearest bound. Without this, it retires its arm.",
-        ),
-        click.option("--policy", metavar="P", help=f"How to choose the next arm: {', '.join(policies.CONSTRUCTORS)}."),
-        click.option(
-            "--confidence",
-            type=Number(),
-            metavar="C",
-            help="How sure to be of all labels.  [default: 0.95]",
-        ),
-        click.option("--no-confidence", is_flag=True, help="Do not certify labels."),
-        click.option(
-            "--tolerance",
-            type=Number(),
-            default=0.0,
-            show_default=True,
-            metavar="T",
-            help="An arm provably within ± T of the bar is settled as close.",
-        ),
-        click.option(
-            "--failure",
-            default="worst",
-            show_default=True,
-            metavar="REWARD",
-            help="What a failed pull counts as: worst, ignore, or a reward.",
-        ),
-        click.option(
-            "--max-failures",
-            type=Whole(),
-            default=3,
-            show_default=True,
-            metavar="N",
-            help="Retire an arm after N failures in a row.",
-        ),
-        click.option(
-            "--seed", type=Whole(), default=0, show_default=True, metavar="S", help="The pulls' seeds follow from it."
-        ),
-    ]
-    for option in reversed(options):
-        command = option(command)
+    for add in reversed(ARM_OPTIONS):
+        command = add(command)
     return command
 
 
@@ -255,7 +218,7 @@ def question(arms: dict[str, Params], given: dict[str, Any], *, evaluator: str |
     try:
         return Spec(
             arms=arms,
-            bounds=None if given["no_bounds"] else given["bounds"],
+            bounds=None if given["no_bounds"] else given["bounds"] or UNIT,
             confidence=_confidence(given["confidence"], given["no_confidence"], given["no_bounds"]),
             failure=reward_of_failure(given["failure"]),
             evaluator=evaluator,
@@ -270,8 +233,8 @@ def question(arms: dict[str, Params], given: dict[str, Any], *, evaluator: str |
 
 def _check_bounds(given: dict[str, Any]) -> None:
     """Raise if the bounds do not fit exit codes, which are 0 or 1."""
-    if given.get("reward") == "exit-code" and (given["no_bounds"] or given["bounds"] != (0.0, 1.0)):
-        low, high = given["bounds"]
+    low, high = given["bounds"] or UNIT
+    if given.get("reward") == "exit-code" and (given["no_bounds"] or (low, high) != UNIT):
         shown_bounds = "none" if given["no_bounds"] else f"{low:g} {high:g}"
         rule = "must be 0 1 with --reward exit-code, whose rewards are 0 and 1"
         raise InvalidInput("--bounds", shown_bounds, rule, "leave it out, and give the bar as a share, as in 0.9")

@@ -22,6 +22,10 @@ from . import FINISHED, put
 from .options import format_option, name_argument, place_of, storage_option, study_at
 
 MOST_PULLS = 20  # pending pulls that a status for people lists
+SHOWN = (  # in a status for people
+    "study", "storage", "question", "created", "command", "arms", "threshold", "policy", "budget", "issued", "told",
+    "pending", "retired",
+)  # fmt: skip
 POLL = 0.25  # seconds between two reads of --follow
 
 
@@ -41,21 +45,7 @@ def status(name: str, storage: str | None, style: str) -> int:
     if style == "json":
         put(json.dumps({"format": 2, **found}, indent=2, ensure_ascii=False))
         return FINISHED
-    for key in (
-        "study",
-        "storage",
-        "question",
-        "created",
-        "command",
-        "arms",
-        "threshold",
-        "policy",
-        "budget",
-        "issued",
-        "told",
-        "pending",
-        "retired",
-    ):
+    for key in SHOWN:
         if found[key] not in (None, []):
             put(f"{key:10} {listed(found[key], MOST_PULLS) if isinstance(found[key], list) else found[key]}")
     put(f"{'state':10} {'done' if found['done'] else 'not done'}")
@@ -161,12 +151,7 @@ def _people(study: Study) -> dict[str, Any]:
 @name_argument
 @click.option("--follow", is_flag=True, help="Keep printing new events until Ctrl-C.")
 @click.option(
-    "--after",
-    type=click.IntRange(0, MAX_WHOLE),
-    default=0,
-    show_default=True,
-    metavar="SEQ",
-    help="Print only events after this one.",
+    "--after", type=click.IntRange(0, MAX_WHOLE), default=0, metavar="SEQ", help="Print only events after this one."
 )
 @storage_option
 @format_option("text", "json")

@@ -32,8 +32,8 @@ def web(module: str) -> ModuleType:
 
 @click.command(short_help="Serve a live page of all studies, and an HTTP API for agents.")
 @storage_option
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 means any free port.")
+@click.option("--host", default="127.0.0.1", help="The address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8765, help="0 means any free port.")
 @click.option(
     "--write", is_flag=True, help="Let agents create studies, ask and tell. Without this, the server is read-only."
 )

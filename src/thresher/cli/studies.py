@@ -108,7 +108,7 @@ def extend(name: str, budget: int, storage: str | None) -> int:
 @click.command(short_help="Stop pulling an arm.")
 @name_argument
 @arm_argument
-@click.option("--reason", default="retired by hand", show_default=True, help="Why, for the log and the verdict.")
+@click.option("--reason", default="retired by hand", help="Why, for the log and the verdict.")
 @storage_option
 def retire(name: str, arm: str, reason: str, storage: str | None) -> int:
     """Retire ARM of study NAME: it takes no more pulls. Its rewards are kept, and restore lets it take pulls again.
