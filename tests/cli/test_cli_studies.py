@@ -77,7 +77,7 @@ def test_a_pull_dropped_by_hand_is_recorded_as_failed_or_lost(place: Place, caus
 
 def test_drop_offers_two_causes(place: Place) -> None:
     assert "--cause [failed|lost]" in place.good("drop", "--help")
-    assert "'tired' is not one of failed, lost" in complaint(place("drop", "s", "1", "--cause", "tired"))
+    assert "'tired' is not one of 'failed', 'lost'" in complaint(place("drop", "s", "1", "--cause", "tired"))
 
 
 def test_drop_drops_pulls_by_id_or_by_age(place: Place) -> None:

@@ -82,22 +82,19 @@ def demo(budget: int | None, workers: int | None, seed: int, compare: bool, styl
         "demo", arms=settings(), threshold=BAR, tolerance=TOLERANCE, bounds=BOUNDS, budget=budget, seed=seed
     )
     began = time.monotonic()
-    status = _carry_out(study, workers)
+
+    def job() -> None:
+        with watching(study, quiet=False) as show:
+            engine = open_engine(bytes_saved, workers=workers, executor="processes")
+            run_on(engine, study, Limits(), show)
+
+    status = until_stopped(job)
     took = time.monotonic() - began
     verdict = study.verdict()
     print_verdict(verdict, style)
     if compare and not verdict.open:
         say(comparison(study, took))
     return status
-
-
-def _carry_out(study: Study, workers: int | None) -> int:
-    def job() -> None:
-        with watching(study, quiet=False) as show:
-            engine = open_engine(bytes_saved, workers=workers, executor="processes")
-            run_on(engine, study, Limits(), show)
-
-    return until_stopped(job)
 
 
 def comparison(study: Study, took: float) -> str:
@@ -112,10 +109,8 @@ def comparison(study: Study, took: float) -> str:
     rows, needed = study.verdict().rows, look(study, lambda ledger: list(ledger.docket.committed))
     most, arms, spent = max(needed), len(rows), sum(seconds)
     each = [taken / row.seen for taken, row in zip(seconds, rows, strict=True)]
-    equally, skipping = (
-        most * sum(each) / spent * took,
-        sum(n * t for n, t in zip(needed, each, strict=True)) / spent * took,
-    )
+    equally = most * sum(each) / spent * took
+    skipping = sum(n * t for n, t in zip(needed, each, strict=True)) / spent * took
     equal = f"{arms * most:,} pulls, {duration(equally)} at the times measured here, {equally / took:.1f} times as long"
     return (
         f"{study.verdict().issued:,} pulls in {duration(took)}. The hardest arm needed {most} rewards to be settled; "

@@ -10,7 +10,7 @@ from ..core.checks import share
 from ..errors import InvalidInput, shown
 from ..run.signals import until_stopped
 from . import say
-from .options import Number, Whole
+from .options import Number, Whole, format_option
 
 if TYPE_CHECKING:
     from ..lab.recorded import Recorded
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 Found = TypeVar("Found")
 
-FORMATS = click.Choice(["table", "json", "csv"])
-OUTPUT = click.option("--format", "style", type=FORMATS, default="table", help="How to print.")
+OUTPUT = format_option("table", "json", "csv", text="How to print.")
 SEED = click.option("--seed", type=Whole(), default=0, help="The same seed gives the same numbers.")
 THREADS = click.option("--threads", type=Whole(), help="Threads [default: one per core]; results do not depend on it.")
 TOLERANCE = click.option(

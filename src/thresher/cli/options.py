@@ -13,11 +13,11 @@ from ..core import policies
 from ..core.checks import MAX_SECONDS
 from ..core.spec import Params, Spec
 from ..create import open_study
-from ..errors import UNSAID, InvalidInput, UnknownStudy, shown
+from ..errors import UNSAID, DamagedStudy, InvalidInput, UnknownStudy, shown
 from ..log.memory import MemoryStore
 from ..log.store import Store
 from ..log.stores import open_store
-from ..study import LEASE, Study
+from ..study import Study
 from ..text.plural import listed
 from . import say
 from .arms import checked_arms, read_arms
@@ -98,11 +98,8 @@ class Duration(click.ParamType[float]):
             return float(value)
         found = re.fullmatch(r"(\d+\.?\d*|\.\d+)\s*([smhd]?)", str(value).strip())
         if not found or not 0 < float(found[1]) * UNITS[found[2]] <= MAX_SECONDS:
-            self.fail(
-                f"{shown(value, 60)} is not a length of time above 0 and below 31 years; write 90, 90s, 10m, 2h or 1d",
-                param,
-                ctx,
-            )
+            rule = "is not a length of time above 0 and below 31 years; write 90, 90s, 10m, 2h or 1d"
+            self.fail(f"{shown(value, 60)} {rule}", param, ctx)
         return float(found[1]) * UNITS[found[2]]
 
 
@@ -163,11 +160,11 @@ def place_of(store: Store) -> str:
     return str(getattr(store, "path", getattr(store, "url", "memory")))
 
 
-def study_at(name: str, storage: "str | Store | None", *, lease: float = LEASE) -> Study:
+def study_at(name: str, storage: "str | Store | None") -> Study:
     """Open a study; if it does not exist, the error lists those that do."""
     store = store_at(storage)
     try:
-        return open_study(name, storage=store, lease=lease)
+        return open_study(name, storage=store)
     except UnknownStudy:
         others = store.studies()
         there = f"there are {listed(others, show=lambda other: shown(other, 40))}" if others else "it is empty"
@@ -175,6 +172,14 @@ def study_at(name: str, storage: "str | Store | None", *, lease: float = LEASE) 
         if near := difflib.get_close_matches(name, others, n=1):
             remedy = f"did you mean {shown(near[0])}?"
         raise UnknownStudy("study", name, f"is not in {place_of(store)}", remedy) from None
+
+
+def study_or_damage(name: str, store: Store) -> tuple[Study | None, str]:
+    """The study, or how it is damaged: a damaged study does not hide the others."""
+    try:
+        return open_study(name, storage=store), ""
+    except (DamagedStudy, InvalidInput) as error:  # InvalidInput: a name that no study can have
+        return None, error.rule
 
 
 def is_kept(study: Study) -> bool:
@@ -254,12 +259,12 @@ def arms_given(file: str | None, names: tuple[str, ...]) -> dict[str, Params]:
 
 
 def _confidence(given: float | None, without: bool, no_bounds: bool) -> float | None:
-    if given is not None and (without or no_bounds):
-        option = "--no-confidence" if without else "--bounds none"
-        raise InvalidInput("--confidence", given, f"there are no certificates with {option}", "use one of the two")
-    if without or no_bounds:
-        return None
-    return 0.95 if given is None else given
+    if not without and not no_bounds:
+        return 0.95 if given is None else given
+    if given is not None:
+        other = "--no-confidence" if without else "--bounds none"
+        raise InvalidInput("--confidence", given, f"there are no certificates with {other}", "use one of the two")
+    return None
 
 
 def reward_of_failure(text: str) -> Any:

@@ -7,9 +7,7 @@ import click
 
 from ..core.sentences import pulls_made
 from ..create import create as create_new
-from ..create import open_study
-from ..errors import DamagedStudy, InvalidInput, StudyExists, shown
-from ..log.store import Store
+from ..errors import DamagedStudy, StudyExists, shown
 from ..study import Study, look
 from ..text.masking import one_line
 from ..text.plural import plural
@@ -21,11 +19,13 @@ from .options import (
     arms_given,
     format_option,
     name_argument,
+    option,
     place_of,
     question,
     storage_option,
     store_at,
     study_at,
+    study_or_damage,
 )
 from .reading import summary_of
 
@@ -46,7 +46,11 @@ def studies(storage: str | None, style: str) -> int:
       thresher studies --storage postgresql://me@server/lab --format json
     """  # noqa: D301 - click wants the character itself
     store = store_at(storage)
-    found = [_summary_or_damage(name, store) for name in store.studies()]
+    found: list[dict[str, Any]] = []
+    for name in store.studies():
+        study, damage = study_or_damage(name, store)
+        summary = {"study": name, "storage": place_of(store)} if study is None else summary_of(study)
+        found.append({**summary, "damaged": damage or None})
     if style == "json":
         put(json.dumps({"format": 1, "studies": found}, indent=2, ensure_ascii=False))
     elif not found:
@@ -84,7 +88,7 @@ def create(name: str, storage: str | None, **given: Any) -> int:
 
 @click.command(short_help="Give a study a larger budget.")
 @name_argument
-@click.option("--budget", type=Whole(), required=True, metavar="N", help="The new total of pulls.")
+@option("--budget N", "The new total of pulls.", type=Whole(), required=True)
 @storage_option
 def extend(name: str, budget: int, storage: str | None) -> int:
     """Give study NAME a larger budget.
@@ -96,12 +100,8 @@ def extend(name: str, budget: int, storage: str | None) -> int:
     study = study_at(name, storage)
     before = look(study, lambda ledger: ledger.budget)
     study.extend(budget=budget)
-    say_done(
-        name,
-        f"its budget is already {budget:,}"
-        if budget == before
-        else f"extended from {before:,} to {plural(budget, 'pull')}",
-    )
+    larger = f"extended from {before:,} to {plural(budget, 'pull')}"
+    say_done(name, f"its budget is already {budget:,}" if budget == before else larger)
     return FINISHED
 
 
@@ -148,7 +148,7 @@ def _is_retired(study: Study, arm: str) -> bool:
 
 @click.command(short_help="Delete a study and its log.")
 @name_argument
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@option("--yes", "Do not ask for confirmation.")
 @storage_option
 def delete(name: str, yes: bool, storage: str | None) -> int:
     """Delete study NAME and its log. This cannot be undone. Agents that still work on it stop with a message.
@@ -170,11 +170,3 @@ def delete(name: str, yes: bool, storage: str | None) -> int:
         store.delete(name)
     say_done(name, "deleted")
     return FINISHED
-
-
-def _summary_or_damage(name: str, store: Store) -> dict[str, Any]:
-    """How far a study is, or how it is damaged: a damaged study does not hide the others."""
-    try:
-        return {**summary_of(open_study(name, storage=store)), "damaged": None}
-    except (DamagedStudy, InvalidInput) as error:  # InvalidInput: a name that no study can have
-        return {"study": name, "damaged": error.rule, "storage": place_of(store)}

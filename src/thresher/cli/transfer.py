@@ -26,7 +26,7 @@ from ..text.escapes import cell
 from ..text.files import read_text
 from ..text.plural import plural
 from . import FINISHED, put, say, say_done
-from .options import name_argument, place_of, storage_option, store_at, study_at
+from .options import name_argument, option, place_of, storage_option, store_at, study_at
 
 LINES = 1000  # lines of CSV that are written at once
 
@@ -110,10 +110,8 @@ def _is_left_out(ledger: Ledger, outcome: int, followed: bool) -> bool:
 
 @click.command("import", short_help="Read a study, or results that you already have.")
 @click.argument("file", metavar="FILE")
-@click.option(
-    "--study", "name", metavar="NAME", help="The study that the results belong to, or a new name for an exported study."
-)
-@click.option("--again", is_flag=True, help="Count results that the study already has once more.")
+@option("--study NAME", "The study that the results belong to, or a new name for an exported study.", to="name")
+@option("--again", "Count results that the study already has once more.")
 @storage_option
 def import_(file: str, name: str | None, again: bool, storage: str | None) -> int:
     """Read FILE (- is standard input): a study that export json wrote, or results that you already have.
@@ -191,9 +189,8 @@ def _imported(states: Counter[str], ledger: Ledger) -> str:
     said = f"imported {plural(sum(states.values()) - charged, 'reward')}"
     if charged:
         what = "charged" if ledger.certifies and ledger.spec.failure != "ignore" else "left out"
-        said += f" and {plural(charged, 'pull')} to be {what}" + (
-            f", {late:,} of them with a late reward" if late else ""
-        )
+        said += f" and {plural(charged, 'pull')} to be {what}"
+        said += f", {late:,} of them with a late reward" if late else ""
     if ledger.unweighed:
         said += "; they are weighed all together at the first ask"
     return said
@@ -259,28 +256,22 @@ def _check_head(said: Any, last: Event, file: str, *, is_old: bool) -> None:
 
 def _event(item: dict[str, Any]) -> Event:
     """An event whose fields every store can hold. The ledger checks whether it may follow the ones before it."""
-    event = Event(**item)
-    if event.digest is not None:
-        event = event._replace(digest=bytes.fromhex(event.digest))  # type: ignore[arg-type]  # text, in a file
-    for field in ("reason", "cause", "key", "agent"):
-        value = getattr(event, field)
-        if value is not None and (not isinstance(value, str) or plain(value) != value):
+    event, kept = Event(**item), dict[str, Any]()  # kept: as every store returns them, so 1 is 1.0 and -0.0 is 0.0
+    for field, value in item.items():
+        if value is None:
+            continue
+        if field in ("reason", "cause", "key", "agent") and (not isinstance(value, str) or plain(value) != value):
             raise InvalidInput(field, value, "must be text")
-    for field in ("seq", "pull", "arm", "budget"):
-        value = getattr(event, field)
-        if value is not None:
+        if field == "key" and len(value) > MAX_NAME:
+            raise InvalidInput("key", value, f"must not be longer than {MAX_NAME} characters")
+        if field in ("seq", "pull", "arm", "budget"):
             whole(field, value, least=0)
-    for field in ("reward", "time"):
-        value = getattr(event, field)
-        if value is not None:
-            number(field, value)
-    if event.key is not None and len(event.key) > MAX_NAME:
-        raise InvalidInput("key", event.key, f"must not be longer than {MAX_NAME} characters")
-    if event.late not in (None, False, True):
-        raise InvalidInput("late", event.late, "must be true, false or null")
-    reward, when, late = event.reward, event.time, event.late
-    return event._replace(  # as every store returns them: 1 is 1.0, and negative zero is zero
-        reward=None if reward is None else finite(float(reward)),
-        time=None if when is None else finite(float(when)),
-        late=None if late is None else bool(late),
-    )
+        if field in ("reward", "time"):
+            kept[field] = finite(number(field, value))
+        if field == "late":
+            if value not in (False, True):
+                raise InvalidInput("late", value, "must be true, false or null")
+            kept["late"] = bool(value)
+        if field == "digest":
+            kept["digest"] = bytes.fromhex(value)
+    return event._replace(**kept)
