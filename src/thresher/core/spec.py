@@ -35,9 +35,9 @@ NO_PARAMS: Params = {}
 class Spec:
     """Everything that a study's decisions depend on besides its rewards; `create_study` documents the arguments.
 
-    >>> Spec(arms=["a", "b"], threshold=1.5)
+    >>> Spec(arms=["a", "b"], threshold=90)
     Traceback (most recent call last):
-    thresher.errors.InvalidInput: threshold 1.5: must lie strictly inside the bounds (0, 1); choose another bar, ...
+    thresher.errors.InvalidInput: threshold 90: must lie strictly inside the bounds (0, 1); if it is a percentage, ...
     """
 
     arms: tuple[str, ...]
