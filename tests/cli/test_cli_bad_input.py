@@ -27,7 +27,10 @@ CASES = {
     ),
     "one bound": ([*ONE, "--bounds", "0", *ECHO], "'--' is not a number; give two, as in --bounds 0 1"),
     "bounds with a comma": ([*ONE, "--bounds", "0,1", *ECHO], "give two, as in --bounds 0 1"),
-    "a bar out of 100": ([*ONE, "--threshold=90", *ECHO], "write 0.9, or give --bounds, as in --bounds 0 100"),
+    "a bar out of 100": (
+        [*ONE, "--threshold=90", *ECHO],
+        "--threshold 90.0: must lie strictly inside the bounds (0, 1); if it is a percentage, write 0.9",
+    ),
     "a reader without its key": ([*ONE, "--reward=json", *ECHO], "json:KEY or regex:RE; write json:KEY"),
     "a small budget": (
         ["--arm=a", "--arm=b", "--budget=3", *ECHO],
@@ -36,11 +39,11 @@ CASES = {
     "a budget of words": (["--arm=a", "--budget=many", *ECHO], "'--budget': 'many' is not a whole number"),
     "no end": (
         ["--arm=a", "--no-confidence", *ECHO],
-        "without certificates a study ends with its budget",
+        "error: --budget: without certificates a study ends with its budget alone; give a budget",
     ),
     "no end without bounds": (
         ["--arm=a", "--bounds", "none", *ECHO],
-        "without certificates a study ends with its budget",
+        "error: --budget: without certificates a study ends with its budget alone; give a budget",
     ),
     "no workers": ([*ONE, "--workers=0", *ECHO], "workers 0: must be a whole number of at least 1"),
     "workers beyond the system": ([*ONE, "--workers=99999999", *ECHO], "open files, and this system allows"),
@@ -83,11 +86,12 @@ CASES = {
     "no attempts": ([*ONE, "--attempts=0", *ECHO], "attempts 0: must be a whole number of at least 1"),
     "a failure out of bounds": (
         [*ONE, "--failure=7", *ECHO],
-        "failure 7.0: must be 'worst', 'ignore', or a reward within",
+        "--failure 7.0: must be 'worst', 'ignore', or a reward between 0 and 1",
     ),
     "a failure that is a word": ([*ONE, "--failure=bad", *ECHO], "failure 'bad': must be 'worst', 'ignore'"),
     "a negative seed": ([*ONE, "--seed=-1", *ECHO], "seed -1: must be a whole number of at least 0"),
-    "no failures at all": ([*ONE, "--max-failures=0", *ECHO], "max_failures 0: must be a whole number of at least 1"),
+    "no failures at all": ([*ONE, "--max-failures=0", *ECHO], "--max-failures 0: must be a whole number of at least 1"),
+    "nothing to clip to": ([*ONE, "--clip", "--bounds", "none", "--budget=9", *ECHO], "--clip: there are no bounds"),
     "a format": ([*ONE, "--format=xml", *ECHO], "'--format': 'xml' is not one of 'table', 'json', 'csv', 'markdown'"),
     "a requirement": ([*ONE, "--require-above=most", *ECHO], "'--require-above': 'most' is not one of 'all', 'any'"),
     "a confidence in percent": ([*ONE, "--confidence=95", *ECHO], "strictly between 0 and 1; write 0.95"),

@@ -119,4 +119,4 @@ def test_exit_codes_have_no_other_bounds_than_their_rewards(bounds: list[str]) -
 
 def test_a_percentage_for_exit_codes_is_answered_with_the_share() -> None:
     args = ["--arm=a", "--threshold=90", "--budget=9", "--reward=exit-code", "--", "true"]
-    assert complaint(run(*args)).endswith("write 0.9")
+    assert "if it is a percentage, write 0.9" in complaint(run(*args))

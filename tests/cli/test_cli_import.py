@@ -91,12 +91,20 @@ ODD = {
     "an object": ('{"arm": "a", "reward": 1}', "holds an object without events"),
     "half of JSON": ("{", "cannot be read as JSON"),
     "deep JSON": ("[" * 100_000, "cannot be read as JSON"),
-    "no list": ('{"events": 3}', "is not the log of a study"),
-    "no events": ('{"events": []}', "must begin with event 1"),
-    "half an event": ('{"events": [{"seq": 1}]}', "is not the log of a study, event 1"),
-    "a wrong specification": ('{"events": [{"seq": 1, "kind": "created", "spec": 3}]}', "must be a JSON object"),
-    "a key that is no text": ('{"events": [{"seq": 1, "kind": "created", "key": [1]}]}', "event 1: key [1]"),
-    "a huge number": ('{"events": [{"seq": 1, "kind": "created", "pull": 1e30}]}', "event 1: pull 1e+30"),
+    "no list": ('{"format": 1, "events": 3}', "is not the log of a study"),
+    "no events": ('{"format": 1, "events": []}', "must begin with event 1"),
+    "half an event": ('{"format": 1, "events": [{"seq": 1}]}', "is not the log of a study, event 1"),
+    "a wrong specification": (
+        '{"format": 1, "events": [{"seq": 1, "kind": "created", "spec": 3}]}',
+        "must be a JSON object",
+    ),
+    "a key that is no text": (
+        '{"format": 1, "events": [{"seq": 1, "kind": "created", "key": [1]}]}',
+        "event 1: key [1]",
+    ),
+    "a huge number": ('{"format": 1, "events": [{"seq": 1, "kind": "created", "pull": 1e30}]}', "event 1: pull 1e+30"),
+    "another format": ('{"format": 2, "events": []}', "has format 2, not the format 1 of an export"),
+    "no format": ('{"events": []}', "has no format, not the format 1 of an export"),
 }
 
 
@@ -113,6 +121,31 @@ def test_odd_files_are_refused_by_row_and_column_and_nothing_is_imported(place: 
     assert "\n" not in str(caught.value)
     assert [event.kind for event in place.study().events()] == ["created"]
     assert place.study().store.studies() == ["s"]
+
+
+FIRST = "arm,state,reward\na,told,1\nb,,0.5\na,dropped,\nb,late,1\n"
+REPEATED = {
+    "the same file": (FIRST, "already has these rows"),
+    "a part of it": ("arm,reward\na,1\nb,0.5\n", "already has these rows"),
+    "the file with more behind it": (f"{FIRST}a,told,0\n", "already has the first 4 of its rows"),
+}
+
+
+@pytest.mark.parametrize("again", REPEATED)
+def test_a_file_is_not_counted_twice_by_mistake(place: Place, again: str) -> None:
+    text, words = REPEATED[again]
+    place.good("import", "-", "--study", "s", stdin=FIRST)
+    before = place.study().verdict().issued
+    assert words in complaint(place("import", "-", "--study", "s", stdin=text))
+    assert place.study().verdict().issued == before
+    place.good("import", "-", "--study", "s", "--again", stdin=text)
+    assert place.study().verdict().issued == before + text.count("\n") - 1
+
+
+def test_other_results_are_imported_after_the_first(place: Place) -> None:
+    place.good("import", "-", "--study", "s", stdin=FIRST)
+    place.good("import", "-", "--study", "s", stdin="arm,reward\nb,0.5\na,1\n")
+    assert place.study().verdict().issued == 6
 
 
 def test_spreadsheets_may_mark_their_text_and_pad_their_cells(place: Place) -> None:
@@ -141,7 +174,7 @@ def test_an_import_says_what_it_charges_and_when_it_is_weighed(place: Place) -> 
     rows = "arm,state,reward\na,told,1\na,,0.5\na,,\nb,dropped,\nb,pending,\nb,late,0.25\nb,cancelled,\n"
     said = place("import", "-", "--study", "s", stdin=rows)
     words = "imported 2 rewards and 5 pulls to be charged, 1 of them with a late reward; they are weighed all together"
-    assert said.err == f"thresher: {words} at the first ask\n"
+    assert said.err == f"thresher: study 's': {words} at the first ask\n"
     study = place.study()
     study.ask()
     docket = look(study, lambda ledger: ledger.docket)
@@ -151,7 +184,7 @@ def test_an_import_says_what_it_charges_and_when_it_is_weighed(place: Place) -> 
     said = place(
         "import", "-", "--study", uncertified.name, stdin='[{"arm": "a", "reward": 1}, {"arm": "a", "state": ""}]'
     )
-    assert said.err == "thresher: imported 1 reward and 1 pull to be left out\n"
+    assert said.err == "thresher: study 'plain': imported 1 reward and 1 pull to be left out\n"
 
 
 def drop_all(study: library.Study) -> None:

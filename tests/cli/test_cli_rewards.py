@@ -143,7 +143,7 @@ def test_when_the_first_rewards_are_out_of_bounds_the_run_ends_at_once_with_the_
     line = result.err.splitlines()[-1]
     assert "3 arms returned a reward outside the bounds before anything succeeded: reward 75.0" in line
     assert "must lie within the bounds (0, 1)" in line
-    assert "declare the bounds" in line
+    assert "start over (--fresh) with the bounds that rewards can really take" in line
 
 
 def test_nan_and_infinity_are_not_rewards() -> None:

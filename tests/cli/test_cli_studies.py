@@ -77,13 +77,13 @@ def test_a_pull_dropped_by_hand_is_recorded_as_failed_or_lost(place: Place, caus
 
 def test_drop_offers_two_causes(place: Place) -> None:
     assert "--cause [failed|lost]" in place.good("drop", "--help")
-    assert "'tired' is not one of failed, lost" in complaint(place("drop", "s", "1", "--cause", "tired"))
+    assert "'tired' is not one of 'failed', 'lost'" in complaint(place("drop", "s", "1", "--cause", "tired"))
 
 
 def test_drop_drops_pulls_by_id_or_by_age(place: Place) -> None:
     place.good("ask", "s", "-n", "4")
     place.good("drop", "s", "2", "--cause", "failed", "--reason", "out of memory")
-    assert place.good("drop", "s", "--older-than", "1h") == "0 pulls dropped\n"
+    assert place("drop", "s", "--older-than", "1h") == Result(0, "", "thresher: study 's': dropped 0 pulls\n")
     time.sleep(0.01)
     assert place.json("drop", "s", "--older-than", "0.001s")["dropped"] == [1, 3, 4]
     assert place.json("verdict", "s")["rows"][1]["reason"] == "out of memory"
@@ -156,8 +156,51 @@ def test_extend_gives_more_and_never_less(place: Place) -> None:
     place.good("extend", "s", "--budget", "50")
     place.good("extend", "s", "--budget", "50")
     assert place.json("status", "s")["budget"] == 50
-    assert "must be larger than the current 50" in complaint(place("extend", "s", "--budget", "45"))
+    for less in ("45", "1", "-1"):
+        assert "must be larger than the current 50" in complaint(place("extend", "s", "--budget", less))
     complaint(place("extend", "s", "--budget", str(10**30)))
+
+
+WRITES = {  # commands, each after the ones before it: what it says
+    "create n --threshold=0.5 --arm=a --arm=b --budget=9": "created in STORE, with 2 arms",
+    "extend n --budget 12": "extended from 9 to 12 pulls",
+    "extend n --budget 0012": "its budget is already 12",
+    "retire n a --reason slow": "arm 'a' is retired",
+    "retire n a": "arm 'a' was already retired",
+    "restore n a": "arm 'a' is restored",
+    "restore n b": "arm 'b' was not retired",
+    "drop n 1 2": "dropped 2 pulls",
+    "drop n --older-than 1h": "dropped 0 pulls",
+    "import log.json --study m": "imported into STORE, with 8 events",
+    "delete m --yes": "deleted",
+}
+
+
+def test_a_command_that_writes_says_what_it_did_in_one_line(place: Place) -> None:
+    for command, words in WRITES.items():
+        if command == "drop n 1 2":
+            place.good("ask", "n", "-n", "2")
+        if command.startswith("import"):
+            (place.folder / "log.json").write_text(place.good("export", "n", "json"))
+        _, name = command.split(" --study ") if " --study " in command else command.split()[:2]
+        said = f"thresher: study {name!r}: {words}\n".replace("STORE", f"{place.folder}/studies.db")
+        assert place(*command.split()) == Result(0, "", said)
+    kinds = [(event.kind, event.reason) for event in place.study("n").events() if event.arm == 0 and not event.pull]
+    assert kinds == [("retired", "slow"), ("restored", None)]
+    for command in ("retire", "restore"):
+        assert "arm 'c': is not an arm of this study; its arms are a, b" in complaint(place(command, "n", "c"))
+
+
+def test_status_says_in_words_whether_a_study_is_done(place: Place) -> None:
+    assert "\nstate      not done\n" in place.good("status", "s")
+    for arm in "ab":
+        place.good("retire", "s", arm)
+    assert "\nstate      done\n" in place.good("status", "s")
+
+
+def test_a_study_without_bounds_says_why_it_certifies_nothing(place: Place) -> None:
+    place.good("create", "n", "--threshold=5", "--arm=a", "--bounds", "none", "--budget=9")
+    assert "was created without bounds (--bounds none), which certificates need" in place.good("verdict", "n")
 
 
 def test_delete_asks_first(place: Place) -> None:

@@ -200,7 +200,7 @@ def test_clip_counts_such_rewards_as_the_bound() -> None:
     study.tell(pull_of(study, "a"), -math.inf)
     verdict = study.verdict()
     assert (verdict["a"].mean, verdict.outside) == (0.5, ())
-    assert "counted as the nearest number within (0, 1)" in verdict.guarantee
+    assert "counted as the nearest number between 0 and 1" in verdict.guarantee
     told = [event.reward for event in study.events() if event.kind == "told" and event.arm == 0]
     assert told[0] == 7.0  # the log has what came
     assert fold(study.events()).state() == look(study, lambda ledger: ledger.state())

@@ -296,9 +296,11 @@ BAD_STUDIES: list[tuple[dict[str, Any], str]] = [
     ({"budget": None, "confidence": None}, r"without certificates a study ends with its budget"),
     ({"budget": None, "policy": "ap-evt"}, r"takes its exploration from the budget"),
     ({"policy": "best"}, r"'best': is not a policy.*uniform, apt, evt"),
-    ({"policy": 3}, r"3: is not a policy"),
+    ({"policy": 3}, r"policy 3: must be a name, such as 'evt', or a policy, such as thresher.evt\(\)"),
+    ({"policy": thresher.evt}, r"must be a name, such as 'evt', or a policy, such as thresher.evt\(\)"),
     ({"confidence": 1.0}, r"strictly between 0 and 1"),
-    ({"confidence": 95}, r"strictly between 0 and 1"),
+    ({"confidence": 95}, r"strictly between 0 and 1; write 0.95"),
+    ({"threshold": 90}, r"inside the bounds \(0, 1\); if it is a percentage, write 0.9; else give the bounds"),
     ({"tolerance": -0.1}, r"tolerance -0.1"),
     ({"failure": "bad"}, r"'worst', 'ignore'"),
     ({"failure": 2.0}, r"2.0: must be"),
@@ -309,7 +311,7 @@ BAD_STUDIES: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("given", "words"), BAD_STUDIES, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(("given", "words"), BAD_STUDIES, ids=lambda value: str(value)[:25])
 def test_a_bad_specification_gets_one_clear_line(given: dict[str, Any], words: str) -> None:
     with pytest.raises(thresher.InvalidInput, match=words) as caught:
         make(**given)

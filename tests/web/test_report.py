@@ -88,6 +88,8 @@ def test_a_report_has_verdict_figures_guarantee_and_specification(study: threshe
     for part in (verdict.question, verdict.guarantee, "settling_constant", "fair"):
         assert part in text
     assert HOSTILE not in text
+    study.extend(budget=77_777)
+    assert re.search(r"budget[^0-9]+77777\b", report(study)), "the budget in force"
     assert not re.search(r'(?:src|href)="?(?:https?:)?//', text.partition('<script type="application/json"')[0])
 
 

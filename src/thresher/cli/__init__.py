@@ -32,6 +32,8 @@ COMMANDS = {  # command: its module
     "renew": "agents",
     "drop": "agents",
     "extend": "studies",
+    "retire": "studies",
+    "restore": "studies",
     "delete": "studies",
     "import": "transfer",
     "export": "transfer",
@@ -80,9 +82,10 @@ Try it:
 """
 
 
-@click.group(
-    cls=Commands, help=HELP, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
-)
+SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True}
+
+
+@click.group(cls=Commands, help=HELP, context_settings=SETTINGS)
 @click.version_option(__version__, message="thresher %(version)s")
 def cli() -> None:
     """The group of all commands."""
@@ -121,6 +124,11 @@ def say(text: str) -> None:
     """Write a line to standard error, without secrets. If it cannot be written, work continues."""
     with contextlib.suppress(OSError):
         click.echo(f"thresher: {visible(masked(text))}", err=True, color=True)
+
+
+def say_done(study: str, what: str) -> None:
+    """Say what a command changed in a study."""
+    say(f"study {shown(study)}: {what}")
 
 
 def put(text: str, *, end: str = "\n", styled: bool = False) -> None:

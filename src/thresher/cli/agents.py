@@ -4,16 +4,17 @@ import json
 import time
 from collections.abc import Iterator
 from itertools import chain
+from typing import Any
 
 import click
 
-from ..core.events import CAUSES, PENDING, Cause
+from ..core.events import CAUSES, PENDING
 from ..core.pulls import pull_json
 from ..errors import AlreadyTold, CannotGoOn, InvalidInput, ThresherError, UnknownPull, shown
 from ..study import Pull, Study, look, tell_for_reply
 from ..text.plural import plural
-from . import FINISHED, NOT_MET, print_lines, say
-from .options import Duration, Number, Whole, format_option, name_argument, storage_option, study_at
+from . import FINISHED, NOT_MET, print_lines, say, say_done
+from .options import Duration, Number, Whole, format_option, name_argument, option, storage_option, study_at
 
 MOST = 100_000  # pulls of one ask: a study without a budget sets no other limit
 
@@ -32,8 +33,8 @@ Examples:
 
 @click.command(help=ASK, short_help="Hand out the next pull of a study.")
 @name_argument
-@click.option("-n", "count", type=click.IntRange(1, MOST), default=1, show_default=True, help="How many pulls.")
-@click.option("--lease", type=Duration(), default="1h", show_default=True, help="Time until the pull counts as lost.")
+@click.option("-n", "count", type=click.IntRange(1, MOST), default=1, help="How many pulls.")
+@click.option("--lease", type=Duration(), default="1h", help="Time until the pull counts as lost.")
 @storage_option
 @format_option("text", "json")
 def ask(name: str, count: int, lease: float, storage: str | None, style: str) -> int:
@@ -78,9 +79,7 @@ def tell(name: str, pull: int, reward: float, storage: str | None, style: str) -
 @click.command(short_help="Renew the leases of pulls.")
 @name_argument
 @click.argument("pulls", type=Whole(), nargs=-1, required=True, metavar="PULL…")
-@click.option(
-    "--lease", type=Duration(), default="1h", show_default=True, help="Time from now until the pulls count as lost."
-)
+@click.option("--lease", type=Duration(), default="1h", help="Time from now until the pulls count as lost.")
 @storage_option
 def renew(name: str, pulls: tuple[int, ...], lease: float, storage: str | None) -> int:
     """Renew the leases of PULLs: work on them continues, so they do not count as lost yet.
@@ -99,41 +98,16 @@ def renew(name: str, pulls: tuple[int, ...], lease: float, storage: str | None) 
     return NOT_MET if over else FINISHED
 
 
-class CauseParam(click.ParamType[Cause]):
-    """Why a pull is dropped. Words of older versions are accepted and recorded as lost."""
-
-    name = "failed|lost"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Cause:
-        """The word, if it is one."""
-        found: Cause | None = next((cause for cause in CAUSES if cause == value), None)
-        if found is None:
-            self.fail(f"{value!r} is not one of failed, lost.", param, ctx)
-        return found
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        """What the help offers."""
-        return "[failed|lost]"
-
-
 @click.command(short_help="Drop pulls.")
 @name_argument
 @click.argument("pulls", type=Whole(), nargs=-1, metavar="[PULL…]")
-@click.option(
-    "--older-than", type=Duration(), metavar="DURATION", help="Drop all that have been pending for longer than this."
-)
-@click.option("--cause", type=CauseParam(), default="lost", show_default=True, help="failed counts against its arm.")
-@click.option("--reason", default="dropped by hand", show_default=True)
+@option("--older-than DURATION", "Drop all that have been pending for longer than this.", type=Duration())
+@option("--cause [failed|lost]", "failed counts against its arm.", type=click.Choice(CAUSES), default="lost")
+@click.option("--reason", default="dropped by hand")
 @storage_option
 @format_option("text", "json")
 def drop(
-    name: str,
-    pulls: tuple[int, ...],
-    older_than: float | None,
-    cause: Cause,
-    reason: str,
-    storage: str | None,
-    style: str,
+    name: str, pulls: tuple[int, ...], older_than: float | None, storage: str | None, style: str, **why: Any
 ) -> int:
     """Drop PULLs. A reward that still comes is late: it counts in the statistics, not in the certificate.
 
@@ -150,7 +124,7 @@ def drop(
     refused: dict[int, ThresherError] = {}
     for pull in chosen:
         try:
-            study.drop(pull, cause=cause, reason=reason)
+            study.drop(pull, **why)
             dropped.append(pull)
         except (AlreadyTold, UnknownPull) as error:
             if older_than is None:  # otherwise it was told in the meantime
@@ -158,15 +132,13 @@ def drop(
     if style == "json":
         left = [{"pull": pull, "reason": str(error)} for pull, error in refused.items()]
         print_lines([json.dumps({"format": 1, "dropped": dropped, "refused": left})])
-    elif older_than is not None:
-        print_lines([f"{plural(len(dropped), 'pull')} dropped"])
-    for reason_why in refused.values():
+    elif not refused:
+        say_done(name, f"dropped {plural(len(dropped), 'pull')}")
+    for first in refused.values():
         if len(chosen) == 1:
-            raise reason_why
-        rule = f"were not dropped, the first because: {reason_why}"
-        raise InvalidInput(
-            "pulls", list(refused), rule, f"the others were dropped: {shown(dropped)}" if dropped else ""
-        )
+            raise first
+        others = f"the others were dropped: {shown(dropped)}" if dropped else ""
+        raise InvalidInput("pulls", list(refused), f"were not dropped, the first because: {first}", others)
     return FINISHED
 
 

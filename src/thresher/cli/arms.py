@@ -98,9 +98,8 @@ def _from_json(text: str, where: str) -> Rows:
             params = dict(item)
             rows.append((f"row {number} of {where}", params.pop("name"), params))
         else:
-            raise InvalidInput(
-                f"row {number} of {where}", rule=f"{shown(item)} is neither a name nor parameters", remedy=SHAPES
-            )
+            rule = f"{shown(item)} is neither a name nor parameters"
+            raise InvalidInput(f"row {number} of {where}", rule=rule, remedy=SHAPES)
     return rows
 
 

@@ -81,20 +81,15 @@ def rewards_cautions(ledger: Ledger) -> Iterator[tuple[str, str]]:
     """What is odd about the rewards so far: its kind, and the warning."""
     rewards = _rewards(ledger)
     if len(rewards) >= ENOUGH and min(rewards) == max(rewards):
-        yield (
-            "same",
-            f"all {len(rewards):,} rewards are {rewards[0]:g}; check that each evaluation depends on its arm and seed",
-        )
+        same = f"all {len(rewards):,} rewards are {rewards[0]:g}"
+        yield "same", f"{same}; check that each evaluation depends on its arm and seed"
     if ledger.spec.clip and ledger.spec.bounds:
         low, high = ledger.spec.bounds
         outside = sum(not low <= reward <= high for reward in rewards)
         if outside == len(rewards) > 1:
-            where = f"{min(rewards):g} to {max(rewards):g}"
-            yield (
-                "clip",
-                f"--clip changed all {outside:,} rewards ({where}), because they lie outside the bounds "
-                f"({low:g}, {high:g}); give the --bounds that rewards really have",
-            )
+            changed = f"--clip changed all {outside:,} rewards ({min(rewards):g} to {max(rewards):g})"
+            why = f"because they lie outside the bounds ({low:g}, {high:g})"
+            yield "clip", f"{changed}, {why}; give the --bounds that rewards really have"
 
 
 def labels_cautions(ledger: Ledger) -> Iterator[tuple[str, str]]:
@@ -104,22 +99,17 @@ def labels_cautions(ledger: Ledger) -> Iterator[tuple[str, str]]:
         return
     low, high = spec.bounds
     if spec.tolerance >= max(spec.threshold - low, high - spec.threshold):
-        yield (
-            "tolerance",
-            f"a tolerance of {spec.tolerance:g} covers all of the bounds ({low:g}, {high:g}), "
-            "so every arm is close; give a smaller --tolerance",
-        )
+        covers = f"a tolerance of {spec.tolerance:g} covers all of the bounds ({low:g}, {high:g})"
+        yield "tolerance", f"{covers}, so every arm is close; give a smaller --tolerance"
     if len(rewards) < ENOUGH:
         return
     least, most = min(*rewards, spec.threshold), max(*rewards, spec.threshold)
     is_open = ledger.certified + len(ledger.retired) < len(spec.arms)
     if is_open and low <= least < most <= high and high - low > WIDE * (most - least):
-        yield (
-            "bounds",
-            f"all {plural(len(rewards), 'reward')} lie from {min(rewards):g} to {max(rewards):g}, far inside the "
-            f"bounds ({low:g}, {high:g}); if rewards can never leave a narrower range, "
-            "give it as --bounds: arms are then settled with far fewer pulls",
-        )
+        lie = f"all {plural(len(rewards), 'reward')} lie from {min(rewards):g} to {max(rewards):g}"
+        remedy = "if rewards can never leave a narrower range, give it as --bounds"
+        gain = "arms are then settled with far fewer pulls"
+        yield "bounds", f"{lie}, far inside the bounds ({low:g}, {high:g}); {remedy}: {gain}"
 
 
 def _rewards(ledger: Ledger) -> list[float]:

@@ -21,16 +21,14 @@ def check_command(argv: Sequence[str], arms: Mapping[str, Params], *, elsewhere:
     On a cluster (``elsewhere``), whether the program exists is not checked.
     """
     if not argv:
-        raise InvalidInput(
-            "command", rule="there is none", remedy="put it after --, as in: thresher run … -- ./evaluate.sh {arm}"
-        )
+        remedy = "put it after --, as in: thresher run … -- ./evaluate.sh {arm}"
+        raise InvalidInput("command", rule="there is none", remedy=remedy)
     for name in {found[1] for part in argv for found in PLACEHOLDER.finditer(part) if found[1]} - set(PULL_FIELDS):
         lacking = next((arm for arm, params in arms.items() if name not in params), None)
         if lacking is not None:
             known = ", ".join(f"{{{key}}}" for key in [*PULL_FIELDS, *arms[lacking]])
-            raise InvalidInput(
-                "placeholder", f"{{{name}}}", f"arm {shown(lacking)} has no such value", f"there are {known}"
-            )
+            rule = f"arm {shown(lacking)} has no such value"
+            raise InvalidInput("placeholder", f"{{{name}}}", rule, f"there are {known}")
     for program in () if elsewhere else _programs(argv[0], arms):
         if shutil.which(program) is None:
             found = Path(program).exists()
@@ -83,17 +81,15 @@ def check_exits(reward: str, passing: str | None, failing: str | None) -> tuple[
     """
     for option, text in (("--pass", passing), ("--fail", failing)):
         if text is not None and reward != "exit-code":
-            raise InvalidInput(
-                option, text, f"has no effect with --reward {reward}", "add --reward exit-code, or leave it out"
-            )
+            rule = f"has no effect with --reward {reward}"
+            raise InvalidInput(option, text, rule, "add --reward exit-code, or leave it out")
     passes = PASSING if passing is None else _codes("--pass", passing)
     fails = FAILING if failing is None else _codes("--fail", failing)
     if both := passes & fails:
         option, other = ("--fail", "--pass") if passing is None else ("--pass", "--fail")
         rule = f"{codes_text(both)} is in {other} {codes_text(fails if other == '--fail' else passes)} too"
-        raise InvalidInput(
-            option, failing if passing is None else passing, rule, "put each code into only one of the two"
-        )
+        given = failing if passing is None else passing
+        raise InvalidInput(option, given, rule, "put each code into only one of the two")
     return passes, fails
 
 

@@ -10,14 +10,12 @@ import click
 from .._version import __version__
 from ..core import sentences
 from ..core.replay import verify as verified
-from ..create import open_study
-from ..errors import DamagedStudy, InvalidInput, ThresherError, shown
-from ..log.store import Store
+from ..errors import ThresherError, shown
 from ..log.tail import pages
 from ..text.masking import masked, one_line
 from ..text.plural import plural
 from . import FINISHED, NOT_MET, put
-from .options import format_option, name_argument, storage_option, store_at, study_at
+from .options import format_option, name_argument, storage_option, store_at, study_at, study_or_damage
 
 
 @click.command(short_help="Check every decision of a study.")
@@ -51,14 +49,6 @@ def verify(name: str, storage: str | None, style: str) -> int:
     return FINISHED if report.sound else NOT_MET
 
 
-def _damage(name: str, store: Store) -> dict[str, str]:
-    try:
-        open_study(name, storage=store)
-    except (DamagedStudy, InvalidInput) as error:
-        return {f"! study {shown(name, 40)}": error.rule}
-    return {}
-
-
 @click.command(short_help="Check the installation and a store.")
 @storage_option
 @format_option("text", "json")
@@ -81,7 +71,8 @@ def doctor(storage: str | None, style: str) -> int:
         names = store.studies()
         found["studies"] = f"{len(names)}, each checked"
         for name in names:
-            found.update(_damage(name, store))
+            if damage := study_or_damage(name, store)[1]:
+                found[f"! study {shown(name, 40)}"] = damage
     except ThresherError as error:
         found["! store"] = str(error)
     found = {key: masked(value) for key, value in found.items()}

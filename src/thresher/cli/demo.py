@@ -20,7 +20,7 @@ from ..run.signals import until_stopped
 from ..study import Pull, Study, look
 from . import say
 from .livetable import watching
-from .options import Whole
+from .options import Whole, format_option
 from .output import FORMATS, print_verdict
 
 WINDOW = 256 * 1024  # bytes that one pull compresses
@@ -72,9 +72,9 @@ Examples:
 @click.command(help=HELP, short_help=f"See a real study: which compression settings save {BAR:.0%}?")
 @click.option("--budget", type=Whole(), metavar="N", help="Pulls in total.  [default: until every arm is settled]")
 @click.option("--workers", type=Whole(), metavar="W", help="Processes.  [default: one per core]")
-@click.option("--seed", type=Whole(), default=0, show_default=True)
+@click.option("--seed", type=Whole(), default=0)
 @click.option("--compare/--no-compare", default=True, help="Say what simpler plans would have cost.")
-@click.option("--format", "style", type=click.Choice(FORMATS), default="table", show_default=True)
+@format_option(*FORMATS)
 def demo(budget: int | None, workers: int | None, seed: int, compare: bool, style: str) -> int:
     """Run the demonstration."""
     corpus()  # before the processes start, so that forked ones share it
@@ -82,22 +82,19 @@ def demo(budget: int | None, workers: int | None, seed: int, compare: bool, styl
         "demo", arms=settings(), threshold=BAR, tolerance=TOLERANCE, bounds=BOUNDS, budget=budget, seed=seed
     )
     began = time.monotonic()
-    status = _carry_out(study, workers)
+
+    def job() -> None:
+        with watching(study, quiet=False) as show:
+            engine = open_engine(bytes_saved, workers=workers, executor="processes")
+            run_on(engine, study, Limits(), show)
+
+    status = until_stopped(job)
     took = time.monotonic() - began
     verdict = study.verdict()
     print_verdict(verdict, style)
     if compare and not verdict.open:
         say(comparison(study, took))
     return status
-
-
-def _carry_out(study: Study, workers: int | None) -> int:
-    def job() -> None:
-        with watching(study, quiet=False) as show:
-            engine = open_engine(bytes_saved, workers=workers, executor="processes")
-            run_on(engine, study, Limits(), show)
-
-    return until_stopped(job)
 
 
 def comparison(study: Study, took: float) -> str:
@@ -112,10 +109,8 @@ def comparison(study: Study, took: float) -> str:
     rows, needed = study.verdict().rows, look(study, lambda ledger: list(ledger.docket.committed))
     most, arms, spent = max(needed), len(rows), sum(seconds)
     each = [taken / row.seen for taken, row in zip(seconds, rows, strict=True)]
-    equally, skipping = (
-        most * sum(each) / spent * took,
-        sum(n * t for n, t in zip(needed, each, strict=True)) / spent * took,
-    )
+    equally = most * sum(each) / spent * took
+    skipping = sum(n * t for n, t in zip(needed, each, strict=True)) / spent * took
     equal = f"{arms * most:,} pulls, {duration(equally)} at the times measured here, {equally / took:.1f} times as long"
     return (
         f"{study.verdict().issued:,} pulls in {duration(took)}. The hardest arm needed {most} rewards to be settled; "

@@ -1,6 +1,5 @@
 """`thresher simulate`, `thresher paper` and `thresher plan`. Nothing heavy is imported before a command runs."""
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,7 +20,7 @@ from .lab_options import (
     setup_of,
     whole,
 )
-from .lab_tables import print_plan, print_result
+from .lab_tables import print_data, print_plan, print_result
 from .options import Number, Whole
 
 if TYPE_CHECKING:
@@ -31,39 +30,27 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--policy", help="How to choose the next arm [default: anytime-evt; with --confidence balanced].")
+@click.option("--family", default="uniform", help="uniform, bernoulli, beta, normal, clipped or constant.")
+@click.option("--arms", type=Whole(), default=100, help="How many arms.")
+@click.option("--threshold", type=Number(), default=0.7, help="The bar.")
+@click.option("--means", default="0.6:0.8", help="LO:HI (drawn again in each repetition), a number, or A,B,C,…")
 @click.option(
-    "--family", default="uniform", show_default=True, help="uniform, bernoulli, beta, normal, clipped or constant."
+    "--spread", default="0.15:0.25", help="In the same form: half-width of uniform arms, otherwise standard deviation."
 )
-@click.option("--arms", type=Whole(), default=100, show_default=True, help="How many arms.")
-@click.option("--threshold", type=Number(), default=0.7, show_default=True, help="The bar.")
-@click.option(
-    "--means", default="0.6:0.8", show_default=True, help="LO:HI (drawn again in each repetition), a number, or A,B,C,…"
-)
-@click.option(
-    "--spread",
-    default="0.15:0.25",
-    show_default=True,
-    help="In the same form: half-width of uniform arms, otherwise standard deviation.",
-)
-@click.option("--bounds", default="0:1", show_default=True, help="The range of rewards.")
+@click.option("--bounds", default="0:1", help="The range of rewards.")
 @click.option("--recorded", type=click.Path(), help="Resample the rewards in a CSV with arm,reward, or in an export.")
-@click.option("--budget", type=Whole(), default=20_000, show_default=True, help="Pulls.")
+@click.option("--budget", type=Whole(), default=20_000, help="Pulls.")
 @click.option("--checkpoints", help="Pulls after which to measure: A,B,C [default: 1, 2, 5, 10, … and the budget].")
-@click.option("--repetitions", type=Whole(), default=100, show_default=True, help="How many studies to simulate.")
-@click.option("--delay", default="none", show_default=True, help=DELAY_HELP)
-@click.option("--seconds-per-pull", type=Number(), default=1.0, show_default=True, help="On the simulated clock.")
-@click.option(
-    "--confidence", default="off", show_default=True, help="off, or a number: settle arms at this confidence."
-)
+@click.option("--repetitions", type=Whole(), default=100, help="How many studies to simulate.")
+@click.option("--delay", default="none", help=DELAY_HELP)
+@click.option("--seconds-per-pull", type=Number(), default=1.0, help="On the simulated clock.")
+@click.option("--confidence", default="off", help="off, or a number: settle arms at this confidence.")
 @TOLERANCE
 @click.option(
-    "--lost",
-    default="0:0",
-    show_default=True,
-    help="Share of pulls lost, BAD:GOOD: with a reward below the bar, and with another.",
+    "--lost", default="0:0", help="Share of pulls lost, BAD:GOOD: with a reward below the bar, and with another."
 )
-@click.option("--hung", type=Number(), default=0.0, show_default=True, help="Share of pulls that never return.")
-@click.option("--failure", default="worst", show_default=True, help="What a lost pull counts as: worst or ignore.")
+@click.option("--hung", type=Number(), default=0.0, help="Share of pulls that never return.")
+@click.option("--failure", default="worst", help="What a lost pull counts as: worst or ignore.")
 @THREADS
 @SEED
 @OUTPUT
@@ -88,23 +75,17 @@ def simulate(recorded: str | None, style: str, threads: int | None, seed: int, r
     checkpoints = numbers_in("checkpoints", given["checkpoints"]) if given["checkpoints"] else ()
     if not all(point.is_integer() for point in checkpoints):
         raise InvalidInput("checkpoints", given["checkpoints"], "must be whole numbers")
+    same = ("policy", "family", "arms", "threshold", "budget", "tolerance", "hung", "failure")
     setup = setup_of(
         recorded,
-        policy=given["policy"],
-        family=given["family"],
-        arms=given["arms"],
-        threshold=given["threshold"],
         means=range_in("means", given["means"]),
         spreads=range_in("spread", given["spread"]),
         bounds=pair_in("bounds", given["bounds"]),
-        budget=given["budget"],
         checkpoints=tuple(int(point) for point in checkpoints),
         delay=delays.parse(given["delay"], seconds=given["seconds_per_pull"]),
         confidence=confidence_in(given["confidence"]),
-        tolerance=given["tolerance"],
         lost=pair_in("lost", given["lost"]),
-        hung=given["hung"],
-        failure=given["failure"],
+        **{name: given[name] for name in same},
     )
 
     def work() -> "Result":
@@ -112,21 +93,17 @@ def simulate(recorded: str | None, style: str, threads: int | None, seed: int, r
             return play(setup, repetitions=repetitions, seed=seed, threads=threads, progress=progress)
 
     result = whole(work)
-    if style == "json":
-        put(json.dumps(result.to_json(), indent=1))
-    elif style == "csv":
-        from ..lab.output import csv_text
-
-        put(csv_text(result.rows()), end="")
-    else:
+    if style == "table":
         print_result(result)
+    else:
+        print_data(style, result.rows(), result.to_json())
 
 
 @click.command()
 @click.argument("what", metavar="figure1|figure2|table1|certificates|guarantee|all")
 @click.option("--out", required=True, type=click.Path(), help="The folder to write to; created if it does not exist.")
 @click.option("--force", is_flag=True, help="Overwrite files that thresher paper did not write.")
-@click.option("--repetitions", type=Whole(), default=100, show_default=True, help="The paper uses 100.")
+@click.option("--repetitions", type=Whole(), default=100, help="The paper uses 100.")
 @SEED
 def paper(what: str, out: str, force: bool, repetitions: int, seed: int) -> None:
     """Repeat the experiments of the paper: data, figures, and whether each of its claims holds.
@@ -149,26 +126,22 @@ def paper(what: str, out: str, force: bool, repetitions: int, seed: int) -> None
 @click.command()
 @click.option("--threshold", type=Number(), required=True, help="The bar.")
 @click.option("--arms", type=Whole(), help="How many arms.")
-@click.option("--family", default="bernoulli", show_default=True, help="bernoulli, uniform, beta, normal or clipped.")
+@click.option("--family", default="bernoulli", help="bernoulli, uniform, beta, normal or clipped.")
 @click.option("--means", help="Where you expect the arms' means: LO:HI, or A,B,C,…")
-@click.option(
-    "--spread", default="0.15:0.25", show_default=True, help="Half-width of uniform arms, otherwise standard deviation."
-)
-@click.option("--bounds", default="0:1", show_default=True, help="The range of rewards.")
+@click.option("--spread", default="0.15:0.25", help="Half-width of uniform arms, otherwise standard deviation.")
+@click.option("--bounds", default="0:1", help="The range of rewards.")
 @click.option(
     "--pilot",
     type=click.Path(),
     help="Instead of --arms and --means: rewards so far, as CSV with arm,reward, or an export.",
 )
 @click.option("--policy", help="The policy to plan for [default: balanced; anytime-evt with --confidence off].")
-@click.option("--confidence", default="0.95", show_default=True, help="Settle arms at this confidence, or off.")
+@click.option("--confidence", default="0.95", help="Settle arms at this confidence, or off.")
 @click.option("--no-confidence", is_flag=True, help="The same as --confidence off.")
 @TOLERANCE
-@click.option("--workers", type=Whole(), default=1, show_default=True, help="How many pulls run at once.")
-@click.option("--seconds-per-pull", type=Number(), default=1.0, show_default=True, help="How long a pull takes.")
-@click.option(
-    "--service", default="constant", show_default=True, help="constant, exponential, lognormal:0.5, failures:5."
-)
+@click.option("--workers", type=Whole(), default=1, help="How many pulls run at once.")
+@click.option("--seconds-per-pull", type=Number(), default=1.0, help="How long a pull takes.")
+@click.option("--service", default="constant", help="constant, exponential, lognormal:0.5, failures:5.")
 @click.option("--picture", type=click.Path(), help="Also draw the plan to this file (.png, .pdf, .svg).")
 @click.option("--force", is_flag=True, help="Overwrite the --picture file even if it is not a picture.")
 @THREADS
@@ -186,7 +159,7 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
     thresher plan --threshold 0.9 --arms 40 --means 0.7:0.99 --tolerance 0.02
     thresher plan --threshold 0.5 --pilot results.csv --picture plan.png
     """  # noqa: D301 - click wants the character itself
-    from ..lab import pictures, planning
+    from ..lab import Setup, pictures, planning
     from ..text.files import replacing
 
     if pilot is None and (given["arms"] is None or given["means"] is None):
@@ -199,11 +172,9 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
     if picture is not None:
         pictures.check_ready()
     shared = {
-        "policy": given["policy"],
-        "threshold": given["threshold"],
+        **{name: given[name] for name in ("policy", "threshold", "tolerance")},
         "bounds": pair_in("bounds", given["bounds"]),
         "confidence": None if given["no_confidence"] else confidence_in(given["confidence"]),
-        "tolerance": given["tolerance"],
         "budget": 10**12,  # not used: the plan finds the number of pulls
     }
     if pilot is not None:
@@ -213,10 +184,8 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
             say(f"{share} were lost or are pending; the plan loses the same share")
         setup = planning.pilot_setup(data, **shared)
     else:
-        arms = {"family": given["family"], "arms": given["arms"]}
-        setup = setup_of(
-            None, **shared, **arms, means=range_in("means", given["means"]), spreads=range_in("spread", given["spread"])
-        )
+        means, spreads = range_in("means", given["means"]), range_in("spread", given["spread"])
+        setup = Setup(**shared, family=given["family"], arms=given["arms"], means=means, spreads=spreads)
     timing = {"workers": given["workers"], "seconds": given["seconds_per_pull"], "service": given["service"]}
 
     def work() -> "Plan":
@@ -231,11 +200,7 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
         return found
 
     found = whole(work)
-    if style == "json":
-        put(json.dumps({"format": 1, "workers": found.workers, "needs": found.rows()}, indent=1))
-    elif style == "csv":
-        from ..lab.output import csv_text
-
-        put(csv_text(found.rows()), end="")
-    else:
+    if style == "table":
         print_plan(found)
+    else:
+        print_data(style, found.rows(), {"format": 1, "workers": found.workers, "needs": found.rows()})

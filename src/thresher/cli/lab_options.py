@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ..core.checks import share
 from ..errors import InvalidInput, shown
 from ..run.signals import until_stopped
 from . import say
-from .options import Number, Whole, checked_confidence
+from .options import Number, Whole, format_option
 
 if TYPE_CHECKING:
     from ..lab.recorded import Recorded
@@ -17,16 +18,11 @@ if TYPE_CHECKING:
 
 Found = TypeVar("Found")
 
-FORMATS = click.Choice(["table", "json", "csv"])
-OUTPUT = click.option("--format", "style", type=FORMATS, default="table", show_default=True, help="How to print.")
-SEED = click.option("--seed", type=Whole(), default=0, show_default=True, help="The same seed gives the same numbers.")
+OUTPUT = format_option("table", "json", "csv", text="How to print.")
+SEED = click.option("--seed", type=Whole(), default=0, help="The same seed gives the same numbers.")
 THREADS = click.option("--threads", type=Whole(), help="Threads [default: one per core]; results do not depend on it.")
 TOLERANCE = click.option(
-    "--tolerance",
-    type=Number(),
-    default=0.0,
-    show_default=True,
-    help="An arm provably within this distance of the bar is close.",
+    "--tolerance", type=Number(), default=0.0, help="An arm provably within this distance of the bar is close."
 )
 DELAY_HELP = (
     "When rewards come back: none, fifo:50, random:50, batch:16, workers:16[:exponential|:lognormal:0.5|:failures:5]."
@@ -108,4 +104,4 @@ def confidence_in(text: str) -> float | None:
         given = float(text)
     except ValueError:
         raise InvalidInput("--confidence", text, "must be a number between 0 and 1, or off", "write 0.95") from None
-    return checked_confidence(given)
+    return share("--confidence", given, remedy="write one such as 0.95, or off")

@@ -1,14 +1,23 @@
 """Tables for people, of the laboratory's commands."""
 
+import json
 import sys
 from typing import TYPE_CHECKING, Any
 
 from ..core.sentences import duration
 from ..text.plural import plural
+from . import put
 
 if TYPE_CHECKING:
     from ..lab.planning import Plan
     from ..lab.result import Result
+
+
+def print_data(style: str, rows: list[dict[str, Any]], data: dict[str, Any]) -> None:
+    """Print rows as CSV, or all data as JSON."""
+    from ..lab.output import csv_text
+
+    put(json.dumps(data, indent=1) if style == "json" else csv_text(rows), end="\n" if style == "json" else "")
 
 
 def print_result(result: "Result") -> None:

@@ -13,11 +13,11 @@ from ..core import policies
 from ..core.checks import MAX_SECONDS
 from ..core.spec import Params, Spec
 from ..create import open_study
-from ..errors import InvalidInput, UnknownStudy, shown
+from ..errors import UNSAID, DamagedStudy, InvalidInput, UnknownStudy, shown
 from ..log.memory import MemoryStore
 from ..log.store import Store
 from ..log.stores import open_store
-from ..study import LEASE, Study
+from ..study import Study
 from ..text.plural import listed
 from . import say
 from .arms import checked_arms, read_arms
@@ -25,6 +25,7 @@ from .cautions import arms_caution
 
 DEFAULT = "sqlite:///thresher.db"
 VARIABLE = "THRESHER_STORAGE"
+UNIT = (0.0, 1.0)  # the bounds, unless others are given
 UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -97,12 +98,29 @@ class Duration(click.ParamType[float]):
             return float(value)
         found = re.fullmatch(r"(\d+\.?\d*|\.\d+)\s*([smhd]?)", str(value).strip())
         if not found or not 0 < float(found[1]) * UNITS[found[2]] <= MAX_SECONDS:
-            self.fail(
-                f"{shown(value, 60)} is not a length of time above 0 and below 31 years; write 90, 90s, 10m, 2h or 1d",
-                param,
-                ctx,
-            )
+            rule = "is not a length of time above 0 and below 31 years; write 90, 90s, 10m, 2h or 1d"
+            self.fail(f"{shown(value, 60)} {rule}", param, ctx)
         return float(found[1]) * UNITS[found[2]]
+
+
+class BoundsCommand(click.Command):
+    """A command whose ``--bounds`` takes two numbers or the word none."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Turn ``--bounds none`` into a flag."""
+        takes = {name: option.nargs for option in self.params if not _is_flag(option) for name in option.opts}
+        at = 0
+        while at < len(args) and args[at] != "--" and (self.allow_interspersed_args or args[at].startswith("-")):
+            name, equals, value = args[at].partition("=")
+            if name == "--bounds" and "none" in (value, *args[at + 1 : at + 2]):
+                rest = args[at + (1 if equals else 2) :]
+                return super().parse_args(ctx, [*args[:at], "--no-bounds", *rest])
+            at += 1 if equals else 1 + takes.get(name, 0)
+        return super().parse_args(ctx, args)
+
+
+def _is_flag(option: click.Parameter) -> bool:
+    return isinstance(option, click.Option) and option.is_flag
 
 
 def _float(text: str) -> float | None:
@@ -112,17 +130,24 @@ def _float(text: str) -> float | None:
         return None
 
 
-storage_option = click.option(
-    "--storage",
-    metavar="URL",
-    help=f"sqlite:///FILE, postgresql://… or memory.  [default: ${VARIABLE}, else thresher.db in this folder]",
+def option(usage: str, text: str, *, to: str = "", **more: Any) -> Callable[[Command], Command]:
+    """An option as its help shows it, such as ``--arms FILE``, or ``--clip`` for a flag; ``to`` names its parameter."""
+    name, _, metavar = usage.partition(" ")
+    names = [name, to] if to else [name]
+    more |= {"metavar": metavar} if metavar else {"is_flag": True}
+    return click.option(*names, help=text, **more)
+
+
+storage_option = option(
+    "--storage URL",
+    f"sqlite:///FILE, postgresql://… or memory.  [default: ${VARIABLE}, else thresher.db in this folder]",
 )
 name_argument = click.argument("name", metavar="NAME")
 
 
-def format_option(*styles: str) -> Callable[[Command], Command]:
+def format_option(*styles: str, text: str | None = None) -> Callable[[Command], Command]:
     """``--format``; the first style is the default."""
-    return click.option("--format", "style", type=click.Choice(styles), default=styles[0], show_default=True)
+    return click.option("--format", "style", type=click.Choice(styles), default=styles[0], help=text)
 
 
 def store_at(storage: "str | Store | None") -> Store:
@@ -135,22 +160,26 @@ def place_of(store: Store) -> str:
     return str(getattr(store, "path", getattr(store, "url", "memory")))
 
 
-def study_at(name: str, storage: "str | Store | None", *, lease: float = LEASE) -> Study:
+def study_at(name: str, storage: "str | Store | None") -> Study:
     """Open a study; if it does not exist, the error lists those that do."""
     store = store_at(storage)
     try:
-        return open_study(name, storage=store, lease=lease)
+        return open_study(name, storage=store)
     except UnknownStudy:
         others = store.studies()
-        near = difflib.get_close_matches(name, others, n=1)
-        if near:
-            raise UnknownStudy(
-                "study", name, f"is not in {place_of(store)}", f"did you mean {shown(near[0])}?"
-            ) from None
         there = f"there are {listed(others, show=lambda other: shown(other, 40))}" if others else "it is empty"
-        rule = f"is not in {place_of(store)}"
         remedy = f"{there}; --storage or {VARIABLE} names another store"
-        raise UnknownStudy("study", name, rule, remedy) from None
+        if near := difflib.get_close_matches(name, others, n=1):
+            remedy = f"did you mean {shown(near[0])}?"
+        raise UnknownStudy("study", name, f"is not in {place_of(store)}", remedy) from None
+
+
+def study_or_damage(name: str, store: Store) -> tuple[Study | None, str]:
+    """The study, or how it is damaged: a damaged study does not hide the others."""
+    try:
+        return open_study(name, storage=store), ""
+    except (DamagedStudy, InvalidInput) as error:  # InvalidInput: a name that no study can have
+        return None, error.rule
 
 
 def is_kept(study: Study) -> bool:
@@ -158,102 +187,62 @@ def is_kept(study: Study) -> bool:
     return not isinstance(study.store, MemoryStore)
 
 
-def arm_options(command: Callable[..., Any]) -> Callable[..., Any]:
+ARM_OPTIONS = (
+    option("--threshold B", "The bar that an arm's mean must reach.", type=Number(), required=True),
+    option(
+        "--arms FILE",
+        "A file of arms: one name per line (# begins a comment line), or CSV or JSON; - is stdin.",
+        to="file",
+    ),
+    option("--arm NAME", "An arm; repeat it for more.", to="names", multiple=True),
+    option("--budget N", "Pulls in total.  [default: until every arm is settled]", type=Whole()),
+    option("--bounds LO HI", "The range of rewards, or none.  [default: 0 1]", type=Number(), nargs=2),
+    option("--no-bounds", "The same as --bounds none.", hidden=True),
+    option("--clip", "Count a reward outside the bounds as the nearest bound. Without this, it retires its arm."),
+    option("--policy P", f"How to choose the next arm: {', '.join(policies.CONSTRUCTORS)}."),
+    option("--confidence C", "How sure to be of all labels.  [default: 0.95]", type=Number()),
+    option("--no-confidence", "Do not certify labels."),
+    option("--tolerance T", "An arm provably within ± T of the bar is settled as close.", type=Number(), default=0.0),
+    option("--failure REWARD", "What a failed pull counts as: worst, ignore, or a reward.", default="worst"),
+    option("--max-failures N", "Retire an arm after N failures in a row.", type=Whole(), default=3),
+    option("--seed S", "The pulls' seeds follow from it.", type=Whole(), default=0),
+)
+
+
+def arm_options(command: Command) -> Command:
     """Add the options that define a study's question."""
-    options = [
-        click.option(
-            "--threshold", type=Number(), required=True, metavar="B", help="The bar that an arm's mean must reach."
-        ),
-        click.option(
-            "--arms",
-            "file",
-            metavar="FILE",
-            help="A file of arms: one name per line (# begins a comment line), or CSV or JSON; - is stdin.",
-        ),
-        click.option("--arm", "names", multiple=True, metavar="NAME", help="An arm; repeat it for more."),
-        click.option(
-            "--budget", type=Whole(), metavar="N", help="Pulls in total.  [default: until every arm is settled]"
-        ),
-        click.option(
-            "--bounds",
-            type=Number(),
-            nargs=2,
-            default=(0.0, 1.0),
-            metavar="LO HI",
-            help="The range of rewards, or none.  [default: 0 1]",
-        ),
-        click.option("--no-bounds", is_flag=True, hidden=True),
-        click.option(
-            "--clip",
-            is_flag=True,
-            help="Count a reward outside the bounds as the nearest bound. Without this, it retires its arm.",
-        ),
-        click.option("--policy", metavar="P", help=f"How to choose the next arm: {', '.join(policies.CONSTRUCTORS)}."),
-        click.option(
-            "--confidence",
-            type=Number(),
-            metavar="C",
-            help="How sure to be of all labels.  [default: 0.95]",
-        ),
-        click.option("--no-confidence", is_flag=True, help="Do not certify labels."),
-        click.option(
-            "--tolerance",
-            type=Number(),
-            default=0.0,
-            show_default=True,
-            metavar="T",
-            help="An arm provably within ± T of the bar is settled as close.",
-        ),
-        click.option(
-            "--failure",
-            default="worst",
-            show_default=True,
-            metavar="REWARD",
-            help="What a failed pull counts as: worst, ignore, or a reward.",
-        ),
-        click.option(
-            "--max-failures",
-            type=Whole(),
-            default=3,
-            show_default=True,
-            metavar="N",
-            help="Retire an arm after N failures in a row.",
-        ),
-        click.option(
-            "--seed", type=Whole(), default=0, show_default=True, metavar="S", help="The pulls' seeds follow from it."
-        ),
-    ]
-    for option in reversed(options):
-        command = option(command)
+    for add in reversed(ARM_OPTIONS):
+        command = add(command)
     return command
 
 
 def question(arms: dict[str, Params], given: dict[str, Any], *, evaluator: str | None = None) -> Spec:
-    """What `arm_options` ask."""
-    _check_bar(given)
+    """What `arm_options` ask. An error names the option."""
+    _check_bounds(given)
     same = ("threshold", "budget", "policy", "tolerance", "seed", "max_failures", "clip")
-    return Spec(
-        arms=arms,
-        bounds=None if given["no_bounds"] else given["bounds"],
-        confidence=_confidence(given["confidence"], given["no_confidence"], given["no_bounds"]),
-        failure=reward_of_failure(given["failure"]),
-        evaluator=evaluator,
-        **{name: given[name] for name in same},
-    )
+    try:
+        return Spec(
+            arms=arms,
+            bounds=None if given["no_bounds"] else given["bounds"] or UNIT,
+            confidence=_confidence(given["confidence"], given["no_confidence"], given["no_bounds"]),
+            failure=reward_of_failure(given["failure"]),
+            evaluator=evaluator,
+            **{name: given[name] for name in same},
+        )
+    except InvalidInput as error:
+        if error.what not in given:
+            raise
+        value = UNSAID if error.value is None or error.value is True else error.value
+        raise InvalidInput(f"--{error.what.replace('_', '-')}", value, error.rule, error.remedy) from None
 
 
-def _check_bar(given: dict[str, Any]) -> None:
-    """Raise if the bar or the bounds do not fit the rewards: a percentage, or exit codes, which are 0 or 1."""
-    bar = given["threshold"]
-    if given.get("reward") == "exit-code" and (given["no_bounds"] or given["bounds"] != (0.0, 1.0)):
-        low, high = given["bounds"]
+def _check_bounds(given: dict[str, Any]) -> None:
+    """Raise if the bounds do not fit exit codes, which are 0 or 1."""
+    low, high = given["bounds"] or UNIT
+    if given.get("reward") == "exit-code" and (given["no_bounds"] or (low, high) != UNIT):
         shown_bounds = "none" if given["no_bounds"] else f"{low:g} {high:g}"
         rule = "must be 0 1 with --reward exit-code, whose rewards are 0 and 1"
         raise InvalidInput("--bounds", shown_bounds, rule, "leave it out, and give the bar as a share, as in 0.9")
-    if 1 < bar < 100 and given["bounds"] == (0.0, 1.0) and not given["no_bounds"]:
-        rule = "must lie strictly inside the bounds (0, 1)"
-        other = "" if given.get("reward") == "exit-code" else ", or give --bounds, as in --bounds 0 100"
-        raise InvalidInput("--threshold", bar, rule, f"write {bar / 100:g}{other}")
 
 
 def arms_given(file: str | None, names: tuple[str, ...]) -> dict[str, Params]:
@@ -270,20 +259,12 @@ def arms_given(file: str | None, names: tuple[str, ...]) -> dict[str, Params]:
 
 
 def _confidence(given: float | None, without: bool, no_bounds: bool) -> float | None:
-    if given is not None and (without or no_bounds):
-        option = "--no-confidence" if without else "--bounds none"
-        raise InvalidInput("--confidence", given, f"there are no certificates with {option}", "use one of the two")
-    if without or no_bounds:
-        return None
-    return 0.95 if given is None else checked_confidence(given)
-
-
-def checked_confidence(given: float) -> float:
-    """A confidence, if it lies between 0 and 1; a percentage gets a suggestion."""
-    if 0 < given < 1:
-        return given
-    near = f"write {given / 100:g}" if 1 < given < 100 else "write one such as 0.95, or --no-confidence"
-    raise InvalidInput("--confidence", given, "must lie strictly between 0 and 1", near)
+    if not without and not no_bounds:
+        return 0.95 if given is None else given
+    if given is not None:
+        other = "--no-confidence" if without else "--bounds none"
+        raise InvalidInput("--confidence", given, f"there are no certificates with {other}", "use one of the two")
+    return None
 
 
 def reward_of_failure(text: str) -> Any:

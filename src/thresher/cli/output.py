@@ -6,7 +6,6 @@ import sys
 from rich.console import Console
 from rich.text import Text
 
-from ..core.layout import Line
 from ..core.verdict import Verdict
 from ..errors import CannotGoOn
 from . import drain, put, say
@@ -42,9 +41,5 @@ def _coloured(verdict: Verdict) -> str:
     width, text = Console().width, io.StringIO()
     console = Console(file=text, force_terminal=True, width=width, highlight=False)
     for line in verdict.lines(width):
-        console.print(_styled(line))
+        console.print(Text.assemble(*((part, STYLES.get(style, "")) for part, style in line)))
     return text.getvalue()
-
-
-def _styled(line: Line) -> Text:
-    return Text.assemble(*((text, STYLES.get(style, "")) for text, style in line))

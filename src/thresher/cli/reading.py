@@ -19,9 +19,13 @@ from ..study import Study, look
 from ..text.masking import masked, one_line
 from ..text.plural import listed
 from . import FINISHED, put
-from .options import format_option, name_argument, place_of, storage_option, study_at
+from .options import format_option, name_argument, option, place_of, storage_option, study_at
 
 MOST_PULLS = 20  # pending pulls that a status for people lists
+SHOWN = (  # in a status for people
+    "study", "storage", "question", "created", "command", "arms", "threshold", "policy", "budget", "issued", "told",
+    "pending", "retired",
+)  # fmt: skip
 POLL = 0.25  # seconds between two reads of --follow
 
 
@@ -41,24 +45,10 @@ def status(name: str, storage: str | None, style: str) -> int:
     if style == "json":
         put(json.dumps({"format": 2, **found}, indent=2, ensure_ascii=False))
         return FINISHED
-    for key in (
-        "study",
-        "storage",
-        "question",
-        "created",
-        "command",
-        "arms",
-        "threshold",
-        "policy",
-        "budget",
-        "issued",
-        "told",
-        "pending",
-        "retired",
-        "done",
-    ):
+    for key in SHOWN:
         if found[key] not in (None, []):
             put(f"{key:10} {listed(found[key], MOST_PULLS) if isinstance(found[key], list) else found[key]}")
+    put(f"{'state':10} {'done' if found['done'] else 'not done'}")
     put(f"{'head':10} event {found['events']:,}, {found['head']}")
     for agent in found["agents"]:
         seen = f"last {duration(max(0.0, time.time() - agent['last']))} ago" if agent["last"] else "nothing yet"
@@ -96,20 +86,16 @@ def summary_of(study: Study) -> dict[str, Any]:
 
     def read(ledger: Ledger) -> dict[str, Any]:
         counts = {key: getattr(ledger, key) for key in ("budget", "issued", "told", "pending", "done")}
-        retired = [ledger.spec.arms[arm] for arm in sorted(ledger.retired)]
-        bar = ledger.spec.threshold
-        question = {
-            "question": sentences.question(len(ledger.spec.arms), bar),
-            "threshold": bar,
-            "policy": str(ledger.spec.policy),
-            "command": masked(ledger.evaluators[-1]) if ledger.evaluators else None,
-        }
+        spec = ledger.spec
         return {
             "study": study.name,
-            "arms": len(ledger.spec.arms),
-            **question,
+            "arms": len(spec.arms),
+            "question": sentences.question(len(spec.arms), spec.threshold),
+            "threshold": spec.threshold,
+            "policy": str(spec.policy),
+            "command": masked(ledger.evaluators[-1]) if ledger.evaluators else None,
             **counts,
-            "retired": retired,
+            "retired": [spec.arms[arm] for arm in sorted(ledger.retired)],
             "events": ledger.seq,
             "head": ledger.head,
         }
@@ -159,15 +145,8 @@ def _people(study: Study) -> dict[str, Any]:
 
 @click.command(short_help="Print the events of a study.")
 @name_argument
-@click.option("--follow", is_flag=True, help="Keep printing new events until Ctrl-C.")
-@click.option(
-    "--after",
-    type=click.IntRange(0, MAX_WHOLE),
-    default=0,
-    show_default=True,
-    metavar="SEQ",
-    help="Print only events after this one.",
-)
+@option("--follow", "Keep printing new events until Ctrl-C.")
+@option("--after SEQ", "Print only events after this one.", type=click.IntRange(0, MAX_WHOLE), default=0)
 @storage_option
 @format_option("text", "json")
 def log(name: str, follow: bool, after: int, storage: str | None, style: str) -> int:
@@ -188,10 +167,7 @@ def log(name: str, follow: bool, after: int, storage: str | None, style: str) ->
                     if event.seq > after:
                         put(json.dumps(to_json(event)) if style == "json" else line(event, names))
                 last = page[-1]
-        except (
-            DamagedStudy,
-            UnknownStudy,
-        ):  # look raises the reason, unless a crash cut off the log's end
+        except (DamagedStudy, UnknownStudy):  # look raises the reason, unless a crash cut off the log's end
             last = look(study, lambda ledger: ledger.last)
         if not follow:
             return FINISHED

@@ -19,11 +19,14 @@ from .checking import check_command, check_exits, check_reader, check_resources,
 from .keeping import Kept, evaluator_of
 from .livetable import watching
 from .options import (
+    BoundsCommand,
     Duration,
     Whole,
     arm_options,
     arms_given,
+    format_option,
     is_kept,
+    option,
     question,
     reward_of_failure,
     storage_option,
@@ -65,120 +68,41 @@ Exit status: 0 finished, 1 a --require option was not met, 2 wrong use, 3 could 
 """
 
 
-class RunCommand(click.Command):
-    """Lets ``--bounds`` take two numbers or the word none. Options after COMMAND belong to it, even without ``--``."""
+EXITS = "With exit-code: the exit codes that mean"
+UNLESS = "Exit with 1 unless all (or any) arms are certified"
+
+
+class RunCommand(BoundsCommand):
+    """Options after COMMAND belong to it, even without ``--``."""
 
     allow_interspersed_args = False
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Turn ``--bounds none`` into a flag."""
-        takes = {name: option.nargs for option in self.params if not _is_flag(option) for name in option.opts}
-        at = 0
-        while at < len(args) and args[at].startswith("-") and args[at] != "--":
-            name, equals, value = args[at].partition("=")
-            if name == "--bounds" and "none" in (value, *args[at + 1 : at + 2]):
-                rest = args[at + (1 if equals else 2) :]
-                return super().parse_args(ctx, [*args[:at], "--no-bounds", *rest])
-            at += 1 if equals else 1 + takes.get(name, 0)
-        return super().parse_args(ctx, args)
-
-
-def _is_flag(option: click.Parameter) -> bool:
-    return isinstance(option, click.Option) and option.is_flag
 
 
 @click.command(cls=RunCommand, help=HELP, short_help="Find out which arms reach a bar, with any program.")
 @arm_options
-@click.option(
-    "--engine",
-    default="threads",
-    show_default=True,
-    metavar="WHERE",
-    help="threads, processes, dask[:ADDRESS] or ray[:ADDRESS]: where COMMAND runs.",
-)
-@click.option("--workers", type=Whole(), metavar="W", help="Pulls that run at once.  [default: one per core]")
-@click.option(
-    "--resource",
-    "resources",
+@option("--engine WHERE", "threads, processes, dask[:ADDRESS] or ray[:ADDRESS]: where COMMAND runs.", default="threads")
+@option("--workers W", "Pulls that run at once.  [default: one per core]", type=Whole())
+@option(
+    "--resource NAME=N",
+    "A pull's needs on Dask or Ray, such as GPU=1; repeat it for more.",
+    to="resources",
     multiple=True,
-    metavar="NAME=N",
-    help="What each pull needs on Dask or Ray, such as GPU=1; repeat it for more.",
 )
-@click.option(
-    "--timeout",
-    type=Duration(),
-    default="1h",
-    show_default=True,
-    metavar="DURATION",
-    help="Time limit for one run of COMMAND.",
-)
-@click.option(
-    "--attempts",
-    type=Whole(),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Tries for a failing pull, with the same seed.",
-)
-@click.option(
-    "--for", "seconds", type=Duration(), metavar="DURATION", help="Start no pull after this time: 90s, 10m, 2h …"
-)
-@click.option(
-    "--give-up",
-    type=Duration(),
-    default="10m",
-    show_default=True,
-    help="Stop when everything has failed for this long.",
-)
-@click.option(
-    "--reward",
-    default="last-float",
-    show_default=True,
-    metavar="HOW",
-    help="How to read the reward: last-float, exit-code, json:KEY or regex:RE.",
-)
-@click.option(
-    "--pass",
-    "passing",
-    metavar="CODES",
-    help="With exit-code: the exit codes that mean reward 1, such as 0,5-7.  [default: 0]",
-)
-@click.option(
-    "--fail",
-    "failing",
-    metavar="CODES",
-    help="With exit-code: the exit codes that mean reward 0; others are failures.  [default: 1]",
-)
-@click.option(
-    "--require-above",
-    type=click.Choice(["all", "any"]),
-    help="Exit with 1 unless all (or any) arms are certified above.",
-)
-@click.option(
-    "--require-below",
-    type=click.Choice(["all", "any"]),
-    help="Exit with 1 unless all (or any) arms are certified below.",
-)
+@option("--timeout DURATION", "Time limit for one run of COMMAND.", type=Duration(), default="1h")
+@option("--attempts N", "Tries for a failing pull, with the same seed.", type=Whole(), default=1)
+@option("--for DURATION", "Start no pull after this time: 90s, 10m, 2h …", to="seconds", type=Duration())
+@option("--give-up DURATION", "Stop when everything has failed for this long.", type=Duration(), default="10m")
+@option("--reward HOW", "How to read the reward: last-float, exit-code, json:KEY or regex:RE.", default="last-float")
+@option("--pass CODES", f"{EXITS} reward 1, such as 0,5-7.  [default: 0]", to="passing")
+@option("--fail CODES", f"{EXITS} reward 0; others are failures.  [default: 1]", to="failing")
+@option("--require-above [all|any]", f"{UNLESS} above.", type=click.Choice(["all", "any"]))
+@option("--require-below [all|any]", f"{UNLESS} below.", type=click.Choice(["all", "any"]))
 @storage_option
-@click.option(
-    "--study", "name", metavar="NAME", help="The study's name.  [default: made from the question and the command]"
-)
-@click.option("--fresh", is_flag=True, help="Start over; the old study stays in the store under another name.")
-@click.option(
-    "--accept-new-command",
-    "accepts",
-    is_flag=True,
-    help="Resume --study with a different COMMAND that measures the same thing.",
-)
-@click.option(
-    "--format",
-    "style",
-    type=click.Choice(FORMATS),
-    default="table",
-    show_default=True,
-    help="How to print the verdict.",
-)
-@click.option("--quiet", is_flag=True, help="Show no progress.")
+@option("--study NAME", "The study's name.  [default: made from the question and the command]", to="name")
+@option("--fresh", "Start over; the old study stays in the store under another name.")
+@option("--accept-new-command", "Resume --study with a different COMMAND that measures the same thing.", to="accepts")
+@format_option(*FORMATS, text="How to print the verdict.")
+@option("--quiet", "Show no progress.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND [ARGUMENT]...")
 def run(command: tuple[str, ...], **given: Any) -> int:
     """Run the study and print its verdict."""

@@ -13,8 +13,8 @@ from ..errors import CannotGoOn, InvalidInput
 from ..log.memory import MemoryStore
 from ..run.signals import until_stopped
 from ..text.files import Kind, check, replacing
-from . import FINISHED, put, say
-from .options import name_argument, storage_option, store_at, study_at
+from . import FINISHED, put, say, say_done
+from .options import name_argument, option, storage_option, store_at, study_at
 from .speaking import spoken
 
 EXTRA = "pip install 'thresher[web]'"
@@ -32,20 +32,18 @@ def web(module: str) -> ModuleType:
 
 @click.command(short_help="Serve a live page of all studies, and an HTTP API for agents.")
 @storage_option
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 means any free port.")
-@click.option(
-    "--write", is_flag=True, help="Let agents create studies, ask and tell. Without this, the server is read-only."
-)
+@click.option("--host", default="127.0.0.1", help="The address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8765, help="0 means any free port.")
+@option("--write", "Let agents create studies, ask and tell. Without this, the server is read-only.")
 @click.option("--token", envvar="THRESHER_TOKEN", help="The token for reading.  [default: a new one at every start]")
 @click.option(
     "--write-token",
     envvar="THRESHER_WRITE_TOKEN",
     help="The token for writing and reading, with --write.  [default: a new one at every start]",
 )
-@click.option("--allow-host", "allowed", multiple=True, metavar="NAME", help="A host name that users reach it by.")
-@click.option("--tls-cert", metavar="FILE", help="Serve HTTPS with this certificate (PEM).")
-@click.option("--tls-key", metavar="FILE", help="The certificate's key (PEM), if it is not in the same file.")
+@option("--allow-host NAME", "A host name that users reach it by.", to="allowed", multiple=True)
+@option("--tls-cert FILE", "Serve HTTPS with this certificate (PEM).")
+@option("--tls-key FILE", "The certificate's key (PEM), if it is not in the same file.")
 @click.option(
     "--max-connections",
     "connections",
@@ -106,6 +104,8 @@ def report(name: str, out: Path, force: bool, storage: str | None) -> int:
     status = until_stopped(work)
     if status:
         say("stopped; nothing was written")
+    else:
+        say_done(name, f"report written to {out}")
     return status
 
 

@@ -13,11 +13,8 @@ from . import say
 @contextmanager
 def spoken(speak: Callable[[str], object], *names: str) -> Iterator[None]:
     """Pass the records of these loggers, with tracebacks, to ``speak``, without secrets and control characters."""
-    handler, loggers, format_ = (
-        logging.Handler(),
-        [logging.getLogger(name) for name in names],
-        logging.Formatter().format,
-    )
+    handler, format_ = logging.Handler(), logging.Formatter().format
+    loggers = [logging.getLogger(name) for name in names]
     handler.emit = lambda record: speak(printable(format_(record)))  # type: ignore[method-assign,assignment]
     for logger in loggers:
         logger.addHandler(handler)

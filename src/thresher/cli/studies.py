@@ -1,4 +1,4 @@
-"""Studies as a whole: list, create, extend and delete them."""
+"""Studies as a whole: list, create, extend and delete them, and retire or restore their arms."""
 
 import json
 from typing import Any
@@ -7,26 +7,29 @@ import click
 
 from ..core.sentences import pulls_made
 from ..create import create as create_new
-from ..create import open_study
-from ..errors import DamagedStudy, InvalidInput, StudyExists, shown
-from ..log.store import Store
-from ..study import look
+from ..errors import DamagedStudy, StudyExists, shown
+from ..study import Study, look
 from ..text.masking import one_line
 from ..text.plural import plural
-from . import FINISHED, NOT_MET, put, say
+from . import FINISHED, NOT_MET, put, say, say_done
 from .options import (
+    BoundsCommand,
     Whole,
     arm_options,
     arms_given,
     format_option,
     name_argument,
+    option,
     place_of,
     question,
     storage_option,
     store_at,
     study_at,
+    study_or_damage,
 )
 from .reading import summary_of
+
+arm_argument = click.argument("arm", metavar="ARM")
 
 
 @click.command(short_help="List the studies in a store.")
@@ -43,7 +46,11 @@ def studies(storage: str | None, style: str) -> int:
       thresher studies --storage postgresql://me@server/lab --format json
     """  # noqa: D301 - click wants the character itself
     store = store_at(storage)
-    found = [_summary_or_damage(name, store) for name in store.studies()]
+    found: list[dict[str, Any]] = []
+    for name in store.studies():
+        study, damage = study_or_damage(name, store)
+        summary = {"study": name, "storage": place_of(store)} if study is None else summary_of(study)
+        found.append({**summary, "damaged": damage or None})
     if style == "json":
         put(json.dumps({"format": 1, "studies": found}, indent=2, ensure_ascii=False))
     elif not found:
@@ -58,7 +65,7 @@ def studies(storage: str | None, style: str) -> int:
     return NOT_MET if any(row["damaged"] for row in found) else FINISHED
 
 
-@click.command(short_help="Create a study without running it.")
+@click.command(cls=BoundsCommand, short_help="Create a study without running it.")
 @name_argument
 @arm_options
 @storage_option
@@ -75,12 +82,13 @@ def create(name: str, storage: str | None, **given: Any) -> int:
     except StudyExists:
         rule = f"already exists in {place_of(store)}"
         raise StudyExists("study", name, rule, "thresher status shows it, thresher delete removes it") from None
+    say_done(name, f"created in {place_of(store)}, with {plural(len(asked.arms), 'arm')}")
     return FINISHED
 
 
 @click.command(short_help="Give a study a larger budget.")
 @name_argument
-@click.option("--budget", type=Whole(), required=True, metavar="N", help="The new total of pulls.")
+@option("--budget N", "The new total of pulls.", type=Whole(), required=True)
 @storage_option
 def extend(name: str, budget: int, storage: str | None) -> int:
     """Give study NAME a larger budget.
@@ -89,13 +97,58 @@ def extend(name: str, budget: int, storage: str | None) -> int:
     Example:
       thresher extend prompts --budget 4000
     """  # noqa: D301 - click wants the character itself
-    study_at(name, storage).extend(budget=budget)
+    study = study_at(name, storage)
+    before = look(study, lambda ledger: ledger.budget)
+    study.extend(budget=budget)
+    larger = f"extended from {before:,} to {plural(budget, 'pull')}"
+    say_done(name, f"its budget is already {budget:,}" if budget == before else larger)
     return FINISHED
+
+
+@click.command(short_help="Stop pulling an arm.")
+@name_argument
+@arm_argument
+@click.option("--reason", default="retired by hand", help="Why, for the log and the verdict.")
+@storage_option
+def retire(name: str, arm: str, reason: str, storage: str | None) -> int:
+    """Retire ARM of study NAME: it takes no more pulls. Its rewards are kept, and restore lets it take pulls again.
+
+    \b
+    Example:
+      thresher retire prompts terse --reason "too expensive"
+    """  # noqa: D301 - click wants the character itself
+    study = study_at(name, storage)
+    before = _is_retired(study, arm)
+    study.retire(arm, reason=reason)
+    say_done(name, f"arm {shown(arm)} {'was already' if before else 'is'} retired")
+    return FINISHED
+
+
+@click.command(short_help="Let a retired arm take pulls again.")
+@name_argument
+@arm_argument
+@storage_option
+def restore(name: str, arm: str, storage: str | None) -> int:
+    """Let the retired ARM of study NAME take pulls again, with its failures forgiven.
+
+    \b
+    Example:
+      thresher restore prompts terse
+    """  # noqa: D301 - click wants the character itself
+    study = study_at(name, storage)
+    before = _is_retired(study, arm)
+    study.restore(arm)
+    say_done(name, f"arm {shown(arm)} {'is restored' if before else 'was not retired'}")
+    return FINISHED
+
+
+def _is_retired(study: Study, arm: str) -> bool:
+    return look(study, lambda ledger: ledger.spec.arm(arm) in ledger.retired)
 
 
 @click.command(short_help="Delete a study and its log.")
 @name_argument
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@option("--yes", "Do not ask for confirmation.")
 @storage_option
 def delete(name: str, yes: bool, storage: str | None) -> int:
     """Delete study NAME and its log. This cannot be undone. Agents that still work on it stop with a message.
@@ -115,12 +168,5 @@ def delete(name: str, yes: bool, storage: str | None) -> int:
         click.confirm(f"Delete {what}?", abort=True, err=True)
     with store.turn(name):
         store.delete(name)
+    say_done(name, "deleted")
     return FINISHED
-
-
-def _summary_or_damage(name: str, store: Store) -> dict[str, Any]:
-    """How far a study is, or how it is damaged: a damaged study does not hide the others."""
-    try:
-        return {**summary_of(open_study(name, storage=store)), "damaged": None}
-    except (DamagedStudy, InvalidInput) as error:  # InvalidInput: a name that no study can have
-        return {"study": name, "damaged": error.rule, "storage": place_of(store)}

@@ -14,11 +14,11 @@ from ..core import evidence
 from ..core import ledger as ledgers
 from ..core.checks import MAX_NAME, number, whole
 from ..core.checks import name as checked_name
-from ..core.events import DROPPED, NO_EVENT, OUTSIDE, STATES, TOLD, Event, to_json
+from ..core.events import DROPPED, LATE, NO_EVENT, OUTSIDE, STATES, TOLD, Event, to_json
 from ..core.ledger import Ledger
 from ..core.results import CANCELLED, LOST, SHAPES, WITH_REWARD, Row, read_json, read_rows
 from ..core.spec import Spec, finite
-from ..errors import Conflict, InvalidInput, StudyExists, ThresherError
+from ..errors import Conflict, InvalidInput, StudyExists, ThresherError, shown
 from ..log.calls import Result
 from ..log.chain import Head, chained
 from ..log.journal import plain
@@ -26,8 +26,8 @@ from ..study import Study, import_pulls, look
 from ..text.escapes import cell
 from ..text.files import read_text
 from ..text.plural import plural
-from . import FINISHED, put, say
-from .options import name_argument, place_of, storage_option, store_at, study_at
+from . import FINISHED, put, say, say_done
+from .options import name_argument, option, place_of, storage_option, store_at, study_at
 
 LINES = 1000  # lines of CSV that are written at once
 
@@ -111,16 +111,16 @@ def _is_left_out(ledger: Ledger, outcome: int, followed: bool) -> bool:
 
 @click.command("import", short_help="Read a study, or results that you already have.")
 @click.argument("file", metavar="FILE")
-@click.option(
-    "--study", "name", metavar="NAME", help="The study that the results belong to, or a new name for an exported study."
-)
+@option("--study NAME", "The study that the results belong to, or a new name for an exported study.", to="name")
+@option("--again", "Count results that the study already has once more.")
 @storage_option
-def import_(file: str, name: str | None, storage: str | None) -> int:
+def import_(file: str, name: str | None, again: bool, storage: str | None) -> int:
     """Read FILE (- is standard input): a study that export json wrote, or results that you already have.
 
     Results are CSV, such as export csv writes, or a JSON list, with arm, reward and optionally state. The study must
     not have handed out a pull yet. All rows are imported or none, and they count towards the budget. Their order does
-    not matter: the certificate weighs them all together, once, at the first ask.
+    not matter: the certificate weighs them all together, once, at the first ask. A file whose results the study already
+    has is refused, unless you say --again.
 
     Pulls whose state is dropped, pending, cancelled or late are charged to the certificate at their worst, or as the
     study's --failure says.
@@ -146,9 +146,23 @@ def import_(file: str, name: str | None, storage: str | None) -> int:
     if budget is not None and len(pulls) > left:
         rule = f"has {plural(len(pulls), 'pull')}, and the study has {left:,} left of its budget of {budget:,}"
         raise InvalidInput("file", file, rule, "results count towards the budget: create the study with a larger one")
+    if not again:
+        look(study, lambda ledger: _check_is_new(pulls, ledger, file))
     import_pulls(study, [Result(*pull) for pull in pulls])
-    say(look(study, lambda ledger: _imported(Counter(row.state for row in rows), ledger)))
+    say_done(name, look(study, lambda ledger: _imported(Counter(row.state for row in rows), ledger)))
     return FINISHED
+
+
+def _check_is_new(pulls: list[tuple[str, float | None, bool]], ledger: Ledger, file: str) -> None:
+    """Raise if the study already has these results, in this order, or if they begin with all that it has."""
+    before = []
+    for arm, reward, state in zip(ledger.pull_arm, ledger.pull_reward, ledger.pull_state, strict=True):
+        before.append((ledger.spec.arms[arm], None if state == DROPPED else reward, state == LATE))
+    known, found = "".join(map(repr, before)), "".join(map(repr, pulls))
+    if known and ledger.issued == ledger.imported and (found in known or found.startswith(known)):
+        rows = "these rows" if len(pulls) <= len(before) else f"the first {len(before):,} of its rows"
+        rule = f"the study already has {rows}, and would count them twice"
+        raise InvalidInput("file", file, rule, "import only new results, or say --again if these are new")
 
 
 def rows_in(file: str) -> Iterator[Row]:
@@ -159,7 +173,7 @@ def rows_in(file: str) -> Iterator[Row]:
     return rows_of(_folded(data, file)[1]) if is_log else read_rows(data, text, file)
 
 
-def _checked(rows: Iterable[Row], spec: Spec) -> Iterator[tuple[str, object, bool]]:
+def _checked(rows: Iterable[Row], spec: Spec) -> Iterator[tuple[str, float | None, bool]]:
     """What `import_pulls` takes; an error names the row."""
     for place, name, state, reward in rows:
         try:
@@ -176,9 +190,8 @@ def _imported(states: Counter[str], ledger: Ledger) -> str:
     said = f"imported {plural(sum(states.values()) - charged, 'reward')}"
     if charged:
         what = "charged" if ledger.certifies and ledger.spec.failure != "ignore" else "left out"
-        said += f" and {plural(charged, 'pull')} to be {what}" + (
-            f", {late:,} of them with a late reward" if late else ""
-        )
+        said += f" and {plural(charged, 'pull')} to be {what}"
+        said += f", {late:,} of them with a late reward" if late else ""
     if ledger.unweighed:
         said += "; they are weighed all together at the first ask"
     return said
@@ -186,8 +199,8 @@ def _imported(states: Counter[str], ledger: Ledger) -> str:
 
 def _restore(data: dict[str, Any], name: str | None, storage: str | None, file: str) -> None:
     """Store a whole log, if it is valid, under its own name or a new one."""
-    study, store = checked_name("study", name or data.get("study")), store_at(storage)
     events, _ = _folded(data, file)
+    study, store = checked_name("study", name or data.get("study")), store_at(storage)
     with store.turn(study):
         try:
             store.append(study, events, lease=3600.0)
@@ -195,10 +208,15 @@ def _restore(data: dict[str, Any], name: str | None, storage: str | None, file: 
             rule = f"already exists in {place_of(store)}"
             raise StudyExists("study", study, rule, "give another name: --study NAME") from None
     store.flush()
+    say_done(study, f"imported into {place_of(store)}, with {plural(len(events), 'event')}")
 
 
 def _folded(data: dict[str, Any], file: str) -> tuple[list[Event], Ledger]:
     """The events of a log, if it is valid, and its ledger."""
+    if data.get("format") != 1:
+        said = f"format {shown(data['format'])}" if "format" in data else "no format"
+        rule = f"has {said}, not the format 1 of an export"
+        raise InvalidInput("file", file, rule, "export it again, or update thresher")
     place = "its list of events"
     try:
         events = []
@@ -239,28 +257,22 @@ def _check_head(said: Any, last: Event, file: str, *, is_old: bool) -> None:
 
 def _event(item: dict[str, Any]) -> Event:
     """An event whose fields every store can hold. The ledger checks whether it may follow the ones before it."""
-    event = Event(**item)
-    if event.digest is not None:
-        event = event._replace(digest=bytes.fromhex(event.digest))  # type: ignore[arg-type]  # text, in a file
-    for field in ("reason", "cause", "key", "agent"):
-        value = getattr(event, field)
-        if value is not None and (not isinstance(value, str) or plain(value) != value):
+    event, kept = Event(**item), dict[str, Any]()  # kept: as every store returns them, so 1 is 1.0 and -0.0 is 0.0
+    for field, value in item.items():
+        if value is None:
+            continue
+        if field in ("reason", "cause", "key", "agent") and (not isinstance(value, str) or plain(value) != value):
             raise InvalidInput(field, value, "must be text")
-    for field in ("seq", "pull", "arm", "budget"):
-        value = getattr(event, field)
-        if value is not None:
+        if field == "key" and len(value) > MAX_NAME:
+            raise InvalidInput("key", value, f"must not be longer than {MAX_NAME} characters")
+        if field in ("seq", "pull", "arm", "budget"):
             whole(field, value, least=0)
-    for field in ("reward", "time"):
-        value = getattr(event, field)
-        if value is not None:
-            number(field, value)
-    if event.key is not None and len(event.key) > MAX_NAME:
-        raise InvalidInput("key", event.key, f"must not be longer than {MAX_NAME} characters")
-    if event.late not in (None, False, True):
-        raise InvalidInput("late", event.late, "must be true, false or null")
-    reward, when, late = event.reward, event.time, event.late
-    return event._replace(  # as every store returns them: 1 is 1.0, and negative zero is zero
-        reward=None if reward is None else finite(float(reward)),
-        time=None if when is None else finite(float(when)),
-        late=None if late is None else bool(late),
-    )
+        if field in ("reward", "time"):
+            kept[field] = finite(number(field, value))
+        if field == "late":
+            if value not in (False, True):
+                raise InvalidInput("late", value, "must be true, false or null")
+            kept["late"] = bool(value)
+        if field == "digest":
+            kept["digest"] = bytes.fromhex(value)
+    return event._replace(**kept)

@@ -216,11 +216,12 @@ def policy(given: "Policy | str | None", *, certificates: bool = True, finds: bo
         return balanced() if certificates else anytime_evt()
     if isinstance(given, Policy):
         return given
-    name = given.strip().lower().replace("_", "-") if isinstance(given, str) else given
-    if not isinstance(name, str) or name not in CONSTRUCTORS:
-        raise InvalidInput(
-            "policy", given, "is not a policy that thresher knows", f"choose one of {', '.join(CONSTRUCTORS)}"
-        )
+    known = f"choose one of {', '.join(CONSTRUCTORS)}"
+    if not isinstance(given, str):
+        raise InvalidInput("policy", given, "must be a name, such as 'evt', or a policy, such as thresher.evt()", known)
+    name = given.strip().lower().replace("_", "-")
+    if name not in CONSTRUCTORS:
+        raise InvalidInput("policy", given, "is not a policy that thresher knows", known)
     return CONSTRUCTORS[name]()
 
 

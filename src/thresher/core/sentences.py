@@ -196,9 +196,12 @@ def guarantee(ledger: Ledger) -> str:
     """What may be relied on, in one sentence with its assumptions."""
     spec = ledger.spec
     if spec.confidence is None:
-        return "Nothing is certified: the study was created without a confidence; labels are the side of the mean."
+        lacking = "a confidence" if spec.bounds else "bounds (--bounds none), which certificates need"
+        return f"Nothing is certified: the study was created without {lacking}; labels are the side of the mean."
     low, high = spec.span
-    within = f"counted as the nearest number within ({low:g}, {high:g})" if spec.clip else f"within ({low:g}, {high:g})"
+    within = (
+        f"counted as the nearest number between {low:g} and {high:g}" if spec.clip else f"between {low:g} and {high:g}"
+    )
     assumed = f"an arm's rewards are independent, identically distributed and {within}"
     if isinstance(spec.failure, float):
         assumed += f", a failed evaluation counting as {spec.failure:g}"

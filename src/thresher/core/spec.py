@@ -20,7 +20,10 @@ __all__ = ["CLIP", "NO_PARAMS", "Guarantee", "Params", "Spec", "check_budget", "
 
 MAX_SEED = 2**128 - 1
 LARGEST = sys.float_info.max  # what stands for infinity in a log, where not every store knows it
-CLIP = "declare the bounds that rewards can really take, or clip=True (--clip) to count such rewards as the bound"
+CLIP = (
+    "start over (--fresh) with the bounds that rewards can really take, "
+    "or with clip=True (--clip) to count such rewards as the bound"
+)
 FORMAT_1 = (  # the fields of a specification in a log of version 0.1
     "arms", "params", "threshold", "bounds", "budget", "policy", "confidence", "tolerance", "failure", "seed",
     "max_failures", "settling_constant",
@@ -32,9 +35,9 @@ NO_PARAMS: Params = {}
 class Spec:
     """Everything that a study's decisions depend on besides its rewards; `create_study` documents the arguments.
 
-    >>> Spec(arms=["a", "b"], threshold=1.5)
+    >>> Spec(arms=["a", "b"], threshold=90)
     Traceback (most recent call last):
-    thresher.errors.InvalidInput: threshold 1.5: must lie strictly inside the bounds (0, 1); choose another bar, ...
+    thresher.errors.InvalidInput: threshold 90: must lie strictly inside the bounds (0, 1); if it is a percentage, ...
     """
 
     arms: tuple[str, ...]
@@ -193,9 +196,8 @@ class Spec:
         """
         number = checks.as_float(value)
         if number is None or math.isnan(number) or (math.isinf(number) and self.bounds is None):
-            raise InvalidInput(
-                "reward", value, "must be a finite number or a bool", "return a number, or raise an exception to fail"
-            )
+            remedy = "to fail, raise an exception or, in a command, exit with a non-zero status"
+            raise InvalidInput("reward", value, "must be a finite number or a bool", remedy)
         if self.is_outside(number):
             low, high = self.bounds or (-MAX_REWARD, MAX_REWARD)
             kind, remedy = (OutsideBounds, CLIP) if self.bounds else (InvalidInput, "scale the rewards")

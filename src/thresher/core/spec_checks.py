@@ -150,7 +150,10 @@ def bar(threshold: object, bounds: Bounds | None) -> float:
     found = checks.number("threshold", threshold)
     if bounds and not bounds[0] < found < bounds[1]:
         rule = f"must lie strictly inside the bounds ({bounds[0]:g}, {bounds[1]:g})"
-        raise InvalidInput("threshold", threshold, rule, "choose another bar, or the bounds that rewards really have")
+        remedy = "choose another bar, or the bounds that rewards really have"
+        if bounds == (0.0, 1.0) and 1 < found < 100:
+            remedy = f"if it is a percentage, write {found / 100:g}; else give the bounds that rewards really have"
+        raise InvalidInput("threshold", threshold, rule, remedy)
     if abs(found) > MAX_REWARD:
         raise InvalidInput("threshold", threshold, f"must lie within ±{MAX_REWARD:g}", "scale the rewards")
     return found
@@ -160,7 +163,8 @@ def confidence_or_none(confidence: object, threshold: float, bounds: Bounds | No
     """The confidence, if certificates are wanted and can be given."""
     if confidence is None:
         return None
-    sure = checks.share("confidence", confidence, remedy="confidence=None goes without certificates")
+    remedy = "write one such as 0.95, or None (--no-confidence) to go without certificates"
+    sure = checks.share("confidence", confidence, remedy=remedy)
     if bounds is None:
         raise InvalidInput("bounds", None, "certificates need bounded rewards", "give bounds, or confidence=None")
     scaled = (threshold - bounds[0]) / (bounds[1] - bounds[0])
@@ -214,7 +218,8 @@ def reward_of_failure(
     number = checks.as_float(failure)
     low, high = bounds or (-MAX_REWARD, MAX_REWARD)
     if number is None or not low <= number <= high:
-        raise InvalidInput("failure", failure, f"must be 'worst', 'ignore', or a reward within ({low:g}, {high:g})")
+        rule = f"must be 'worst', 'ignore', or a reward between {low:g} and {high:g}"
+        raise InvalidInput("failure", failure, rule)
     return number
 
 

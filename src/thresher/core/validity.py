@@ -103,11 +103,12 @@ def _restored(study: State, event: Event) -> None:
 
 
 def _extended(study: State, event: Event) -> None:
-    budget = spec.check_budget(event.budget, len(study.spec.arms), study.spec.policy)
+    budget = event.budget
     if study.budget is None:
         raise InvalidInput("budget", budget, "this study has no budget: it runs until every arm is settled")
-    if budget <= study.budget:
+    if isinstance(budget, int) and budget <= study.budget:
         raise InvalidInput("budget", budget, f"must be larger than the current {study.budget}", "give the new total")
+    spec.check_budget(budget, len(study.spec.arms), study.spec.policy)
 
 
 def _arm_of(study: State, event: Event) -> int:

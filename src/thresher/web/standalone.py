@@ -54,7 +54,7 @@ def report(study: Study) -> str:
 
 
 def _specification(ledger: Ledger) -> dict[str, Any]:
-    spec = ledger.spec.to_json()
+    spec = {**ledger.spec.to_json(), "budget": ledger.budget}
     if len(spec["arms"]) > MOST_ARMS:
         spec["arms"] = [*spec["arms"][:MOST_ARMS], f"… {len(spec['arms']):,} in all; the table has them"]
         spec["params"] = spec["params"] and [*spec["params"][:MOST_ARMS], "…"]
