@@ -100,7 +100,6 @@ def add(draft: Draft, results: Sequence[tuple[int, float | None, bool]]) -> None
 
 
 def extend(draft: Draft, budget: int) -> None:
-    """Set the new total of pulls."""
     if budget != draft.ledger.budget:
         draft.write("extended", budget=budget)
 
@@ -113,7 +112,6 @@ def retire(draft: Draft, arm: str, reason: str) -> None:
 
 
 def restore(draft: Draft, arm: str) -> None:
-    """Let a retired arm take pulls again."""
     number = draft.ledger.spec.arm(arm)
     if number in draft.ledger.retired:
         draft.write("restored", arm=number)

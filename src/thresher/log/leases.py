@@ -51,12 +51,10 @@ class Keeper:
 
     @property
     def held(self) -> list[int]:
-        """The pulls that this process renews."""
         with self._lock:
             return list(self._pulls)
 
     def holds(self, pull: int) -> bool:
-        """Whether this process renews the pull."""
         return pull in self._pulls
 
     def beat(self) -> bool:

@@ -26,11 +26,9 @@ class PostgresStore(PostgresConnection):
     # -- the log ------------------------------------------------------------------------------------------------
 
     def read(self, study: str, after: int = 0, limit: int | None = None) -> Sequence[Event]:
-        """The events after that number."""
         return [from_row(row) for row in self._log(schema.READ, study, after, limit)]
 
     def head(self, study: str) -> Head | None:
-        """The head, which has its own table."""
         found = self._log(schema.HEAD, study)
         return Head(*found[0]) if found else None
 
@@ -91,7 +89,6 @@ class PostgresStore(PostgresConnection):
         self._do(work, writes=True)
 
     def studies(self) -> list[str]:
-        """The names of all studies, sorted."""
         return sorted(name for (name,) in self._log(schema.NAMES))
 
     def turn(self, study: str) -> AbstractContextManager[object]:
@@ -127,11 +124,9 @@ class PostgresStore(PostgresConnection):
                         turn.session.execute(schema.END_TURN, (turn.study,))
 
     def rename(self, study: str, name: str) -> None:
-        """Give a study another name."""
         self._change("UPDATE {} SET study = %(name)s WHERE study = %(study)s", study, name)
 
     def delete(self, study: str) -> None:
-        """Forget a study."""
         self._change("DELETE FROM {} WHERE study = %(study)s", study)
 
     def _change(self, query: str, study: str, name: str | None = None) -> None:
@@ -154,7 +149,6 @@ class PostgresStore(PostgresConnection):
     # -- beside the log -----------------------------------------------------------------------------------------
 
     def renew(self, study: str, pulls: Iterable[int], seconds: float) -> None:
-        """Renew by the server's clock."""
         self._do(lambda connection: connection.execute(schema.RENEW, (seconds, study, list(pulls))), study=study)
 
     def expired(self, study: str) -> list[int]:
@@ -163,15 +157,12 @@ class PostgresStore(PostgresConnection):
         return [pull for (pull,) in self._ask(query, study)]
 
     def note(self, study: str, agent: str, command: str) -> None:
-        """Keep what an agent runs."""
         self._do(lambda connection: connection.execute(schema.NOTE, (study, agent, command)), study=study)
 
     def notes(self, study: str) -> Mapping[str, str]:
-        """What each agent runs."""
         return dict(self._ask("SELECT agent, command FROM thresher_agents WHERE study = %s ORDER BY time", study))
 
     def describe(self) -> Mapping[str, str]:
-        """The server, its settings, and what is wrong with them."""
         return {"store": f"PostgreSQL at {self.url}", **self._do(schema.examine)}
 
     def _ask(self, query: str, study: str) -> list[Any]:

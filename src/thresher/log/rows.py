@@ -102,7 +102,6 @@ def not_upgraded(heads: dict[str, Head]) -> StoreFailed:
 
 
 def taken(name: str) -> Conflict:
-    """Another study has that name."""
     return Conflict("study", name, "already exists", "choose another name")
 
 
@@ -120,5 +119,4 @@ def asked(events: Iterable[Event]) -> list[int]:
 
 
 def ended(events: Iterable[Event]) -> list[int]:
-    """The pulls that the events end."""
     return [event.pull for event in events if event.kind != "asked" and event.pull is not None]

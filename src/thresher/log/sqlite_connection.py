@@ -75,7 +75,6 @@ class SqliteConnection:
             raise self._fail(*_broken(error)) from None
 
     def close(self) -> None:
-        """Close the connection."""
         self._turns.close()
         with self._flushing, self._lock:
             if self._session is not None:

@@ -39,7 +39,6 @@ class Tally:
 
     @property
     def points(self) -> int:
-        """How many there are."""
         return self.better + self.worse + self.even
 
 

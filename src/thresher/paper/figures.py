@@ -89,7 +89,6 @@ def loops(part: str) -> list[Loop]:
 
 
 def figure1_pulls(repetitions: int) -> int:
-    """How many pulls figure 1 plays."""
     lines = len(ALGORITHMS_41) - 1
     return len(SPREADS_41) * repetitions * (lines * PULLS_41[-1] + sum(PULLS_41))
 
@@ -139,7 +138,6 @@ def figure2(repetitions: int, seed: int, progress: Progress = None) -> Iterator[
 
 
 def figure2_lines() -> int:
-    """How many lines figure 2 plays."""
     return len(SPREADS_42) * 2 * (1 + len(DELTAS) * len(TAUS))
 
 

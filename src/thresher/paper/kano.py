@@ -99,17 +99,14 @@ def play_rival(name: str, setup: Setup, *, repetitions: int, seed: int = 0) -> t
 
 
 def loops() -> list[Loop]:
-    """What must be compiled."""
     return [(policy, "bernoulli", False, True) for policy in OURS.values()]
 
 
 def lines() -> int:
-    """How many rows there are."""
     return len(BENCHMARKS) * (len(OURS) + len(RIVALS))
 
 
 def table(found: list[dict[str, Any]]) -> str:
-    """The rows as Markdown."""
     repetitions = found[0]["repetitions"]
     text = [
         "# Pulls until every arm is settled",

@@ -28,7 +28,6 @@ class Evaluations:
         return len(self.running) + len(self.waiting)
 
     def oldest(self) -> float:
-        """The smallest id of a pull that waits or runs."""
         return min(
             (evaluation.pull.id for evaluations in (self.running.values(), self.waiting) for evaluation in evaluations),
             default=math.inf,
@@ -70,7 +69,6 @@ class Evaluations:
     # -- dropping ----------------------------------------------------------------------------------------------
 
     def abandon(self, reason: str) -> None:
-        """Drop all pending pulls."""
         self.withdraw()
         self._engine.abandon(self.running)
         while self.running:

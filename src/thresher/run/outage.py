@@ -37,11 +37,9 @@ class Watch:
 
     @property
     def out(self) -> bool:
-        """Whether there is an outage."""
         return self.since is not None
 
     def success(self) -> None:
-        """A reward came."""
         if self.out:
             log.warning("an evaluation succeeded: the outage is over")
         self.start.close()

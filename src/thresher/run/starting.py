@@ -32,7 +32,6 @@ class SameError:
     pulls: dict[str, int] = field(default_factory=dict)  # by arm: its first pull that failed this way
 
     def add(self, pull: Pull) -> None:
-        """Add a pull that failed with this error."""
         self.pulls[pull.arm] = min(pull.id, self.pulls.get(pull.arm, pull.id))
 
 
@@ -54,7 +53,6 @@ class Start:
         self._outside = None
 
     def failure(self, failure: Failure) -> None:
-        """A pull failed."""
         if not self.over and failure.kind is not None:
             self._failed.setdefault(failure.kind, SameError(failure)).add(failure.pull)
 

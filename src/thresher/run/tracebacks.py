@@ -87,7 +87,6 @@ class TracebackLog:
         self._logged: set[str] = set()
 
     def note(self, arm: str, error: BaseException) -> None:
-        """An evaluation of this arm raised."""
         kind = same_error(error)
         if kind not in self._logged and len(self._logged) < MOST and (text := traceback_text(error)):
             self._logged.add(kind)

@@ -39,17 +39,14 @@ class Waiting:
 
     @property
     def next_try(self) -> float | None:
-        """When the next busy one is due."""
         return self._busy[0][0] if self._busy else None
 
     def come_back(self, evaluation: Evaluation, when: float) -> None:
-        """Try this one again at that time."""
         heapq.heappush(
             self._busy, (when, evaluation.pull.id, Evaluation(evaluation.pull, evaluation.attempt, was_busy=True))
         )
 
     def hold(self, evaluation: Evaluation) -> None:
-        """Keep this one back for now."""
         self._held.append(evaluation)
 
     def due(self, now: float) -> Iterator[Evaluation]:
@@ -60,7 +57,6 @@ class Waiting:
             yield self._held.popleft()
 
     def empty(self) -> Iterator[Evaluation]:
-        """Remove and return all of them."""
         while self._busy:
             yield self._busy.pop()[2]
         while self._held:

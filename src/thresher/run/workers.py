@@ -39,7 +39,6 @@ class Suspects:
         return "failed"
 
     def clear(self, arm: str) -> None:
-        """A pull of this arm returned a reward."""
         self.arms.discard(arm)
 
 

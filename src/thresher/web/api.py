@@ -55,7 +55,6 @@ Agent = Annotated[str | None, Depends(agent_name)]
 
 
 def router(house: House) -> APIRouter:
-    """The routes under /api."""
     api = APIRouter(prefix="/api", responses=_problems())
     _reading(api, house)
     _writing(api, house)

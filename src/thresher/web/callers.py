@@ -32,7 +32,6 @@ class Rarely:
         self._next, self._held = 0.0, 0
 
     def warn(self, text: str) -> None:
-        """Log it, or count it."""
         now = time.monotonic()
         if now < self._next:
             self._held += 1

@@ -43,7 +43,6 @@ class Figure(go.Figure):  # type: ignore[misc]
 
 
 def plotly_script() -> Path:
-    """Plotly's JavaScript, from the installed package."""
     return Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 
 

@@ -84,7 +84,6 @@ class Guest:
         self.door.leave(self)
 
     def cut(self) -> None:
-        """Close it now."""
         if self.connection is not None:
             self.connection.cut()
         elif self.entering is not None:
@@ -122,7 +121,6 @@ class Door:
         self._look()
 
     def close(self) -> None:
-        """Stop accepting."""
         self._closed = True
         self._loop.remove_reader(self._listener.fileno())
 
@@ -187,19 +185,16 @@ class Door:
     # -- bookkeeping --------------------------------------------------------------------------------------------
 
     def idle(self, guest: Guest) -> None:
-        """Append it to the connections that may be closed."""
         caller = self._callers.get(guest.caller)
         if caller is not None and guest in caller.guests:
             caller.idle[guest] = None
 
     def busy(self, guest: Guest) -> None:
-        """It must not be closed to make room."""
         caller = self._callers.get(guest.caller)
         if caller is not None:
             caller.idle.pop(guest, None)
 
     def leave(self, guest: Guest) -> None:
-        """Remove it."""
         caller = self._callers.get(guest.caller)
         if caller is None or guest not in caller.guests:
             return

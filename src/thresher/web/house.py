@@ -62,7 +62,6 @@ class House:
         return found
 
     def feed(self, name: str) -> Feed:
-        """The study's viewers."""
         return self._opened(Feed, self._feeds, name, lambda: Feed(Live(name, self.reader), lambda: self.forget(name)))
 
     # -- writing ------------------------------------------------------------------------------------------------
@@ -124,7 +123,6 @@ class House:
         return found
 
     def forget(self, name: str) -> None:
-        """Forget a study that was deleted or is no longer requested."""
         self._feeds.pop(name, None)
         self._studies.pop(name, None)
         self._used.pop(name, None)
@@ -135,7 +133,6 @@ class House:
             self._tidying = asyncio.create_task(self.tidy())
 
     async def tidy(self) -> None:
-        """Forget studies that were deleted, or not requested for a long time."""
         with contextlib.suppress(StoreFailed):
             await run_in_threadpool(self._tidy)
 

@@ -55,7 +55,6 @@ def _question(spec: Spec) -> str:
 
 
 def router(house: House, *, write: bool) -> APIRouter:
-    """The routes of pages and files."""
     pages = APIRouter(include_in_schema=False)
     mode = "agents may write" if write else "read-only"
 

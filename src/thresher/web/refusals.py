@@ -57,12 +57,10 @@ class Refusal(Exception):
 
     @property
     def headers(self) -> dict[str, str]:
-        """The reply's headers."""
         found = {"Retry-After": str(self.retry)} if self.retry is not None else {}
         return found | ({"WWW-Authenticate": 'Bearer realm="thresher"'} if self.status == 401 else {})
 
     def to_json(self) -> dict[str, Any]:
-        """The four fields."""
         rest = {"rule": whole(self.rule), "remedy": whole(self.remedy)}
         return {"error": whole(self.what), "value": plain(self.value), **rest}
 

@@ -101,7 +101,6 @@ class Server(uvicorn.Server):
         self._bounds, self._tls, self._house = bounds, tls, house
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start accepting connections."""
         self.servers = [
             Door(
                 listener,
@@ -146,7 +145,6 @@ def checked_token(token: str | None, option: str = "--token") -> str:
 
 
 def tls_of(options: Options) -> ssl.SSLContext | None:
-    """What TLS needs, if it was asked for."""
     if options.tls_cert is None:
         if options.tls_key is not None:
             raise InvalidInput(

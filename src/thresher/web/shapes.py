@@ -83,5 +83,4 @@ class Json(JSONResponse):
     """A reply in ASCII: parameters may hold half characters, which JSON can carry and UTF-8 cannot."""
 
     def render(self, content: Any) -> bytes:
-        """The body."""
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()

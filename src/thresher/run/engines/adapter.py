@@ -81,7 +81,6 @@ class Adapter(Engine):
         self.workers += 1
 
     def close(self, *, wait: bool) -> None:
-        """Shut down what is ours; kill what still runs in a pool of processes."""
         if not wait:
             _kill(self._executor)
         if self._owned:

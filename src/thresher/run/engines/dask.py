@@ -178,7 +178,6 @@ class Dask(Engine):
 
     @property
     def room(self) -> int:
-        """The cluster's threads and a small queue."""
         if self._failed is not None:
             raise self._failed
         if self.workers == 0:  # a user's cluster may start a worker for one waiting pull
@@ -251,11 +250,9 @@ class Dask(Engine):
         return CannotGoOn("executor", address, "the connection to the Dask scheduler was lost", remedy)
 
     def began(self, future: "Future[object]") -> bool:
-        """As of the last look."""
         return bool(self._status["begun"].get(self._keys[future]))
 
     def result(self, future: "Future[object]") -> object:
-        """The outcome, once it is here."""
         key = self._keys.pop(future, "")
         data: Any = future.result()
         self._pulls.pop(key, None)  # pulls that died stay: `_death` looks up the pulls that died together
@@ -280,7 +277,6 @@ class Dask(Engine):
         return {keys[key] for key in fresh}
 
     def abandon(self, futures: Iterable["Future[object]"]) -> None:
-        """The same as if they hung."""
         for future in futures:
             self.stop(future)
 
@@ -291,7 +287,6 @@ class Dask(Engine):
         future.cancel()
 
     def close(self, *, wait: bool) -> None:
-        """Remove our plugins; close what is ours."""
         if self._hung:
             self._quietly(lambda: self.client.sync(self._leave_nothing_hanging))
         self._closing.close()

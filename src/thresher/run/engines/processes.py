@@ -31,7 +31,6 @@ class Processes(Threads):
             process.kill()
 
     def close(self, *, wait: bool) -> None:
-        """End idle processes; kill busy ones."""
         super().close(wait=wait)
         if not wait:
             for process in list(self._running.values()):
@@ -61,7 +60,6 @@ class Process:
         self._process: Any = None
 
     def evaluate(self, pull: Pull) -> object:
-        """What the evaluator returns or raises in the other process."""
         question = pickle.dumps(pull)
         pipe = self._pipe or self._start()
         try:
@@ -86,7 +84,6 @@ class Process:
                 self._process.kill()
 
     def close(self) -> None:
-        """End the process."""
         if self._pipe is not None:
             with contextlib.suppress(OSError):
                 self._pipe.send_bytes(b"")

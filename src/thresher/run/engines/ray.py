@@ -39,7 +39,6 @@ class Worker:
         """Answers once the evaluator is here."""
 
     def evaluate(self, fields: list[Any]) -> bytes:
-        """The outcome of a pull."""
         return outcome(self._evaluate, Pull(*fields))
 
 
@@ -156,7 +155,6 @@ class Ray(Engine):
 
     @property
     def room(self) -> int:
-        """The running actors and a small queue."""
         if self._failed is not None:
             raise self._failed
         return with_queue(self.workers)
@@ -207,12 +205,10 @@ class Ray(Engine):
             future.set_exception(_meaning(error, pull))
 
     def result(self, future: "Future[object]") -> object:
-        """The outcome, once it is here."""
         data: Any = future.result()
         return opened(data)
 
     def stop(self, future: "Future[object]") -> None:
-        """Kill the actor; another is started."""
         with self._lock:
             actor = self._at_work.pop(future, None)
             if actor is None:
@@ -223,7 +219,6 @@ class Ray(Engine):
             ray.kill(actor)
 
     def close(self, *, wait: bool) -> None:
-        """Kill all actors, busy ones too, and disconnect from the cluster."""
         self._closed.set()
         self._news.put(lambda: None)
         self._thread.join(timeout=5)

@@ -35,7 +35,6 @@ class Threads(Engine):
             self._start()
 
     def close(self, *, wait: bool) -> None:
-        """End idle threads."""
         for _ in self._threads:
             self._tasks.put(None)
 
