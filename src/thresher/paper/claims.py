@@ -78,17 +78,14 @@ class Claim:
 def claims_41(rows: Sequence[Row]) -> list[Claim]:
     """The three observations below Figure 1."""
     table = {(row["setting"], row["algorithm"], row["n"]): row for row in rows}
-    evt = [_duel(table, "EVT", "ATP", measure) for measure in ("success", "accuracy")]
-    free = [_duel(table, "EVT_pf", "ATP", measure) for measure in ("success", "accuracy")]
-    own = [_duel(table, "EVT", "EVT_pf", measure) for measure in ("success", "accuracy")]
+    duels = []
+    for pair in (("EVT", "ATP"), ("EVT_pf", "ATP"), ("EVT", "EVT_pf")):
+        (verdict, text), (_, more) = (_duel(table, *pair, measure) for measure in ("success", "accuracy"))
+        duels.append((verdict, (text, more)))
+    (evt, evt_texts), (free, free_texts), (own, own_texts) = duels
     return [
-        Claim(
-            "4.1",
-            "EVT and EVT_pf outperform ATP overall.",
-            _joined([evt[0].verdict, free[0].verdict]),
-            (*(duel.text for duel in (*evt, *free)),),
-        ),
-        Claim("4.1", "EVT overall outperforms EVT_pf.", own[0].verdict, tuple(duel.text for duel in own)),
+        Claim("4.1", "EVT and EVT_pf outperform ATP overall.", _joined([evt, free]), evt_texts + free_texts),
+        Claim("4.1", "EVT overall outperforms EVT_pf.", own, own_texts),
         _advantage(table),
     ]
 
@@ -97,18 +94,11 @@ def besides(rows: Sequence[Row]) -> list[str]:
     """What Figure 1 shows but the paper does not say."""
     table = {(row["setting"], row["algorithm"], row["n"]): row for row in rows}
     pairs = (("uniform", "ATP"), ("uniform", "EVT_pf"), ("anytime EVT", "EVT"))
-    return [_duel(table, one, other, "accuracy").text for one, other in pairs]
+    return [_duel(table, *pair, "accuracy")[1] for pair in pairs]
 
 
-@dataclass(frozen=True)
-class Duel:
-    """One algorithm against another over all settings and numbers of pulls."""
-
-    verdict: str
-    text: str
-
-
-def _duel(table: dict[tuple[str, str, int], Row], one: str, other: str, measure: str) -> Duel:
+def _duel(table: dict[tuple[str, str, int], Row], one: str, other: str, measure: str) -> tuple[str, str]:
+    """One algorithm against another over all settings and numbers of pulls: the verdict, and the text."""
     pairs = {key: (table[key[0], one, key[1]], table[key[0], other, key[1]]) for key in product(SPREADS_41, PULLS_41)}
     tally = judged(_difference(*pair, measure) for pair in pairs.values())
     examples = [
@@ -121,7 +111,7 @@ def _duel(table: dict[tuple[str, str, int], Row], one: str, other: str, measure:
         f"{one} against {other}, {words}: better at {tally.better}, worse at {tally.worse}, even at {tally.even} of "
         f"{tally.points} points; at n = 20,000: {'; '.join(examples)}."
     )
-    return Duel(tally.verdict, text)
+    return tally.verdict, text
 
 
 def _advantage(table: dict[tuple[str, str, int], Row]) -> Claim:

@@ -1,6 +1,6 @@
 """Pulls until every arm is settled, on the three benchmarks of Kano et al. (2019): `thresher paper certificates`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ OURS: dict[str, Policy] = {
     "uniform, skips settled": policies.uniform(),
 }
 RIVALS = {"HDoC": rivals.HDOC, "LUCB-G": rivals.LUCB_G, "APT-G": rivals.APT_G}
+ROWS = len(BENCHMARKS) * (len(OURS) + len(RIVALS))
 COLUMNS = ("benchmark", "algorithm", "repetitions", "settled", "pulls", "pulls_se", "wrong", "wrong_se")
 
 
@@ -51,7 +52,7 @@ def benchmark(number: int, policy: Policy | str | None = None) -> Setup:
     )
 
 
-def rows(repetitions: int, seed: int, progress: Callable[[int], None] | None = None) -> Iterator[dict[str, Any]]:
+def rows(repetitions: int, seed: int) -> Iterator[dict[str, Any]]:
     """A row for each benchmark and algorithm: pulls until all arms are settled, and how often a label was wrong."""
     for number in BENCHMARKS:
         for name in (*OURS, *RIVALS):
@@ -72,8 +73,6 @@ def rows(repetitions: int, seed: int, progress: Callable[[int], None] | None = N
                 "wrong": float(wrong.mean()),
                 "wrong_se": known(standard_error(wrong)[0]),
             }
-            if progress is not None:
-                progress(1)
 
 
 def play_rival(name: str, setup: Setup, *, repetitions: int, seed: int = 0) -> tuple[Any, Any, Any]:
@@ -100,10 +99,6 @@ def play_rival(name: str, setup: Setup, *, repetitions: int, seed: int = 0) -> t
 
 def loops() -> list[Loop]:
     return [(policy, "bernoulli", False, True) for policy in OURS.values()]
-
-
-def lines() -> int:
-    return len(BENCHMARKS) * (len(OURS) + len(RIVALS))
 
 
 def table(found: list[dict[str, Any]]) -> str:

@@ -1,6 +1,6 @@
 """`thresher paper`: writes data, pictures and claims to a folder, all or nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -56,31 +56,24 @@ def write(what: str, out: str | Path, *, repetitions: int = 100, seed: int = 0, 
             found += claims.claims_41(rows)
             more = claims.besides(rows)
         if what in ("figure2", "all"):
-            with progress_bar("figure 2", figures.figure2_lines()) as progress:
-                rows = list(figures.figure2(repetitions, seed, progress))
+            rows = _counted("figure 2", figures.figure2(repetitions, seed), figures.FIGURE2_ROWS)
             _put(folder / "figure2.csv", csv_text(rows, figures.FIGURE2_COLUMNS))
             _put(folder / "figure2_errors.csv", csv_text(rows))
             plots.figure2(rows, folder / "figure2")
             found += claims.claims_42(rows)
         if what in ("table1", "all"):
-            with progress_bar("table 1", 18) as progress:
-                rows = []
-                for row in table1.table1(repetitions, seed):
-                    rows.append(row)
-                    if progress is not None:
-                        progress(1)
+            rows = _counted("table 1", table1.table1(repetitions, seed), 18)
             _put(folder / "table1.csv", csv_text(rows, table1.COLUMNS))
             plots.table1(rows, folder / "table1")
             _put(folder / "table1.md", _table(rows))
         if what in ("certificates", "all"):
-            with progress_bar("certificates", kano.lines()) as progress:
-                rows = list(kano.rows(repetitions, seed, progress))
+            rows = _counted("certificates", kano.rows(repetitions, seed), kano.ROWS)
             _put(folder / "certificates.csv", csv_text(rows, kano.COLUMNS))
             certificate_plots.certificates(rows, folder / "certificates")
             _put(folder / "certificates.md", kano.table(rows))
         if what in ("guarantee", "all"):
-            with progress_bar("guarantee", len(guarantee.WORKERS) * len(guarantee.SLOWER)) as progress:
-                rows = list(guarantee.orders(repetitions, seed, progress))
+            count = len(guarantee.WORKERS) * len(guarantee.SLOWER)
+            rows = _counted("guarantee", guarantee.orders(repetitions, seed), count)
             _put(folder / "guarantee.csv", csv_text(rows, guarantee.COLUMNS))
             runs = [guarantee.growth(seed, run) for run in range(guarantee.RUNS)]
             certificate_plots.guarantee(rows, runs, folder / "guarantee")
@@ -89,6 +82,17 @@ def write(what: str, out: str | Path, *, repetitions: int = 100, seed: int = 0, 
         if found:
             _put(folder / "claims.md", claims_page(found, more, repetitions, seed))
         return sorted(file.name for file in folder.iterdir())
+
+
+def _counted(what: str, rows: Iterable[Row], count: int) -> list[Row]:
+    """All rows, with a bar that shows how many there are already."""
+    found = []
+    with progress_bar(what, count) as progress:
+        for row in rows:
+            found.append(row)
+            if progress is not None:
+                progress(1)
+    return found
 
 
 def _loops(what: str) -> list[Loop]:
