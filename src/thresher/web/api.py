@@ -3,7 +3,6 @@
 Handlers that read run on their own threads; writes go through `House.write`. A study is thread-safe.
 """
 
-from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Header, Path, Query, Response
@@ -15,7 +14,7 @@ from ..core.pulls import pull_json
 from ..core.spec import finite
 from ..create import create as create_study
 from ..log.tail import section
-from ..study import Study, ask_for_reply, look, tell_for_reply
+from ..study import ask_for_reply, look, tell_for_reply
 from . import models
 from .arm import arm_json
 from .house import House
@@ -172,7 +171,9 @@ def _writing(api: APIRouter, house: House) -> None:
 
         def act() -> None:
             found = house.study(segment(study))
-            _each(found, lambda pull: found.drop(pull, cause=these.cause, reason=these.reason), these.pulls)
+            look(found, lambda ledger: [ledger.state_of(pull) for pull in these.pulls])  # first: all must be its pulls
+            for pull in these.pulls:
+                found.drop(pull, cause=these.cause, reason=these.reason)
 
         await house.write(act, agent)
         return Json({"pulls": these.pulls})
@@ -182,10 +183,3 @@ def _writing(api: APIRouter, house: House) -> None:
         """Give the study a larger budget: the new total."""
         await house.write(lambda: house.study(segment(study)).extend(budget=to.budget), agent)
         return Json(await run_in_threadpool(lambda: house.live(segment(study)).head()))
-
-
-def _each(study: Study, act: Callable[[int], None], pulls: list[int]) -> None:
-    """One after the other, but not before all of them are known to be pulls of this study."""
-    look(study, lambda ledger: [ledger.state_of(pull) for pull in pulls])
-    for pull in pulls:
-        act(pull)

@@ -183,12 +183,8 @@ def _painted(value: Any, colours: Mapping[str, str]) -> Any:
     if isinstance(value, str):
         return colours[value[1:]] if value.startswith("@") else value
     if isinstance(value, Mapping):
-        return {key: _kept(key, part, colours) for key, part in value.items()}
+        # users' names and texts are never colours, even if they begin with @
+        return {key: part if key == "text" else _painted(part, colours) for key, part in value.items()}
     if isinstance(value, list) and value and isinstance(value[0], Mapping):
         return [_painted(part, colours) for part in value]
     return value
-
-
-def _kept(key: str, part: Any, colours: Mapping[str, str]) -> Any:
-    """Users' names and texts are never colours, even if they begin with @."""
-    return part if key == "text" else _painted(part, colours)

@@ -13,7 +13,7 @@ from fastapi import Path as PathParam
 from fastapi.responses import FileResponse, HTMLResponse, Response
 
 from ..core import sentences
-from ..core.spec import Spec, from_json
+from ..core.spec import from_json
 from ..errors import DamagedStudy, InvalidInput
 from ..log.store import Store
 from ..log.tail import section
@@ -33,7 +33,8 @@ Name = Annotated[str, PathParam()]
 
 @cache
 def _template(name: str) -> string.Template:
-    return string.Template((STATIC / f"{name}.html").read_text())
+    head = (STATIC / "head.html").read_text()
+    return string.Template((STATIC / f"{name}.html").read_text().replace("$head\n", head))
 
 
 def _page(name: str, **values: Any) -> HTMLResponse:
@@ -45,13 +46,10 @@ def _asked(store: Store, name: str) -> str | None:
     """The question of a study, from its first event; None: there is none, or it is invalid."""
     try:
         found = section(store, name, 0, 1)
-        return _question(from_json(found[0].spec)) if found and found[0].spec else None
+        spec = from_json(found[0].spec) if found and found[0].spec else None
     except (InvalidInput, DamagedStudy):
         return None
-
-
-def _question(spec: Spec) -> str:
-    return sentences.question(len(spec.arms), spec.threshold)
+    return sentences.question(len(spec.arms), spec.threshold) if spec else None
 
 
 def router(house: House, *, write: bool) -> APIRouter:

@@ -1,7 +1,6 @@
 """Starting the server: its socket, its names, its tokens."""
 
 import errno
-import ipaddress
 import logging
 import os
 import re
@@ -20,7 +19,9 @@ from ..log.store import Store
 from ..text.logs import log
 from ..text.masking import masked
 from .app import create_app
+from .callers import ip_of
 from .door import Door, Limits, limits
+from .gate import Access
 from .house import House
 from .wire import IDLE, Wire
 
@@ -62,9 +63,7 @@ def serve(store: Store, options: Options, announce: Callable[[str], None], *, re
         bound = listener.getsockname()[1]
         hosts = host_headers(options.host, bound, names) | host_headers(address, bound, names)
         cookie, house = f"thresher-{bound}", House(store, reader)
-        app = create_app(
-            house, token=token, write_token=write_token, hosts=hosts, cookie=cookie, secure=tls is not None
-        )
+        app = create_app(house, Access(token, hosts, write_token, cookie, secure=tls is not None))
         logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # it would log every stream that it ends when it stops
         config = uvicorn.Config(
             app,
@@ -194,10 +193,8 @@ def bracketed(host: str) -> str:
     >>> bracketed("::1"), bracketed("127.0.0.1")
     ('[::1]', '127.0.0.1')
     """
-    try:
-        return f"[{host}]" if ipaddress.ip_address(host).version == 6 else host
-    except ValueError:
-        return host
+    found = ip_of(host)
+    return f"[{host}]" if found and found.version == 6 else host
 
 
 def is_any(address: str) -> bool:
@@ -206,12 +203,8 @@ def is_any(address: str) -> bool:
     >>> is_any("0.0.0.0"), is_any("::"), is_any("127.0.0.1"), is_any("box")
     (True, True, False, False)
     """
-    try:
-        found = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return False
-    mapped = getattr(found, "ipv4_mapped", None)
-    return found.is_unspecified or bool(mapped and mapped.is_unspecified)
+    found = ip_of(address)
+    return any(each.is_unspecified for each in (found, getattr(found, "ipv4_mapped", None)) if each)
 
 
 def is_loopback(address: str) -> bool:
@@ -220,10 +213,8 @@ def is_loopback(address: str) -> bool:
     >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0"), is_loopback("10.0.0.5")
     (True, True, False, False)
     """
-    try:
-        return ipaddress.ip_address(address.partition("%")[0]).is_loopback
-    except ValueError:
-        return False
+    found = ip_of(address)
+    return found is not None and found.is_loopback
 
 
 def shown(host: str, address: str, port: int, names: list[str]) -> str:
