@@ -38,12 +38,12 @@ class SqliteStore(SqliteConnection):
         found = self._rows(_HEAD, study)
         return Head(*found[0]) if found and found[0][0] is not None else None
 
-    def _rows(self, query: str, study: str, *values: object) -> list[Any]:
+    def _rows(self, query: str, study: str | None = None, *values: object) -> list[Any]:
         if self._is_missing():
             return []
         with self._use(study) as connection:
-            query = _OLD[query] if self._is_old(connection) else query
-            return connection.execute(query, (study, *values)).fetchall()  # type: ignore[no-any-return]
+            query = _OLD.get(query, query) if self._is_old(connection) else query
+            return connection.execute(query, () if study is None else (study, *values)).fetchall()  # type: ignore[no-any-return]
 
     def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
         rows, first, last = [(study, *to_row(event)) for event in events], events[0].seq, events[-1]
@@ -59,11 +59,7 @@ class SqliteStore(SqliteConnection):
                 connection.executemany("DELETE FROM leases WHERE study = ? AND pull = ?", pulls)
 
     def studies(self) -> list[str]:
-        if self._is_missing():
-            return []
-        with self._use() as connection:
-            query = _OLD[_NAMES] if self._is_old(connection) else _NAMES
-            return sorted(name for (name,) in connection.execute(query))
+        return sorted(name for (name,) in self._rows(_NAMES))
 
     def turn(self, study: str) -> AbstractContextManager[object]:
         """One queue per file, because SQLite allows one writer per file."""
@@ -99,11 +95,8 @@ class SqliteStore(SqliteConnection):
             )
 
     def expired(self, study: str) -> list[int]:
-        if self._is_missing():
-            return []
         query = "SELECT pull FROM leases WHERE study = ? AND until < ?"
-        with self._use(study) as connection:
-            return sorted(pull for (pull,) in connection.execute(query, (study, time.time())))
+        return sorted(pull for (pull,) in self._rows(query, study, time.time()))
 
     def note(self, study: str, agent: str, command: str) -> None:
         with self._write(study) as connection:
@@ -112,11 +105,7 @@ class SqliteStore(SqliteConnection):
             )
 
     def notes(self, study: str) -> Mapping[str, str]:
-        if self._is_missing():
-            return {}
-        with self._use(study) as connection:
-            query = "SELECT agent, command FROM agents WHERE study = ? ORDER BY time"
-            return dict(connection.execute(query, (study,)).fetchall())
+        return dict(self._rows("SELECT agent, command FROM agents WHERE study = ? ORDER BY time", study))
 
     def describe(self) -> Mapping[str, str]:
         if self._is_missing():
