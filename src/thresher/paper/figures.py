@@ -40,7 +40,6 @@ STEP = 5  # pulls between measurements
 FIGURE2_ROWS = len(SPREADS_42) * 2 * len(DELTAS) * (1 + len(TAUS))
 HORIZONS = (1500, 5000, BUDGET_42)  # most lines reach the level early; the others play to the end
 
-FIGURE1_COLUMNS = ("setting", "algorithm", "n", "repetitions", "accuracy", "accuracy_se", "success", "success_se")
 FIGURE2_COLUMNS = ("setting", "algorithm", "delta", "tau", "pulls_to_95", "speedup")
 
 

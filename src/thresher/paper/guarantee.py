@@ -15,7 +15,6 @@ from ..lab.warming import Loop
 WORKERS = (1, 2, 5, 10, 20, 50, 100, 200)
 SLOWER = (5, 20)  # how many times longer a failure takes than a success
 BUDGET = 2000
-COLUMNS = ("slower", "workers", "repetitions", "arrival", "issue")
 RUNS = 12  # drawn
 
 

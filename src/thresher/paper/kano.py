@@ -30,7 +30,6 @@ OURS: dict[str, Policy] = {
 }
 RIVALS = {"HDoC": rivals.HDOC, "LUCB-G": rivals.LUCB_G, "APT-G": rivals.APT_G}
 ROWS = len(BENCHMARKS) * (len(OURS) + len(RIVALS))
-COLUMNS = ("benchmark", "algorithm", "repetitions", "settled", "pulls", "pulls_se", "wrong", "wrong_se")
 
 
 def benchmark(number: int, policy: Policy | str | None = None) -> Setup:

@@ -14,13 +14,11 @@ from ..text.logs import log
 from ..text.plural import plural
 from . import signals
 from .engines import Engine, WorkerLost
-from .evaluations import Evaluations
-from .outage import WINDOW, Watch
+from .evaluations import Evaluation, Evaluations
+from .outage import WINDOW, Failure, Watch
 from .progress import TICK, Meter, Progress
 from .runner import Limits
-from .starting import Failure
 from .tracebacks import TracebackLog, is_transient, same_error
-from .waiting import Evaluation
 from .workers import NoWorkers, Suspects
 
 LONGEST_WAIT = 3600.0
@@ -119,7 +117,7 @@ class Runner:
     def _patience(self) -> float | None:
         """How long to wait before something must be checked again; None: until something happens."""
         now = time.monotonic()
-        waits = [] if self._evaluations.waiting.next_try is None else [self._evaluations.waiting.next_try - now]
+        waits = [] if self._evaluations.next_try is None else [self._evaluations.next_try - now]
         if self.study.store.leased:
             waits.append(self._next_sweep - now)
         if self._meter.tell or self._no_workers.since is not None:
@@ -145,7 +143,7 @@ class Runner:
         try:
             value = self._engine.result(future)
         except Busy as busy:
-            self._evaluations.waiting.come_back(evaluation, time.monotonic() + max(0.0, busy.after))
+            self._evaluations.try_at(time.monotonic() + max(0.0, busy.after), evaluation)
         except futures.CancelledError:
             self._evaluations.drop(evaluation, "cancelled before it began", "cancelled")
         except KeyboardInterrupt:  # in a worker that handles Ctrl-C itself
@@ -201,9 +199,8 @@ class Runner:
         self, evaluation: Evaluation, reason: str, kind: str | None = None, error: BaseException | None = None
     ) -> None:
         if evaluation.attempt < self.limits.attempts and not self._stopping:
-            self._evaluations.waiting.hold(
-                Evaluation(evaluation.pull, evaluation.attempt + 1, was_busy=evaluation.was_busy)
-            )
+            again = Evaluation(evaluation.pull, evaluation.attempt + 1, was_busy=evaluation.was_busy)
+            self._evaluations.hold(again)
         else:
             self._watch.failure(Failure(evaluation.pull, reason, kind=kind, error=error), time.monotonic())
 

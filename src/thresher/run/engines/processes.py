@@ -14,7 +14,7 @@ from typing import Any
 from ...study import Pull
 from .engine import Evaluate, WorkerLost
 from .outcome import opened, outcome
-from .threads import Threads, fulfil
+from .threads import Threads
 
 # One start at a time: a sibling forked in between would inherit the new worker's end of its pipe, and its death would
 # go unnoticed.
@@ -45,7 +45,10 @@ class Processes(Threads):
                 future, pull = task
                 if future.set_running_or_notify_cancel():
                     self._running[future] = process
-                    fulfil(future, process.evaluate, pull)
+                    try:
+                        future.set_result(process.evaluate(pull))
+                    except BaseException as error:
+                        future.set_exception(error)
                     del self._running[future]
         finally:
             process.close()

@@ -128,15 +128,13 @@ class Ray(Engine):
                 self._idle.append(actor)
             else:
                 self._actors.discard(actor)
+                self._failed_starts += 1
+                if self.workers == 0 and self._failed_starts >= HOPELESS and not self._closed.is_set():
+                    rule = f"no worker could be started: {_cause(error)}"
+                    remedy = "thresher, and what the evaluator uses, must be installed on the cluster"
+                    self._fail(CannotGoOn("executor", "ray", rule, remedy))
         if error is None:
             self._dispatch()
-            return
-        with self._lock:
-            self._failed_starts += 1
-            if self.workers == 0 and self._failed_starts >= HOPELESS and not self._closed.is_set():
-                rule = f"no worker could be started: {_cause(error)}"
-                remedy = "thresher, and what the evaluator uses, must be installed on the cluster"
-                self._fail(CannotGoOn("executor", "ray", rule, remedy))
 
     def _fail(self, error: CannotGoOn) -> None:
         self._failed = error
