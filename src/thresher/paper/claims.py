@@ -118,22 +118,16 @@ def _advantage(table: dict[tuple[str, str, int], Row]) -> Claim:
     """EVT_pf over ATP, averaged over the numbers of pulls (which share repetitions, so their errors add up)."""
     means, errors = {}, {}
     for setting in SPREADS_41:
-        pairs = [
-            _difference(table[setting, "EVT_pf", pulls], table[setting, "ATP", pulls], "success") for pulls in PULLS_41
-        ]
+        duels = ((table[setting, "EVT_pf", pulls], table[setting, "ATP", pulls]) for pulls in PULLS_41)
+        pairs = [_difference(*duel, "success") for duel in duels]
         means[setting] = sum(gap for gap, _ in pairs) / len(pairs)
         errors[setting] = sum(error for _, error in pairs) / len(pairs)
-    tally = judged(
-        (means["small"] - means[setting], math.hypot(errors["small"], errors[setting]))
-        for setting in ("median", "large")
-    )
+    others = ("median", "large")
+    tally = judged((means["small"] - means[one], math.hypot(errors["small"], errors[one])) for one in others)
     figures = "; ".join(f"{setting} {means[setting]:+.3f} ± {errors[setting]:.3f}" for setting in SPREADS_41)
-    return Claim(
-        "4.1",
-        "The advantage of EVT_pf over ATP is more obvious when the variance is small.",
-        tally.verdict,
-        (f"Difference in the share of runs with all arms right, mean over n: {figures}.",),
-    )
+    words = "The advantage of EVT_pf over ATP is more obvious when the variance is small."
+    text = f"Difference in the share of runs with all arms right, mean over n: {figures}."
+    return Claim("4.1", words, tally.verdict, (text,))
 
 
 def claims_42(rows: Sequence[Row]) -> list[Claim]:

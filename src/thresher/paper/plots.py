@@ -36,12 +36,10 @@ def figure1(rows: Sequence[Row], path: Path) -> None:
                 mine = [row for row in rows if row["setting"] == setting and row["algorithm"] == algorithm]
                 pulls = [row["n"] for row in mine]
                 style = {"color": colour, "linestyle": dash, "marker": mark, "markersize": 3.5, "linewidth": 1.4}
-                share, error = [row["success"] for row in mine], [row["success_se"] for row in mine]
-                top.plot(pulls, share, label=_name(algorithm), **style)
-                band(top, pulls, share, error, colour)
-                share, error = [1 - row["accuracy"] for row in mine], [row["accuracy_se"] for row in mine]
-                bottom.plot(pulls, share, **style)
-                band(bottom, pulls, share, error, colour)
+                right, wrong = [row["success"] for row in mine], [1 - row["accuracy"] for row in mine]
+                for axis, shares, name in ((top, right, "success_se"), (bottom, wrong, "accuracy_se")):
+                    axis.plot(pulls, shares, label=_name(algorithm), **style)
+                    band(axis, pulls, shares, [row[name] for row in mine], colour)
             top.set(title=f"{setting} variance, r ~ U({low:g}, {high:g})", xscale="log")
             bottom.set(yscale="log", xlabel="pulls n")
             bottom.set_yticks([0.003, 0.01, 0.03, 0.1, 0.3], ["0.3 %", "1 %", "3 %", "10 %", "30 %"])
