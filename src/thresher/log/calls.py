@@ -105,7 +105,6 @@ def extend(draft: Draft, budget: int) -> None:
 
 
 def retire(draft: Draft, arm: str, reason: str) -> None:
-    """Retire the arm: it takes no more pulls."""
     number = draft.ledger.spec.arm(arm)
     if number not in draft.ledger.retired:
         draft.write("retired", arm=number, reason=checks.text("reason", reason))
@@ -124,7 +123,6 @@ def accept(draft: Draft, evaluator: str) -> None:
 
 
 def _retire_for_bounds(draft: Draft, pull: int, error: OutsideBounds) -> OutsideBounds:
-    """Retire the arm of a pull whose reward lies outside the bounds."""
     ledger = draft.ledger
     state, arm, reward = ledger.state_of(pull), _arm(ledger, pull), finite(float(error.value))  # type: ignore[arg-type]
     if state in (PENDING, DROPPED) or arm not in ledger.outside:

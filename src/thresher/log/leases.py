@@ -40,7 +40,6 @@ class Keeper:
                 threading.Thread(target=_beat, args=mind, name="thresher-leases", daemon=True).start()
 
     def let_go(self, pull: int) -> None:
-        """Stop renewing this pull: it has ended."""
         with self._lock:
             self._pulls.discard(pull)
 

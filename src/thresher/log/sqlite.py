@@ -90,9 +90,8 @@ class SqliteStore(SqliteConnection):
         """Renew by the machine's clock, which all its processes share."""
         until = time.time() + seconds
         with self._write(study) as connection:
-            connection.executemany(
-                "UPDATE leases SET until = ? WHERE study = ? AND pull = ?", [(until, study, pull) for pull in pulls]
-            )
+            query = "UPDATE leases SET until = ? WHERE study = ? AND pull = ?"
+            connection.executemany(query, [(until, study, pull) for pull in pulls])
 
     def expired(self, study: str) -> list[int]:
         query = "SELECT pull FROM leases WHERE study = ? AND until < ?"
@@ -100,9 +99,8 @@ class SqliteStore(SqliteConnection):
 
     def note(self, study: str, agent: str, command: str) -> None:
         with self._write(study) as connection:
-            connection.execute(
-                "INSERT OR REPLACE INTO agents VALUES (?, ?, ?, ?)", (study, agent, command, time.time())
-            )
+            row = (study, agent, command, time.time())
+            connection.execute("INSERT OR REPLACE INTO agents VALUES (?, ?, ?, ?)", row)
 
     def notes(self, study: str) -> Mapping[str, str]:
         return dict(self._rows("SELECT agent, command FROM agents WHERE study = ? ORDER BY time", study))

@@ -65,7 +65,6 @@ class SqliteConnection:
             self._unflushed = None
 
     def _settle(self) -> None:
-        """The first flush of a connection."""
         assert self._session is not None
         try:
             self._session.settle()

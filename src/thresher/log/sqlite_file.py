@@ -43,9 +43,8 @@ def is_missing(path: Path) -> bool:
     for log in (beside(path, "wal"), beside(path, "journal")):
         if log.exists() and log.stat().st_size and not path.exists():  # it was not created meanwhile
             rule = f"is not there, but its log {log.name} is: the file was deleted or moved, and rewards may be in both"
-            raise StoreFailed(
-                "storage", str(path), rule, "put the file back, or move its log away to start with an empty store"
-            )
+            remedy = "put the file back, or move its log away to start with an empty store"
+            raise StoreFailed("storage", str(path), rule, remedy)
     return True
 
 

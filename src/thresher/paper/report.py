@@ -134,7 +134,6 @@ def claims_page(found: Sequence[Claim], more: Sequence[str], repetitions: int, s
 
 
 def _table(rows: Sequence[Row]) -> str:
-    """Table 1 as Markdown."""
     lines = [
         "# Table 1: hardness, required rounds, rounds that simulation needed",
         "",

@@ -15,10 +15,10 @@ from ..text.plural import plural
 from . import signals
 from .engines import Engine, WorkerLost
 from .evaluations import Evaluation, Evaluations
-from .outage import WINDOW, Failure, Watch
+from .outage import OUTSIDE, WINDOW, Failure, Watch
 from .progress import TICK, Meter, Progress
 from .runner import Limits
-from .tracebacks import TracebackLog, is_transient, same_error
+from .tracebacks import is_transient, log_first, same_error
 from .workers import NoWorkers, Suspects
 
 LONGEST_WAIT = 3600.0
@@ -38,7 +38,8 @@ class Runner:
         self._inbox: queue.SimpleQueue[Future[object] | signal.Signals] = queue.SimpleQueue()
         self._suspects = Suspects()
         self._evaluations = Evaluations(study, engine, self._suspects, self._inbox.put)
-        self._watch, self._tracebacks = Watch(study, self._evaluations.oldest), TracebackLog()
+        self._watch = Watch(study, self._evaluations.oldest)
+        self._logged: set[str] = set()  # errors whose traceback was logged
         self._no_workers = NoWorkers(engine.sought, limits.give_up)
         self._withdrawn = False
         self._signals = 0
@@ -157,7 +158,7 @@ class Runner:
             else:
                 self._watch.failure(Failure(evaluation.pull, str(error), cause="broken-pool"), time.monotonic())
         except BaseException as error:
-            self._tracebacks.note(evaluation.pull.arm, error)
+            log_first(evaluation.pull.arm, error, self._logged)
             self._failed(evaluation, told_of(error), None if is_transient(error) else same_error(error), error)
         else:
             self._returned(evaluation, value)
@@ -177,7 +178,7 @@ class Runner:
             self._tell(evaluation, value)
         except OutsideBounds as error:
             log.warning(str(error))
-            self._watch.start.outside_bounds(evaluation.pull, error)
+            self._watch.start.failure(Failure(evaluation.pull, str(error), kind=OUTSIDE))
 
     def _tell(self, evaluation: Evaluation, value: object) -> None:
         with contextlib.suppress(AlreadyTold):  # another agent dropped the pull and told its reward before us
@@ -205,7 +206,6 @@ class Runner:
             self._watch.failure(Failure(evaluation.pull, reason, kind=kind, error=error), time.monotonic())
 
     def _end_overdue(self) -> None:
-        """End evaluations that timed out."""
         if self.limits.timeout is None:
             return
         for future, evaluation in self._evaluations.timed_out(self.limits.timeout, time.monotonic()):

@@ -16,6 +16,7 @@ from ..study import Pull, Study, give_up, look
 from ..text.logs import log
 
 ARMS = 3  # arms that must fail with the same error; in a smaller study, all of them
+OUTSIDE = "outside the bounds"  # the kind of a reward for which its arm was retired
 WINDOW = 8  # failures in a row, at least, that make an outage
 LONGEST_PAUSE = 60.0
 
@@ -49,24 +50,16 @@ class Start:
     oldest: Callable[[], float]  # the id of the oldest pull of this run that is still waiting or running
     over: bool = False  # something has succeeded, or the run is being stopped
     blamed: bool = False  # failures have counted against an arm, which may be retired for them
-    _failed: dict[str, SameError] = field(default_factory=dict)
-    _outside: SameError | None = None
+    _failed: dict[str, SameError] = field(default_factory=dict)  # by kind
 
     def close(self) -> None:
         """The start is over: later failures do not count here."""
         self.over = True
         self._failed.clear()
-        self._outside = None
 
     def failure(self, failure: Failure) -> None:
         if not self.over and failure.kind is not None:
             self._failed.setdefault(failure.kind, SameError(failure)).add(failure.pull)
-
-    def outside_bounds(self, pull: Pull, error: Exception) -> None:
-        """A pull returned a reward outside the bounds, and its arm was retired for it."""
-        if not self.over:
-            self._outside = self._outside or SameError(Failure(pull, str(error)))
-            self._outside.add(pull)
 
     @property
     def is_for_one_arm(self) -> bool:
@@ -75,21 +68,22 @@ class Start:
 
     def end(self) -> CannotGoOn | None:
         """Why the run must end, if it must."""
-        if not self._failed and self._outside is None:
+        if not self._failed:
             return None
         needed = self._needed()
         who = {1: "the only arm", 2: "both arms"}.get(needed, f"{needed} arms")
         how = "failed" if needed == 1 else "failed with the same error"
-        for same in self._failed.values():
-            if self._is_enough(same, needed):
-                rule = f"{who} {how} before anything succeeded: {same.first.reason}"
-                names = ", ".join(map(shown, sorted(same.pulls)[:needed]))
-                which = "" if needed < ARMS else f", or take out {names} if only they are wrong,"
-                remedy = f"correct the evaluator{which} and run again{'' if self.blamed else '; no arm was retired'}"
-                return CannotGoOn("run", rule=rule, remedy=remedy).with_cause(same.first.error)
-        if self._outside is not None and self._is_enough(self._outside, needed):
-            what = f"{who} returned a reward outside the bounds before anything succeeded"
-            return CannotGoOn("run", rule=f"{what}: {self._outside.first.reason}")
+        for kind, same in sorted(self._failed.items(), key=lambda found: found[0] == OUTSIDE):
+            if not self._is_enough(same, needed):
+                continue
+            if kind == OUTSIDE:
+                what = f"{who} returned a reward outside the bounds before anything succeeded"
+                return CannotGoOn("run", rule=f"{what}: {same.first.reason}")
+            rule = f"{who} {how} before anything succeeded: {same.first.reason}"
+            names = ", ".join(map(shown, sorted(same.pulls)[:needed]))
+            which = "" if needed < ARMS else f", or take out {names} if only they are wrong,"
+            remedy = f"correct the evaluator{which} and run again{'' if self.blamed else '; no arm was retired'}"
+            return CannotGoOn("run", rule=rule, remedy=remedy).with_cause(same.first.error)
         return None
 
     def _needed(self) -> int:

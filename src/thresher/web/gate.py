@@ -65,7 +65,6 @@ class Gate:
         self._hosts = {host.lower() for host in access.hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
@@ -132,7 +131,6 @@ class Gate:
         return True
 
     def _role(self, headers: list[tuple[bytes, bytes]], scope: Scope) -> Role:
-        """What this caller may do."""
         for bearer in _all(headers, b"authorization"):  # at most one
             kind, _, value = bearer.partition(" ")
             role = self._entry.role(value.strip()) if kind.lower() == "bearer" else None

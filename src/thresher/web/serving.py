@@ -1,6 +1,7 @@
 """Starting the server: its socket, its names, its tokens."""
 
 import errno
+import functools
 import logging
 import os
 import re
@@ -100,15 +101,8 @@ class Server(uvicorn.Server):
         self._bounds, self._tls, self._house = bounds, tls, house
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        self.servers = [
-            Door(
-                listener,
-                lambda guest: Wire(self.config, self.server_state, guest),
-                limits=self._bounds,
-                tls=self._tls,
-            )  # type: ignore[misc]
-            for listener in sockets or []
-        ]
+        make = functools.partial(Wire, self.config, self.server_state)
+        self.servers = [Door(each, make, limits=self._bounds, tls=self._tls) for each in sockets or []]  # type: ignore[misc]
         self.started = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -146,9 +140,8 @@ def checked_token(token: str | None, option: str = "--token") -> str:
 def tls_of(options: Options) -> ssl.SSLContext | None:
     if options.tls_cert is None:
         if options.tls_key is not None:
-            raise InvalidInput(
-                "tls key", options.tls_key, "is useless without a certificate", "name the certificate: --tls-cert FILE"
-            )
+            remedy = "name the certificate: --tls-cert FILE"
+            raise InvalidInput("tls key", options.tls_key, "is useless without a certificate", remedy)
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)  # TLS 1.2 at least
     try:

@@ -64,9 +64,8 @@ def check_name(engine: str) -> str:
     """The name of an engine, if there is such an engine."""
     name, colon, address = engine.partition(":")
     if name not in NAMES or (colon and (not address or name not in CLUSTERS)):
-        raise InvalidInput(
-            "engine", engine, f"must be {', '.join(NAMES[:-1])} or {NAMES[-1]}; the last two take :ADDRESS"
-        )
+        rule = f"must be {', '.join(NAMES[:-1])} or {NAMES[-1]}; the last two take :ADDRESS"
+        raise InvalidInput("engine", engine, rule)
     return engine
 
 

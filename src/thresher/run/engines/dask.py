@@ -68,7 +68,6 @@ class Dask(Engine):
     # -- setting up ---------------------------------------------------------------------------------------------
 
     def _install(self, evaluate: Evaluate) -> None:
-        """Install our plugins on the scheduler and on the workers."""
         for remove in (  # a plugin that fails on one worker may stay registered, and keep new workers from starting
             functools.partial(self.client.unregister_scheduler_plugin, self._name),
             functools.partial(self._ask, "end"),

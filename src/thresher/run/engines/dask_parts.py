@@ -135,7 +135,6 @@ def evaluate_once(name: str, key: str, pull: Pull) -> bytes:
 
 
 def still_running(keys: list[str]) -> list[str]:
-    """Those of the pulls that this worker is evaluating."""
     return [key for key in keys if key in RUNNING]
 
 

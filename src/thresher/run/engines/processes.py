@@ -114,9 +114,8 @@ class Process:
         if self._pipe is not None:
             self._pipe.close()
         code, self._pipe = self._process.exitcode, None
-        return (
-            f"its process was ended by {signal.Signals(-code).name}" if code < 0 else f"its process exited with {code}"
-        )
+        ending = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
+        return f"its process {ending}"
 
 
 def _serve(pipe: Connection, evaluate: Evaluate) -> None:
