@@ -59,12 +59,15 @@ class PostgresStore(PostgresConnection):
                 raise beaten(first)
             self._unflushed = connection
             if self._turn is not None and self._turn.session is connection:  # nothing is left to do in it
-                # end the turn and wait for the disk, in one message: the next agent need not wait for it
-                connection.execute(schema.END_TURN_AND_FLUSH, (self._turn.study, self._level))
-                self._turn.session = self._unflushed = None
-                self._is_flushed = True
+                self._end(self._turn, connection)
 
         self._do(work, study=study, writes=True)
+
+    def _end(self, turn: "Turn", connection: "psycopg.Connection[Any]") -> None:
+        """End the turn and wait for the disk, in one message: the next agent need not wait for it."""
+        connection.execute(schema.END_TURN_AND_FLUSH, (turn.study, self._level))
+        turn.session = self._unflushed = None
+        self._is_flushed = True
 
     def flush(self) -> None:
         """Bring the server's log to its disk, and to its standbys if it waits for them: once for many agents."""
