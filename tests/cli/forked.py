@@ -20,7 +20,7 @@ SERVER = """
 import contextlib, gc, importlib, json, os, sys
 import thresher.cli
 for name in (  # to save time: a command imports what is missing here
-    "cli.run", "cli.studies", "study", "log.sqlite", "run.loop", "run.starting", "text.maskrules", "text.maskprograms"
+    "cli.run", "cli.studies", "study", "log.sqlite", "run.loop", "run.outage", "text.maskrules", "text.maskprograms"
 ):
     with contextlib.suppress(ImportError):
         importlib.import_module(f"thresher.{name}")

@@ -137,6 +137,19 @@ def test_holders_are_named_if_the_system_shows_them(tmp_path: Path) -> None:
     assert holders(str(tmp_path / "nowhere")) == []
 
 
+def test_a_wait_that_many_share_is_logged_once_until_it_changes(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(patience, "SAID_AFTER", 0.01)
+    monkeypatch.setattr(patience, "SLICE", 0.01)
+    for what in ("a lock", "a lock", "another", "a lock"):
+        assert not patience.Patience(0.1).pause(60.0, lambda what=what: what)  # type: ignore[misc]
+    assert [line.partition(", ")[0] for line in caplog.messages] == ["waiting for a lock", "waiting for another"]
+    monkeypatch.setattr(patience, "AGAIN", 0.0)  # much later
+    patience.Patience(0.1).pause(0.03, lambda: "a lock")
+    assert caplog.messages[-1].startswith("waiting for a lock")
+
+
 def test_nothing_is_waited_for_right_after_an_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "_hurry_until", 0.0)
     assert patience.Patience(60).pause(0.001, str)

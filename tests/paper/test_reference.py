@@ -84,7 +84,7 @@ PULLS_TO_95 = {"AP-EVT": (300, 450, 700), "AP-EVT_pf": (300, 550, 1000)}
 def test_section_42_pulls_to_95_percent_with_rewards_seen_at_once(name: str) -> None:
     """The reference measured every fifty pulls, in 200 runs."""
     for setting, reference in zip(("small", "median", "large"), PULLS_TO_95[name], strict=True):
-        line = reach(setting, algorithm_42(name, 0.0), 0, 200, 15, None)
+        line = reach(setting, algorithm_42(name, 0.0), 0, 200, 15)
         assert line.pulls is not None
         error = line.resampled.std(ddof=1) * math.sqrt(2)
         assert reference - 50 - SURE * error <= line.pulls <= reference + SURE * error
@@ -102,8 +102,8 @@ def test_section_42_speedups(name: str, delta: float) -> None:
     """Ratios of two numbers of pulls, each read to fifty in the reference."""
     for tau, references in zip((100, 500), SPEEDUPS[name, delta], strict=True):
         for setting, reference in zip(("small", "large"), references, strict=True):
-            alone = reach(setting, algorithm_42(name, delta), 0, 200, 16, None)
-            line = reach(setting, algorithm_42(name, delta), tau, 200, 16, None)
+            alone = reach(setting, algorithm_42(name, delta), 0, 200, 16)
+            line = reach(setting, algorithm_42(name, delta), tau, 200, 16)
             assert line.pulls is not None
             assert alone.pulls is not None
             speed, resampled = alone.pulls / line.pulls * tau, alone.resampled / line.resampled * tau
@@ -113,8 +113,8 @@ def test_section_42_speedups(name: str, delta: float) -> None:
 
 
 def test_the_speedup_saturates_unless_pending_pulls_count() -> None:
-    never = reach("large", algorithm_42("AP-EVT_pf", 0.0), 500, 200, 16, None)
+    never = reach("large", algorithm_42("AP-EVT_pf", 0.0), 500, 200, 16)
     assert never.pulls is None or never.pulls > 18_000  # the reference: never within 20,000
-    counted = reach("large", algorithm_42("AP-EVT_pf", 1.0), 500, 200, 16, None)
+    counted = reach("large", algorithm_42("AP-EVT_pf", 1.0), 500, 200, 16)
     assert counted.pulls is not None
     assert counted.pulls < 6000

@@ -7,8 +7,7 @@ import pytest
 from engines import causes, make
 
 import thresher
-from thresher.run.outage import LONGEST_PAUSE, Watch
-from thresher.run.starting import Failure
+from thresher.run.outage import LONGEST_PAUSE, Failure, Watch
 
 
 def a_watch(study: thresher.Study, window: int = 4) -> Watch:

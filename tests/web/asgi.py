@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from thresher.log.memory import MemoryStore
 from thresher.log.store import Store
 from thresher.web.app import create_app
-from thresher.web.gate import Gate
+from thresher.web.gate import Access, Gate
 from thresher.web.house import House
 
 TOKEN, WRITE_TOKEN = "a-token-for-tests", "a-token-that-writes"
@@ -30,7 +30,7 @@ class Reply(NamedTuple):
 
 def server(store: Store | None = None, *, write: bool = True, reader: Store | None = None) -> Gate:
     house = House(store or MemoryStore(), reader)
-    return create_app(house, token=TOKEN, write_token=WRITE_TOKEN if write else None, hosts=HOSTS)
+    return create_app(house, Access(TOKEN, HOSTS, WRITE_TOKEN if write else None))
 
 
 def request(

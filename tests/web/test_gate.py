@@ -9,7 +9,7 @@ from thresher import create_study
 from thresher.errors import InvalidInput
 from thresher.log.memory import MemoryStore
 from thresher.web import serving
-from thresher.web.gate import MOST_BYTES, Gate
+from thresher.web.gate import MOST_BYTES, Access, Gate
 
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"]
 PATHS = [
@@ -337,7 +337,7 @@ def test_an_error_is_logged_without_the_query(method: str, caplog: pytest.LogCap
     async def broken(scope: object, receive: object, send: object) -> None:
         raise RuntimeError("it broke")
 
-    gate = Gate(broken, token=TOKEN, write_token=WRITE_TOKEN, hosts={HOST})
+    gate = Gate(broken, Access(TOKEN, {HOST}, WRITE_TOKEN))
     with caplog.at_level(logging.DEBUG):
         reply = request(gate, method, "/api/ab?key=hidden-in-the-query", headers=BEARER)
     assert reply.status == 500

@@ -121,20 +121,17 @@ def add(draft: Draft, results: Sequence[tuple[int, float | None, bool, int | Non
 
 
 def extend(draft: Draft, budget: int) -> None:
-    """Set the new total of pulls."""
     if budget != draft.ledger.budget:
         draft.write("extended", budget=budget)
 
 
 def retire(draft: Draft, arm: str, reason: str) -> None:
-    """Retire the arm: it takes no more pulls."""
     number = draft.ledger.spec.arm(arm)
     if number not in draft.ledger.retired:
         draft.write("retired", arm=number, reason=checks.text("reason", reason))
 
 
 def restore(draft: Draft, arm: str) -> None:
-    """Let a retired arm take pulls again."""
     number = draft.ledger.spec.arm(arm)
     if number in draft.ledger.retired:
         draft.write("restored", arm=number)
@@ -147,7 +144,6 @@ def accept(draft: Draft, evaluator: str) -> None:
 
 
 def _retire_for_bounds(draft: Draft, pull: int, error: OutsideBounds) -> OutsideBounds:
-    """Retire the arm of a pull whose reward lies outside the bounds."""
     ledger = draft.ledger
     state, arm, reward = ledger.state_of(pull), _arm(ledger, pull), finite(float(error.value))  # type: ignore[arg-type]
     if state in (PENDING, DROPPED) or arm not in ledger.outside:

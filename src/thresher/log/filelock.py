@@ -51,7 +51,6 @@ class FileLock:
                 self._spare.append(handle)
 
     def close(self, end: Callable[[int], None] = os.close) -> None:
-        """Close all handles and end all threads."""
         try:  # other threads may take some meanwhile
             while self._spare:
                 end(self._spare.pop())  # an argument: Python may have cleared this module when it ends
@@ -159,7 +158,6 @@ class _Waiter:
         return True
 
     def end(self) -> None:
-        """End the thread."""
         self._inbox.put(None)
 
     def _abandon(self) -> bool:

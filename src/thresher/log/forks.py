@@ -1,4 +1,4 @@
-"""What a forked child must begin anew: locks that a thread of its parent held, connections, running programs."""
+"""What a forked child must begin again: locks that a thread of its parent held, connections, running programs."""
 
 import os
 import weakref

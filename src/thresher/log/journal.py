@@ -138,7 +138,8 @@ class Journal:
                 try:
                     written = self._attempt(plan, doubtful, lease or self.lease)
                 except Conflict:
-                    defeats = 0 if self._is_beaten() else defeats + 1
+                    # the winner of the race must have written since the last decision
+                    defeats = 0 if self._newest().last.digest != self._basis.digest else defeats + 1
                     if defeats == MOST_DEFEATS:  # deciding again would never end
                         what = "the store says that it is written already, but it cannot be read"
                         raise damaged(self.study, f"event {self._basis.seq + 1}: {what}") from None
@@ -175,9 +176,7 @@ class Journal:
                 self._doubt(doubtful, Written(answer, draft.events[0].seq, draft.key))
                 return None
             except BaseException:
-                if (
-                    not draft.touched
-                ):  # otherwise the ledger may hold half an event, or one that was not written: read the log again
+                if not draft.touched:  # otherwise it may hold half an event, or one not written: read the log again
                     self._ledger = ledger
                 raise
             self._ledger = ledger
@@ -187,10 +186,6 @@ class Journal:
             if self._on_write is not None:
                 self._on_write(self._basis, draft.events)
             return Written(answer, draft.events[0].seq, draft.key)
-
-    def _is_beaten(self) -> bool:
-        """Whether another agent has written since the last decision, as the winner of a race must have."""
-        return self._newest().last.digest != self._basis.digest
 
     def _doubt(self, doubtful: "list[Written[Answer]]", written: "Written[Answer]") -> None:
         """The connection was lost: the events may or may not be written."""

@@ -40,7 +40,6 @@ class Keeper:
                 threading.Thread(target=_beat, args=mind, name="thresher-leases", daemon=True).start()
 
     def let_go(self, pull: int) -> None:
-        """Stop renewing this pull: it has ended."""
         with self._lock:
             self._pulls.discard(pull)
 
@@ -51,12 +50,10 @@ class Keeper:
 
     @property
     def held(self) -> list[int]:
-        """The pulls that this process renews."""
         with self._lock:
             return list(self._pulls)
 
     def holds(self, pull: int) -> bool:
-        """Whether this process renews the pull."""
         return pull in self._pulls
 
     def beat(self) -> bool:

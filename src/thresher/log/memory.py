@@ -28,16 +28,13 @@ class MemoryStore:
         self._lock = threading.RLock()
 
     def read(self, study: str, after: int = 0, limit: int | None = None) -> Sequence[Event]:
-        """The events after that number."""
         return self._logs.get(study, [])[after : None if limit is None else after + limit]
 
     def head(self, study: str) -> Head | None:
-        """The end of the list: nothing can be lost here."""
         log = self._logs.get(study)
         return Head(log[-1].seq, log[-1].digest) if log else None
 
     def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
-        """Write all of the events, or raise and write none."""
         with self._lock:
             log = self._logs.get(study, [])
             if events[0].seq != len(log) + 1:
@@ -51,7 +48,6 @@ class MemoryStore:
         """Memory survives nothing."""
 
     def studies(self) -> list[str]:
-        """The names of all studies, sorted."""
         return sorted(self._logs)
 
     def turn(self, study: str) -> AbstractContextManager[object]:
@@ -62,19 +58,15 @@ class MemoryStore:
         """Nothing to renew: a process cannot outlive its own memory."""
 
     def expired(self, study: str) -> list[int]:
-        """Never any."""
         return []
 
     def note(self, study: str, agent: str, command: str) -> None:
-        """Keep what an agent runs."""
         self._notes.setdefault(study, {})[agent] = command
 
     def notes(self, study: str) -> Mapping[str, str]:
-        """What each agent runs."""
         return self._notes.get(study, {})
 
     def rename(self, study: str, name: str) -> None:
-        """Give a study another name."""
         with self._lock:
             if name in self._logs:
                 raise taken(name)
@@ -83,13 +75,11 @@ class MemoryStore:
                 self._notes[name] = self._notes.pop(study, {})
 
     def delete(self, study: str) -> None:
-        """Forget a study."""
         with self._lock:
             self._logs.pop(study, None)
             self._notes.pop(study, None)
 
     def describe(self) -> Mapping[str, str]:
-        """Says that nothing is kept."""
         return {"store": "memory of this process", "durability": "none: nothing is kept"}
 
     def close(self) -> None:

@@ -7,18 +7,21 @@ from collections.abc import Callable
 SAID_AFTER = 2.0  # seconds until the wait is logged; together with an earlier wait for a turn, less than five
 HURRY = 5.0  # seconds after an interrupted wait in which nothing is waited for: the process is about to end
 SLICE = 0.1  # seconds to sleep at most before looking for signals
+AGAIN = 60.0  # seconds without such a wait after which the same one is logged again
 
 # Called in the main thread while it waits, with the time at which the wait began: raises if a signal has come since.
 # For signal handlers that raise nothing themselves.
 INTERRUPTS: list[Callable[[float], None]] = []
 _hurry_until = 0.0
+_waited: dict[str, float] = {}  # what was waited for long enough to log it, and until when
 
 
 class Patience:
     """One wait. Nothing is half done meanwhile, so an exception may end it."""
 
     def __init__(self, seconds: float) -> None:
-        self._seconds, self._began, self._said = seconds, time.monotonic(), False
+        self._seconds, self._began = seconds, time.monotonic()
+        self._what = ""  # is waited for, once it has taken long
 
     def next_slice(self, what: Callable[[], str], longest: float = SLICE) -> float:
         """How long to wait before trying again; 0.0 when the time is over. ``what`` names what is waited for."""
@@ -26,9 +29,9 @@ class Patience:
         left = self._began + self._seconds - now
         if left <= 0 or in_a_hurry():
             return 0.0
-        if now - self._began >= SAID_AFTER and not self._said:
-            self._said = True
-            _say(f"waiting for {what()}, for up to {left:.0f} s more")
+        if now - self._began >= SAID_AFTER:
+            self._what = self._what or what()
+            _say_once(self._what, now, left)
         if threading.current_thread() is threading.main_thread():
             for check in list(INTERRUPTS):
                 try:
@@ -64,7 +67,12 @@ def hurry() -> None:
     _hurry_until = time.monotonic() + HURRY
 
 
-def _say(text: str) -> None:
-    from ..text.logs import log  # here: a command that asks or tells hardly ever needs it
+def _say_once(what: str, now: float, left: float) -> None:
+    """Log a wait, but not again while others, such as the next requests to a server, wait for the same."""
+    global _waited
+    known = {other: until for other, until in _waited.items() if now - until < AGAIN}
+    _waited = {**known, what: now}
+    if what not in known:
+        from ..text.logs import log  # here: a command that asks or tells hardly ever needs it
 
-    log.warning(text)
+        log.warning(f"waiting for {what}, for up to {left:.0f} s more")

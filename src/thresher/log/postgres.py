@@ -3,7 +3,6 @@
 import contextlib
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import Any
 
 import psycopg
@@ -26,19 +25,15 @@ class PostgresStore(PostgresConnection):
     # -- the log ------------------------------------------------------------------------------------------------
 
     def read(self, study: str, after: int = 0, limit: int | None = None) -> Sequence[Event]:
-        """The events after that number."""
-        return [from_row(row) for row in self._log(schema.READ, study, after, limit)]
+        return [from_row(row) for row in self._rows(schema.READ, study, after, limit)]
 
     def head(self, study: str) -> Head | None:
-        """The head, which has its own table."""
-        found = self._log(schema.HEAD, study)
+        found = self._rows(schema.HEAD, study)
         return Head(*found[0]) if found else None
 
-    def _log(self, query: str, study: str | None = None, *values: object) -> list[Any]:
-        """The rows that a query finds."""
-
+    def _rows(self, query: str, study: str | None = None, *values: object) -> list[Any]:
         def work(connection: "psycopg.Connection[Any]") -> list[Any]:
-            query_now = schema.OLD[query] if self._is_old(connection) else query
+            query_now = schema.OLD.get(query, query) if self._is_old(connection) else query
             return connection.execute(query_now, () if study is None else (study, *values)).fetchall()
 
         return self._do(work, study=study)
@@ -91,15 +86,13 @@ class PostgresStore(PostgresConnection):
         self._do(work, writes=True)
 
     def studies(self) -> list[str]:
-        """The names of all studies, sorted."""
-        return sorted(name for (name,) in self._log(schema.NAMES))
-
-    def turn(self, study: str) -> AbstractContextManager[object]:
-        """One queue per study: a lock that the server frees when the agent's connection ends."""
-        return self._in_turn(Turn(study))
+        return sorted(name for (name,) in self._rows(schema.NAMES))
 
     @contextlib.contextmanager
-    def _in_turn(self, turn: "Turn") -> Iterator[None]:
+    def turn(self, study: str) -> Iterator[None]:
+        """One queue per study: a lock that the server frees when the agent's connection ends."""
+        turn = Turn(study)
+
         def take(connection: "psycopg.Connection[Any]") -> None:
             hopeless = time.monotonic() < self._impatient_until or in_a_hurry()
             query = schema.TRY_TURN if hopeless else schema.TURN
@@ -127,11 +120,9 @@ class PostgresStore(PostgresConnection):
                         turn.session.execute(schema.END_TURN, (turn.study,))
 
     def rename(self, study: str, name: str) -> None:
-        """Give a study another name."""
         self._change("UPDATE {} SET study = %(name)s WHERE study = %(study)s", study, name)
 
     def delete(self, study: str) -> None:
-        """Forget a study."""
         self._change("DELETE FROM {} WHERE study = %(study)s", study)
 
     def _change(self, query: str, study: str, name: str | None = None) -> None:
@@ -154,25 +145,19 @@ class PostgresStore(PostgresConnection):
     # -- beside the log -----------------------------------------------------------------------------------------
 
     def renew(self, study: str, pulls: Iterable[int], seconds: float) -> None:
-        """Renew by the server's clock."""
         self._do(lambda connection: connection.execute(schema.RENEW, (seconds, study, list(pulls))), study=study)
 
     def expired(self, study: str) -> list[int]:
         """The expired pulls by the server's clock: an agent whose own clock is wrong does no harm."""
         query = "SELECT pull FROM thresher_leases WHERE study = %s AND until < clock_timestamp() ORDER BY pull"
-        return [pull for (pull,) in self._ask(query, study)]
+        return [pull for (pull,) in self._rows(query, study)]
 
     def note(self, study: str, agent: str, command: str) -> None:
-        """Keep what an agent runs."""
         self._do(lambda connection: connection.execute(schema.NOTE, (study, agent, command)), study=study)
 
     def notes(self, study: str) -> Mapping[str, str]:
-        """What each agent runs."""
-        return dict(self._ask("SELECT agent, command FROM thresher_agents WHERE study = %s ORDER BY time", study))
+        query = "SELECT agent, command FROM thresher_agents WHERE study = %s ORDER BY time"
+        return dict(self._rows(query, study))
 
     def describe(self) -> Mapping[str, str]:
-        """The server, its settings, and what is wrong with them."""
         return {"store": f"PostgreSQL at {self.url}", **self._do(schema.examine)}
-
-    def _ask(self, query: str, study: str) -> list[Any]:
-        return self._do(lambda connection: connection.execute(query, (study,)).fetchall(), study=study)

@@ -57,7 +57,6 @@ class PostgresConnection:
         _SERVERS.add(self)
 
     def close(self) -> None:
-        """End the session."""
         with self._lock:
             if self._connection is not None:
                 self._connection.close()

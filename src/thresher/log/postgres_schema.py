@@ -150,9 +150,8 @@ def prepare(connection: "psycopg.Connection[Any]", *, lock_timeout: float) -> st
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", (KEY,))
             connection.execute(TABLES)  # IF NOT EXISTS: another agent may have made them while we waited
-            connection.execute(
-                "INSERT INTO thresher_schema SELECT %s WHERE NOT EXISTS (TABLE thresher_schema)", (SCHEMA,)
-            )
+            query = "INSERT INTO thresher_schema SELECT %s WHERE NOT EXISTS (TABLE thresher_schema)"
+            connection.execute(query, (SCHEMA,))
     rows.check_schema(version_of(connection))
     return str(level[0]) if level else "on"
 

@@ -58,13 +58,12 @@ def _parsed(text: str) -> Any:
         return text
 
 
-def check_schema(version: int, *place: str) -> None:
+def check_schema(version: int, place: object = UNSAID) -> None:
     """Raise unless tables of that version can be read."""
     if not OLDEST <= version <= SCHEMA:
         older = version < OLDEST
         rule = f"has schema {version}, {'older' if older else 'newer'} than the {SCHEMA} of this thresher"
-        value = place[0] if place else UNSAID
-        raise StoreFailed("storage", value, rule, "restore it from a copy" if older else "update thresher")
+        raise StoreFailed("storage", place, rule, "restore it from a copy" if older else "update thresher")
 
 
 def schema_text(version: int) -> str:
@@ -102,7 +101,6 @@ def not_upgraded(heads: dict[str, Head]) -> StoreFailed:
 
 
 def taken(name: str) -> Conflict:
-    """Another study has that name."""
     return Conflict("study", name, "already exists", "choose another name")
 
 
@@ -113,12 +111,9 @@ def beaten(seq: int) -> Conflict:
 
 def asked(events: Iterable[Event]) -> list[int]:
     """The pulls that the events leave pending."""
-    over = set(ended(events))
-    return [
-        event.pull for event in events if event.kind == "asked" and event.pull is not None and event.pull not in over
-    ]
+    over = {None, *ended(events)}
+    return [event.pull for event in events if event.kind == "asked" and event.pull not in over]  # type: ignore[misc]
 
 
 def ended(events: Iterable[Event]) -> list[int]:
-    """The pulls that the events end."""
     return [event.pull for event in events if event.kind != "asked" and event.pull is not None]

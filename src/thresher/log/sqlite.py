@@ -32,23 +32,20 @@ class SqliteStore(SqliteConnection):
     # -- the log ------------------------------------------------------------------------------------------------
 
     def read(self, study: str, after: int = 0, limit: int | None = None) -> Sequence[Event]:
-        """The events after that number."""
         return [from_row(row) for row in self._rows(_READ, study, after, -1 if limit is None else limit)]
 
     def head(self, study: str) -> Head | None:
-        """The head, which has its own table."""
         found = self._rows(_HEAD, study)
         return Head(*found[0]) if found and found[0][0] is not None else None
 
-    def _rows(self, query: str, study: str, *values: object) -> list[Any]:
+    def _rows(self, query: str, study: str | None = None, *values: object) -> list[Any]:
         if self._is_missing():
             return []
         with self._use(study) as connection:
-            query = _OLD[query] if self._is_old(connection) else query
-            return connection.execute(query, (study, *values)).fetchall()  # type: ignore[no-any-return]
+            query = _OLD.get(query, query) if self._is_old(connection) else query
+            return connection.execute(query, () if study is None else (study, *values)).fetchall()  # type: ignore[no-any-return]
 
     def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
-        """Write all of the events, or raise and write none."""
         rows, first, last = [(study, *to_row(event)) for event in events], events[0].seq, events[-1]
         with self._write(study) as connection:
             if not _is_moved(connection, study, first, last):
@@ -62,12 +59,7 @@ class SqliteStore(SqliteConnection):
                 connection.executemany("DELETE FROM leases WHERE study = ? AND pull = ?", pulls)
 
     def studies(self) -> list[str]:
-        """The names of all studies, sorted."""
-        if self._is_missing():
-            return []
-        with self._use() as connection:
-            query = _OLD[_NAMES] if self._is_old(connection) else _NAMES
-            return sorted(name for (name,) in connection.execute(query))
+        return sorted(name for (name,) in self._rows(_NAMES))
 
     def turn(self, study: str) -> AbstractContextManager[object]:
         """One queue per file, because SQLite allows one writer per file."""
@@ -77,7 +69,6 @@ class SqliteStore(SqliteConnection):
         return self._turns.turn()
 
     def rename(self, study: str, name: str) -> None:
-        """Give a study another name."""
         with self._write(study) as connection:
             if connection.execute(_HEAD, (name,)).fetchone() or _has_events(connection, name):
                 raise taken(name)
@@ -86,7 +77,6 @@ class SqliteStore(SqliteConnection):
         self.flush()
 
     def delete(self, study: str) -> None:
-        """Forget a study."""
         if self._is_missing():
             return
         with self._write(study, upgrades=False) as connection:
@@ -100,35 +90,22 @@ class SqliteStore(SqliteConnection):
         """Renew by the machine's clock, which all its processes share."""
         until = time.time() + seconds
         with self._write(study) as connection:
-            connection.executemany(
-                "UPDATE leases SET until = ? WHERE study = ? AND pull = ?", [(until, study, pull) for pull in pulls]
-            )
+            query = "UPDATE leases SET until = ? WHERE study = ? AND pull = ?"
+            connection.executemany(query, [(until, study, pull) for pull in pulls])
 
     def expired(self, study: str) -> list[int]:
-        """The pulls whose leases have run out."""
-        if self._is_missing():
-            return []
         query = "SELECT pull FROM leases WHERE study = ? AND until < ?"
-        with self._use(study) as connection:
-            return sorted(pull for (pull,) in connection.execute(query, (study, time.time())))
+        return sorted(pull for (pull,) in self._rows(query, study, time.time()))
 
     def note(self, study: str, agent: str, command: str) -> None:
-        """Keep what an agent runs."""
         with self._write(study) as connection:
-            connection.execute(
-                "INSERT OR REPLACE INTO agents VALUES (?, ?, ?, ?)", (study, agent, command, time.time())
-            )
+            row = (study, agent, command, time.time())
+            connection.execute("INSERT OR REPLACE INTO agents VALUES (?, ?, ?, ?)", row)
 
     def notes(self, study: str) -> Mapping[str, str]:
-        """What each agent runs."""
-        if self._is_missing():
-            return {}
-        with self._use(study) as connection:
-            query = "SELECT agent, command FROM agents WHERE study = ? ORDER BY time"
-            return dict(connection.execute(query, (study,)).fetchall())
+        return dict(self._rows("SELECT agent, command FROM agents WHERE study = ? ORDER BY time", study))
 
     def describe(self) -> Mapping[str, str]:
-        """The file, its settings, and what is wrong with them."""
         if self._is_missing():
             return {"! file": f"{self.path} is not there"}
         with self._use() as connection:

@@ -17,7 +17,7 @@ import apsw
 from ..errors import DamagedStudy, StoreFailed
 from .filelock import FileLock
 from .rows import SCHEMA
-from .sqlite_file import beside, create, explained, explanation, is_missing
+from .sqlite_file import beside, create, explanation, is_missing
 from .sqlite_schema import upgrade, version_of
 from .sqlite_session import Session
 
@@ -32,10 +32,8 @@ class SqliteConnection:
         # the file that links lead to: SQLite keeps its log beside that one, and all agents must queue at one lock
         self.path, self.durability = Path(os.path.realpath(path)), durability
         self._turns = FileLock(beside(self.path, "lock"))
-        self._flushing, self._lock = (
-            threading.RLock(),
-            threading.RLock(),
-        )  # code that needs both takes them in this order
+        # code that needs both takes them in this order
+        self._flushing, self._lock = threading.RLock(), threading.RLock()
         self._session: Session | None = None
         self._unflushed: tuple[int, int] | None = None  # the file to which something was written since the last flush
         self._failed: tuple[str, str] | None = None  # why this object no longer writes, and what to do
@@ -67,7 +65,6 @@ class SqliteConnection:
             self._unflushed = None
 
     def _settle(self) -> None:
-        """The first flush of a connection."""
         assert self._session is not None
         try:
             self._session.settle()
@@ -75,7 +72,6 @@ class SqliteConnection:
             raise self._fail(*_broken(error)) from None
 
     def close(self) -> None:
-        """Close the connection."""
         self._turns.close()
         with self._flushing, self._lock:
             if self._session is not None:
@@ -160,8 +156,10 @@ class SqliteConnection:
         """Whether there is nothing to read yet: reading does not create the file."""
         if self._session is not None:
             return False
-        with explained(self.path):
+        try:
             return is_missing(self.path)
+        except OSError as error:
+            raise explanation(self.path, error) from None
 
     def _before_fork(self) -> None:
         """Python forks even if this raises, as an interrupt may, so note which locks are held."""

@@ -6,13 +6,14 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
 import apsw
 
 from ..errors import StoreFailed
+from ..text.files import sync
 from .filelock import FileLock
 from .holders import WRITER, holders, named
 from .rows import check_schema, schema_text
@@ -42,9 +43,8 @@ def is_missing(path: Path) -> bool:
     for log in (beside(path, "wal"), beside(path, "journal")):
         if log.exists() and log.stat().st_size and not path.exists():  # it was not created meanwhile
             rule = f"is not there, but its log {log.name} is: the file was deleted or moved, and rewards may be in both"
-            raise StoreFailed(
-                "storage", str(path), rule, "put the file back, or move its log away to start with an empty store"
-            )
+            remedy = "put the file back, or move its log away to start with an empty store"
+            raise StoreFailed("storage", str(path), rule, remedy)
     return True
 
 
@@ -100,16 +100,11 @@ def _fill(made: Path) -> None:
         if connection.pragma("journal_mode", "wal") != "wal":
             raise OSError(errno.EIO, "SQLite cannot write there")
         connection.execute(f"BEGIN; {NEW} COMMIT")
-        connection.wal_checkpoint(
-            mode=apsw.SQLITE_CHECKPOINT_TRUNCATE
-        )  # closing does this too, but does not report a failure
+        # closing does this too, but does not report a failure
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     finally:
         connection.close()
-    handle = os.open(made, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    sync(made)
 
 
 def _publish(made: Path, path: Path) -> None:
@@ -132,16 +127,12 @@ def _publish(made: Path, path: Path) -> None:
 def sync_folder(folder: Path) -> None:
     """Make sure that the names of the files in a folder survive a power cut."""
     try:
-        handle = os.open(folder, os.O_RDONLY)
+        sync(folder)
     except PermissionError:  # a folder that may be written but not listed
         return
-    try:
-        os.fsync(handle)
     except OSError as error:
         if error.errno != errno.EINVAL:  # a file system that does not support this
             raise
-    finally:
-        os.close(handle)
 
 
 def opened(path: Path, wait: Callable[[int], bool]) -> apsw.Connection:
@@ -207,15 +198,6 @@ def identity(path: str) -> tuple[int, int] | None:
     except FileNotFoundError:
         return None
     return found.st_dev, found.st_ino
-
-
-@contextlib.contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """Turn errors of SQLite and of the system into one line."""
-    try:
-        yield
-    except (apsw.Error, OSError) as error:
-        raise explanation(path, error) from None
 
 
 def explanation(path: Path, error: Exception) -> StoreFailed:

@@ -54,9 +54,8 @@ def _sqlite(url: str) -> Store:
         remedy = "write sqlite:///file.db for a file here, sqlite:////folder/file.db for any other"
         raise InvalidInput("storage", masked(url), "names no file", remedy)
     if options or durability not in ("full", "normal"):
-        raise InvalidInput(
-            "storage", masked(url), "has an option that SQLite stores do not have", "?durability=normal is one"
-        )
+        rule = "has an option that SQLite stores do not have"
+        raise InvalidInput("storage", masked(url), rule, "?durability=normal is one")
     return _sqlite_file(path, masked(url), durability)
 
 
@@ -73,8 +72,6 @@ def _postgres(url: str) -> Store:
     try:
         from .postgres import PostgresStore
     except ImportError:
-        remedy = "pip install 'thresher[postgres]'"
-        raise StoreFailed(
-            "storage", "postgresql://…", "needs the package psycopg, which is not installed", remedy
-        ) from None
+        rule, remedy = "needs the package psycopg, which is not installed", "pip install 'thresher[postgres]'"
+        raise StoreFailed("storage", "postgresql://…", rule, remedy) from None
     return PostgresStore(url)

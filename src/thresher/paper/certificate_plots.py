@@ -8,6 +8,7 @@ from ..lab.pictures import BLUE, GREY, ORANGE, RED, percent, picture
 from .figures import Row
 from .guarantee import SLOWER, Growth
 from .kano import BENCHMARKS, OURS, RIVALS
+from .plots import note
 
 LEVEL = 10 / 0.05
 
@@ -23,20 +24,12 @@ def certificates(rows: Sequence[Row], path: Path) -> None:
             errors = [mine[name]["pulls_se"] or 0.0 for name in names]
             axis.barh(names, pulls, xerr=errors, color=colours, height=0.7, error_kw={"ecolor": "#333333"})
             for place, value in enumerate(pulls):
-                axis.annotate(
-                    f"{value:,.0f}",
-                    (value, place),
-                    textcoords="offset points",
-                    xytext=(6, 0),
-                    va="center",
-                    fontsize=8.5,
-                )
-            axis.set_title(f"Benchmark {number}: {len(BENCHMARKS[number][0])} arms, bar {BENCHMARKS[number][1]:g}")
-            axis.set_xlim(0, 1.22 * max(pulls))
+                note(axis, f"{value:,.0f}", (value, place), (6, 0), va="center")
+            title = f"Benchmark {number}: {len(BENCHMARKS[number][0])} arms, bar {BENCHMARKS[number][1]:g}"
+            axis.set(title=title, xlim=(0, 1.22 * max(pulls)), xlabel="pulls")
             axis.locator_params(axis="x", nbins=4)
             axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
             axis.grid(visible=False, axis="y")
-            axis.set_xlabel("pulls")
         axes[0, 0].invert_yaxis()
         figure.suptitle(
             "Pulls until every arm is settled, confidence 0.95; blue: thresher's rule, orange: the literature's",
@@ -55,41 +48,25 @@ def _orders(axis: Any, rows: Sequence[Row]) -> None:
     for slower, mark in zip(SLOWER, ("s", "o"), strict=True):
         mine = [row for row in rows if row["slower"] == slower]
         workers = [row["workers"] for row in mine]
-        for column, colour, dash in (("arrival", RED, "-"), ("issue", BLUE, "-")):
-            axis.plot(
-                workers,
-                [row[column] for row in mine],
-                color=colour,
-                linestyle=dash,
-                marker=mark,
-                markersize=5,
-                linewidth=1.6,
-                markerfacecolor=colour if slower == SLOWER[-1] else "white",
-            )
-        at = next(row for row in mine if row["workers"] == (20 if slower == SLOWER[-1] else 50))
-        left = slower == SLOWER[-1]
-        axis.annotate(
-            f"failures {slower}×\nslower",
-            (at["workers"], at["arrival"]),
-            textcoords="offset points",
-            xytext=(-8, 4) if left else (9, -6),
-            ha="right" if left else "left",
-            va="center",
-            color=RED,
-            fontsize=8.5,
-        )
+        worst = slower == SLOWER[-1]
+        for column, colour in (("arrival", RED), ("issue", BLUE)):
+            style = {"color": colour, "marker": mark, "markersize": 5, "linewidth": 1.6}
+            share = [row[column] for row in mine]
+            axis.plot(workers, share, markerfacecolor=colour if worst else "white", **style)
+        at = next((row["workers"], row["arrival"]) for row in mine if row["workers"] == (20 if worst else 50))
+        place: dict[str, Any] = {"offset": (-8, 4), "ha": "right"} if worst else {"offset": (9, -6), "ha": "left"}
+        note(axis, f"failures {slower}×\nslower", at, va="center", color=RED, **place)
     axis.axhline(0.05, color=GREY, linewidth=1.0, linestyle=(0, (4, 3)))
-    axis.annotate("allowed: 5 %", (1, 0.05), textcoords="offset points", xytext=(0, 4), color="#505050", fontsize=8.5)
-    axis.annotate("counted as they come back", (1, 0.93), color=RED, fontsize=9.5, weight="bold")
-    axis.annotate("counted in the order of issue", (13, -0.062), color=BLUE, fontsize=9.5, weight="bold", va="center")
+    note(axis, "allowed: 5 %", (1, 0.05), (0, 4), color="#505050")
+    note(axis, "counted as they come back", (1, 0.93), color=RED, fontsize=9.5, weight="bold")
+    note(axis, "counted in the order of issue", (13, -0.062), color=BLUE, fontsize=9.5, weight="bold", va="center")
     axis.set_xscale("log")
     axis.set_xticks([1, 2, 5, 10, 20, 50, 100, 200], ["1", "2", "5", "10", "20", "50", "100", "200"])
     axis.minorticks_off()
-    axis.set_ylim(-0.11, 1.04)
-    axis.set_yticks([0, 0.25, 0.5, 0.75, 1.0])
+    axis.set(ylim=(-0.11, 1.04), yticks=[0, 0.25, 0.5, 0.75, 1.0])
     axis.yaxis.set_major_formatter(percent())
-    axis.set_xlabel("workers, all on one arm of mean 0.45 against 0.5")
-    axis.set_title('Studies that wrongly settle on "above"')
+    what = "workers, all on one arm of mean 0.45 against 0.5"
+    axis.set(xlabel=what, title='Studies that wrongly settle on "above"')
 
 
 def _growth(axis: Any, runs: Sequence[Growth]) -> None:
@@ -101,17 +78,12 @@ def _growth(axis: Any, runs: Sequence[Growth]) -> None:
         axis.plot(len(run.above) - 1, run.above[-1], "o", color=BLUE, markersize=6.5 if strong else 3.5, zorder=4)
     pulls = len(middle.above) - 1
     axis.plot(range(pulls + 1), middle.below, color=ORANGE, linewidth=1.6)
-    places = {"textcoords": "offset points", "fontsize": 8.5}
-    axis.annotate(
-        "its capital that\nbets on “below”", (pulls, middle.below[-1]), xytext=(6, -9), color="#8A5F00", **places
-    )
-    axis.annotate(f"settled after {pulls:,} pulls", (pulls, middle.above[-1]), xytext=(0, 8), color=BLUE, **places)
+    note(axis, "its capital that\nbets on “below”", (pulls, middle.below[-1]), (6, -9), color="#8A5F00")
+    note(axis, f"settled after {pulls:,} pulls", (pulls, middle.above[-1]), (0, 8), color=BLUE)
     axis.axhline(LEVEL, color=GREY, linewidth=1.0, linestyle=(0, (4, 3)))
-    axis.annotate("the level: K / risk = 10 / 0.05 = 200", (4, 330), color="#505050", fontsize=8.5)
-    axis.set_yscale("log")
-    axis.set_ylim(0.15, 1200)
+    note(axis, "the level: K / risk = 10 / 0.05 = 200", (4, 330), color="#505050")
+    axis.set(yscale="log", ylim=(0.15, 1200), xlim=(0, 1.06 * max(len(run.above) for run in runs)))
     axis.set_yticks([1, 10, 100, 1000], ["1", "10", "100", "1,000"])
     axis.minorticks_off()
-    axis.set_xlim(0, 1.06 * max(len(run.above) for run in runs))
-    axis.set_xlabel("pulls of an arm of mean 0.6 against 0.5")
-    axis.set_title('Capital that bets on "above": twelve such arms')
+    title = 'Capital that bets on "above": twelve such arms'
+    axis.set(xlabel="pulls of an arm of mean 0.6 against 0.5", title=title)

@@ -39,7 +39,6 @@ class Tally:
 
     @property
     def points(self) -> int:
-        """How many there are."""
         return self.better + self.worse + self.even
 
 
@@ -79,17 +78,14 @@ class Claim:
 def claims_41(rows: Sequence[Row]) -> list[Claim]:
     """The three observations below Figure 1."""
     table = {(row["setting"], row["algorithm"], row["n"]): row for row in rows}
-    evt = [_duel(table, "EVT", "ATP", measure) for measure in ("success", "accuracy")]
-    free = [_duel(table, "EVT_pf", "ATP", measure) for measure in ("success", "accuracy")]
-    own = [_duel(table, "EVT", "EVT_pf", measure) for measure in ("success", "accuracy")]
+    duels = []
+    for pair in (("EVT", "ATP"), ("EVT_pf", "ATP"), ("EVT", "EVT_pf")):
+        (verdict, text), (_, more) = (_duel(table, *pair, measure) for measure in ("success", "accuracy"))
+        duels.append((verdict, (text, more)))
+    (evt, evt_texts), (free, free_texts), (own, own_texts) = duels
     return [
-        Claim(
-            "4.1",
-            "EVT and EVT_pf outperform ATP overall.",
-            _joined([evt[0].verdict, free[0].verdict]),
-            (*(duel.text for duel in (*evt, *free)),),
-        ),
-        Claim("4.1", "EVT overall outperforms EVT_pf.", own[0].verdict, tuple(duel.text for duel in own)),
+        Claim("4.1", "EVT and EVT_pf outperform ATP overall.", _joined([evt, free]), evt_texts + free_texts),
+        Claim("4.1", "EVT overall outperforms EVT_pf.", own, own_texts),
         _advantage(table),
     ]
 
@@ -98,18 +94,11 @@ def besides(rows: Sequence[Row]) -> list[str]:
     """What Figure 1 shows but the paper does not say."""
     table = {(row["setting"], row["algorithm"], row["n"]): row for row in rows}
     pairs = (("uniform", "ATP"), ("uniform", "EVT_pf"), ("anytime EVT", "EVT"))
-    return [_duel(table, one, other, "accuracy").text for one, other in pairs]
+    return [_duel(table, *pair, "accuracy")[1] for pair in pairs]
 
 
-@dataclass(frozen=True)
-class Duel:
-    """One algorithm against another over all settings and numbers of pulls."""
-
-    verdict: str
-    text: str
-
-
-def _duel(table: dict[tuple[str, str, int], Row], one: str, other: str, measure: str) -> Duel:
+def _duel(table: dict[tuple[str, str, int], Row], one: str, other: str, measure: str) -> tuple[str, str]:
+    """One algorithm against another over all settings and numbers of pulls: the verdict, and the text."""
     pairs = {key: (table[key[0], one, key[1]], table[key[0], other, key[1]]) for key in product(SPREADS_41, PULLS_41)}
     tally = judged(_difference(*pair, measure) for pair in pairs.values())
     examples = [
@@ -122,29 +111,23 @@ def _duel(table: dict[tuple[str, str, int], Row], one: str, other: str, measure:
         f"{one} against {other}, {words}: better at {tally.better}, worse at {tally.worse}, even at {tally.even} of "
         f"{tally.points} points; at n = 20,000: {'; '.join(examples)}."
     )
-    return Duel(tally.verdict, text)
+    return tally.verdict, text
 
 
 def _advantage(table: dict[tuple[str, str, int], Row]) -> Claim:
     """EVT_pf over ATP, averaged over the numbers of pulls (which share repetitions, so their errors add up)."""
     means, errors = {}, {}
     for setting in SPREADS_41:
-        pairs = [
-            _difference(table[setting, "EVT_pf", pulls], table[setting, "ATP", pulls], "success") for pulls in PULLS_41
-        ]
+        duels = ((table[setting, "EVT_pf", pulls], table[setting, "ATP", pulls]) for pulls in PULLS_41)
+        pairs = [_difference(*duel, "success") for duel in duels]
         means[setting] = sum(gap for gap, _ in pairs) / len(pairs)
         errors[setting] = sum(error for _, error in pairs) / len(pairs)
-    tally = judged(
-        (means["small"] - means[setting], math.hypot(errors["small"], errors[setting]))
-        for setting in ("median", "large")
-    )
+    others = ("median", "large")
+    tally = judged((means["small"] - means[one], math.hypot(errors["small"], errors[one])) for one in others)
     figures = "; ".join(f"{setting} {means[setting]:+.3f} ± {errors[setting]:.3f}" for setting in SPREADS_41)
-    return Claim(
-        "4.1",
-        "The advantage of EVT_pf over ATP is more obvious when the variance is small.",
-        tally.verdict,
-        (f"Difference in the share of runs with all arms right, mean over n: {figures}.",),
-    )
+    words = "The advantage of EVT_pf over ATP is more obvious when the variance is small."
+    text = f"Difference in the share of runs with all arms right, mean over n: {figures}."
+    return Claim("4.1", words, tally.verdict, (text,))
 
 
 def claims_42(rows: Sequence[Row]) -> list[Claim]:

@@ -19,7 +19,6 @@ from ..lab.simulator import simulate
 from ..lab.warming import Loop
 
 Row = dict[str, Any]
-Progress = Callable[[int], None] | None
 
 ARMS = 100
 PULLS_41 = (1000, 2000, 3000, 5000, 7000, 10_000, 15_000, 20_000, 30_000, 50_000, 70_000, 100_000)
@@ -38,9 +37,9 @@ DELTAS = (0.0, 0.5, 1.0)
 TAUS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 LEVEL = 0.95
 STEP = 5  # pulls between measurements
+FIGURE2_ROWS = len(SPREADS_42) * 2 * len(DELTAS) * (1 + len(TAUS))
 HORIZONS = (1500, 5000, BUDGET_42)  # most lines reach the level early; the others play to the end
 
-FIGURE1_COLUMNS = ("setting", "algorithm", "n", "repetitions", "accuracy", "accuracy_se", "success", "success_se")
 FIGURE2_COLUMNS = ("setting", "algorithm", "delta", "tau", "pulls_to_95", "speedup")
 
 
@@ -62,7 +61,7 @@ def setup_42(setting: str, policy: Policy, budget: int, tau: int = 0) -> Setup:
     )
 
 
-def figure1(repetitions: int, seed: int, progress: Progress = None) -> Iterator[Row]:
+def figure1(repetitions: int, seed: int, progress: Callable[[int], None] | None = None) -> Iterator[Row]:
     """A row for each variance, algorithm and number of pulls n; EVT plays each n separately, with a = n/K."""
     for setting in SPREADS_41:
         for name, policy in ALGORITHMS_41.items():
@@ -89,7 +88,6 @@ def loops(part: str) -> list[Loop]:
 
 
 def figure1_pulls(repetitions: int) -> int:
-    """How many pulls figure 1 plays."""
     lines = len(ALGORITHMS_41) - 1
     return len(SPREADS_41) * repetitions * (lines * PULLS_41[-1] + sum(PULLS_41))
 
@@ -109,7 +107,7 @@ class Line:
     resampled: np.ndarray[tuple[int], np.dtype[np.float64]]
 
 
-def reach(setting: str, policy: Policy, tau: int, repetitions: int, seed: int, progress: Progress) -> Line:
+def reach(setting: str, policy: Policy, tau: int, repetitions: int, seed: int) -> Line:
     """Play until the mean share of arms right is 95 %, measured every five pulls."""
     for horizon in HORIZONS:
         points = tuple(range(STEP, horizon + 1, STEP))
@@ -121,26 +119,19 @@ def reach(setting: str, policy: Policy, tau: int, repetitions: int, seed: int, p
         again = first_columns(resampled(shares, seed), LEVEL)
         if place is not None and (np.isfinite(again).all() or horizon == HORIZONS[-1]):
             break
-    if progress is not None:
-        progress(1)
     return Line(None if place is None else (place + 1) * STEP, (again + 1) * STEP)
 
 
-def figure2(repetitions: int, seed: int, progress: Progress = None) -> Iterator[Row]:
-    """A row for each variance, algorithm, δ and τ; ``progress`` counts lines, `figure2_lines` of them."""
+def figure2(repetitions: int, seed: int) -> Iterator[Row]:
+    """A row for each variance, algorithm, δ and τ."""
     for setting in SPREADS_42:
         for name in ("AP-EVT", "AP-EVT_pf"):
-            alone = reach(setting, algorithm_42(name, 0.0), 0, repetitions, seed, progress)
+            alone = reach(setting, algorithm_42(name, 0.0), 0, repetitions, seed)
             for delta in DELTAS:
                 yield _row(setting, name, delta, 0, alone, alone)
                 for tau in TAUS:
-                    line = reach(setting, algorithm_42(name, delta), tau, repetitions, seed, progress)
+                    line = reach(setting, algorithm_42(name, delta), tau, repetitions, seed)
                     yield _row(setting, name, delta, tau, line, alone)
-
-
-def figure2_lines() -> int:
-    """How many lines figure 2 plays."""
-    return len(SPREADS_42) * 2 * (1 + len(DELTAS) * len(TAUS))
 
 
 def _row(setting: str, name: str, delta: float, tau: int, line: Line, alone: Line) -> Row:

@@ -3,7 +3,7 @@
 `thresher paper guarantee` draws both; docs/explanation/guarantee.md shows the picture.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ..core import evidence, policies
@@ -15,7 +15,6 @@ from ..lab.warming import Loop
 WORKERS = (1, 2, 5, 10, 20, 50, 100, 200)
 SLOWER = (5, 20)  # how many times longer a failure takes than a success
 BUDGET = 2000
-COLUMNS = ("slower", "workers", "repetitions", "arrival", "issue")
 RUNS = 12  # drawn
 
 
@@ -56,7 +55,7 @@ def label_by_arrival(setup: Setup, *, repetition: int, seed: int = 0) -> int:
     return OPEN
 
 
-def orders(repetitions: int, seed: int, progress: Callable[[int], None] | None = None) -> Iterator[dict[str, Any]]:
+def orders(repetitions: int, seed: int) -> Iterator[dict[str, Any]]:
     """The share of repetitions in which the arm is wrongly settled "above", by the order in which rewards count."""
     for slower in SLOWER:
         for workers in WORKERS:
@@ -70,8 +69,6 @@ def orders(repetitions: int, seed: int, progress: Callable[[int], None] | None =
                 "arrival": arrival / repetitions,
                 "issue": float(issue) / repetitions,
             }
-            if progress is not None:
-                progress(1)
 
 
 class Growth(NamedTuple):

@@ -1,6 +1,6 @@
 """Pulls until every arm is settled, on the three benchmarks of Kano et al. (2019): `thresher paper certificates`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ OURS: dict[str, Policy] = {
     "uniform, skips settled": policies.uniform(),
 }
 RIVALS = {"HDoC": rivals.HDOC, "LUCB-G": rivals.LUCB_G, "APT-G": rivals.APT_G}
-COLUMNS = ("benchmark", "algorithm", "repetitions", "settled", "pulls", "pulls_se", "wrong", "wrong_se")
+ROWS = len(BENCHMARKS) * (len(OURS) + len(RIVALS))
 
 
 def benchmark(number: int, policy: Policy | str | None = None) -> Setup:
@@ -51,7 +51,7 @@ def benchmark(number: int, policy: Policy | str | None = None) -> Setup:
     )
 
 
-def rows(repetitions: int, seed: int, progress: Callable[[int], None] | None = None) -> Iterator[dict[str, Any]]:
+def rows(repetitions: int, seed: int) -> Iterator[dict[str, Any]]:
     """A row for each benchmark and algorithm: pulls until all arms are settled, and how often a label was wrong."""
     for number in BENCHMARKS:
         for name in (*OURS, *RIVALS):
@@ -72,8 +72,6 @@ def rows(repetitions: int, seed: int, progress: Callable[[int], None] | None = N
                 "wrong": float(wrong.mean()),
                 "wrong_se": known(standard_error(wrong)[0]),
             }
-            if progress is not None:
-                progress(1)
 
 
 def play_rival(name: str, setup: Setup, *, repetitions: int, seed: int = 0) -> tuple[Any, Any, Any]:
@@ -99,17 +97,10 @@ def play_rival(name: str, setup: Setup, *, repetitions: int, seed: int = 0) -> t
 
 
 def loops() -> list[Loop]:
-    """What must be compiled."""
     return [(policy, "bernoulli", False, True) for policy in OURS.values()]
 
 
-def lines() -> int:
-    """How many rows there are."""
-    return len(BENCHMARKS) * (len(OURS) + len(RIVALS))
-
-
 def table(found: list[dict[str, Any]]) -> str:
-    """The rows as Markdown."""
     repetitions = found[0]["repetitions"]
     text = [
         "# Pulls until every arm is settled",

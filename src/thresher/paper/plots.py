@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from ..lab.pictures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, band, percent, picture
 from .figures import DELTAS, SPREADS_41, SPREADS_42, Row
@@ -14,6 +15,11 @@ LINES_41 = {
     "uniform": (GREY, ":", "v"),
 }
 LINES_42 = {0.0: (RED, "^"), 0.5: (ORANGE, "s"), 1.0: (BLUE, "o")}
+
+
+def note(axis: Any, text: str, at: tuple[float, float], offset: tuple[float, float] = (0, 0), **style: Any) -> None:
+    """A small text beside a point; the offset is in points."""
+    axis.annotate(text, at, textcoords="offset points", xytext=offset, **{"fontsize": 8.5, **style})
 
 
 def _name(algorithm: str) -> str:
@@ -30,16 +36,12 @@ def figure1(rows: Sequence[Row], path: Path) -> None:
                 mine = [row for row in rows if row["setting"] == setting and row["algorithm"] == algorithm]
                 pulls = [row["n"] for row in mine]
                 style = {"color": colour, "linestyle": dash, "marker": mark, "markersize": 3.5, "linewidth": 1.4}
-                share, error = [row["success"] for row in mine], [row["success_se"] for row in mine]
-                top.plot(pulls, share, label=_name(algorithm), **style)
-                band(top, pulls, share, error, colour)
-                share, error = [1 - row["accuracy"] for row in mine], [row["accuracy_se"] for row in mine]
-                bottom.plot(pulls, share, **style)
-                band(bottom, pulls, share, error, colour)
-            top.set_title(f"{setting} variance, r ~ U({low:g}, {high:g})")
-            top.set_xscale("log")
-            bottom.set_yscale("log")
-            bottom.set_xlabel("pulls n")
+                right, wrong = [row["success"] for row in mine], [1 - row["accuracy"] for row in mine]
+                for axis, shares, name in ((top, right, "success_se"), (bottom, wrong, "accuracy_se")):
+                    axis.plot(pulls, shares, label=_name(algorithm), **style)
+                    band(axis, pulls, shares, [row[name] for row in mine], colour)
+            top.set(title=f"{setting} variance, r ~ U({low:g}, {high:g})", xscale="log")
+            bottom.set(yscale="log", xlabel="pulls n")
             bottom.set_yticks([0.003, 0.01, 0.03, 0.1, 0.3], ["0.3 %", "1 %", "3 %", "10 %", "30 %"])
             bottom.minorticks_off()
             bottom.set_xticks([1000, 10_000, 100_000], ["1,000", "10,000", "100,000"])
@@ -70,23 +72,14 @@ def figure2(rows: Sequence[Row], path: Path) -> None:
                     axis.plot(taus, speeds, color=colour, marker=mark, markersize=3.5, linewidth=1.4)
                     band(axis, taus, speeds, [row["speedup_se"] or 0.0 for row in mine], colour)
                     words = f"δ = {delta:g}" if taus[-1] == 1000 else f"δ = {delta:g},\nthen never"
-                    axis.annotate(
-                        words,
-                        (taus[-1], speeds[-1]),
-                        textcoords="offset points",
-                        xytext=(6, {0.0: 0, 0.5: -5, 1.0: 6}[delta]),
-                        color=colour,
-                        fontsize=8.5,
-                        va="center",
-                    )
-                axis.set_xlim(0.8, 6000)
-                axis.set_xscale("log")
-                axis.set_yscale("log")
-                axis.set_title(f"{_name(algorithm)}, {setting} variance")
+                    shift = (6, {0.0: 0, 0.5: -5, 1.0: 6}[delta])
+                    note(axis, words, (taus[-1], speeds[-1]), shift, color=colour, va="center")
+                title = f"{_name(algorithm)}, {setting} variance"
+                axis.set(xlim=(0.8, 6000), xscale="log", yscale="log", title=title)
                 axis.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1,000"])
                 axis.set_yticks([1, 10, 100, 1000], ["1", "10", "100", "1,000"])
                 axis.minorticks_off()
-        axes[0, 0].annotate("linear", (3.6, 5.2), rotation=43, color="#707070", fontsize=8.5)
+        note(axes[0, 0], "linear", (3.6, 5.2), rotation=43, color="#707070")
         for axis in axes[1]:
             axis.set_xlabel("most pending pulls, τ")
         for axis in axes[:, 0]:

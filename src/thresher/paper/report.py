@@ -1,6 +1,6 @@
 """`thresher paper`: writes data, pictures and claims to a folder, all or nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,14 +16,14 @@ from .figures import Row
 
 PARTS = ("figure1", "figure2", "table1", "certificates", "guarantee")
 HEADS = {  # how the files begin
-    "figure1.csv": figures.FIGURE1_COLUMNS[0],
-    "figure2.csv": figures.FIGURE2_COLUMNS[0],
-    "figure2_errors.csv": figures.FIGURE2_COLUMNS[0],
-    "table1.csv": table1.COLUMNS[0],
+    "figure1.csv": "setting",
+    "figure2.csv": "setting",
+    "figure2_errors.csv": "setting",
+    "table1.csv": "section",
     "table1.md": "# Table 1: hardness",
-    "certificates.csv": kano.COLUMNS[0],
+    "certificates.csv": "benchmark",
     "certificates.md": "# Pulls until every arm is settled",
-    "guarantee.csv": guarantee.COLUMNS[0],
+    "guarantee.csv": "slower",
     "claims.md": "# The paper's claims",
     **{f"{part}.png": "\x89PNG" for part in PARTS},
     **{f"{part}.pdf": "%PDF" for part in PARTS},
@@ -51,37 +51,30 @@ def write(what: str, out: str | Path, *, repetitions: int = 100, seed: int = 0, 
         if what in ("figure1", "all"):
             with progress_bar("figure 1", figures.figure1_pulls(repetitions)) as progress:
                 rows = list(figures.figure1(repetitions, seed, progress))
-            _put(folder / "figure1.csv", csv_text(rows, figures.FIGURE1_COLUMNS))
+            _put(folder / "figure1.csv", csv_text(rows))
             plots.figure1(rows, folder / "figure1")
             found += claims.claims_41(rows)
             more = claims.besides(rows)
         if what in ("figure2", "all"):
-            with progress_bar("figure 2", figures.figure2_lines()) as progress:
-                rows = list(figures.figure2(repetitions, seed, progress))
+            rows = _counted("figure 2", figures.figure2(repetitions, seed), figures.FIGURE2_ROWS)
             _put(folder / "figure2.csv", csv_text(rows, figures.FIGURE2_COLUMNS))
             _put(folder / "figure2_errors.csv", csv_text(rows))
             plots.figure2(rows, folder / "figure2")
             found += claims.claims_42(rows)
         if what in ("table1", "all"):
-            with progress_bar("table 1", 18) as progress:
-                rows = []
-                for row in table1.table1(repetitions, seed):
-                    rows.append(row)
-                    if progress is not None:
-                        progress(1)
-            _put(folder / "table1.csv", csv_text(rows, table1.COLUMNS))
+            rows = _counted("table 1", table1.table1(repetitions, seed), 18)
+            _put(folder / "table1.csv", csv_text(rows))
             plots.table1(rows, folder / "table1")
             _put(folder / "table1.md", _table(rows))
         if what in ("certificates", "all"):
-            with progress_bar("certificates", kano.lines()) as progress:
-                rows = list(kano.rows(repetitions, seed, progress))
-            _put(folder / "certificates.csv", csv_text(rows, kano.COLUMNS))
+            rows = _counted("certificates", kano.rows(repetitions, seed), kano.ROWS)
+            _put(folder / "certificates.csv", csv_text(rows))
             certificate_plots.certificates(rows, folder / "certificates")
             _put(folder / "certificates.md", kano.table(rows))
         if what in ("guarantee", "all"):
-            with progress_bar("guarantee", len(guarantee.WORKERS) * len(guarantee.SLOWER)) as progress:
-                rows = list(guarantee.orders(repetitions, seed, progress))
-            _put(folder / "guarantee.csv", csv_text(rows, guarantee.COLUMNS))
+            count = len(guarantee.WORKERS) * len(guarantee.SLOWER)
+            rows = _counted("guarantee", guarantee.orders(repetitions, seed), count)
+            _put(folder / "guarantee.csv", csv_text(rows))
             runs = [guarantee.growth(seed, run) for run in range(guarantee.RUNS)]
             certificate_plots.guarantee(rows, runs, folder / "guarantee")
         if repetitions == 1:  # no errors, no verdicts
@@ -89,6 +82,17 @@ def write(what: str, out: str | Path, *, repetitions: int = 100, seed: int = 0, 
         if found:
             _put(folder / "claims.md", claims_page(found, more, repetitions, seed))
         return sorted(file.name for file in folder.iterdir())
+
+
+def _counted(what: str, rows: Iterable[Row], count: int) -> list[Row]:
+    """All rows, with a bar that shows how many there are already."""
+    found = []
+    with progress_bar(what, count) as progress:
+        for row in rows:
+            found.append(row)
+            if progress is not None:
+                progress(1)
+    return found
 
 
 def _loops(what: str) -> list[Loop]:
@@ -130,7 +134,6 @@ def claims_page(found: Sequence[Claim], more: Sequence[str], repetitions: int, s
 
 
 def _table(rows: Sequence[Row]) -> str:
-    """Table 1 as Markdown."""
     lines = [
         "# Table 1: hardness, required rounds, rounds that simulation needed",
         "",

@@ -17,18 +17,6 @@ from . import figures, theory
 RISK = 0.05
 INSTANCES = 1001
 PULLS = (*(digit * 10**power for power in (3, 4) for digit in (1, 2, 3, 5, 7)), 100_000, 200_000)
-COLUMNS = (
-    "section",
-    "setting",
-    "algorithm",
-    "hardness",
-    "rounds_printed",
-    "rounds_corrected",
-    "rounds_simulated",
-    "success",
-    "success_se",
-    "most_pulls",
-)
 
 
 def table1(repetitions: int, seed: int) -> Iterator[dict[str, Any]]:

@@ -1,7 +1,6 @@
 """What the paper proves: how hard a problem is, how likely an error is, how many rounds are enough.
 
-Pure functions of the arms' means and standard deviations, both on the scale where rewards lie in [0, 1]. δ is
-``pending_weight``, η ``pending_ratio`` (pending over seen, at most), τ ``in_flight`` (pending in all, at most).
+Pure functions of the arms' means and standard deviations, both on the scale where rewards lie in [0, 1].
 
 The constants are the supplement's (Propositions 1 and 2). With ``corrected=True``, the default, they are what its
 proofs give once their errors are corrected; docs/paper/errata.md lists them by the numbers used here.
@@ -9,7 +8,7 @@ proofs give once their errors are corrected; docs/paper/errata.md lists them by 
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Literal, TypedDict, Unpack
 
 from ..errors import InvalidInput
 
@@ -17,13 +16,13 @@ Algorithm = Literal["apt", "evt", "ap-evt", "ap-evt-pf"]
 ALGORITHMS = ("apt", "evt", "ap-evt", "ap-evt-pf")
 
 
-def gaps(means: Sequence[float], threshold: float) -> list[float]:
-    """Δ of each arm.
+class Pending(TypedDict, total=False):
+    """How many pulls are pending, and how they count; nothing is pending by default."""
 
-    >>> gaps([0.25, 1.0], 0.5)
-    [0.25, 0.5]
-    """
-    return [abs(mean - threshold) for mean in means]
+    pending_weight: float  # δ
+    pending_ratio: float  # η: pending over seen, at most
+    in_flight: float  # τ: pending in all, at most
+    corrected: bool
 
 
 def hardness(
@@ -56,11 +55,7 @@ def error_bound(
     spreads: Sequence[float],
     threshold: float,
     algorithm: Algorithm = "ap-evt",
-    *,
-    pending_weight: float = 0.0,
-    pending_ratio: float = 0.0,
-    in_flight: float = 0.0,
-    corrected: bool = True,
+    **pending: Unpack[Pending],
 ) -> float:
     """An upper bound on the probability that some arm is on the wrong side after this many pulls; at most 1.
 
@@ -70,11 +65,10 @@ def error_bound(
     >>> error_bound(1e6, [0.25, 1.0], [0.5, 0.0], 0.5) < 1e-50
     True
     """
-    rate = _rate(means, spreads, threshold, algorithm, pending_weight, pending_ratio, corrected)
-    spare = pulls - len(means) - (1.0 - pending_weight) * in_flight
-    if spare <= 0.0 or rate == 0.0:
+    rate, spent = _exponent(means, spreads, threshold, algorithm, **pending)
+    if pulls <= spent or rate == 0.0:
         return 1.0
-    return min(1.0, math.exp(min(0.0, math.log(5.0 * pulls * len(means)) - rate * spare)))
+    return min(1.0, math.exp(min(0.0, math.log(5.0 * pulls * len(means)) - rate * (pulls - spent))))
 
 
 def rounds(
@@ -83,11 +77,7 @@ def rounds(
     spreads: Sequence[float],
     threshold: float,
     algorithm: Algorithm = "ap-evt",
-    *,
-    pending_weight: float = 0.0,
-    pending_ratio: float = 0.0,
-    in_flight: float = 0.0,
-    corrected: bool = True,
+    **pending: Unpack[Pending],
 ) -> float:
     """The number of pulls from which `error_bound` is at most ``risk``: 5nK exp(−…) = risk, solved for n.
 
@@ -95,7 +85,7 @@ def rounds(
     >>> error_bound(n, [0.25, 1.0], [0.5, 0.0], 0.5) <= 0.05 < error_bound(n - 1, [0.25, 1.0], [0.5, 0.0], 0.5)
     True
     """
-    pulls = _crossing(risk, means, spreads, threshold, algorithm, pending_weight, pending_ratio, in_flight, corrected)
+    pulls = _crossing(risk, len(means), *_exponent(means, spreads, threshold, algorithm, **pending))
     return pulls if math.isinf(pulls) else float(math.ceil(pulls))
 
 
@@ -117,10 +107,7 @@ def best_pending_weight(
     spreads: Sequence[float],
     threshold: float,
     algorithm: Algorithm = "ap-evt",
-    *,
-    in_flight: float,
-    pending_ratio: float,
-    corrected: bool = True,
+    **pending: Unpack[Pending],
 ) -> float:
     """The δ from 0 to 1 that needs the fewest rounds by the theorem.
 
@@ -134,7 +121,8 @@ def best_pending_weight(
     """
 
     def needed(weight: float) -> float:
-        return _crossing(risk, means, spreads, threshold, algorithm, weight, pending_ratio, in_flight, corrected)
+        counted: Pending = {**pending, "pending_weight": weight}
+        return _crossing(risk, len(means), *_exponent(means, spreads, threshold, algorithm, **counted))
 
     low, high = 0.0, 1.0
     for _ in range(80):  # rounds fall, then rise in δ
@@ -144,29 +132,17 @@ def best_pending_weight(
     return min((0.0, 1.0, inner), key=needed)
 
 
-def _crossing(
-    risk: float,
-    means: Sequence[float],
-    spreads: Sequence[float],
-    threshold: float,
-    algorithm: Algorithm,
-    weight: float,
-    ratio: float,
-    in_flight: float,
-    corrected: bool,
-) -> float:
+def _crossing(risk: float, arms: int, rate: float, spent: float) -> float:
     """Where the bound falls to the risk, not rounded, so that two δ do not tie by rounding."""
     if not 0.0 < risk < 1.0:
         raise InvalidInput("risk", risk, "must lie between 0 and 1")
-    rate = _rate(means, spreads, threshold, algorithm, weight, ratio, corrected)
     if rate == 0.0:
         return math.inf
-    fixed = len(means) + (1.0 - weight) * in_flight
 
     def excess(pulls: float) -> float:
-        return math.log(5.0 * pulls * len(means) / risk) - rate * (pulls - fixed)
+        return math.log(5.0 * pulls * arms / risk) - rate * (pulls - spent)
 
-    low = max(fixed, 1.0 / rate, 1.0)  # above 1/rate the exponential always beats n
+    low = max(spent, 1.0 / rate, 1.0)  # above 1/rate the exponential always beats n
     high = 2.0 * low
     while excess(high) > 0.0:
         high *= 2.0
@@ -178,46 +154,45 @@ def _crossing(
     return high
 
 
-def _rate(
+def _exponent(
     means: Sequence[float],
     spreads: Sequence[float],
     threshold: float,
     algorithm: Algorithm,
-    weight: float,
-    ratio: float,
-    corrected: bool,
-) -> float:
-    """The factor of (n − K − (1 − δ)τ) in the exponent of the error bound."""
-    _check(means, spreads, algorithm, weight, ratio)
+    *,
+    pending_weight: float = 0.0,
+    pending_ratio: float = 0.0,
+    in_flight: float = 0.0,
+    corrected: bool = True,
+) -> tuple[float, float]:
+    """The exponent of the error bound is −rate (n − spent): the rate, and spent = K + (1 − δ)τ."""
+    _check(means, spreads, algorithm, pending_weight, pending_ratio)
     if algorithm == "apt":
         raise InvalidInput("algorithm", algorithm, "the paper gives no constant for it", "use evt, ap-evt or ap-evt-pf")
-    if algorithm == "evt":
-        weight = ratio = 0.0
-    stretch = 1.0 + weight * ratio
+    spent = len(means) + (1.0 - pending_weight) * in_flight
+    stretch = 1.0 if algorithm == "evt" else 1.0 + pending_weight * pending_ratio
     if algorithm == "ap-evt-pf":
-        hard = hardness(means, spreads, threshold, algorithm, pending_weight=weight, pending_ratio=ratio)
-        return 1.0 / (64.0 * (64.0 if corrected else 16.0) * hard)
+        return 1.0 / (64.0 * (64.0 if corrected else 16.0) * stretch * hardness(means, spreads, threshold)), spent
     steep, flat = 32.0 * stretch**2, 8.0 * math.sqrt(2.0) * stretch**1.5 + 48.0 * stretch  # C₁ and C₂
     hard = _total(means, spreads, threshold, lambda gap, spread: steep * (spread / gap) ** 2 + flat / gap)
-    return 1.0 / (8.0 * hard)
+    return 1.0 / (8.0 * hard), spent
 
 
 def _total(
     means: Sequence[float], spreads: Sequence[float], threshold: float, term: Callable[[float, float], float]
 ) -> float:
-    distances = gaps(means, threshold)
-    if any(gap < 1e-150 for gap in distances):  # its inverse square would overflow
+    gaps = [abs(mean - threshold) for mean in means]
+    if any(gap < 1e-150 for gap in gaps):  # its inverse square would overflow
         return math.inf
-    return math.fsum(term(gap, spread) for gap, spread in zip(distances, spreads, strict=True))
+    return math.fsum(term(gap, spread) for gap, spread in zip(gaps, spreads, strict=True))
 
 
 def _check(means: Sequence[float], spreads: Sequence[float], algorithm: str, weight: float, ratio: float) -> None:
     if algorithm not in ALGORITHMS:
         raise InvalidInput("algorithm", algorithm, f"must be one of {', '.join(ALGORITHMS)}")
     if not means or len(means) != len(spreads):
-        raise InvalidInput(
-            "spreads", len(spreads), f"there must be one for each of {len(means)} means, and one at least"
-        )
+        rule = f"there must be one for each of {len(means)} means, and one at least"
+        raise InvalidInput("spreads", len(spreads), rule)
     if min(spreads) < 0.0:
         raise InvalidInput("spread", min(spreads), "must not be negative")
     if not 0.0 <= weight <= 1.0:

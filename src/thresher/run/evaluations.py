@@ -1,16 +1,33 @@
 """The pulls of a run: those that wait, those that an engine evaluates, and how they are dropped."""
 
 import contextlib
+import heapq
 import math
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
+from dataclasses import dataclass
 
 from ..core.events import Cause
 from ..errors import AlreadyTold
 from ..study import Pull, Study, give_up
 from .engines import Engine
-from .waiting import Evaluation, Waiting
 from .workers import Suspects
+
+
+@dataclass(slots=True)
+class Evaluation:
+    """A pull that the run is responsible for."""
+
+    pull: Pull
+    attempt: int
+    started: float | None = None
+    was_busy: bool = False  # its evaluator raised `Busy` before: its outcome may have been known by then
+
+    @property
+    def repeated(self) -> bool:
+        """Whether the evaluation began more than once: then it is not a single draw."""
+        return self.attempt > 1 or self.was_busy
 
 
 class Evaluations:
@@ -22,39 +39,52 @@ class Evaluations:
         self.study, self._engine, self._suspects, self._when_done = study, engine, suspects, when_done
         self.running: dict[Future[object], Evaluation] = {}
         self.overdue: dict[Future[object], Evaluation] = {}  # timed out; a reward that still comes is late
-        self.waiting = Waiting()
+        self._busy: list[tuple[float, int, Evaluation]] = []  # a heap: when to try again, the pull's id
+        self._held: deque[Evaluation] = deque()  # to be tried when possible: of suspected arms one at a time
 
     def __len__(self) -> int:
-        return len(self.running) + len(self.waiting)
+        return len(self.running) + len(self._busy) + len(self._held)
 
     def oldest(self) -> float:
-        """The smallest id of a pull that waits or runs."""
-        return min(
-            (evaluation.pull.id for evaluations in (self.running.values(), self.waiting) for evaluation in evaluations),
-            default=math.inf,
-        )
+        waiting = (*(evaluation for _, _, evaluation in self._busy), *self._held)
+        return min((evaluation.pull.id for evaluation in (*self.running.values(), *waiting)), default=math.inf)
+
+    @property
+    def next_try(self) -> float | None:
+        """When the next pull whose evaluator was busy is due."""
+        return self._busy[0][0] if self._busy else None
+
+    def try_at(self, when: float, evaluation: Evaluation) -> None:
+        """Its evaluator was busy: try again at that time."""
+        again = Evaluation(evaluation.pull, evaluation.attempt, was_busy=True)
+        heapq.heappush(self._busy, (when, evaluation.pull.id, again))
+
+    def hold(self, evaluation: Evaluation) -> None:
+        """Try it with the next pulls."""
+        self._held.append(evaluation)
 
     def begin(self, pulls: Iterable[Pull], now: float) -> None:
         """Hand pulls to the engine, for the first time."""
-        for pull in pulls:
-            self.waiting.hold(Evaluation(pull, attempt=1))
+        self._held.extend(Evaluation(pull, attempt=1) for pull in pulls)
         self.submit_waiting(now)
 
     def submit_waiting(self, now: float) -> None:
         """Hand the engine the waiting pulls that are due."""
-        for evaluation in self.waiting.due(now):
-            try:
-                self._submit(evaluation)
-            except BaseException:
-                self.waiting.hold(evaluation)  # so that it is dropped at the end
-                raise
+        while self._busy and self._busy[0][0] <= now:
+            self._submit(heapq.heappop(self._busy)[2])
+        for _ in range(len(self._held)):  # one that is held again is not tried twice
+            self._submit(self._held.popleft())
 
     def _submit(self, evaluation: Evaluation) -> None:
         suspects = self._suspects.arms
         if evaluation.pull.arm in suspects and any(other.pull.arm in suspects for other in self.running.values()):
-            self.waiting.hold(evaluation)
+            self.hold(evaluation)
             return
-        future = self._engine.submit(evaluation.pull)
+        try:
+            future = self._engine.submit(evaluation.pull)
+        except BaseException:
+            self.hold(evaluation)  # so that it is dropped at the end
+            raise
         self.running[future] = evaluation
         future.add_done_callback(self._when_done)
 
@@ -70,7 +100,6 @@ class Evaluations:
     # -- dropping ----------------------------------------------------------------------------------------------
 
     def abandon(self, reason: str) -> None:
-        """Drop all pending pulls."""
         self.withdraw()
         self._engine.abandon(self.running)
         while self.running:
@@ -83,7 +112,8 @@ class Evaluations:
 
     def cancel_waiting(self) -> None:
         """Drop the pulls that wait for their first or next try."""
-        for evaluation in self.waiting.empty():
+        while self._busy or self._held:
+            evaluation = self._busy.pop()[2] if self._busy else self._held.popleft()
             self.drop(evaluation, "the run was stopped before it was tried", "cancelled")
 
     def drop(self, evaluation: Evaluation, reason: str, cause: Cause) -> None:

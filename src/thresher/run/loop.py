@@ -14,13 +14,11 @@ from ..text.logs import log
 from ..text.plural import plural
 from . import signals
 from .engines import Engine, WorkerLost
-from .evaluations import Evaluations
-from .outage import WINDOW, Watch
+from .evaluations import Evaluation, Evaluations
+from .outage import OUTSIDE, WINDOW, Failure, Watch
 from .progress import TICK, Meter, Progress
 from .runner import Limits
-from .starting import Failure
-from .tracebacks import TracebackLog, is_transient, same_error
-from .waiting import Evaluation
+from .tracebacks import is_transient, log_first, same_error
 from .workers import NoWorkers, Suspects
 
 LONGEST_WAIT = 3600.0
@@ -40,7 +38,8 @@ class Runner:
         self._inbox: queue.SimpleQueue[Future[object] | signal.Signals] = queue.SimpleQueue()
         self._suspects = Suspects()
         self._evaluations = Evaluations(study, engine, self._suspects, self._inbox.put)
-        self._watch, self._tracebacks = Watch(study, self._evaluations.oldest), TracebackLog()
+        self._watch = Watch(study, self._evaluations.oldest)
+        self._logged: set[str] = set()  # errors whose traceback was logged
         self._no_workers = NoWorkers(engine.sought, limits.give_up)
         self._withdrawn = False
         self._signals = 0
@@ -119,7 +118,7 @@ class Runner:
     def _patience(self) -> float | None:
         """How long to wait before something must be checked again; None: until something happens."""
         now = time.monotonic()
-        waits = [] if self._evaluations.waiting.next_try is None else [self._evaluations.waiting.next_try - now]
+        waits = [] if self._evaluations.next_try is None else [self._evaluations.next_try - now]
         if self.study.store.leased:
             waits.append(self._next_sweep - now)
         if self._meter.tell or self._no_workers.since is not None:
@@ -145,7 +144,7 @@ class Runner:
         try:
             value = self._engine.result(future)
         except Busy as busy:
-            self._evaluations.waiting.come_back(evaluation, time.monotonic() + max(0.0, busy.after))
+            self._evaluations.try_at(time.monotonic() + max(0.0, busy.after), evaluation)
         except futures.CancelledError:
             self._evaluations.drop(evaluation, "cancelled before it began", "cancelled")
         except KeyboardInterrupt:  # in a worker that handles Ctrl-C itself
@@ -159,7 +158,7 @@ class Runner:
             else:
                 self._watch.failure(Failure(evaluation.pull, str(error), cause="broken-pool"), time.monotonic())
         except BaseException as error:
-            self._tracebacks.note(evaluation.pull.arm, error)
+            log_first(evaluation.pull.arm, error, self._logged)
             self._failed(evaluation, told_of(error), None if is_transient(error) else same_error(error), error)
         else:
             self._returned(evaluation, value)
@@ -179,7 +178,7 @@ class Runner:
             self._tell(evaluation, value)
         except OutsideBounds as error:
             log.warning(str(error))
-            self._watch.start.outside_bounds(evaluation.pull, error)
+            self._watch.start.failure(Failure(evaluation.pull, str(error), kind=OUTSIDE))
 
     def _tell(self, evaluation: Evaluation, value: object) -> None:
         with contextlib.suppress(AlreadyTold):  # another agent dropped the pull and told its reward before us
@@ -201,14 +200,12 @@ class Runner:
         self, evaluation: Evaluation, reason: str, kind: str | None = None, error: BaseException | None = None
     ) -> None:
         if evaluation.attempt < self.limits.attempts and not self._stopping:
-            self._evaluations.waiting.hold(
-                Evaluation(evaluation.pull, evaluation.attempt + 1, was_busy=evaluation.was_busy)
-            )
+            again = Evaluation(evaluation.pull, evaluation.attempt + 1, was_busy=evaluation.was_busy)
+            self._evaluations.hold(again)
         else:
             self._watch.failure(Failure(evaluation.pull, reason, kind=kind, error=error), time.monotonic())
 
     def _end_overdue(self) -> None:
-        """End evaluations that timed out."""
         if self.limits.timeout is None:
             return
         for future, evaluation in self._evaluations.timed_out(self.limits.timeout, time.monotonic()):

@@ -32,7 +32,6 @@ class Meter:
         self._recent: deque[tuple[float, int]] = deque(maxlen=100)
 
     def report(self, *, last: bool = False) -> None:
-        """Report, if it is time to, or if this is the last report."""
         now = time.monotonic()
         if self.tell is not None and (last or now - self._told_at >= TICK):
             self._told_at = now

@@ -80,15 +80,9 @@ def _is_ours(frame: TracebackType) -> bool:
     return file.startswith(_OURS) or "concurrent/futures" in file
 
 
-class TracebackLog:
-    """Logs the first traceback of each error of a run."""
-
-    def __init__(self) -> None:
-        self._logged: set[str] = set()
-
-    def note(self, arm: str, error: BaseException) -> None:
-        """An evaluation of this arm raised."""
-        kind = same_error(error)
-        if kind not in self._logged and len(self._logged) < MOST and (text := traceback_text(error)):
-            self._logged.add(kind)
-            log.warning(f"an evaluation of arm {shown(arm)} failed; the first traceback of this error:\n{text}")
+def log_first(arm: str, error: BaseException, logged: set[str]) -> None:
+    """Log the traceback of an evaluation of this arm, unless ``logged`` says that the run has met the same error."""
+    kind = same_error(error)
+    if kind not in logged and len(logged) < MOST and (text := traceback_text(error)):
+        logged.add(kind)
+        log.warning(f"an evaluation of arm {shown(arm)} failed; the first traceback of this error:\n{text}")

@@ -19,9 +19,7 @@ class Suspects:
     """
 
     arms: set[str] = field(default_factory=set)
-    _judged: dict[tuple[int, ...], str | None] = field(
-        default_factory=dict
-    )  # pulls that died together: the arm to blame
+    _judged: dict[tuple[int, ...], str | None] = field(default_factory=dict)  # by pulls that died together: its arm
 
     def judge(self, pull: Pull, together: Sequence[Pull]) -> str:
         """The cause of dropping a pull that died with these: ``"failed"`` for one pull of the arm to blame."""
@@ -39,7 +37,6 @@ class Suspects:
         return "failed"
 
     def clear(self, arm: str) -> None:
-        """A pull of this arm returned a reward."""
         self.arms.discard(arm)
 
 

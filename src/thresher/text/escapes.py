@@ -14,7 +14,7 @@ _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![^;\t\r\n])"
 _EVALUATED = re.compile(f"{_BEGIN}(?!{_NUMBER})(?={_FORMULA})")
 _QUOTED = re.compile(f"{_BEGIN}'(?={_FORMULA})")
 _MARKS = re.compile(r"([\\`*_\[\]()!#|~$])|([<>&@])|(:(?=//)|(?<=www)\.)", re.IGNORECASE)
-_LIST = re.compile(r"(\s*)([-+]|\d{1,9}(?=[.)]))(?=[.)]?(?:\s|$))")
+_LIST = re.compile(r"\A(\s*)(?:([-+])|(\d{1,9})(?=[.)]))(?=[.)]?(?:\s|$))")
 # hosting sites look for @ after resolving all escapes: only a zero-width character after it stops them
 _ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "@": "\\@&#8203;"}
 
@@ -66,8 +66,4 @@ def markdown(text: str) -> str:
     \[a\]\(http\://b\) \*c\* &lt;d&gt; zlib-6 1\. e
     """
     text = _MARKS.sub(lambda found: _ENTITIES.get(found[0], f"\\{found[0]}"), " ".join(text.splitlines()))
-    return _LIST.sub(lambda found: f"{found[1]}{_marker(found[2])}", text, count=1) if _LIST.match(text) else text
-
-
-def _marker(mark: str) -> str:
-    return f"{mark}\\" if mark.isdigit() else f"\\{mark}"
+    return _LIST.sub(r"\1\3\\\2", text)

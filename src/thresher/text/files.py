@@ -7,17 +7,18 @@ import stat
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from ..errors import InvalidInput
 
 HEAD = 512  # bytes that tell which kind of file it is
 
 
-class Kind:
+class Kind(NamedTuple):
     """A kind of file that this program writes, and how to recognise it by its first bytes."""
 
-    def __init__(self, name: str, is_ours: Callable[[bytes], bool]) -> None:
-        self.name, self.is_ours = name, is_ours
+    name: str
+    is_ours: Callable[[bytes], bool]
 
 
 @contextlib.contextmanager
@@ -60,10 +61,10 @@ def settle(partial: Path, target: Path) -> None:
     target = Path(os.path.realpath(target))
     with contextlib.suppress(FileNotFoundError):
         partial.chmod(stat.S_IMODE(target.stat().st_mode))
-    _sync(partial)
+    sync(partial)
     partial.replace(target)
     with contextlib.suppress(OSError):  # some file systems cannot do this
-        _sync(target.parent)
+        sync(target.parent)
 
 
 def _is_stream(out: str | Path) -> bool:
@@ -83,7 +84,8 @@ def _explained(out: str | Path) -> Iterator[None]:
         raise InvalidInput("file", str(out), f"cannot be written ({error.strerror})", "name another file") from error
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Bring a file, or the names in a folder, to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -11,9 +11,7 @@ def masked(text: str) -> str:
     >>> masked("password='my secret' --api-key X passed=3"), masked('{"token": "secret", "tokens": 512}')
     ("password='***' --api-key *** passed=3", '{"token": "***", "tokens": 512}')
     """
-    from .maskrules import (
-        hidden,  # not at the top: its patterns take milliseconds to compile, and most commands need none
-    )
+    from .maskrules import hidden  # here: its patterns take milliseconds to compile, and most commands need none
 
     return hidden(text)
 

@@ -28,7 +28,6 @@ def hidden(text: str) -> str:
 
 
 def hidden_in_words(words: list[str]) -> list[str]:
-    """The words of a command without secrets."""
     found: list[str] = []
     before, flags = "", None
     for word in words:
@@ -170,7 +169,6 @@ def _without_settings(text: str) -> str:
 
 
 def _is_deeper(text: str, at: int, indent: str) -> bool:
-    """Whether an indent is deeper than that of the line."""
     line = text[text.rfind("\n", 0, at) + 1 : at]
     return len(indent) > len(line) - len(line.lstrip(" \t-"))
 

@@ -18,7 +18,6 @@ _SLIP = re.compile(  # a port that is none: the host, or the @ before it, was fo
 
 
 def without_accounts(text: str) -> str:
-    """A text without the passwords in its URLs."""
     if ":/" not in text:
         return text
     return _SLIP.sub(rf"\1:{MASK}", "\n".join(map(_without_accounts, text.split("\n"))))

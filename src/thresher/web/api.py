@@ -3,11 +3,11 @@
 Handlers that read run on their own threads; writes go through `House.write`. A study is thread-safe.
 """
 
-from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Header, Path, Query, Response
 from fastapi.responses import StreamingResponse
+from pydantic import AfterValidator
 from starlette.concurrency import run_in_threadpool
 
 from ..core import checks
@@ -15,7 +15,7 @@ from ..core.pulls import pull_json
 from ..core.spec import finite
 from ..create import create as create_study
 from ..log.tail import section
-from ..study import Study, ask_for_reply, look, tell_for_reply
+from ..study import ask_for_reply, look, tell_for_reply
 from . import models
 from .arm import arm_json
 from .house import House
@@ -25,7 +25,10 @@ from .shapes import Json, event_json
 
 MOST_EVENTS = 10_000  # in one reply
 LONGEST_NAME = 100  # characters of an agent's name
-Name = Annotated[str, Path(description="The study's name; slashes in it as %2F.", min_length=1)]
+Name = Annotated[
+    str, Path(description="The study's name; slashes in it as %2F.", min_length=1), AfterValidator(segment)
+]
+Arm = Annotated[str, Path(description="The arm's name.", min_length=1), AfterValidator(segment)]
 
 
 def _problems(*codes: int) -> dict[int | str, dict[str, Any]]:
@@ -55,7 +58,6 @@ Agent = Annotated[str | None, Depends(agent_name)]
 
 
 def router(house: House) -> APIRouter:
-    """The routes under /api."""
     api = APIRouter(prefix="/api", responses=_problems())
     _reading(api, house)
     _writing(api, house)
@@ -71,12 +73,12 @@ def _reading(api: APIRouter, house: House) -> None:
     @api.get("/studies/{study}", response_model=models.Summary)
     def study(study: Name) -> Any:
         """The question, the answer so far, and the progress."""
-        return Json(house.live(segment(study)).head())
+        return Json(house.live(study).head())
 
     @api.get("/studies/{study}/verdict")
     def verdict(study: Name) -> Any:
         """The verdict, as the library and the command line write it."""
-        return Json(house.live(segment(study)).verdict().to_dict())
+        return Json(house.live(study).verdict().to_dict())
 
     @api.get("/studies/{study}/events", response_model=models.Events)
     def events(
@@ -85,7 +87,7 @@ def _reading(api: APIRouter, house: House) -> None:
         limit: Annotated[int, Query(ge=1, le=MOST_EVENTS)] = 1000,
     ) -> Any:
         """The log after an event, oldest first."""
-        live = house.live(segment(study))
+        live = house.live(study)
         found = section(live.store, live.name, after, limit)
         last = found[-1].seq if found else after
         return Json({"format": 1, "events": [event_json(each, live.arms) for each in found], "next": last})
@@ -93,12 +95,12 @@ def _reading(api: APIRouter, house: House) -> None:
     @api.get("/studies/{study}/arms")
     def arms(study: Name) -> Any:
         """All arms as columns, the history and the last events: what a live page starts with."""
-        return Response(house.live(segment(study)).table(), media_type="application/json")
+        return Response(house.live(study).table(), media_type="application/json")
 
     @api.get("/studies/{study}/arms/{arm}")
-    def arm(study: Name, arm: Annotated[str, Path(description="The arm's name.", min_length=1)]) -> Any:
+    def arm(study: Name, arm: Arm) -> Any:
         """One arm: its row, its last rewards, and how its evidence grew."""
-        return Json(arm_json(house.live(segment(study)), segment(arm)))
+        return Json(arm_json(house.live(study), arm))
 
     @api.get(
         "/studies/{study}/stream",
@@ -112,8 +114,8 @@ def _reading(api: APIRouter, house: House) -> None:
     ) -> Any:
         """What changes from now on, as server-sent events; ``after`` is the number that the table had."""
         known = _event_id(last_event_id, after)
-        await run_in_threadpool(house.live, segment(study))  # report errors before the stream begins
-        feed = await run_in_threadpool(house.feed, segment(study))
+        await run_in_threadpool(house.live, study)  # report errors before the stream begins
+        feed = await run_in_threadpool(house.feed, study)
         return StreamingResponse(feed.view(known), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 
@@ -145,7 +147,7 @@ def _writing(api: APIRouter, house: House) -> None:
         n, lease = (wanted or models.Ask()).n, float((wanted or models.Ask()).lease)
 
         def act() -> Any:
-            found = house.study(segment(study))
+            found = house.study(study)
             asked = ask_for_reply(found, n, lease=lease, key=idempotency_key)
             return {"pulls": [pull_json(pull) for pull in asked.pulls], "done": asked.done}
 
@@ -157,14 +159,14 @@ def _writing(api: APIRouter, house: House) -> None:
 
         A reward outside the bounds is an error, too, and it retires the pull's arm: nothing is certified about it.
         """
-        late = await house.write(lambda: tell_for_reply(house.study(segment(study)), told.pull, told.reward), agent)
+        late = await house.write(lambda: tell_for_reply(house.study(study), told.pull, told.reward), agent)
         recorded = finite(checks.as_float(told.reward) or 0.0)  # JSON has no infinity
         return Json({"pull": told.pull, "reward": recorded, "late": late})
 
     @api.post("/studies/{study}/renew", response_model=models.Pulls)
     async def renew(study: Name, these: models.Renew, agent: Agent) -> Any:
         """Renew the leases of pulls that are still being worked on."""
-        await house.write(lambda: house.study(segment(study)).renew(these.pulls, float(these.lease)), agent)
+        await house.write(lambda: house.study(study).renew(these.pulls, float(these.lease)), agent)
         return Json({"pulls": these.pulls})
 
     @api.post("/studies/{study}/drop", response_model=models.Pulls, responses=_problems(409))
@@ -172,8 +174,10 @@ def _writing(api: APIRouter, house: House) -> None:
         """Drop pulls. A reward that still arrives is late: it counts in the statistics, not in the certificate."""
 
         def act() -> None:
-            found = house.study(segment(study))
-            _each(found, lambda pull: found.drop(pull, cause=these.cause, reason=these.reason), these.pulls)
+            found = house.study(study)
+            look(found, lambda ledger: [ledger.state_of(pull) for pull in these.pulls])  # first: all must be its pulls
+            for pull in these.pulls:
+                found.drop(pull, cause=these.cause, reason=these.reason)
 
         await house.write(act, agent)
         return Json({"pulls": these.pulls})
@@ -181,12 +185,5 @@ def _writing(api: APIRouter, house: House) -> None:
     @api.post("/studies/{study}/extend", response_model=models.Summary)
     async def extend(study: Name, to: models.Extend, agent: Agent) -> Any:
         """Give the study a larger budget: the new total."""
-        await house.write(lambda: house.study(segment(study)).extend(budget=to.budget), agent)
-        return Json(await run_in_threadpool(lambda: house.live(segment(study)).head()))
-
-
-def _each(study: Study, act: Callable[[int], None], pulls: list[int]) -> None:
-    """One after the other, but not before all of them are known to be pulls of this study."""
-    look(study, lambda ledger: [ledger.state_of(pull) for pull in pulls])
-    for pull in pulls:
-        act(pull)
+        await house.write(lambda: house.study(study).extend(budget=to.budget), agent)
+        return Json(await run_in_threadpool(lambda: house.live(study).head()))

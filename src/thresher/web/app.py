@@ -1,7 +1,6 @@
 """The application: routes, error replies, and the gate in front of them."""
 
 import sys
-from collections.abc import Iterable
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -13,7 +12,7 @@ from .._version import __version__
 from ..errors import StoreFailed, ThresherError, UnknownStudy
 from ..text.logs import log
 from . import api, pages
-from .gate import SURPRISE, Gate
+from .gate import SURPRISE, Access, Gate
 from .house import House
 from .paths import segment
 from .refusals import Refusal, page_or_json, refusal_of
@@ -25,19 +24,12 @@ RULES = {
     404: "is not here",
     405: "is not a method that this address takes",
 }
+FIELDS = {"missing": "is needed", "extra_forbidden": "is not a field that this request has"}
 REMEDIES = {404: "/docs lists the addresses of the interface", 405: "/docs lists the methods of each address"}
 
 
-def create_app(
-    house: House,
-    *,
-    token: str,
-    hosts: Iterable[str],
-    write_token: str | None = None,
-    cookie: str = "thresher",
-    secure: bool = False,
-) -> Gate:
-    """A server for the studies of a store, as an ASGI application. Without ``write_token`` it is read-only."""
+def create_app(house: House, access: Access) -> Gate:
+    """A server for the studies of a store, as an ASGI application."""
     inner = FastAPI(
         title="thresher",
         version=__version__,
@@ -46,9 +38,9 @@ def create_app(
         redoc_url=None,
     )
     inner.include_router(api.router(house))
-    inner.include_router(pages.router(house, write=write_token is not None))
+    inner.include_router(pages.router(house, write=access.write_token is not None))
     _handle(inner, house)
-    return Gate(inner, token=token, hosts=hosts, write_token=write_token, cookie=cookie, secure=secure)
+    return Gate(inner, access)
 
 
 def _handle(app: FastAPI, house: House) -> None:
@@ -60,13 +52,8 @@ def _handle(app: FastAPI, house: House) -> None:
             house.forget(segment(request.path_params.get("study", "")))
         return _answer(request, refusal_of(error))
 
-    @app.exception_handler(Refusal)
-    def refused(request: Request, refusal: Refusal) -> Response:
-        return _answer(request, refusal)
-
-    @app.exception_handler(Exception)
-    def surprise(request: Request, error: Exception) -> Response:
-        return _answer(request, SURPRISE)  # the gate writes it to the log
+    app.add_exception_handler(Refusal, _answer)  # type: ignore[arg-type]  # it is called only with these
+    app.add_exception_handler(Exception, lambda request, _: _answer(request, SURPRISE))  # the gate logs it
 
     @app.exception_handler(RequestValidationError)
     def shape(request: Request, error: RequestValidationError) -> Response:
@@ -97,10 +84,7 @@ def _misshapen(found: Any) -> Refusal:
         return Refusal(422, "body", None, "must be JSON", "send an object with Content-Type: application/json")
     if isinstance(found.get("input"), bytes):
         return Refusal(415, "Content-Type", None, "must be application/json", "send it with the body")
-    if found["type"] == "missing":
-        return Refusal(422, where, None, "is needed", "/docs describes what to send")
-    if found["type"] == "extra_forbidden":
-        return Refusal(422, where, None, "is not a field that this request has", "/docs describes what to send")
-    return Refusal(
-        422, where, found.get("input"), found["msg"][:1].lower() + found["msg"][1:], "/docs describes what to send"
-    )
+    value, rule = found.get("input"), found["msg"][:1].lower() + found["msg"][1:]
+    if found["type"] in FIELDS:
+        value, rule = None, FIELDS[found["type"]]
+    return Refusal(422, where, value, rule, "/docs describes what to send")

@@ -20,7 +20,8 @@ MOST_POINTS = 400
 def arm_json(live: Live, name: str) -> dict[str, Any]:
     """What the arm's page shows. The replay runs outside the lock."""
     data, commits, stakes, risk, unscale = live.read(lambda ledger: _copied(ledger, ledger.spec.arm(name)))
-    data["evidence"] = list(_thinned(_replayed(commits, stakes, risk, unscale), len(commits)))
+    points = list(_replayed(commits, stakes, risk, unscale))
+    data["evidence"] = points[: -1 : max(1, len(points) // MOST_POINTS)] + points[-1:]
     return data
 
 
@@ -90,10 +91,3 @@ def _replayed(
             "low": short(unscale(low.end)),
             "high": short(unscale(high.end)),
         }
-
-
-def _thinned(points: Iterator[dict[str, Any]], count: int) -> Iterator[dict[str, Any]]:
-    step = max(1, count // MOST_POINTS)
-    for at, point in enumerate(points):
-        if at % step == 0 or at == count - 1:
-            yield point

@@ -8,21 +8,24 @@ from ..text.logs import log
 EVERY = 60.0  # seconds between two lines of the same kind
 
 
+def ip_of(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """A numeric address; None: it is a name."""
+    try:
+        return ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return None
+
+
 def caller_of(address: str) -> str:
     """One caller: with IPv6, a household has a /64 of addresses.
 
     >>> caller_of("10.0.0.5"), caller_of("::ffff:10.0.0.5"), caller_of("2001:db8::1:2:3:4")
     ('10.0.0.5', '10.0.0.5', '2001:db8::/64')
     """
-    try:
-        found = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return address
+    found = ip_of(address)
     if isinstance(found, ipaddress.IPv6Address):
-        if found.ipv4_mapped is not None:
-            return str(found.ipv4_mapped)
-        return str(ipaddress.ip_network((found, 64), strict=False))
-    return str(found)
+        return str(found.ipv4_mapped or ipaddress.ip_network((found, 64), strict=False))
+    return str(found or address)
 
 
 class Rarely:
@@ -32,7 +35,6 @@ class Rarely:
         self._next, self._held = 0.0, 0
 
     def warn(self, text: str) -> None:
-        """Log it, or count it."""
         now = time.monotonic()
         if now < self._next:
             self._held += 1

@@ -43,7 +43,6 @@ class Figure(go.Figure):  # type: ignore[misc]
 
 
 def plotly_script() -> Path:
-    """Plotly's JavaScript, from the installed package."""
     return Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 
 
@@ -70,35 +69,18 @@ def arms_figure(verdict: Verdict, *, theme: str = "light") -> Figure:
     traces.append(_merged(look["pulls"], {"x": ranks, "y": seen, "hovertemplate": "%{y:,} rewards<extra></extra>"}))
     traces.append(_merged(look["pending"], {"x": ranks, "y": [row.seen + row.pending for row in rows]}))
     axis, bar = look["axis"], verdict.threshold
-    layout = _merged(
-        look["layout"],
-        {
-            "height": 480,
-            "margin": {"t": 40},
-            "title": {
-                "text": html.escape(f"{verdict.study}: {verdict.question}"),
-                "font": {"color": "@ink", "size": 15},
-            },
-            "xaxis": _merged(
-                axis,
-                {
-                    "range": [0.5, len(rows) + 0.5],
-                    "title": {"text": "rank by mean"},
-                    "anchor": "y2",
-                    "showgrid": False,
-                },
-            ),
-            "yaxis": _merged(axis, {"domain": [0.3, 1], "title": {"text": "mean"}}),
-            "yaxis2": _merged(axis, {"domain": [0, 0.2], "title": {"text": "pulls"}, "rangemode": "tozero"}),
-            "shapes": [
-                *filter(None, whiskers),
-                _merged(
-                    look["bar"],
-                    {"xref": "paper", "x0": 0, "x1": 1, "y0": bar, "y1": bar, "label": {"text": f"bar {bar:g}"}},
-                ),
-            ],
-        },
-    )
+    title = {"text": html.escape(f"{verdict.study}: {verdict.question}"), "font": {"color": "@ink", "size": 15}}
+    across = {"range": [0.5, len(rows) + 0.5], "title": {"text": "rank by mean"}, "anchor": "y2", "showgrid": False}
+    line = {"xref": "paper", "x0": 0, "x1": 1, "y0": bar, "y1": bar, "label": {"text": f"bar {bar:g}"}}
+    layout = {
+        "height": 480,
+        "margin": {"t": 40},
+        "title": title,
+        "xaxis": _merged(axis, across),
+        "yaxis": _merged(axis, {"domain": [0.3, 1], "title": {"text": "mean"}}),
+        "yaxis2": _merged(axis, {"domain": [0, 0.2], "title": {"text": "pulls"}, "rangemode": "tozero"}),
+        "shapes": [*filter(None, whiskers), _merged(look["bar"], line)],
+    }
     return _drawn(traces, layout, theme)
 
 
@@ -118,16 +100,13 @@ def history_figure(points: Sequence[Point], *, theme: str = "light") -> Figure:
         )
         for name, colour in lines.items()
     ]
-    layout = _merged(
-        look["layout"],
-        {
-            "height": 300,
-            "showlegend": True,
-            "legend": {"orientation": "h", "y": 1.15, "x": 0},
-            "xaxis": _merged(look["axis"], {"title": {"text": "pulls"}, "rangemode": "tozero"}),
-            "yaxis": _merged(look["axis"], {"title": {"text": "arms"}, "rangemode": "tozero"}),
-        },
-    )
+    layout = {
+        "height": 300,
+        "showlegend": True,
+        "legend": {"orientation": "h", "y": 1.15, "x": 0},
+        "xaxis": _merged(look["axis"], {"title": {"text": "pulls"}, "rangemode": "tozero"}),
+        "yaxis": _merged(look["axis"], {"title": {"text": "arms"}, "rangemode": "tozero"}),
+    }
     return _drawn(traces, layout, theme)
 
 
@@ -162,7 +141,7 @@ def _look() -> dict[str, Any]:
 
 
 def _drawn(traces: list[dict[str, Any]], layout: dict[str, Any], theme: str) -> Figure:
-    colours = _look()["themes"][theme]
+    colours, layout = _look()["themes"][theme], _merged(_look()["layout"], layout)
     return Figure(data=[_painted(trace, colours) for trace in traces], layout=_painted(layout, colours))
 
 
@@ -184,12 +163,8 @@ def _painted(value: Any, colours: Mapping[str, str]) -> Any:
     if isinstance(value, str):
         return colours[value[1:]] if value.startswith("@") else value
     if isinstance(value, Mapping):
-        return {key: _kept(key, part, colours) for key, part in value.items()}
+        # users' names and texts are never colours, even if they begin with @
+        return {key: part if key == "text" else _painted(part, colours) for key, part in value.items()}
     if isinstance(value, list) and value and isinstance(value[0], Mapping):
         return [_painted(part, colours) for part in value]
     return value
-
-
-def _kept(key: str, part: Any, colours: Mapping[str, str]) -> Any:
-    """Users' names and texts are never colours, even if they begin with @."""
-    return part if key == "text" else _painted(part, colours)

@@ -13,10 +13,13 @@ import resource
 import socket
 import ssl
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import InvalidInput
 from .callers import Rarely, caller_of
+
+if TYPE_CHECKING:
+    from .wire import Wire
 
 MOST = 4096  # connections, however many descriptors there are
 ROOM = 100  # descriptors that stores, logs and files need, at least
@@ -53,38 +56,33 @@ def limits(connections: int | None = None, each: int | None = None, descriptors:
     return Limits(total, min(total, max(1, total // 2) if each is None else each))
 
 
-class Connection(Protocol):
-    """A connection as the door sees it."""
-
-    def is_slow(self, now: float) -> bool:
-        """Whether its time is up."""
-
-    def cut(self) -> None:
-        """Close it now, even if something is left to send."""
-
-
 class Guest:
     """One connection as the door tracks it, from accept to close."""
 
-    def __init__(self, door: "Door", caller: str) -> None:
+    def __init__(self, door: "Door", caller: "Caller") -> None:
         self.door, self.caller = door, caller
-        self.connection: Connection | None = None  # None: the TLS handshake is not over
+        self.connection: Wire | None = None  # None: the TLS handshake is not over
         self.entering: asyncio.Task[None] | None = None
+        caller.guests.add(self)
+        self.idle()
 
     def idle(self) -> None:
         """Nothing is being answered: this one may be closed to make room."""
-        self.door.idle(self)
+        if self in self.caller.guests:
+            self.caller.idle[self] = None
 
     def busy(self) -> None:
         """A request was let in, and is being answered."""
-        self.door.busy(self)
+        self.caller.idle.pop(self, None)
 
     def leave(self) -> None:
         """It is closed. Calling this twice does no harm."""
-        self.door.leave(self)
+        if self in self.caller.guests:
+            self.caller.guests.discard(self)
+            self.caller.idle.pop(self, None)
+            self.door.left(self.caller)
 
     def cut(self) -> None:
-        """Close it now."""
         if self.connection is not None:
             self.connection.cut()
         elif self.entering is not None:
@@ -95,7 +93,8 @@ class Guest:
 class Caller:
     """The connections of one address; idle ones in the order in which they became idle."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name
         self.guests: set[Guest] = set()
         self.idle: dict[Guest, None] = {}
 
@@ -122,7 +121,6 @@ class Door:
         self._look()
 
     def close(self) -> None:
-        """Stop accepting."""
         self._closed = True
         self._loop.remove_reader(self._listener.fileno())
 
@@ -140,9 +138,8 @@ class Door:
             try:
                 connection, address = self._listener.accept()
             except OSError as error:
-                if error.errno in GONE:
-                    return
-                self._pause(error)
+                if error.errno not in GONE:
+                    self._pause(error)
                 return
             self._receive(connection, caller_of(str(address[0])))
 
@@ -156,7 +153,7 @@ class Door:
         self._loop.call_later(PAUSE, self._open)
 
     def _receive(self, connection: socket.socket, name: str) -> None:
-        caller = self._callers.setdefault(name, Caller())
+        caller = self._callers.setdefault(name, Caller(name))
         full = len(caller.guests) >= self._limits.each or self._total >= self._limits.connections
         if full:
             count = f"{self._total:,} connections, {len(caller.guests):,} of them from {name}"
@@ -164,14 +161,10 @@ class Door:
             has_room = _evict(caller) if len(caller.guests) >= self._limits.each else self._make_room()
             if not has_room:
                 _refuse(connection, plain=self._tls is None)
-                self._forget(name)
+                self._forget(caller)
                 return
-            caller = self._callers.setdefault(
-                name, caller
-            )  # the closed connection may have been the last of its address
-        guest = Guest(self, name)
-        caller.guests.add(guest)
-        caller.idle[guest] = None
+            self._callers[name] = caller  # the closed connection may have been the last of its address
+        guest = Guest(self, caller)
         self._total += 1
         guest.entering = self._loop.create_task(self._enter(connection, guest))
         guest.entering.add_done_callback(lambda task: _entered(task, connection, guest))
@@ -186,31 +179,14 @@ class Door:
 
     # -- bookkeeping --------------------------------------------------------------------------------------------
 
-    def idle(self, guest: Guest) -> None:
-        """Append it to the connections that may be closed."""
-        caller = self._callers.get(guest.caller)
-        if caller is not None and guest in caller.guests:
-            caller.idle[guest] = None
-
-    def busy(self, guest: Guest) -> None:
-        """It must not be closed to make room."""
-        caller = self._callers.get(guest.caller)
-        if caller is not None:
-            caller.idle.pop(guest, None)
-
-    def leave(self, guest: Guest) -> None:
-        """Remove it."""
-        caller = self._callers.get(guest.caller)
-        if caller is None or guest not in caller.guests:
-            return
-        caller.guests.discard(guest)
-        caller.idle.pop(guest, None)
+    def left(self, caller: Caller) -> None:
+        """A connection of this caller is closed."""
         self._total -= 1
-        self._forget(guest.caller)
+        self._forget(caller)
 
-    def _forget(self, name: str) -> None:
-        if not self._callers[name].guests:
-            del self._callers[name]
+    def _forget(self, caller: Caller) -> None:
+        if not caller.guests:
+            del self._callers[caller.name]
 
     def _make_room(self) -> bool:
         """Close an idle connection of the address that has the most; returns whether there was one."""

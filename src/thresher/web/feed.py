@@ -53,7 +53,6 @@ class Feed:
 
     @property
     def watched(self) -> bool:
-        """Whether it has viewers."""
         return bool(self._viewers)
 
     async def view(self, after: int) -> AsyncGenerator[bytes]:

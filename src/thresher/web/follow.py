@@ -40,7 +40,6 @@ class Tally:
         self.sure = [0] * len(LABELS)  # how many of them are certified
 
     def update(self, ledger: Ledger, arm: int) -> None:
-        """An event of the arm was folded."""
         label, sure = label_of(ledger, arm)
         code, before = CODES[label], self._label[arm]
         if code == before and sure == self._sure[arm]:
@@ -52,7 +51,6 @@ class Tally:
         self._label[arm], self._sure[arm] = code, sure
 
     def point(self, issued: int) -> Point:
-        """The answer now."""
         return Point(issued, self.counts[CODES["above"]], self.counts[CODES["below"]], sum(self.sure))
 
 
@@ -73,7 +71,6 @@ class History:
             self.points = self.points[::2]
 
     def after(self, issued: int) -> list[Point]:
-        """The points after a number of pulls."""
         return self.points[issued // self.step + 1 :]
 
 
@@ -104,7 +101,6 @@ class Follower:
 
     @property
     def points(self) -> list[Point]:
-        """The history, up to now."""
         return [*self.history.points, self.tally.point(self.ledger.issued)]
 
     def pages(self) -> Iterator[Sequence[Event]]:

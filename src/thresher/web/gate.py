@@ -8,7 +8,7 @@ without a traceback.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode
 
 from ..text.logs import log
@@ -46,26 +46,25 @@ SAFETY = {
 SURPRISE = Refusal(500, "server", None, "something went wrong", "its log says more; try again")
 
 
+class Access(NamedTuple):
+    """Who may enter, and by which names."""
+
+    token: str
+    hosts: Iterable[str]  # the Host headers that name this server
+    write_token: str | None = None  # None: the server is read-only
+    cookie: str = "thresher"
+    secure: bool = False  # whether the cookie needs TLS
+
+
 class Gate:
     """The application behind its checks."""
 
-    def __init__(
-        self,
-        app: App,
-        *,
-        token: str,
-        hosts: Iterable[str],
-        write_token: str | None = None,
-        cookie: str = "thresher",
-        secure: bool = False,
-    ) -> None:
-        self.app, self.cookie = app, cookie
-        self._entry, self._throttle = Entry(token, write_token), Throttle()
-        self._writes, self._secure = write_token is not None, secure
-        self._hosts = {host.lower() for host in hosts}
+    def __init__(self, app: App, access: Access) -> None:
+        self.app, self._access = app, access
+        self._entry, self._throttle = Entry(access.token, access.write_token), Throttle()
+        self._hosts = {host.lower() for host in access.hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
@@ -86,7 +85,7 @@ class Gate:
             if await self._entered(passed, answer):
                 return
             self._check_writing(scope["method"], self._role(headers, passed))
-            scope.get("state", {}).get(LET_IN, _nothing)()
+            scope.get("state", {}).get(LET_IN, lambda: None)()
             await self.app(passed, await _bounded(headers, receive), answer)
         except Refusal as refusal:
             await answer.refuse(refusal, scope)
@@ -124,22 +123,21 @@ class Gate:
             raise self._wrong(scope)
         rest = urlencode([(name, value) for name, value in query if name != "token"])
         where = scope["raw_path"] + (b"?" + rest.encode() if rest else b"")
-        cookie = f"{self.cookie}={self._entry.session(role)}; HttpOnly; SameSite=Strict; Path=/; Max-Age={LIFE}"
-        cookie += "; Secure" if self._secure else ""
+        cookie = f"{self._access.cookie}={self._entry.session(role)}; HttpOnly; SameSite=Strict; Path=/; Max-Age={LIFE}"
+        cookie += "; Secure" if self._access.secure else ""
         await answer.whole(
             303, [(b"location", where), (b"set-cookie", cookie.encode()), (b"cache-control", b"no-store")], b""
         )
         return True
 
     def _role(self, headers: list[tuple[bytes, bytes]], scope: Scope) -> Role:
-        """What this caller may do."""
         for bearer in _all(headers, b"authorization"):  # at most one
             kind, _, value = bearer.partition(" ")
             role = self._entry.role(value.strip()) if kind.lower() == "bearer" else None
             if role is None:
                 raise self._wrong(scope)
             return role
-        roles = [self._entry.role_in(value) for value in _cookies(headers, self.cookie)]
+        roles = [self._entry.role_in(value) for value in _cookies(headers, self._access.cookie)]
         if "write" in roles:
             return "write"
         if "read" in roles:
@@ -158,7 +156,7 @@ class Gate:
     def _check_writing(self, method: str, role: Role) -> None:
         if method in READING or role == "write":
             return
-        if not self._writes:
+        if self._access.write_token is None:
             raise Refusal(403, "method", method, "this server is read-only", "start it with --write")
         remedy = "send the write token, which thresher serve --write printed"
         raise Refusal(403, "method", method, "this token or session may only read", remedy)
@@ -244,10 +242,6 @@ def _check_repeated(headers: list[tuple[bytes, bytes]]) -> None:
         if len(_all(headers, name)) > 1:
             shown = name.decode().title().replace("-Id", "-ID")
             raise Refusal(400, shown, None, "must not come more than once", f"send one {shown} header")
-
-
-def _nothing() -> None:
-    """Do nothing."""
 
 
 def _all(headers: list[tuple[bytes, bytes]], wanted: bytes) -> list[str]:

@@ -62,7 +62,6 @@ class House:
         return found
 
     def feed(self, name: str) -> Feed:
-        """The study's viewers."""
         return self._opened(Feed, self._feeds, name, lambda: Feed(Live(name, self.reader), lambda: self.forget(name)))
 
     # -- writing ------------------------------------------------------------------------------------------------
@@ -78,15 +77,12 @@ class House:
             raise _busy(f"{WRITES} writes are already waiting")
         self._writes += 1
         try:
-            work = self._writers.submit(_named, act, agent)
+            work = self._writers.submit(acting_as(agent)(act))
             result = asyncio.wrap_future(work)
             await asyncio.wait([result], timeout=PATIENCE)
             if work.cancel():  # it has not begun
-                raise _busy(
-                    "it is shutting down"
-                    if self._ended
-                    else f"other writes have been waiting for more than {PATIENCE:g} s"
-                )
+                others = f"other writes have been waiting for more than {PATIENCE:g} s"
+                raise _busy("it is shutting down" if self._ended else others)
             return await result
         finally:
             self._writes -= 1
@@ -124,7 +120,6 @@ class House:
         return found
 
     def forget(self, name: str) -> None:
-        """Forget a study that was deleted or is no longer requested."""
         self._feeds.pop(name, None)
         self._studies.pop(name, None)
         self._used.pop(name, None)
@@ -135,7 +130,6 @@ class House:
             self._tidying = asyncio.create_task(self.tidy())
 
     async def tidy(self) -> None:
-        """Forget studies that were deleted, or not requested for a long time."""
         with contextlib.suppress(StoreFailed):
             await run_in_threadpool(self._tidy)
 
@@ -149,11 +143,6 @@ class House:
                 continue
             if name not in there or self._used.get(name, 0.0) < old:
                 self.forget(name)
-
-
-def _named(act: Callable[[], Found], agent: str | None) -> Found:
-    with acting_as(agent):
-        return act()
 
 
 def _busy(why: str) -> Refusal:

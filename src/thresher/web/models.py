@@ -46,7 +46,6 @@ class NewStudy(Strict):
     if_exists: Literal["error", "join"] = "error"
 
     def spec(self) -> Spec:
-        """The specification, which checks itself."""
         return Spec(**self.model_dump(exclude={"name", "if_exists"}))
 
 

@@ -11,9 +11,10 @@ import plotly
 from fastapi import APIRouter
 from fastapi import Path as PathParam
 from fastapi.responses import FileResponse, HTMLResponse, Response
+from pydantic import AfterValidator
 
 from ..core import sentences
-from ..core.spec import Spec, from_json
+from ..core.spec import from_json
 from ..errors import DamagedStudy, InvalidInput
 from ..log.store import Store
 from ..log.tail import section
@@ -28,12 +29,13 @@ SHELF = {file.name: file for file in STATIC.iterdir() if file.suffix in KINDS}
 KEEP = {"Cache-Control": "private, max-age=86400"}
 PLOTLY = f"/static/plotly.js?v={plotly.__version__}"  # a new version has a new address, so this file never changes
 FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
-Name = Annotated[str, PathParam()]
+Name = Annotated[str, PathParam(), AfterValidator(segment)]
 
 
 @cache
 def _template(name: str) -> string.Template:
-    return string.Template((STATIC / f"{name}.html").read_text())
+    head = (STATIC / "head.html").read_text()
+    return string.Template((STATIC / f"{name}.html").read_text().replace("$head\n", head))
 
 
 def _page(name: str, **values: Any) -> HTMLResponse:
@@ -45,17 +47,13 @@ def _asked(store: Store, name: str) -> str | None:
     """The question of a study, from its first event; None: there is none, or it is invalid."""
     try:
         found = section(store, name, 0, 1)
-        return _question(from_json(found[0].spec)) if found and found[0].spec else None
+        spec = from_json(found[0].spec) if found and found[0].spec else None
     except (InvalidInput, DamagedStudy):
         return None
-
-
-def _question(spec: Spec) -> str:
-    return sentences.question(len(spec.arms), spec.threshold)
+    return sentences.question(len(spec.arms), spec.threshold) if spec else None
 
 
 def router(house: House, *, write: bool) -> APIRouter:
-    """The routes of pages and files."""
     pages = APIRouter(include_in_schema=False)
     mode = "agents may write" if write else "read-only"
 
@@ -65,22 +63,20 @@ def router(house: House, *, write: bool) -> APIRouter:
 
     @pages.get("/study/{study}")
     def study(study: Name) -> Response:
-        name = segment(study)
-        asked = None if house.known(name) else _asked(house.reader, name)
+        asked = None if house.known(study) else _asked(house.reader, study)
         if asked is None:  # it was read before, or something is wrong with it
-            head = house.live(name).head()
+            head = house.live(study).head()
             asked, answer, origin = head["question"], head["answer"], head["origin"] or ""
         else:
             answer, origin = "Reading the log; the answer follows.", ""
         words = {"question": asked, "answer": answer, "origin": origin, "mode": mode, "plotly": PLOTLY}
-        return _page("study", study=name, address=quote(name, safe=""), **words)
+        return _page("study", study=study, address=quote(study, safe=""), **words)
 
     @pages.get("/study/{study}/arm/{arm}")
     def arm(study: Name, arm: Name) -> Response:
-        name, which = segment(study), segment(arm)
-        house.live(name).read(lambda ledger: ledger.spec.arm(which))  # an unknown arm is an error
-        addresses = {"address": quote(name, safe=""), "arm_address": quote(which, safe="")}
-        return _page("arm", study=name, arm=which, mode=mode, plotly=PLOTLY, **addresses)
+        house.live(study).read(lambda ledger: ledger.spec.arm(arm))  # an unknown arm is an error
+        addresses = {"address": quote(study, safe=""), "arm_address": quote(arm, safe="")}
+        return _page("arm", study=study, arm=arm, mode=mode, plotly=PLOTLY, **addresses)
 
     @pages.get("/docs")
     def docs() -> Response:

@@ -5,31 +5,20 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import (
-    AlreadyTold,
-    Conflict,
-    DamagedStudy,
-    InvalidInput,
-    StoreFailed,
-    StudyExists,
-    ThresherError,
-    UnknownArm,
-    UnknownPull,
-    UnknownStudy,
-    shown,
-)
+from .. import errors
+from ..errors import ThresherError, shown
 from ..text.masking import masked
 
 STATUS: dict[type[ThresherError], int] = {  # the first that fits
-    DamagedStudy: 500,
-    UnknownStudy: 404,
-    UnknownArm: 404,
-    UnknownPull: 404,
-    StudyExists: 409,
-    AlreadyTold: 409,
-    Conflict: 409,
-    StoreFailed: 503,
-    InvalidInput: 422,
+    errors.DamagedStudy: 500,
+    errors.UnknownStudy: 404,
+    errors.UnknownArm: 404,
+    errors.UnknownPull: 404,
+    errors.StudyExists: 409,
+    errors.AlreadyTold: 409,
+    errors.Conflict: 409,
+    errors.StoreFailed: 503,
+    errors.InvalidInput: 422,
 }
 LARGE = 10**30  # larger whole numbers are shown as text, and shortened
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{status} · thresher</title>
@@ -57,12 +46,10 @@ class Refusal(Exception):
 
     @property
     def headers(self) -> dict[str, str]:
-        """The reply's headers."""
         found = {"Retry-After": str(self.retry)} if self.retry is not None else {}
         return found | ({"WWW-Authenticate": 'Bearer realm="thresher"'} if self.status == 401 else {})
 
     def to_json(self) -> dict[str, Any]:
-        """The four fields."""
         rest = {"rule": whole(self.rule), "remedy": whole(self.remedy)}
         return {"error": whole(self.what), "value": plain(self.value), **rest}
 
@@ -71,9 +58,9 @@ def refusal_of(error: ThresherError) -> Refusal:
     """An error of the library as clients see it."""
     status = next((status for kind, status in STATUS.items() if isinstance(error, kind)), 500)
     rule = "is damaged; the server's log says more" if status >= 500 and "/" in error.rule else error.rule
-    if isinstance(error, DamagedStudy):
+    if isinstance(error, errors.DamagedStudy):
         return Refusal(500, error.what, error.value, rule, "run thresher verify and thresher doctor")
-    if isinstance(error, StoreFailed):  # it names files and servers, which the client must not see
+    if isinstance(error, errors.StoreFailed):  # it names files and servers, which the client must not see
         return Refusal(503, "store", None, "is not available now", "try again; the server's log says more", retry=5)
     return Refusal(status, error.what, error.value, rule, error.remedy)
 

@@ -1,7 +1,7 @@
 """Starting the server: its socket, its names, its tokens."""
 
 import errno
-import ipaddress
+import functools
 import logging
 import os
 import re
@@ -20,7 +20,9 @@ from ..log.store import Store
 from ..text.logs import log
 from ..text.masking import masked
 from .app import create_app
+from .callers import ip_of
 from .door import Door, Limits, limits
+from .gate import Access
 from .house import House
 from .wire import IDLE, Wire
 
@@ -62,9 +64,7 @@ def serve(store: Store, options: Options, announce: Callable[[str], None], *, re
         bound = listener.getsockname()[1]
         hosts = host_headers(options.host, bound, names) | host_headers(address, bound, names)
         cookie, house = f"thresher-{bound}", House(store, reader)
-        app = create_app(
-            house, token=token, write_token=write_token, hosts=hosts, cookie=cookie, secure=tls is not None
-        )
+        app = create_app(house, Access(token, hosts, write_token, cookie, secure=tls is not None))
         logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # it would log every stream that it ends when it stops
         config = uvicorn.Config(
             app,
@@ -101,16 +101,8 @@ class Server(uvicorn.Server):
         self._bounds, self._tls, self._house = bounds, tls, house
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start accepting connections."""
-        self.servers = [
-            Door(
-                listener,
-                lambda guest: Wire(self.config, self.server_state, guest),
-                limits=self._bounds,
-                tls=self._tls,
-            )  # type: ignore[misc]
-            for listener in sockets or []
-        ]
+        make = functools.partial(Wire, self.config, self.server_state)
+        self.servers = [Door(each, make, limits=self._bounds, tls=self._tls) for each in sockets or []]  # type: ignore[misc]
         self.started = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -146,12 +138,10 @@ def checked_token(token: str | None, option: str = "--token") -> str:
 
 
 def tls_of(options: Options) -> ssl.SSLContext | None:
-    """What TLS needs, if it was asked for."""
     if options.tls_cert is None:
         if options.tls_key is not None:
-            raise InvalidInput(
-                "tls key", options.tls_key, "is useless without a certificate", "name the certificate: --tls-cert FILE"
-            )
+            remedy = "name the certificate: --tls-cert FILE"
+            raise InvalidInput("tls key", options.tls_key, "is useless without a certificate", remedy)
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)  # TLS 1.2 at least
     try:
@@ -196,10 +186,8 @@ def bracketed(host: str) -> str:
     >>> bracketed("::1"), bracketed("127.0.0.1")
     ('[::1]', '127.0.0.1')
     """
-    try:
-        return f"[{host}]" if ipaddress.ip_address(host).version == 6 else host
-    except ValueError:
-        return host
+    found = ip_of(host)
+    return f"[{host}]" if found and found.version == 6 else host
 
 
 def is_any(address: str) -> bool:
@@ -208,12 +196,8 @@ def is_any(address: str) -> bool:
     >>> is_any("0.0.0.0"), is_any("::"), is_any("127.0.0.1"), is_any("box")
     (True, True, False, False)
     """
-    try:
-        found = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return False
-    mapped = getattr(found, "ipv4_mapped", None)
-    return found.is_unspecified or bool(mapped and mapped.is_unspecified)
+    found = ip_of(address)
+    return any(each.is_unspecified for each in (found, getattr(found, "ipv4_mapped", None)) if each)
 
 
 def is_loopback(address: str) -> bool:
@@ -222,10 +206,8 @@ def is_loopback(address: str) -> bool:
     >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0"), is_loopback("10.0.0.5")
     (True, True, False, False)
     """
-    try:
-        return ipaddress.ip_address(address.partition("%")[0]).is_loopback
-    except ValueError:
-        return False
+    found = ip_of(address)
+    return found is not None and found.is_loopback
 
 
 def shown(host: str, address: str, port: int, names: list[str]) -> str:

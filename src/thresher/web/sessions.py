@@ -37,7 +37,6 @@ class Entry:
         return found[0] if found else None
 
     def session(self, role: Role) -> str:
-        """A new session."""
         text = f"{role}.{int(time.time()) + LIFE}.{secrets.token_urlsafe(9)}"
         return f"{text}.{self._signed(text)}"
 

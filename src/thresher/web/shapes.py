@@ -26,18 +26,8 @@ def short(value: float | None) -> float | None:
 
 def columns_of(row: Row, *, outside: bool) -> tuple[Any, ...]:
     """One arm in the order of COLUMNS; a label is its index in LABELS. ``outside``: a reward lay outside the bounds."""
-    return (
-        CODES[row.label],
-        int(row.certified),
-        short(row.mean),
-        short(row.low),
-        short(row.high),
-        row.seen,
-        row.pending,
-        row.failures,
-        short(row.progress),
-        int(outside),
-    )
+    label = (CODES[row.label], int(row.certified), *map(short, (row.mean, row.low, row.high)))
+    return (*label, row.seen, row.pending, row.failures, short(row.progress), int(outside))
 
 
 def event_json(event: Event, arms: tuple[str, ...]) -> dict[str, Any]:
@@ -83,5 +73,4 @@ class Json(JSONResponse):
     """A reply in ASCII: parameters may hold half characters, which JSON can carry and UTF-8 cannot."""
 
     def render(self, content: Any) -> bytes:
-        """The body."""
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()

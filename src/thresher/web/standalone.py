@@ -22,7 +22,6 @@ MOST_ARMS = 20  # named in the specification
 
 
 def report(study: Study) -> str:
-    """The report as HTML."""
     known, found = study.verdict(), Follower(study.name, study.store)
     verdict = replace(verdicts.read(study.name, found.ledger), earlier=known.earlier, since=known.since)
     points, spec = found.points, _specification(found.ledger)

@@ -24,13 +24,11 @@ class Wire(H11Protocol):
         self._left, self._since = 0, 0.0  # unread bytes, and since when their number has not fallen
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """It is open; the first request is due."""
         super().connection_made(transport)
         self._head = self.loop.time() + HEAD
         self._guest.connection = self
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is closed."""
         super().connection_lost(exc)
         self._guest.leave()
 

@@ -41,7 +41,6 @@ class Guard:
         self._tell("+", group)
 
     def forget(self, group: int) -> None:
-        """Stop watching a group that has ended."""
         self._tell("-", group)
 
     def _tell(self, sign: str, group: int) -> None:

@@ -128,7 +128,6 @@ class Runs:
             time.sleep(0.002)
 
     def stop(self) -> None:
-        """Kill all runs, and let none begin."""
         with self._lock:
             self._stopped = True
             for group in self._running:

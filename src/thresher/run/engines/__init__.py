@@ -9,7 +9,7 @@ import inspect
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from typing import Any, Protocol
+from typing import Any
 
 from ...core import checks
 from ...errors import InvalidInput
@@ -23,25 +23,7 @@ CLUSTERS = ("dask", "ray")
 NAMES = ("threads", "processes", *CLUSTERS)
 
 
-class DaskClient(Protocol):
-    """What a ``distributed.Client`` looks like."""
-
-    def submit(self, function: Callable[..., object], /, *args: object, **options: object) -> object:
-        """Run a function on the cluster."""
-
-    def scheduler_info(self) -> Mapping[str, object]:
-        """The cluster's workers."""
-
-
-class DaskCluster(Protocol):
-    """What Dask's clusters look like: ``LocalCluster``, and those of dask_jobqueue and dask_kubernetes."""
-
-    @property
-    def scheduler_address(self) -> str:
-        """Where its scheduler is."""
-
-
-Place = Executor | Callable[[], Executor] | DaskClient | DaskCluster | str | None
+Place = Executor | Callable[[], Executor] | str | Any | None  # Any: a client or a cluster of Dask
 
 
 def open_engine(
@@ -82,9 +64,8 @@ def check_name(engine: str) -> str:
     """The name of an engine, if there is such an engine."""
     name, colon, address = engine.partition(":")
     if name not in NAMES or (colon and (not address or name not in CLUSTERS)):
-        raise InvalidInput(
-            "engine", engine, f"must be {', '.join(NAMES[:-1])} or {NAMES[-1]}; the last two take :ADDRESS"
-        )
+        rule = f"must be {', '.join(NAMES[:-1])} or {NAMES[-1]}; the last two take :ADDRESS"
+        raise InvalidInput("engine", engine, rule)
     return engine
 
 
@@ -129,9 +110,8 @@ def _cluster_named(name: str) -> tuple[str, str]:
     if library in ("tcp", "tls", "ws", "wss"):
         return "dask", name
     if library not in CLUSTERS:
-        return (
-            ("ray", name) if address.isdecimal() and library not in NAMES else ("", name)
-        )  # host:6379, as Ray writes its own addresses
+        is_ray = address.isdecimal() and library not in NAMES  # host:6379, as Ray writes its own addresses
+        return ("ray" if is_ray else ""), name
     if library == "dask" and address.startswith("//"):
         return library, f"tcp:{address}"
     return library, name if not colon or address.startswith("//") else address

@@ -72,16 +72,14 @@ class Adapter(Engine):
             self.workers -= 1
             future.add_done_callback(self._came_back)
             if self.workers < 1:
-                raise CannotGoOn(
-                    "executor", rule="each of its workers hangs in a pull that timed out", remedy="use processes"
-                )
+                rule = "each of its workers hangs in a pull that timed out"
+                raise CannotGoOn("executor", rule=rule, remedy="use processes")
 
     def _came_back(self, future: "Future[object]") -> None:
         """The call returned after all: its worker is free again."""
         self.workers += 1
 
     def close(self, *, wait: bool) -> None:
-        """Shut down what is ours; kill what still runs in a pool of processes."""
         if not wait:
             _kill(self._executor)
         if self._owned:
@@ -118,12 +116,8 @@ def _broke(future: "Future[object]") -> bool:
     return not future.done() or (not future.cancelled() and isinstance(future.exception(), BrokenExecutor))
 
 
-def _pids(pool: Executor) -> list[int]:
-    return list(getattr(pool, "_processes", None) or ())
-
-
 def _kill(pool: Executor) -> None:
-    for pid in _pids(pool):
+    for pid in list(getattr(pool, "_processes", None) or ()):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 

@@ -22,17 +22,14 @@ class Loop(Engine):
         self._thread.start()
 
     def submit(self, pull: Pull) -> "Future[object]":
-        """Begin as soon as there is room."""
         future: Future[object] = Future()
         self._loop.call_soon_threadsafe(self._begin, future, pull)
         return future
 
     def stop(self, future: "Future[object]") -> None:
-        """Cancel the coroutine."""
         self._loop.call_soon_threadsafe(self._cancel, future)
 
     def close(self, *, wait: bool) -> None:
-        """Cancel what runs, and end the loop."""
         asyncio.run_coroutine_threadsafe(self._wind_up(), self._loop)
         self._thread.join(timeout=5)
         if not self._thread.is_alive():

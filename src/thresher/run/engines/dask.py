@@ -68,7 +68,6 @@ class Dask(Engine):
     # -- setting up ---------------------------------------------------------------------------------------------
 
     def _install(self, evaluate: Evaluate) -> None:
-        """Install our plugins on the scheduler and on the workers."""
         for remove in (  # a plugin that fails on one worker may stay registered, and keep new workers from starting
             functools.partial(self.client.unregister_scheduler_plugin, self._name),
             functools.partial(self._ask, "end"),
@@ -178,7 +177,6 @@ class Dask(Engine):
 
     @property
     def room(self) -> int:
-        """The cluster's threads and a small queue."""
         if self._failed is not None:
             raise self._failed
         if self.workers == 0:  # a user's cluster may start a worker for one waiting pull
@@ -194,50 +192,43 @@ class Dask(Engine):
         return future
 
     async def _evaluate(self, key: str, pull: Pull) -> bytes:
-        """Pulls beyond the number of workers asked for wait here."""
-        async with self._gate:
-            return await self._evaluate_there(key, pull)
-
-    async def _evaluate_there(self, key: str, pull: Pull) -> bytes:
-        task = None
-        try:
-            task = self.client.submit(
-                evaluate_once, self._name, key, pull, key=key, pure=False, retries=0, resources=self._needed or None
-            )
-            if (error := await task.exception()) is not None:
-                raise error
-            data = self._arrived.pop(key, None)
-            if data is None:  # refused, cancelled, or the connection was lost and restored
-                data = await task.result()
-            if data == REFUSED:
-                raise await self._death(key, "its worker was lost")
-            return data
-        except KilledWorker as error:
-            raise await self._death(key, f"its worker {error.last_worker.address} died") from None
-        except (asyncio.CancelledError, CancelledError):  # Dask's own is of the second kind
-            if key in self._given_up or self._closed():
-                raise
-            if self.client.status == "running":
-                raise WorkerLost("its task was cancelled on the scheduler", ()) from None
-            raise self._disconnected() from None
-        except OSError as error:
-            if self.client.status == "running":
-                raise WorkerLost(f"its worker lost its connection: {told_of(error)}", ()) from None
-            raise self._disconnected() from None
-        finally:
-            self._given_up.discard(key)
-            self._arrived.pop(key, None)
-            if task is not None:
-                task.release()
+        async with self._gate:  # where pulls beyond the number of workers asked for wait
+            task = None
+            try:
+                task = self.client.submit(
+                    evaluate_once, self._name, key, pull, key=key, pure=False, retries=0, resources=self._needed or None
+                )
+                if (error := await task.exception()) is not None:
+                    raise error
+                data = self._arrived.pop(key, None)
+                if data is None:  # refused, cancelled, or the connection was lost and restored
+                    data = await task.result()
+                if data == REFUSED:
+                    raise await self._death(key, "its worker was lost")
+                return data
+            except KilledWorker as error:
+                raise await self._death(key, f"its worker {error.last_worker.address} died") from None
+            except (asyncio.CancelledError, CancelledError):  # Dask's own is of the second kind
+                if key in self._given_up or self._looking.cancelled():
+                    raise
+                if self.client.status == "running":
+                    raise WorkerLost("its task was cancelled on the scheduler", ()) from None
+                raise self._disconnected() from None
+            except OSError as error:
+                if self.client.status == "running":
+                    raise WorkerLost(f"its worker lost its connection: {told_of(error)}", ()) from None
+                raise self._disconnected() from None
+            finally:
+                self._given_up.discard(key)
+                self._arrived.pop(key, None)
+                if task is not None:
+                    task.release()
 
     def _arrive(self, event: Any) -> None:
         """An outcome, from our plugin on the scheduler."""
         key, data = event[1]
         if key in self._pulls:
             self._arrived[key] = data
-
-    def _closed(self) -> bool:
-        return self._looking.cancelled()
 
     async def _death(self, key: str, reason: str) -> BaseException:
         together = await self._question("death", key=key)
@@ -251,11 +242,9 @@ class Dask(Engine):
         return CannotGoOn("executor", address, "the connection to the Dask scheduler was lost", remedy)
 
     def began(self, future: "Future[object]") -> bool:
-        """As of the last look."""
         return bool(self._status["begun"].get(self._keys[future]))
 
     def result(self, future: "Future[object]") -> object:
-        """The outcome, once it is here."""
         key = self._keys.pop(future, "")
         data: Any = future.result()
         self._pulls.pop(key, None)  # pulls that died stay: `_death` looks up the pulls that died together
@@ -280,7 +269,6 @@ class Dask(Engine):
         return {keys[key] for key in fresh}
 
     def abandon(self, futures: Iterable["Future[object]"]) -> None:
-        """The same as if they hung."""
         for future in futures:
             self.stop(future)
 
@@ -291,7 +279,6 @@ class Dask(Engine):
         future.cancel()
 
     def close(self, *, wait: bool) -> None:
-        """Remove our plugins; close what is ours."""
         if self._hung:
             self._quietly(lambda: self.client.sync(self._leave_nothing_hanging))
         self._closing.close()

@@ -32,12 +32,10 @@ class Marks(SchedulerPlugin):  # type: ignore[misc]  # Dask's annotations are no
         self._died: dict[str, list[str]] = {}  # by key: those that died together; none if the worker was told to leave
 
     async def start(self, scheduler: Scheduler) -> None:
-        """Answer workers and the client."""
         self._scheduler = scheduler
         scheduler.handlers[self.name] = self.answer
 
     def answer(self, what: str, **given: Any) -> Any:
-        """Any call to this plugin."""
         return getattr(self, what)(**given)
 
     def begin(self, key: str, worker: str) -> bool:
@@ -76,7 +74,6 @@ class Marks(SchedulerPlugin):  # type: ignore[misc]  # Dask's annotations are no
         return isinstance(key, str) and key.startswith(self.name)
 
     def end(self) -> None:
-        """The run is over."""
         self._scheduler.handlers.pop(self.name, None)
 
     def remove_client(self, scheduler: Scheduler, client: str) -> None:
@@ -138,7 +135,6 @@ def evaluate_once(name: str, key: str, pull: Pull) -> bytes:
 
 
 def still_running(keys: list[str]) -> list[str]:
-    """Those of the pulls that this worker is evaluating."""
     return [key for key in keys if key in RUNNING]
 
 

@@ -29,9 +29,8 @@ def connected(place: Any, workers: int, closing: contextlib.ExitStack) -> tuple[
             remedy = "pass its cluster's address, or Client(…) without asynchronous=True"
             raise InvalidInput("executor", place, "is an asynchronous client, and run is not", remedy)
         if place.status != "running":
-            raise CannotGoOn(
-                "executor", place, "is a client that is closed, or has lost its scheduler", "connect again"
-            )
+            rule = "is a client that is closed, or has lost its scheduler"
+            raise CannotGoOn("executor", place, rule, "connect again")
         return place, None
     elif isinstance(place, str) and not re.fullmatch(r"((tcp|tls|ws|wss|ucx)://)?[^/]+:\d+/?|inproc://.+", place):
         rule = "is not the address of a Dask scheduler"

@@ -14,7 +14,7 @@ from typing import Any
 from ...study import Pull
 from .engine import Evaluate, WorkerLost
 from .outcome import opened, outcome
-from .threads import Threads, fulfil
+from .threads import Threads
 
 # One start at a time: a sibling forked in between would inherit the new worker's end of its pipe, and its death would
 # go unnoticed.
@@ -31,7 +31,6 @@ class Processes(Threads):
             process.kill()
 
     def close(self, *, wait: bool) -> None:
-        """End idle processes; kill busy ones."""
         super().close(wait=wait)
         if not wait:
             for process in list(self._running.values()):
@@ -46,7 +45,10 @@ class Processes(Threads):
                 future, pull = task
                 if future.set_running_or_notify_cancel():
                     self._running[future] = process
-                    fulfil(future, process.evaluate, pull)
+                    try:
+                        future.set_result(process.evaluate(pull))
+                    except BaseException as error:
+                        future.set_exception(error)
                     del self._running[future]
         finally:
             process.close()
@@ -61,7 +63,6 @@ class Process:
         self._process: Any = None
 
     def evaluate(self, pull: Pull) -> object:
-        """What the evaluator returns or raises in the other process."""
         question = pickle.dumps(pull)
         pipe = self._pipe or self._start()
         try:
@@ -86,7 +87,6 @@ class Process:
                 self._process.kill()
 
     def close(self) -> None:
-        """End the process."""
         if self._pipe is not None:
             with contextlib.suppress(OSError):
                 self._pipe.send_bytes(b"")
@@ -114,9 +114,8 @@ class Process:
         if self._pipe is not None:
             self._pipe.close()
         code, self._pipe = self._process.exitcode, None
-        return (
-            f"its process was ended by {signal.Signals(-code).name}" if code < 0 else f"its process exited with {code}"
-        )
+        ending = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
+        return f"its process {ending}"
 
 
 def _serve(pipe: Connection, evaluate: Evaluate) -> None:

@@ -39,7 +39,6 @@ class Worker:
         """Answers once the evaluator is here."""
 
     def evaluate(self, fields: list[Any]) -> bytes:
-        """The outcome of a pull."""
         return outcome(self._evaluate, Pull(*fields))
 
 
@@ -129,15 +128,13 @@ class Ray(Engine):
                 self._idle.append(actor)
             else:
                 self._actors.discard(actor)
+                self._failed_starts += 1
+                if self.workers == 0 and self._failed_starts >= HOPELESS and not self._closed.is_set():
+                    rule = f"no worker could be started: {_cause(error)}"
+                    remedy = "thresher, and what the evaluator uses, must be installed on the cluster"
+                    self._fail(CannotGoOn("executor", "ray", rule, remedy))
         if error is None:
             self._dispatch()
-            return
-        with self._lock:
-            self._failed_starts += 1
-            if self.workers == 0 and self._failed_starts >= HOPELESS and not self._closed.is_set():
-                rule = f"no worker could be started: {_cause(error)}"
-                remedy = "thresher, and what the evaluator uses, must be installed on the cluster"
-                self._fail(CannotGoOn("executor", "ray", rule, remedy))
 
     def _fail(self, error: CannotGoOn) -> None:
         self._failed = error
@@ -156,7 +153,6 @@ class Ray(Engine):
 
     @property
     def room(self) -> int:
-        """The running actors and a small queue."""
         if self._failed is not None:
             raise self._failed
         return with_queue(self.workers)
@@ -207,12 +203,10 @@ class Ray(Engine):
             future.set_exception(_meaning(error, pull))
 
     def result(self, future: "Future[object]") -> object:
-        """The outcome, once it is here."""
         data: Any = future.result()
         return opened(data)
 
     def stop(self, future: "Future[object]") -> None:
-        """Kill the actor; another is started."""
         with self._lock:
             actor = self._at_work.pop(future, None)
             if actor is None:
@@ -223,7 +217,6 @@ class Ray(Engine):
             ray.kill(actor)
 
     def close(self, *, wait: bool) -> None:
-        """Kill all actors, busy ones too, and disconnect from the cluster."""
         self._closed.set()
         self._news.put(lambda: None)
         self._thread.join(timeout=5)

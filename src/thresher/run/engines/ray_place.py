@@ -47,7 +47,6 @@ class Connection:
 
     @classmethod
     def close(cls) -> None:
-        """Disconnect, after the last run."""
         with cls._lock:
             cls._users -= 1
             if cls._ours and cls._users == 0:

@@ -35,17 +35,8 @@ class Threads(Engine):
             self._start()
 
     def close(self, *, wait: bool) -> None:
-        """End idle threads."""
         for _ in self._threads:
             self._tasks.put(None)
-
-    def _call(self, pull: Pull) -> object:
-        try:
-            return self.evaluate(pull)
-        except BaseException as error:
-            if (meant := as_the_evaluators(error)) is error:
-                raise  # with its traceback and its cause as they are
-            raise meant from error
 
     def _start(self) -> None:
         thread = threading.Thread(target=self._work, name="thresher-worker", daemon=True)
@@ -57,16 +48,9 @@ class Threads(Engine):
             future, pull = task
             if future.set_running_or_notify_cancel():
                 self._running[future] = threading.current_thread()
-                fulfil(future, self._call, pull)
+                try:
+                    future.set_result(self.evaluate(pull))
+                except BaseException as error:
+                    future.set_exception(as_the_evaluators(error))
                 if self._running.pop(future, None) is None:
                     return  # abandoned: another thread has this one's place
-
-
-def fulfil(future: "Future[object]", evaluate: Evaluate, pull: Pull) -> None:
-    """Give the future what the evaluator returns or raises."""
-    try:
-        result = evaluate(pull)
-    except BaseException as error:
-        future.set_exception(error)
-    else:
-        future.set_result(result)

@@ -2,6 +2,7 @@
 import { LABELS, SIGNS, grouped, make, short } from "./tools.js";
 import { byMean } from "./charts.js";
 
+export const COLUMNS = ["label", "certified", "mean", "low", "high", "seen", "pending", "failures", "progress", "outside"];
 const TESTS = {
   certified: (t, arm) => t.certified[arm] === 1,
   open: (t, arm) => !t.certified[arm] && !t.outside[arm] && LABELS[t.label[arm]] !== "retired",
@@ -72,7 +73,7 @@ export class Rows {
     const ends = scale(table, head);
     const made = new Map();
     arms.forEach((arm, place) => {
-      const text = JSON.stringify([ends, ...["label", "certified", "mean", "low", "high", "seen", "pending", "failures", "progress", "outside"].map((name) => table[name][arm])]);
+      const text = JSON.stringify([ends, ...COLUMNS.map((name) => table[name][arm])]);
       let row = this.made.get(arm);
       if (row?.text !== text) row = { text, node: this.renewed(row?.node, armRow(table, arm, head, ends, this.address(table.names[arm]))) };
       made.set(arm, row);

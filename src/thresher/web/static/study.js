@@ -1,6 +1,6 @@
 // The page of one study: text first, then the charts; after that only changes arrive.
 import * as charts from "./charts.js";
-import { Rows, chosen } from "./rows.js";
+import { COLUMNS, Rows, chosen } from "./rows.js";
 import { follow } from "./stream.js";
 import { at, fetched, grouped, make, say, set } from "./tools.js";
 
@@ -104,10 +104,8 @@ function drawSoon() {
   }, pause);
 }
 
-const columns = ["label", "certified", "mean", "low", "high", "seen", "pending", "failures", "progress", "outside"];
-
 function change(news) {
-  for (const [arm, ...values] of news.rows) columns.forEach((name, i) => { state.table[name][arm] = values[i]; });
+  for (const [arm, ...values] of news.rows) COLUMNS.forEach((name, i) => { state.table[name][arm] = values[i]; });
   state.table.seq = news.seq;
   addPoints(state.table.history, news.history);
   showHead(news.head);
