@@ -33,17 +33,12 @@ thresher.run(study, evaluate, workers=2)
 
 @contextlib.contextmanager
 def started(argv: list[str]) -> Iterator["subprocess.Popen[str]"]:
-    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=_heed)
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         yield process
     finally:
         process.kill()
         process.communicate()
-
-
-def _heed() -> None:
-    """Obey Ctrl-C as on a terminal: a background process may ignore it."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def said_by(process: "subprocess.Popen[str]") -> str:

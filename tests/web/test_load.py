@@ -16,7 +16,7 @@ import pytest
 from running import BEARER, TOKEN, WRITE_TOKEN, WRITER, Served, served, stuck, until
 
 import thresher
-from thresher.web import house, wire
+from thresher.web import door, house, wire
 
 FILES = 1024  # what the server may open
 
@@ -153,7 +153,7 @@ def test_a_refused_request_ends_its_connection() -> None:
 
 def test_slow_clients_get_seconds_not_minutes() -> None:
     """The durations that the next tests replace by shorter ones."""
-    assert (wire.HEAD, wire.UNREAD, house.PATIENCE) == (10.0, 20.0, 20.0)
+    assert (wire.HEAD, wire.UNREAD, door.HANDSHAKE, house.PATIENCE) == (10.0, 20.0, 10.0, 20.0)
 
 
 def test_slow_clients_are_cut_off(tmp_path: Path) -> None:
