@@ -103,7 +103,7 @@ class Storm:
 def check(url: str, acknowledged: list[tuple[int, float]]) -> dict[str, int]:
     """Each acknowledged reward is in the log once, the budget is kept, the log verifies, and no pull is pending."""
     study = thresher.open_study("s", storage=open_store(url))
-    until(lambda: (study.sweep(), study.verdict().pending == 0)[1], 30)
+    until(lambda: (study.sweep(), study.verdict().pending == 0)[1], 60)
     events = study.events()
     told = [(event.pull, event.reward) for event in events if event.kind == "told"]
     assert len({pull for pull, _ in told}) == len(told)
