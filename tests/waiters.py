@@ -16,7 +16,8 @@ thresher.log.rows.TURN = thresher.log.patience.SAID_AFTER = 0.2
 """
 THRESHER = [sys.executable, "-c", f"{SOON}from thresher.cli import main\nmain()"]
 ASK = [*THRESHER, "ask", "s", "--storage"]
-AT_ONCE = 5.0  # seconds until a signal takes effect on a busy machine; the wait itself would take a minute
+AT_ONCE = 20.0  # seconds until a signal takes effect on a busy machine; the wait itself would take a minute
+LATEST = 5.0 + 10.0  # seconds until a wait is logged, and what a busy machine may add
 RUN = f"""{SOON}
 import sys, time, thresher
 from pathlib import Path
