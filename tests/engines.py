@@ -23,7 +23,6 @@ ENGINES = (*HERE, *SHARED, *OF_THEIR_OWN)
 WORKERS = 4
 FOREVER = 3600.0
 PLENTY = 4000  # pulls: fast arms must not use up the budget before a slow worker fails for the third time
-FEW = {"dask": 150, "ray": 150}  # clusters are slower, also for fast arms
 RELEASE = threading.Event()  # set at the end: a hung thread of a standard pool would keep the interpreter alive
 
 

@@ -17,7 +17,7 @@ from thresher.log.stores import open_store
 from thresher.study import look
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["storm", "thresher.log.sqlite", "thresher.log.postgres"])
+CONTEXT.set_forkserver_preload(["storm", "thresher.log.sqlite", "thresher.log.postgres", "thresher.web.serving"])
 AGENTS = 4
 LEASE = 1.0
 
@@ -103,7 +103,7 @@ class Storm:
 def check(url: str, acknowledged: list[tuple[int, float]]) -> dict[str, int]:
     """Each acknowledged reward is in the log once, the budget is kept, the log verifies, and no pull is pending."""
     study = thresher.open_study("s", storage=open_store(url))
-    until(lambda: (study.sweep(), study.verdict().pending == 0)[1], 30)
+    until(lambda: (study.sweep(), study.verdict().pending == 0)[1], 60)
     events = study.events()
     told = [(event.pull, event.reward) for event in events if event.kind == "told"]
     assert len({pull for pull, _ in told}) == len(told)

@@ -17,8 +17,8 @@ from thresher.core.events import Event
 from thresher.log.keys import Keys
 from thresher.log.stores import open_store
 
-PULLS = 40_000  # 80,001 events, which take some 40 MB as Python objects
-ROOM = 15.0  # MB more than for a study of 100 pulls: it takes some 10, most of it for a page of events
+PULLS = 20_000  # 40,001 events, which take some 20 MB as Python objects
+ROOM = 12.0  # MB more than for a study of 100 pulls: it takes some 8, most of it for a page of events
 MEASURE = """
 import pathlib, sys
 sys.argv = ["thresher", *sys.argv[1:]]

@@ -105,11 +105,11 @@ def test_an_interrupt_while_a_fork_waits_for_the_store_leaves_it_usable(tmp_path
     def hold() -> None:
         with study.store._lock:  # type: ignore[attr-defined]
             held.set()
-            release.wait(30)
+            release.wait(60)
 
     holder = threading.Thread(target=hold)
     holder.start()
-    held.wait(30)
+    held.wait(60)
     alarm = signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
     threading.Timer(1.0, release.set).start()
     signal.setitimer(signal.ITIMER_REAL, 0.3)

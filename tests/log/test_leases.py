@@ -33,7 +33,7 @@ def make(url: str) -> Iterator[Callable[..., thresher.Study]]:
         each.store.close()
 
 
-def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
+def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end
@@ -199,7 +199,7 @@ def test_run_drops_the_pulls_of_dead_agents(make: Any) -> None:
     release = threading.Event()
 
     def evaluate(pull: thresher.Pull) -> float:
-        release.wait(30)  # no reward comes back, so only the sweep can notice
+        release.wait(60)  # no reward comes back, so only the sweep can notice
         return 1.0
 
     def watch(progress: thresher.Progress) -> None:

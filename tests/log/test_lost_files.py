@@ -104,7 +104,7 @@ def test_a_reader_reports_a_lost_log(tmp_path: Path) -> None:
             return "thresher.db-wal was deleted" in str(error)
         return False
 
-    storm.until(is_missed, 10)
+    storm.until(is_missed, 60)
     for store in (reader, study.store):
         store.close()
 

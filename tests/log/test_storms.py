@@ -18,20 +18,20 @@ import thresher
 
 
 def test_a_storm_of_kills_on_sqlite_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    url, budget = f"sqlite:///{tmp_path}/thresher.db", 3000
+    url, budget = f"sqlite:///{tmp_path}/thresher.db", 1500
     storm.create(url, budget)
     weather = storm.Storm(url, tmp_path)
     try:
         weather.kill(20, random.Random(1))
-        weather.finish(60)
+        weather.finish(180)
     finally:
         weather.end()
     found = storm.check(url, weather.acknowledged())
-    assert found["acknowledged"] > 1000
+    assert found["acknowledged"] > 500
 
 
 def test_immediate_stops_of_postgres_lose_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    server, budget = Server(), 1200
+    server, budget = Server(), 600
     weather = storm.Storm(server.url, tmp_path)
     try:
         storm.create(server.url, budget)
@@ -40,15 +40,14 @@ def test_immediate_stops_of_postgres_lose_nothing_that_was_acknowledged(tmp_path
             weather.wait_for_rewards(100)
             server.stop_at_once()
             server.start()
-        weather.finish(60)
-        assert storm.check(server.url, weather.acknowledged())["acknowledged"] > 1000
+        weather.finish(180)
+        assert storm.check(server.url, weather.acknowledged())["acknowledged"] > 500
     finally:
         weather.end()
         server.close()
 
 
-@pytest.mark.parametrize("number", [1, 2])
-def test_32_processes_that_start_together_all_join(url: str, number: int) -> None:
+def test_32_processes_that_start_together_all_join(url: str) -> None:
     assert sorted(storm.start_together(url, 32), key=str) == sorted(range(1, 33), key=str)
 
 
@@ -58,7 +57,7 @@ def worker(url: str, tmp_path: Path) -> Iterator[int]:
     thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=100, storage=url).store.close()
     process = storm.CONTEXT.Process(target=_work, args=(url, str(tmp_path)))
     process.start()
-    storm.until((tmp_path / "asked").exists, 30)
+    storm.until((tmp_path / "asked").exists, 60)
     yield process.pid or 0
     process.kill()
     process.join()
@@ -82,11 +81,11 @@ def test_a_worker_that_is_stopped_past_its_lease_has_its_late_reward_kept_once(
     study = thresher.open_study("s", storage=url)
     os.kill(worker, signal.SIGSTOP)
     began = time.monotonic()
-    storm.until(study.sweep, 10)
+    storm.until(study.sweep, 60)
     assert time.monotonic() - began < 1.0 + 2.0, "within lease + 2 s"
     (tmp_path / "go").touch()
     os.kill(worker, signal.SIGCONT)
-    storm.until((tmp_path / "told").exists, 10)
+    storm.until((tmp_path / "told").exists, 60)
     events = [(event.kind, event.cause, event.late) for event in study.events()[2:]]
     assert events == [("dropped", "lost", None), ("told", None, True)]
     assert study.verdict()["a"].seen == 1
@@ -103,7 +102,7 @@ def test_a_worker_that_is_stopped_for_less_than_its_lease_loses_nothing(worker: 
         time.sleep(0.4)  # a beat
         assert study.sweep() == 0
     (tmp_path / "go").touch()
-    storm.until((tmp_path / "told").exists, 10)
+    storm.until((tmp_path / "told").exists, 60)
     assert [(event.kind, event.late) for event in study.events()[2:]] == [("told", None)]
     study.store.close()
 
@@ -113,7 +112,7 @@ def test_a_killed_worker_is_noticed_within_its_lease_and_two_seconds(worker: int
     os.kill(worker, signal.SIGKILL)
     began = time.monotonic()
     study = thresher.open_study("s", storage=url)
-    storm.until(study.sweep, 10)
+    storm.until(study.sweep, 60)
     assert time.monotonic() - began < 1.0 + 2.0
     study.store.close()
 
@@ -122,7 +121,7 @@ def test_n_agents_never_exceed_the_budget(url: str, tmp_path: Path) -> None:
     storm.create(url, 201)
     weather = storm.Storm(url, tmp_path)
     try:
-        weather.finish(60)
+        weather.finish(180)
     finally:
         weather.end()
     assert storm.check(url, weather.acknowledged()) == {"acknowledged": 201, "told": 201, "lost": 0}

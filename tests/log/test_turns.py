@@ -48,7 +48,7 @@ def test_a_holder_that_hangs_blocks_nobody_for_long(tmp_path: Path) -> None:
         began = time.monotonic()
         with second.turn() as held:  # it does not wait a second time
             assert not held
-        assert time.monotonic() - began < 1.0
+        assert time.monotonic() - began < 1.9, "a turn is waited for 2 s"
     with second.turn() as held:
         assert held
     with first.turn(patience=5) as held:

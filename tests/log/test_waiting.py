@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 import storm
-from waiters import ASK, RUN, SOON, THRESHER, ends_at_once, said_by, started
+from waiters import ASK, LATEST, RUN, SOON, THRESHER, ends_at_once, said_by, started
 
 import thresher
-from thresher.log import patience
+from thresher.log import patience, rows
 from thresher.log.holders import holders, named
 
 HOLD = """
@@ -31,7 +31,6 @@ from thresher.log.filelock import FileLock
 with FileLock(Path(sys.argv[1])).turn():
     os.kill(os.getpid(), signal.SIGSTOP)
 """
-LATEST = 5.0  # seconds until it is logged
 
 
 @contextlib.contextmanager
@@ -73,6 +72,7 @@ def test_waiting_is_logged_within_five_seconds(url: str) -> None:
         began = time.monotonic()
         assert "waiting for" in said_by(waiting)
         assert time.monotonic() - began < LATEST
+    assert rows.TURN + patience.SAID_AFTER < 5.0
 
 
 def test_a_stopped_writer_that_continues_is_waited_for(url: str) -> None:

@@ -123,7 +123,7 @@ def test_a_lost_scheduler_ends_the_run_cleanly_and_the_study_can_be_resumed(
     assert verdict.pending == 0
     assert verdict.told > 0
     assert "failed" not in causes(study)
-    assert thresher.run(study, evaluator("threads"), seconds=0.5).told > verdict.told
+    assert thresher.run(study, evaluator("threads"), seconds=1.0).told > verdict.told
 
 
 def _kill_after_some(process: "subprocess.Popen[str]", study: thresher.Study) -> None:

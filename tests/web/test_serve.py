@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from running import BEARER, TOKEN, WRITE_TOKEN, WRITER, served, stuck, until
+from running import BEARER, TOKEN, WRITE_TOKEN, WRITER, command, served, stuck, until
 
 import thresher
 
@@ -29,7 +29,7 @@ def test_it_prints_its_address_with_a_token_that_grants_access() -> None:
             assert httpx.get(entry, follow_redirects=True).url.query in (b"", b"token=")
         finally:
             process.send_signal(signal.SIGTERM)
-            _, errors = process.communicate(timeout=30)
+            _, errors = process.communicate(timeout=60)
     assert errors == ""
 
 
@@ -55,7 +55,7 @@ def test_it_prints_its_address_with_a_token_that_grants_access() -> None:
     ],
 )
 def test_wrong_use_is_one_line(options: list[str], words: str) -> None:
-    done = subprocess.run([*SERVE, "--port", "0", *options], capture_output=True, text=True, timeout=30)
+    done = command("serve", "--storage", "memory", "--port", "0", *options)
     assert (done.returncode, done.stdout) in ((2, ""), (3, ""))
     assert words in done.stderr
     assert len(done.stderr.splitlines()) == 1
@@ -69,7 +69,7 @@ def test_with_write_it_prints_a_token_to_read_and_one_to_write() -> None:
             reading, writing = (process.stdout.readline().strip() for _ in range(2))
         finally:
             process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=30)
+            process.communicate(timeout=60)
     url, _, token = reading.partition("/?token=")
     assert writing.startswith(f"to write: {url}/?token=")
     assert token not in writing
@@ -91,20 +91,21 @@ def test_tls_encrypts_and_makes_the_cookie_secure(certificate: tuple[str, str], 
     cert, key = certificate
     log = tmp_path / "log"
     context = ssl.create_default_context(cafile=cert)
+    options = ["--write", "--tls-cert", cert, "--tls-key", key]
     with (
-        served("memory", "--write", "--tls-cert", cert, "--tls-key", key, log=log) as server,
-        httpx.Client(verify=context, timeout=30) as client,
+        served("memory", *options, log=log, patience={"door.HANDSHAKE": 2.0}) as server,
+        httpx.Client(verify=context, timeout=60) as client,
     ):
         assert server.entry.startswith("https://")
         reply = client.get(server.entry)
         assert (reply.status_code, "Secure" in reply.headers["set-cookie"].split("; ")) == (303, True)
         assert client.get(f"{server.url}/api/studies").json()["studies"] == []
         address = ("127.0.0.1", int(server.url.rpartition(":")[2]))
-        with socket.create_connection(address, timeout=30) as silent, socket.create_connection(address) as plain:
+        with socket.create_connection(address, timeout=60) as silent, socket.create_connection(address) as plain:
             plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
             start = time.monotonic()
             assert silent.recv(1) == b""  # no handshake, no connection
-            assert 8 < time.monotonic() - start < 25
+            assert time.monotonic() - start > 1
         assert client.get(f"{server.url}/healthz").status_code == 200
     assert log.read_text() == ""
 
@@ -122,7 +123,7 @@ def test_other_machines_without_encryption_are_a_warning(certificate: tuple[str,
 def test_a_taken_port_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = str(other.getsockname()[1])
-        done = subprocess.run([*SERVE, "--port", port], capture_output=True, text=True, timeout=30)
+        done = command("serve", "--storage", "memory", "--port", port)
     assert done.returncode == 2
     assert "in use" in done.stderr
 
@@ -131,7 +132,7 @@ def test_it_ends_while_a_page_is_open(tmp_path: Path) -> None:
     storage = f"sqlite:///{tmp_path}/s.db"
     thresher.create_study("coins", arms=["a"], threshold=0.5, budget=4, storage=storage)
     ended = threading.Event()
-    with served(storage) as server, httpx.Client(headers=BEARER, timeout=30) as client:
+    with served(storage) as server, httpx.Client(headers=BEARER, timeout=60) as client:
         looking = threading.Event()
 
         def look() -> None:
@@ -144,8 +145,8 @@ def test_it_ends_while_a_page_is_open(tmp_path: Path) -> None:
             ended.set()
 
         threading.Thread(target=look, daemon=True).start()
-        assert looking.wait(30)
-    assert ended.wait(30)
+        assert looking.wait(60)
+    assert ended.wait(60)
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
@@ -174,8 +175,8 @@ def test_it_ends_at_once_while_a_write_waits_for_another_process(
             until(lambda: "waiting for" in log.read_text())
             start = time.monotonic()
             process.send_signal(number)
-            assert process.wait(30) == status
-            assert time.monotonic() - start < 4  # it is 1 s or so on a machine that does nothing else
+            assert process.wait(60) == status
+            assert time.monotonic() - start < 15  # 1 s or so on a machine that does nothing else; a write waits for 20
         for asker in askers:
             asker.join()
     assert statuses[0] == 200
@@ -201,7 +202,7 @@ def test_its_log_has_lines_of_this_program_without_control_characters_and_querie
             assert process.stdout
             url = process.stdout.readline().partition("/?")[0]
             path = "/api/studies/x%0Athresher:%20forged%1b[2J?private=1"
-            assert httpx.get(f"{url}{path}", headers=BEARER, timeout=30).status_code == 500
+            assert httpx.get(f"{url}{path}", headers=BEARER, timeout=60).status_code == 500
         finally:
             process.terminate()
     text = log.read_text()
@@ -215,7 +216,7 @@ def test_what_another_process_does_comes_through_the_stream(tmp_path: Path) -> N
     storage = f"sqlite:///{tmp_path}/s.db"
     study = thresher.create_study("coins", arms=["a", "b"], threshold=0.5, budget=9, storage=storage)
     log = tmp_path / "log"
-    with served(storage, log=log) as server, httpx.Client(headers=BEARER, timeout=30) as client:
+    with served(storage, log=log) as server, httpx.Client(headers=BEARER, timeout=60) as client:
         with client.stream("GET", f"{server.url}/api/studies/coins/stream?after=1") as stream:
             lines = stream.iter_lines()
             assert next(lines) == "retry: 1000"

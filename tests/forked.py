@@ -19,9 +19,7 @@ from pathlib import Path
 SERVER = """
 import contextlib, gc, importlib, json, os, sys
 import thresher.cli
-for name in (  # to save time: a command imports what is missing here
-    "cli.run", "cli.studies", "study", "log.sqlite", "run.loop", "run.outage", "text.maskrules", "text.maskprograms"
-):
+for name in sys.argv[1:]:  # to save time: a command imports what is missing here
     with contextlib.suppress(ImportError):
         importlib.import_module(f"thresher.{name}")
 gc.freeze()
@@ -45,10 +43,14 @@ thresher.cli.main()
 """
 
 
-class Server:
-    """The process that is forked; it starts with the first command."""
+IMPORTED = ("cli.run", "cli.studies", "study", "log.sqlite", "run.loop", "run.starting", "text.maskrules")
 
-    def __init__(self) -> None:
+
+class Server:
+    """The process that is forked; it starts with the first command, and imports these modules."""
+
+    def __init__(self, *modules: str) -> None:
+        self._modules = (*IMPORTED, "text.maskprograms", *modules)
         self._turn = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
 
@@ -67,7 +69,9 @@ class Server:
     def _status(self, job: Mapping[str, object], patience: float) -> int:
         if self._process is None or self._process.poll() is not None:
             pipe = subprocess.PIPE
-            self._process = subprocess.Popen([sys.executable, "-c", SERVER], stdin=pipe, stdout=pipe, text=True)
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", SERVER, *self._modules], stdin=pipe, stdout=pipe, text=True
+            )
         server = self._process
         assert server.stdin
         assert server.stdout

@@ -1,7 +1,6 @@
 """thresher as a program: start it, wait for it, and look at what it leaves behind."""
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -56,13 +55,7 @@ def start(*args: str) -> "subprocess.Popen[bytes]":
     """Start ``thresher run`` without waiting for it."""
     argv = [*THRESHER, "run", "--threshold=0.5", *args]
     pipe = subprocess.PIPE
-    return subprocess.Popen(argv, stdout=pipe, stderr=pipe, env=ENVIRONMENT, preexec_fn=_heed_signals)
-
-
-def _heed_signals() -> None:
-    """As on a terminal: under nohup or in the background, children inherit ignored signals."""
-    for number in (signal.SIGHUP, signal.SIGINT):
-        signal.signal(number, signal.SIG_DFL)
+    return subprocess.Popen(argv, stdout=pipe, stderr=pipe, env=ENVIRONMENT)
 
 
 def finish(process: "subprocess.Popen[bytes]") -> Result:

@@ -1,0 +1,99 @@
+"""A bad specification, name or policy is refused in one clear line; policies by name."""
+
+import json
+import math
+from typing import Any
+
+import pytest
+from studying import make
+
+import thresher
+
+BAD_STUDIES: list[tuple[dict[str, Any], str]] = [
+    ({"arms": []}, r"at least one"),
+    ({"arms": ["a", "a"]}, r"'a': is given twice"),
+    ({"arms": ["a", ""]}, r"'': must not be empty"),
+    ({"arms": ["  "]}, r"must not be empty"),
+    ({"arms": ["a\nb"]}, r"'a\\nb': must be printable"),
+    ({"arms": ["a\x00"]}, r"must be printable"),
+    ({"arms": ["x" * 10**6]}, r"longer than 1000"),
+    ({"arms": "abc"}, r"'abc': must be a list"),
+    ({"arms": [1, 2]}, r"1: must be a string"),
+    ({"arms": 7}, r"7: must be a list"),
+    ({"arms": {"a": {"x": {1, 2}}}}, r"plain JSON"),
+    ({"arms": {"a": {"x": math.nan}}}, r"plain JSON"),
+    ({"arms": {"a": 3}}, r"dict with string keys"),
+    ({"threshold": math.nan}, r"threshold nan: must be a finite number"),
+    ({"threshold": "0.5"}, r"threshold '0.5': must be a finite number"),
+    ({"threshold": True}, r"threshold True: must be a finite number"),
+    ({"threshold": 0.0}, r"strictly inside the bounds \(0, 1\)"),
+    ({"threshold": 1.0}, r"strictly inside"),
+    ({"threshold": 1.5}, r"1.5: must lie strictly inside"),
+    ({"bounds": (1, 0)}, r"did you mean \(0, 1\)"),
+    ({"bounds": (0.5, 0.5)}, r"must come first and be smaller"),
+    ({"bounds": (0, math.inf)}, r"finite"),
+    ({"bounds": 1}, r"must be a pair"),
+    ({"bounds": None}, r"certificates need bounded rewards"),
+    ({"budget": 5}, r"at least 6: 2 warm-up pulls for each of 3 arms"),
+    ({"budget": 0}, r"at least 1"),
+    ({"budget": 60.0}, r"whole number"),
+    ({"budget": None, "confidence": None}, r"without certificates a study ends with its budget"),
+    ({"budget": None, "policy": "ap-evt"}, r"takes its exploration from the budget"),
+    ({"policy": "best"}, r"'best': is not a policy.*uniform, apt, evt"),
+    ({"policy": 3}, r"3: is not a policy"),
+    ({"confidence": 1.0}, r"strictly between 0 and 1"),
+    ({"confidence": 95}, r"strictly between 0 and 1"),
+    ({"tolerance": -0.1}, r"tolerance -0.1"),
+    ({"failure": "bad"}, r"'worst', 'ignore'"),
+    ({"failure": 2.0}, r"2.0: must be"),
+    ({"seed": -1}, r"seed -1"),
+    ({"seed": 1.5}, r"seed 1.5"),
+    ({"max_failures": 0}, r"max_failures 0"),
+    ({"if_exists": "replace"}, r"'error' or 'join'"),
+]
+
+
+@pytest.mark.parametrize(("given", "words"), BAD_STUDIES, ids=lambda value: str(value)[:40])
+def test_a_bad_specification_gets_one_clear_line(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(thresher.InvalidInput, match=words) as caught:
+        make(**given)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\x00b", "x" * 2000, None, 3])
+def test_a_bad_name_of_a_study_is_refused(name: Any) -> None:
+    with pytest.raises(thresher.InvalidInput, match="study"):
+        thresher.create_study(name, arms=["a"], threshold=0.5, budget=9)
+
+
+@pytest.mark.parametrize(
+    ("make_policy", "words"),
+    [
+        (lambda: thresher.evt(0), "exploration 0"),
+        (lambda: thresher.evt(math.nan), "exploration nan"),
+        (lambda: thresher.apt(slack=-1), "slack -1"),
+        (lambda: thresher.uniform(warmup=0), "warmup 0"),
+        (lambda: thresher.ap_evt(pending_weight=1.5), "pending_weight 1.5"),
+        (lambda: thresher.evt(variant="other"), "'main' or 'supplement'"),  # type: ignore[arg-type]
+        (lambda: thresher.Policy("thompson"), "'thompson'"),
+        (lambda: thresher.Policy("apt", variant="supplement"), "only EVT"),
+    ],
+)
+def test_a_bad_policy_is_refused(make_policy: Any, words: str) -> None:
+    with pytest.raises(thresher.InvalidInput, match=words):
+        make_policy()
+
+
+def test_the_default_policy_depends_on_certificates() -> None:
+    assert make().spec.policy == thresher.balanced()
+    assert make(confidence=None).spec.policy == thresher.anytime_evt()
+
+
+@pytest.mark.parametrize("name", thresher.core.policies.CONSTRUCTORS)
+def test_a_policy_may_be_a_string_and_survives_json(name: str) -> None:
+    policy = make(policy=name).spec.policy
+    assert policy == thresher.core.policies.CONSTRUCTORS[name]()
+    assert make(policy=name.replace("-", "_").upper()).spec.policy == policy
+    assert thresher.core.policies.from_json(json.loads(json.dumps(policy.to_json()))) == policy
+    assert str(policy) == name
