@@ -43,7 +43,7 @@ thresher.cli.main()
 """
 
 
-IMPORTED = ("cli.run", "cli.studies", "study", "log.sqlite", "run.loop", "run.starting", "text.maskrules")
+IMPORTED = ("cli.run", "cli.studies", "study", "log.sqlite", "run.loop", "run.outage", "text.maskrules")
 
 
 class Server:
