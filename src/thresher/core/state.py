@@ -85,6 +85,10 @@ class State:
         """The number of the case that an issued pull evaluates; None: there are no cases."""
         return self.cases.pull_case[pull - 1] if self.cases else None
 
+    def is_exact(self, arm: int) -> bool:
+        """Whether every case of the arm has its reward."""
+        return self.cases is not None and self.board.seen[arm] == self.cases.count
+
     def imported_sum(self, arm: int) -> float:
         """The sum of the arm's imported rewards, scaled; only with cases."""
         return self.cases.imported_sum.get(arm, 0.0) if self.cases else 0.0
