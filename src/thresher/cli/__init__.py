@@ -79,6 +79,7 @@ HELP = """Find which of K noisy options clear a bar, with as few evaluations as 
 Try it:
   thresher demo
   thresher run --threshold 0.9 --arms prompts.txt --budget 2000 --workers 8 -- ./evaluate.sh {arm}
+  thresher run --threshold 0.9 --arms prompts.txt --cases questions.jsonl -- python ask.py {arm} {case}
 """
 
 
