@@ -69,7 +69,12 @@ class State:
         if self.open == 0 or (self.budget is not None and self.issued >= self.budget):
             return True
         find = self.spec.find
-        return find is not None and (self.settled_above >= find or self.settled_above + self.open < find)
+        return find is not None and (self.found >= find or self.found + self.open < find)
+
+    @property
+    def found(self) -> int:
+        """How many arms are certified to reach the bar."""
+        return self.settled_above - sum(self.docket.settled[arm] == evidence.ABOVE for arm in self.outside)
 
     @property
     def left(self) -> int | None:
