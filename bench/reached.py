@@ -46,17 +46,18 @@ class Reached:
         path.write_text(json.dumps({"seconds": self.seconds, "lines": self.lines}))
 
     @classmethod
-    def read(cls, *paths: Path) -> "Reached":
-        """One or several files as one."""
-        all_seconds: dict[str, float] = {}
-        all_lines: dict[str, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
-        for path in paths:
-            data = json.loads(path.read_text())
-            all_seconds |= data["seconds"]
-            for file, lines in data["lines"].items():
-                for line, tests in lines.items():
-                    all_lines[file][int(line)] += tests
-        return cls(all_seconds, all_lines)
+    def read(cls, path: Path) -> "Reached":
+        data = json.loads(path.read_text())
+        lines = {file: {int(line): tests for line, tests in found.items()} for file, found in data["lines"].items()}
+        return cls(data["seconds"], lines)
+
+    def renew(self, newer: "Reached") -> None:
+        """Take in what was measured later, for other tests or for some of the same."""
+        self.seconds |= newer.seconds
+        for file, lines in newer.lines.items():
+            known = self.lines.setdefault(file, {})
+            for line, tests in lines.items():
+                known[line] = list(dict.fromkeys([*known.get(line, []), *tests]))
 
 
 def collect(folder: Path, tests: Iterable[str], scratch: Path, *options: str) -> Reached:
