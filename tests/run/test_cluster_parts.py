@@ -71,7 +71,12 @@ def test_a_pull_that_is_given_up_no_longer_waits_on_the_scheduler() -> None:
     ("raised", "status", "expected", "words"),
     [
         (CancelledError(), "running", WorkerLost, "its task was cancelled on the scheduler"),
-        (CancelledError(), "closed", CannotGoOn, "the connection to the Dask scheduler was lost; the study is as it was"),
+        (
+            CancelledError(),
+            "closed",
+            CannotGoOn,
+            "the connection to the Dask scheduler was lost; the study is as it was",
+        ),
         (OSError("reset"), "running", WorkerLost, "its worker lost its connection: "),
         (OSError("reset"), "closed", CannotGoOn, "tcp://scheduler.*the connection to the Dask scheduler was lost"),
     ],
@@ -147,8 +152,6 @@ def test_a_worker_with_hung_pulls_is_ended_only_if_that_harms_nobody(
 def fake_ray(monkeypatch: pytest.MonkeyPatch) -> Any:
     """In place of Ray: whether it is initialized, and what was called."""
     pytest.importorskip("ray")
-    from thresher.run.engines import ray_place
-
     fake = SimpleNamespace(on=False, started=[], stopped=0)
 
     def init(**settings: Any) -> None:
@@ -160,8 +163,8 @@ def fake_ray(monkeypatch: pytest.MonkeyPatch) -> Any:
         fake.on = False
 
     for name, value in {"init": init, "shutdown": shutdown, "is_initialized": lambda: fake.on}.items():
-        monkeypatch.setattr(ray_place.ray, name, value)
-    monkeypatch.setattr(ray_place, "_check_address", lambda _: None)
+        monkeypatch.setattr(f"ray.{name}", value)
+    monkeypatch.setattr("thresher.run.engines.ray_place._check_address", lambda _: None)
     return fake
 
 

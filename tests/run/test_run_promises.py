@@ -9,11 +9,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from engines import causes, make
+from engines import make
 
 import thresher
 from thresher.errors import CannotGoOn
-from thresher.run import loop, outage, progress, signals
+from thresher.run import outage, progress, signals
 from thresher.run.command import guard
 from thresher.run.command.process import Command
 from thresher.run.command.reward import CommandFailed, read_reward
@@ -21,7 +21,7 @@ from thresher.run.engines.threads import Threads
 from thresher.run.loop import Runner
 from thresher.run.runner import Limits
 from thresher.run.workers import NoWorkers
-from thresher.study import Pull
+from thresher.study import SWEEP, Pull
 
 PULL = Pull(1, "a", 1, {}, 7)
 
@@ -65,7 +65,7 @@ def runner(tmp_path: Path) -> Iterator[Runner]:
 
 def test_a_run_that_waits_looks_for_dead_agents_every_second(runner: Runner) -> None:
     runner._sweep()
-    assert 0 < (runner._patience() or 0) <= loop.SWEEP
+    assert 0 < (runner._patience() or 0) <= SWEEP
 
 
 def test_an_outage_needs_two_failures_of_every_worker(runner: Runner) -> None:
@@ -85,12 +85,12 @@ def test_a_time_without_workers_is_limited() -> None:
 # -- signals ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (None, 0)])
+@pytest.mark.parametrize(("sent", "status"), [([signal.SIGTERM], 143), ([signal.SIGINT], 130), ([], 0)])
 def test_a_stopped_job_gives_its_status_and_leaves_the_handlers_as_they_were(
-    number: signal.Signals | None, status: int
+    sent: list[signal.Signals], status: int
 ) -> None:
     before = [signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)]
-    assert signals.until_stopped(lambda: number and signal.raise_signal(number)) == status
+    assert signals.until_stopped(lambda: list(map(signal.raise_signal, sent))) == status
     assert [signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)] == before
 
 
@@ -133,8 +133,6 @@ def test_a_forked_child_does_not_keep_the_guard_of_its_parent_waiting() -> None:
         os._exit(0)
     os.close(theirs)
     os.waitpid(child, 0)
-    with open(ours, "rb") as answer:
+    with os.fdopen(ours, "rb") as answer:
         assert answer.read() == b"closed"
     os.fstat(process.stdin.fileno())
-
-

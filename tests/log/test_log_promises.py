@@ -1,0 +1,106 @@
+"""Small promises of the log: what is named, how long is waited, and what is kept."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apsw
+import psycopg
+import pytest
+
+import thresher
+from thresher.core.events import Event
+from thresher.log import postgres_schema, sqlite_session
+from thresher.log.chain import chained
+from thresher.log.journal import plain
+from thresher.log.memory import MemoryStore
+from thresher.log.sqlite import SqliteStore
+from thresher.log.stores import open_store
+
+
+def a_study(store: Any, name: str = "s") -> thresher.Study:
+    return thresher.create_study(name, arms=["a", "b"], threshold=0.5, budget=40, storage=store)
+
+
+# -- what is named ---------------------------------------------------------------------------------------------------
+
+
+def test_damaged_tables_name_the_study_that_was_read_if_it_was_one(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(postgres_url)
+    a_study(store)
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(
+            "CREATE FUNCTION broken() RETURNS text LANGUAGE plpgsql AS"
+            " $$ BEGIN RAISE EXCEPTION USING ERRCODE = 'data_corrupted'; END $$"
+        )
+    monkeypatch.setattr(postgres_schema, "NAMES", "SELECT broken()")
+    monkeypatch.setattr(postgres_schema, "HEAD", "SELECT broken(), %s::text")
+    with pytest.raises(thresher.DamagedStudy, match=r"^study: cannot be read: .* is damaged"):
+        store.studies()
+    with pytest.raises(thresher.DamagedStudy, match=r"^study 's': cannot be read: .* is damaged"):
+        store.head("s")
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("version", "is_safe"), [("3.51.2", False), ("3.51.3", True), ("3.52.0", True), ("3.50.9", False)]
+)
+def test_an_sqlite_that_may_corrupt_files_is_reported(
+    version: str, is_safe: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqliteStore(tmp_path / "thresher.db")
+    a_study(store)
+    monkeypatch.setattr(apsw, "sqlite_lib_version", lambda: version)
+    assert ("! version" not in store.describe()) == is_safe
+    store.close()
+
+
+# -- waiting ---------------------------------------------------------------------------------------------------------
+
+
+def test_every_wait_for_a_writer_has_its_whole_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = SqliteStore(tmp_path / "thresher.db")
+    a_study(store)
+    session = store._session
+    assert session is not None
+    monkeypatch.setattr(sqlite_session, "BUSY", 0.1)
+    assert session._wait(0)
+    time.sleep(0.15)
+    assert not session._wait(1), "the same wait"
+    assert session._wait(0), "another one"
+    store.close()
+
+
+def test_a_store_may_be_closed_before_its_turn_is_over(postgres_url: str) -> None:
+    store = open_store(postgres_url)
+    with store.turn("s"):
+        store.append("s", chained([Event(1, "created", key="k")]))
+        store.close()
+    assert store.studies() == ["s"]
+    store.close()
+
+
+# -- what is kept ----------------------------------------------------------------------------------------------------
+
+
+def test_a_reason_is_kept_up_to_10000_characters() -> None:
+    assert plain("x" * 20_000) == "x" * 10_000
+
+
+def test_what_comes_after_an_event_that_is_not_there_yet_is_all_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other agents write between the look for it and the reading."""
+    store = MemoryStore()
+    study = a_study(store)
+    journal = study._journal
+    look: Callable[..., Any] = journal.look
+
+    def and_others_write(reader: Any) -> Any:
+        found = look(reader)
+        thresher.open_study("s", storage=store).ask_many(5)
+        return found
+
+    monkeypatch.setattr(journal, "look", and_others_write)
+    assert [event.seq for page in journal.pages(3) for event in page] == [4, 5, 6]
