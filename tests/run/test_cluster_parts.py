@@ -152,6 +152,8 @@ def test_a_worker_with_hung_pulls_is_ended_only_if_that_harms_nobody(
 def fake_ray(monkeypatch: pytest.MonkeyPatch) -> Any:
     """In place of Ray: whether it is initialized, and what was called."""
     pytest.importorskip("ray")
+    from thresher.run.engines import ray_place
+
     fake = SimpleNamespace(on=False, started=[], stopped=0)
 
     def init(**settings: Any) -> None:
@@ -164,7 +166,7 @@ def fake_ray(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     for name, value in {"init": init, "shutdown": shutdown, "is_initialized": lambda: fake.on}.items():
         monkeypatch.setattr(f"ray.{name}", value)
-    monkeypatch.setattr("thresher.run.engines.ray_place._check_address", lambda _: None)
+    monkeypatch.setattr(ray_place, "_check_address", lambda _: None)
     return fake
 
 
