@@ -31,7 +31,11 @@ from .report import Figure
 
 ROOT = Path(__file__).parent.parent
 SAMPLE, SEED, AT_ONCE, BAR = 60, 1, 2, 95.0  # mutants of each room
-TESTS = {"core": ("tests/core", "tests/study"), "log": ("tests/log", "tests/study"), "run": ("tests/run", "tests/cli")}
+TESTS = {  # the tests that should notice a mutant of each room
+    "core": ("tests/core", "tests/study"),
+    "log": ("tests/log", "tests/study"),
+    "run": ("tests/run", "tests/log", "tests/cli"),
+}
 MOST, LONGEST = 40.0, 10.0  # seconds of tests for a mutant, and of one test
 HUNG = 30  # seconds after which a test hangs, and pytest ends
 OPTIONS = ["-q", "-x", "-p", "no:cacheprovider", "-p", "_hypothesis_pytestplugin", "--hypothesis-seed=0"]
@@ -188,7 +192,7 @@ def measured(tests: Iterable[str]) -> Reached:
 
 
 def tests_of(rooms: Iterable[str]) -> list[str]:
-    """The tests that should notice a mutant of these rooms."""
+    """The folders of the tests of these rooms, with the examples in the rooms themselves."""
     return list(dict.fromkeys(test for room in rooms for test in (*TESTS[room], f"src/thresher/{room}")))
 
 

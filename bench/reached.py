@@ -43,12 +43,21 @@ class Reached:
         return sorted(some or {test for tests in found.values() for test in tests}, key=lambda test: self.seconds[test])
 
     def write(self, path: Path) -> None:
-        path.write_text(json.dumps({"seconds": self.seconds, "lines": self.lines}))
+        numbers = {test: number for number, test in enumerate(self.seconds)}
+        lines = {
+            file: {line: [numbers[test] for test in tests] for line, tests in found.items()}
+            for file, found in self.lines.items()
+        }
+        path.write_text(json.dumps({"seconds": self.seconds, "lines": lines}))
 
     @classmethod
     def read(cls, path: Path) -> "Reached":
         data = json.loads(path.read_text())
-        lines = {file: {int(line): tests for line, tests in found.items()} for file, found in data["lines"].items()}
+        tests = list(data["seconds"])
+        lines = {
+            file: {int(line): [tests[number] for number in numbers] for line, numbers in found.items()}
+            for file, found in data["lines"].items()
+        }
         return cls(data["seconds"], lines)
 
     def renew(self, newer: "Reached") -> None:
