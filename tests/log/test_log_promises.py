@@ -1,8 +1,11 @@
 """Small promises of the log: what is named, how long is waited, and what is kept."""
 
+import queue
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import apsw
@@ -12,8 +15,9 @@ import pytest
 import thresher
 from thresher.core.events import Event
 from thresher.log import postgres_schema, sqlite_session
-from thresher.log.chain import chained
+from thresher.log.chain import Head, chained
 from thresher.log.journal import plain
+from thresher.log.leases import Keeper
 from thresher.log.memory import MemoryStore
 from thresher.log.sqlite import SqliteStore
 from thresher.log.stores import open_store
@@ -58,6 +62,35 @@ def test_an_sqlite_that_may_corrupt_files_is_reported(
     store.close()
 
 
+class Tampered(MemoryStore):
+    """A store one of whose events has another digest; as one of version 0.1, its head has none."""
+
+    def __init__(self, *, is_old: bool) -> None:
+        super().__init__()
+        self.digest: bytes | None = b""  # in place of that of event 2; empty: it is as it was written
+        self._is_old = is_old
+
+    def read(self, *args: Any, **options: Any) -> list[Event]:
+        found = super().read(*args, **options)
+        changed = self.digest != b""
+        return [event._replace(digest=self.digest) if changed and event.seq == 2 else event for event in found]
+
+    def head(self, study: str) -> Head | None:
+        found = super().head(study)
+        return found and (found._replace(digest=None) if self._is_old else found)
+
+
+@pytest.mark.parametrize(("is_old", "digest"), [(False, None), (False, bytes(16)), (True, bytes(16))])
+def test_a_digest_that_is_not_the_one_that_was_written_is_damage(is_old: bool, digest: bytes | None) -> None:
+    store = Tampered(is_old=is_old)
+    study = a_study(store)
+    study.ask_many(3)
+    assert len(thresher.open_study("s", storage=store).events()) == 4
+    store.digest = digest
+    with pytest.raises(thresher.DamagedStudy, match="event 2: does not match its digest"):
+        thresher.open_study("s", storage=store)
+
+
 # -- waiting ---------------------------------------------------------------------------------------------------------
 
 
@@ -81,6 +114,21 @@ def test_a_store_may_be_closed_before_its_turn_is_over(postgres_url: str) -> Non
         store.close()
     assert store.studies() == ["s"]
     store.close()
+
+
+def test_one_thread_renews_all_pulls_of_a_study() -> None:
+    renewed: queue.SimpleQueue[list[int]] = queue.SimpleQueue()
+    store: Any = SimpleNamespace(renew=lambda study, pulls, seconds: renewed.put(list(pulls)))
+    before = threading.active_count()
+    keeper = Keeper(store, "s", 0.3)
+    for pull in (1, 2, 3):
+        keeper.hold([pull])
+    assert threading.active_count() == before + 1
+    assert renewed.get(timeout=10) == [1, 2, 3]
+    keeper.let_go(2)
+    assert keeper.held == [1, 3]
+    keeper.let_go_of_all()
+    assert not keeper.beat()
 
 
 # -- what is kept ----------------------------------------------------------------------------------------------------
