@@ -152,3 +152,13 @@ def test_what_comes_after_an_event_that_is_not_there_yet_is_all_after_it(monkeyp
 
     monkeypatch.setattr(journal, "look", and_others_write)
     assert [event.seq for page in journal.pages(3) for event in page] == [4, 5, 6]
+
+
+def test_a_file_that_is_not_there_reads_as_an_empty_store_and_is_not_created(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "thresher.db")
+    assert store.describe() == {"! file": f"{tmp_path}/thresher.db is not there"}
+    assert (store.read("s"), store.head("s"), store.studies()) == ([], None, [])
+    assert (store.expired("s"), store.notes("s")) == ([], {})
+    store.delete("s")
+    store.flush()
+    assert list(tmp_path.iterdir()) == []
