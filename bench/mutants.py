@@ -125,7 +125,8 @@ class Workshop:
     def _tests(self, mutation: Mutation) -> list[str]:
         chosen: list[str] = []
         total = 0.0
-        for test in self._reached.by(mutation.file, range(mutation.line, mutation.last + 1)):
+        lines = range(0) if mutation.on_import else range(mutation.line, mutation.last + 1)
+        for test in self._reached.by(mutation.file, lines):
             took = self._reached.seconds[test]
             if took <= LONGEST and (total + took <= MOST or not chosen):
                 chosen.append(test)

@@ -37,7 +37,7 @@ class Reached:
     lines: dict[str, dict[int, list[str]]] = field(default_factory=dict)
 
     def by(self, file: str, lines: Iterable[int]) -> list[str]:
-        """The tests that run one of these lines; for code that runs on import, all that use the module."""
+        """The tests that run one of these lines; if none does, or no lines are given, all that use the module."""
         found = self.lines.get(file, {})
         some = {test for line in lines for test in found.get(line, ())}
         return sorted(some or {test for tests in found.values() for test in tests}, key=lambda test: self.seconds[test])

@@ -4,12 +4,13 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from engines import make
+from engines import causes, make
 
 import thresher
 from thresher.errors import CannotGoOn
@@ -17,6 +18,7 @@ from thresher.run import outage, progress, signals
 from thresher.run.command import guard
 from thresher.run.command.process import Command
 from thresher.run.command.reward import CommandFailed, read_reward
+from thresher.run.engines import Engine
 from thresher.run.engines.threads import Threads
 from thresher.run.loop import Runner
 from thresher.run.runner import Limits
@@ -80,6 +82,47 @@ def test_a_time_without_workers_is_limited() -> None:
         missing.is_over(0, 6.0)
     assert missing.is_over(1, 7.0)
     assert not missing.is_over(0, 8.0), "it begins anew"
+
+
+# -- stopping --------------------------------------------------------------------------------------------------------
+
+
+class Half(Engine):
+    """Begins every other pull at once, and the others never."""
+
+    def __init__(self) -> None:
+        super().__init__(4)
+        self.futures: list[Future[object]] = []
+
+    def submit(self, pull: Pull) -> "Future[object]":
+        self.futures.append(Future())
+        if len(self.futures) % 2:
+            self.futures[-1].set_running_or_notify_cancel()
+        return self.futures[-1]
+
+    def stop(self, future: "Future[object]") -> None:
+        raise AssertionError("nothing has a timeout")
+
+    def close(self, *, wait: bool) -> None:
+        self.waited = wait
+
+
+def test_the_first_signal_takes_back_what_has_not_begun_and_says_what_is_left(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    study, engine = make(budget=20), Half()
+    runner = Runner(study, engine, Limits(), None)
+    runner._hand_out()
+    runner._caught(signal.SIGINT)
+    assert causes(study) == ["cancelled"] * 2
+    assert "stopping: waiting for 2 pending pulls; press Ctrl-C again to abandon them" in caplog.text
+    assert not runner._hand_out()
+    engine.futures[0].set_result(0.5)
+    runner._take_in()
+    runner._caught(signal.SIGTERM)
+    assert causes(study) == ["cancelled"] * 2 + ["lost"]
+    runner._clean_up()
+    assert (runner.signal, engine.waited, study.verdict().told) == (signal.SIGINT, False, 1)
 
 
 # -- signals ---------------------------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
-"""The parts of the engines for clusters, without a cluster."""
+"""The parts of the engine for Dask, without a cluster."""
 
 import asyncio
-import queue
 from collections import defaultdict
 from concurrent.futures import CancelledError, Future
 from types import SimpleNamespace
@@ -17,8 +16,6 @@ from thresher.run.engines.outcome import opened, outcome
 from thresher.study import Pull
 
 PULL = Pull(1, "a", 1, {}, 7)
-
-# -- Dask ------------------------------------------------------------------------------------------------------------
 
 
 def a_dask(**given: Any) -> Any:
@@ -143,78 +140,3 @@ def test_a_worker_with_hung_pulls_is_ended_only_if_that_harms_nobody(
     assert asyncio.run(engine._free_hung_workers(closing=closing)) == ({"w"} if leaves else set())
     assert left == ([["w"]] if leaves else [])
     assert engine._hung == ({} if leaves else {"w": {"key"}})
-
-
-# -- Ray -------------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def fake_ray(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """In place of Ray: whether it is initialized, and what was called."""
-    pytest.importorskip("ray")
-    from thresher.run.engines import ray_place
-
-    fake = SimpleNamespace(on=False, started=[], stopped=0)
-
-    def init(**settings: Any) -> None:
-        fake.started.append(settings)
-        fake.on = True
-
-    def shutdown() -> None:
-        fake.stopped += 1
-        fake.on = False
-
-    for name, value in {"init": init, "shutdown": shutdown, "is_initialized": lambda: fake.on}.items():
-        monkeypatch.setattr(f"ray.{name}", value)
-    monkeypatch.setattr(ray_place, "_check_address", lambda _: None)
-    return fake
-
-
-def test_a_ray_of_our_own_is_quiet_and_ends_with_the_last_run(fake_ray: Any) -> None:
-    from thresher.run.engines.ray_place import Connection
-
-    assert Connection.open("ray", 3) is True
-    assert Connection.open("ray", None) is True
-    (settings,) = fake_ray.started
-    assert settings.items() >= {"num_cpus": 3, "include_dashboard": False, "log_to_driver": False}.items()
-    Connection.close()
-    assert fake_ray.stopped == 0
-    Connection.close()
-    assert fake_ray.stopped == 1
-    assert not Connection._ours
-
-
-def test_a_ray_that_the_user_connected_to_is_used_and_left_alone(
-    fake_ray: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    from thresher.run.engines.ray_place import Connection
-
-    fake_ray.on = True
-    assert Connection.open("ray", 3) is False
-    assert caplog.text == ""
-    assert Connection.open("host:6379", None) is False
-    assert "connected to a Ray cluster already: that one is used, not host:6379" in caplog.text
-    Connection.close()
-    Connection.close()
-    assert (fake_ray.started, fake_ray.stopped) == ([], 0)
-
-
-def test_a_ray_at_an_address_is_not_one_of_our_own(fake_ray: Any) -> None:
-    from thresher.run.engines.ray_place import Connection
-
-    assert Connection.open("host:6379", 3) is False
-    (settings,) = fake_ray.started
-    assert (settings["address"], "num_cpus" in settings) == ("host:6379", False)
-    Connection.close()
-    assert fake_ray.stopped == 1, "we connected, so we disconnect"
-
-
-def test_a_lost_actor_is_replaced_and_counts_no_longer() -> None:
-    pytest.importorskip("ray")
-    from thresher.run.engines.ray import Ray
-
-    engine: Any = Ray.__new__(Ray)
-    engine.workers, engine._actors, engine._news = 2, {"one", "two"}, queue.SimpleQueue()
-    engine._remove("one")
-    assert (engine.workers, engine._actors) == (1, {"two"})
-    assert engine._news.get_nowait() == engine._try_to_start_actors
