@@ -1,5 +1,6 @@
 """Small promises of the log: what is named, how long is waited, and what is kept."""
 
+import os
 import queue
 import threading
 import time
@@ -14,13 +15,15 @@ import pytest
 
 import thresher
 from thresher.core.events import Event
-from thresher.log import postgres_schema, sqlite_session
+from thresher.log import postgres_schema, sqlite_connection, sqlite_session
 from thresher.log.chain import Head, chained
 from thresher.log.journal import plain
 from thresher.log.leases import Keeper
 from thresher.log.memory import MemoryStore
 from thresher.log.sqlite import SqliteStore
+from thresher.log.sqlite_file import explanation
 from thresher.log.stores import open_store
+from thresher.log.tail import pages
 
 
 def a_study(store: Any, name: str = "s") -> thresher.Study:
@@ -89,6 +92,25 @@ def test_a_digest_that_is_not_the_one_that_was_written_is_damage(is_old: bool, d
     store.digest = digest
     with pytest.raises(thresher.DamagedStudy, match="event 2: does not match its digest"):
         thresher.open_study("s", storage=store)
+
+
+@pytest.mark.parametrize("comes_back", [False, True])
+def test_a_study_that_is_deleted_while_it_is_read_is_not_called_damaged(comes_back: bool) -> None:
+    store = MemoryStore()
+    a_study(store).ask_many(3)
+    reading = pages(store, "s", size=2)
+    assert len(next(reading)) == 2
+    store.delete("s")
+    if comes_back:
+        a_study(store).ask_many(9)
+    with pytest.raises(thresher.UnknownStudy, match="was deleted or renamed while it was read"):
+        next(reading)
+
+
+@pytest.mark.parametrize(("free", "words"), [(65_535, "the disk is full"), (65_536, "the disk fails or is full")])
+def test_a_full_disk_is_named(free: int, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=free, f_frsize=1))
+    assert explanation(tmp_path / "thresher.db", apsw.IOError()).rule.endswith(words)
 
 
 # -- waiting ---------------------------------------------------------------------------------------------------------
@@ -162,3 +184,37 @@ def test_a_file_that_is_not_there_reads_as_an_empty_store_and_is_not_created(tmp
     store.delete("s")
     store.flush()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_log_is_left_to_the_file_that_replaced_ours(tmp_path: Path) -> None:
+    file = tmp_path / "thresher.db"
+    store = SqliteStore(file)
+    study = a_study(store)
+    study.ask_many(3)
+    (tmp_path / "copy").write_bytes(file.read_bytes())
+    (tmp_path / "copy").rename(file)
+    with pytest.raises(thresher.StoreFailed, match="was deleted or replaced while it was in use"):
+        study.ask()
+    store.close()
+    assert (tmp_path / "thresher.db-wal").stat().st_size > 0
+    assert len(thresher.open_study("s", storage=file).events()) >= 4
+
+
+def test_a_forked_child_leaves_the_connection_of_its_parent_alone(tmp_path: Path) -> None:
+    """It may be open still, if an interrupt ended the preparations of the fork."""
+    store = SqliteStore(tmp_path / "thresher.db")
+    a_study(store)
+    session = store._session
+    assert session is not None
+    store._reset_in_child()
+    assert store._session is None
+    assert sqlite_connection._PARENTS.pop() is session
+    assert session.connection.in_transaction is False, "it is open"
+    session.close()
+
+
+def test_there_is_nothing_to_flush_at_first(postgres_url: str) -> None:
+    store = open_store(postgres_url)
+    store.flush()
+    assert store.studies() == []
+    store.close()

@@ -1,8 +1,11 @@
 """The parts of the engine for Ray, without a cluster."""
 
+import os
 import queue
+import signal
 import socket
 import threading
+import time
 from collections import deque
 from concurrent.futures import Future
 from types import SimpleNamespace
@@ -103,6 +106,20 @@ def test_a_ray_that_does_not_start_is_explained_and_left_to_no_one(
     assert fake_ray.stopped == 1
     assert Connection._over.is_set()
     assert (Connection._users, Connection._ours) == (0, False)
+
+
+def test_ctrl_c_while_ray_starts_takes_effect_once_it_has_started(
+    fake_ray: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def init(**settings: Any) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.3)  # the main thread sees the signal first
+        fake_ray.on = True
+
+    monkeypatch.setattr("ray.init", init)
+    with pytest.raises(KeyboardInterrupt):
+        Connection.open("ray", 1)
+    assert (fake_ray.on, fake_ray.stopped) == (False, 1)
 
 
 def test_an_address_is_tried_before_ray_tries_it_for_minutes() -> None:

@@ -1,0 +1,203 @@
+"""The parts of a run, one at a time: who is blamed, which pulls wait, and what has begun."""
+
+import os
+import signal
+from concurrent.futures import BrokenExecutor, Executor, Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engines import evaluator, make, until
+
+from thresher.errors import CannotGoOn, InvalidInput
+from thresher.run.command import guard
+from thresher.run.command.process import Command
+from thresher.run.command.reward import CommandFailed
+from thresher.run.engines import Engine, WorkerLost
+from thresher.run.engines.adapter import Adapter, _broke
+from thresher.run.engines.processes import Processes
+from thresher.run.evaluations import Evaluations
+from thresher.run.starting import Failure, Start
+from thresher.run.workers import Suspects
+from thresher.study import Pull
+
+
+def pull(number: int, arm: str = "a") -> Pull:
+    return Pull(number, arm, 1, {}, 7)
+
+
+def done(result: object = None, error: BaseException | None = None) -> "Future[object]":
+    future: Future[object] = Future()
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)
+    return future
+
+
+# -- the start -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("oldest", "ends"), [(1.0, False), (3.0, False), (5.0, False), (6.0, True)])
+def test_the_start_waits_for_all_pulls_that_were_issued_before_the_last_failure(oldest: float, ends: bool) -> None:
+    start = Start(make("a", "b", "c", "d"), lambda: oldest)
+    for number, arm in [(2, "a"), (4, "b"), (5, "c")]:
+        assert start.end() is None
+        start.failure(Failure(pull(number, arm), "broke", kind="broken"))
+    assert (start.end() is not None) == ends
+
+
+# -- pulls that wait -------------------------------------------------------------------------------------------------
+
+
+class Open(Engine):
+    """Takes every pull, and finishes none."""
+
+    def submit(self, pull: Pull) -> "Future[object]":
+        return Future()
+
+    def stop(self, future: "Future[object]") -> None: ...
+
+    def close(self, *, wait: bool) -> None: ...
+
+
+def test_of_suspected_arms_one_pull_is_pending_at_a_time_and_others_do_not_wait() -> None:
+    suspects = Suspects({"a", "b"})
+    evaluations = Evaluations(make("a", "b", "c"), Open(9), suspects, lambda _: None)
+    evaluations.begin([pull(1, "a"), pull(2, "b"), pull(3, "c"), pull(4, "a"), pull(5, "c")], 0.0)
+    assert [each.pull.id for each in evaluations.running.values()] == [1, 3, 5]
+    assert [each.pull.id for each in evaluations.waiting] == [2, 4]
+    assert (len(evaluations), evaluations.oldest()) == (5, 1)
+    suspects.clear("a")
+    evaluations.submit_waiting(1.0)
+    assert [each.pull.id for each in evaluations.running.values()] == [1, 3, 5, 2, 4]
+
+
+# -- executors -------------------------------------------------------------------------------------------------------
+
+
+class Two(Executor):
+    """Says that everything runs, but has room for two."""
+
+    _max_workers = 2
+
+    def submit(self, function: Any, /, *args: Any, **given: Any) -> "Future[Any]":
+        future: Future[Any] = Future()
+        future.set_running_or_notify_cancel()
+        return future
+
+
+def test_no_more_pulls_have_begun_than_an_executor_has_workers() -> None:
+    engine = Adapter(evaluator("threads"), Two(), None, 8)
+    first, second, third = (engine.submit(pull(number)) for number in (1, 2, 3))
+    assert [engine.began(each) for each in (first, second, third)] == [True, True, False]
+    first.set_result(None)
+    assert [engine.began(each) for each in (first, second, third)] == [False, True, True]
+    waiting: Future[object] = Future()
+    engine._here = {waiting: pull(4)}
+    assert not engine.began(waiting)
+
+
+def test_a_thread_that_hangs_counts_again_when_it_returns() -> None:
+    engine = Adapter(evaluator("threads"), Two(), None, 8)
+    first, second = engine.submit(pull(1)), engine.submit(pull(2))
+    engine.stop(first)
+    assert engine.workers == 1
+    first.set_result(None)
+    assert engine.workers == 2
+    engine.stop(first)
+    assert engine.workers == 2, "it has ended"
+    engine.workers = 1
+    with pytest.raises(CannotGoOn, match="each of its workers hangs"):
+        engine.stop(second)
+
+
+def test_the_pulls_that_were_lost_with_a_pool_are_those_without_an_outcome() -> None:
+    cancelled: Future[object] = Future()
+    cancelled.cancel()
+    lost = [Future[object](), done(error=BrokenExecutor()), done(0.5), done(error=ValueError()), cancelled]
+    assert [_broke(each) for each in lost] == [True, True, False, False, False]
+
+
+def test_a_broken_executor_that_cannot_be_made_again_ends_the_run() -> None:
+    engine = Adapter(evaluator("threads"), Two(), None, 8)
+    future = engine.submit(pull(1))
+    future.set_exception(BrokenExecutor("gone"))
+    with pytest.raises(CannotGoOn, match="broke, and thresher cannot make another; pass a function that makes one"):
+        engine.result(future)
+    with pytest.raises(InvalidInput, match=r"made 5, which is not a concurrent\.futures\.Executor"):
+        Adapter(evaluator("threads"), lambda: 5, None, 8)  # type: ignore[arg-type, return-value]
+
+
+def test_a_process_that_hangs_is_killed_when_it_is_stopped() -> None:
+    engine = Processes(evaluator("processes"), 1)
+    future = engine.submit(pull(1, "hangs"))
+    until(lambda: engine.began(future) and engine._running[future]._process is not None, "the evaluation")
+    engine.stop(done())  # it has ended already
+    engine.stop(future)
+    with pytest.raises(WorkerLost, match="its process was ended by SIGKILL"):
+        future.result(10)
+    assert isinstance(engine.submit(pull(2)).result(10), float), "another process takes its place"
+    engine.close(wait=True)
+
+
+# -- commands --------------------------------------------------------------------------------------------------------
+
+
+def test_all_of_a_long_output_is_read() -> None:
+    assert Command(("sh", "-c", "yes | head -c 400000; yes | head -c 400000 >&2; echo 0.5"), timeout=20)(pull(1)) == 0.5
+
+
+@pytest.mark.parametrize(("text", "is_hinted"), [("echo 0.5", True), (None, False)])
+def test_a_script_without_its_first_line_is_recognised(text: str | None, is_hinted: bool, tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    if text is not None:
+        script.write_text(text)
+        script.chmod(0o700)
+    with pytest.raises(CommandFailed, match="cannot start") as caught:
+        Command((str(script),))(pull(1))
+    assert ("does it begin with a line such as #!/bin/sh?" in str(caught.value)) == is_hinted
+
+
+def test_a_forked_child_closes_its_copy_of_the_pipe_to_the_guard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the guard would wait for the child, and kill nothing when the parent dies."""
+    monkeypatch.setattr(guard, "GUARD", guard.Guard())
+    guard._reset_in_child()  # without a guard there is nothing to close
+    guard.GUARD.start()
+    process = guard.GUARD._process
+    assert process is not None
+    assert process.stdin is not None
+    number = process.stdin.fileno()
+    guard._reset_in_child()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(number)
+    os.dup2(0, number)  # closing it again must not close another file that has its number now
+    process.stdin.close()
+    assert guard.GUARD._process is None
+
+
+def test_the_end_of_a_program_that_was_killed_is_the_end_of_what_it_started(tmp_path: Path) -> None:
+    script = f"sleep 60 & echo $! > {tmp_path}/child; kill -9 $$"
+    with pytest.raises(CommandFailed, match="was ended by SIGKILL"):
+        Command(("sh", "-c", script), timeout=20)(pull(1))
+    child = int((tmp_path / "child").read_text())
+    until(lambda: _is_over(child), "the end of the child", 10)
+
+
+def _is_over(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (ProcessLookupError, FileNotFoundError):
+        return True
+
+
+def test_a_signal_that_comes_late_is_kept() -> None:
+    from thresher.run.loop import Runner
+    from thresher.run.runner import Limits
+
+    runner = Runner(make(), Open(1), Limits(), None)
+    runner._inbox.put(signal.SIGTERM)
+    runner._inbox.put(signal.SIGINT)
+    runner._note_late_signals()
+    assert runner.signal == signal.SIGTERM
