@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from distributed import KilledWorker
 
 from thresher.errors import CannotGoOn
 from thresher.run.engines import WorkerLost
@@ -140,3 +141,132 @@ def test_a_worker_with_hung_pulls_is_ended_only_if_that_harms_nobody(
     assert asyncio.run(engine._free_hung_workers(closing=closing)) == ({"w"} if leaves else set())
     assert left == ([["w"]] if leaves else [])
     assert engine._hung == ({} if leaves else {"w": {"key"}})
+
+
+# -- on the scheduler ------------------------------------------------------------------------------------------------
+
+
+def some_marks(**scheduler: Any) -> parts.Marks:
+    marks = parts.Marks("thresher-1", "client", {"GPU": 1.0})
+    marks._scheduler = SimpleNamespace(**{"handlers": {}, "tasks": dict.fromkeys(("x", "y", "z"))} | scheduler)
+    return marks
+
+
+def removed(worker: str, *keys: str, expected: bool) -> dict[str, Any]:
+    return {"action": "remove-worker", "worker": worker, "processing-tasks": list(keys), "expected": expected}
+
+
+def test_the_pulls_that_a_dead_worker_had_begun_died_together() -> None:
+    marks = some_marks()
+    for key, worker in [("x", "w1"), ("y", "w1"), ("z", "w2")]:
+        assert marks.answer("begin", key=key, worker=worker)
+    marks.log_event("all", {"action": "add-worker"})
+    marks.log_event("other", removed("w2", "z", expected=False))
+    assert [marks.death(key) for key in ("x", "z", "never begun")] == [[], [], None]
+    marks.log_event("all", removed("w1", "x", "y", "z", "never begun", expected=False))
+    assert [marks.death(key) for key in ("x", "y", "z")] == [["x", "y"], ["x", "y"], []]
+    marks.log_event("all", removed("w2", "z", expected=True))
+    assert marks.death("z") == [], "it was told to leave: nobody is to blame"
+
+
+def test_an_outcome_is_sent_when_a_pull_is_done_and_its_mark_is_forgotten_with_it() -> None:
+    sent: list[Any] = []
+    marks = some_marks(report=lambda event, client: sent.append((event["topic"], event["event"][1], client)))
+    assert marks.begin("x", "w1")
+    assert marks.forbid(["x", "y"]) == ["y"]
+    marks.transition("x", "processing", "memory", metadata={"thresher-1": b"data"})
+    marks.transition("z", "processing", "memory")
+    assert sent == [("thresher-1", ["x", b"data"], "client")]
+    for key in ("x", "y", "z"):
+        marks.transition(key, "memory", "forgotten")
+    assert marks._begun == {"y": ""}, "a worker may still have it"
+
+
+def test_a_run_whose_client_is_gone_leaves_nothing_on_the_scheduler() -> None:
+    async def unregister(comm: Any, name: str) -> None:
+        gone.append(name)
+
+    async def lost() -> None:
+        await marks.start(marks._scheduler)
+        assert marks._scheduler.handlers == {"thresher-1": marks.answer}
+        marks.remove_client(marks._scheduler, "another client")
+        assert marks._scheduler.plugins == {"thresher-1": marks}
+        marks.remove_client(marks._scheduler, "client")
+        await marks._unregistering
+
+    gone: list[str] = []
+    marks = some_marks(plugins={}, unregister_worker_plugin=unregister)
+    marks._scheduler.plugins["thresher-1"] = marks
+    asyncio.run(lost())
+    assert (marks._scheduler.handlers, marks._scheduler.plugins, gone) == ({}, {}, ["thresher-1"])
+
+
+def test_the_status_of_a_scheduler() -> None:
+    def worker(gpus: float, nanny: str | None, *keys: Any) -> Any:
+        processing = [SimpleNamespace(key=key) for key in keys]
+        return SimpleNamespace(nthreads=4, resources={"GPU": gpus}, nanny=nanny, processing=processing)
+
+    workers = {"w1": worker(2.0, "n", "thresher-1-5-1"), "w2": worker(9.0, None, ("thresher-1", 0))}
+    status = some_marks(workers=workers, allowed_failures=3).status()
+    assert status["workers"] == {"w1": (4, 2, True, False), "w2": (4, 4, False, True)}
+    assert status["allowed"] == 3
+    engine = a_dask()
+    engine._hung |= {"w1": {"key"}, "left": {"other"}}
+    engine._see(status)
+    assert engine.workers == 5
+    engine._most = 4
+    engine._see(status)
+    assert engine.workers == 4
+    engine._hung["w2"] = set("abcdefgh")
+    engine._see(status)
+    assert engine.workers == 0
+
+
+# -- deaths ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["killed", "refused"])
+@pytest.mark.parametrize(
+    ("together", "blamed"), [(["key"], [PULL]), (["key", "of another run"], [PULL]), ([], []), (None, None)]
+)
+def test_a_pull_that_died_is_lost_with_the_others_unless_it_never_began(
+    how: str, together: list[str] | None, blamed: list[Pull] | None
+) -> None:
+    async def exception() -> Exception | None:
+        worker = SimpleNamespace(address="tcp://w")
+        return KilledWorker("key", worker, 0) if how == "killed" else None
+
+    async def result() -> bytes:
+        return parts.REFUSED
+
+    async def question(what: str, key: str) -> list[str] | None:
+        assert (what, key) == ("death", "key")
+        return together
+
+    task = SimpleNamespace(exception=exception, result=result, release=lambda: None)
+    engine = a_dask(client=SimpleNamespace(submit=lambda *_, **__: task, status="running"), _question=question)
+    if blamed is None:
+        engine._given_up.add("key")  # a worker refuses a pull that never began only if it was withdrawn
+        with pytest.raises(asyncio.CancelledError):
+            asyncio.run(engine._evaluate_there("key", PULL))
+        return
+    with pytest.raises(
+        WorkerLost, match="its worker tcp://w died" if how == "killed" else "its worker was lost"
+    ) as caught:
+        asyncio.run(engine._evaluate_there("key", PULL))
+    assert caught.value.together == blamed
+
+
+def test_our_own_cluster_gets_another_worker_if_one_stays_away() -> None:
+    scaled: list[int] = []
+    own = SimpleNamespace(worker_spec={0: None, 1: None}, scale=scaled.append)
+    engine = a_dask(_own=own, _missing=0.0, _status={"workers": {"w1": None}})
+    for _ in range(79):
+        asyncio.run(engine._fill_up())
+    assert scaled == []
+    asyncio.run(engine._fill_up())
+    assert scaled == [2], "after 20 s"
+    asyncio.run(engine._fill_up())
+    engine._status["workers"]["w2"] = None
+    asyncio.run(engine._fill_up())
+    assert (scaled, engine._missing) == ([2], 0.0)
