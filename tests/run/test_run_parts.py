@@ -1,17 +1,21 @@
 """The parts of a run, one at a time: who is blamed, which pulls wait, and what has begun."""
 
+import fcntl
 import os
+import queue
 import signal
 from concurrent.futures import BrokenExecutor, Executor, Future
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from engines import evaluator, make, until
 
 from thresher.errors import CannotGoOn, InvalidInput
+from thresher.run import signals
 from thresher.run.command import guard
-from thresher.run.command.process import Command
+from thresher.run.command.process import TAIL, Command, _follow
 from thresher.run.command.reward import CommandFailed
 from thresher.run.engines import Engine, WorkerLost
 from thresher.run.engines.adapter import Adapter, _broke
@@ -190,6 +194,29 @@ def _is_over(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except (ProcessLookupError, FileNotFoundError):
         return True
+
+
+def test_what_a_program_left_in_its_pipe_is_read_to_the_end() -> None:
+    ours, theirs = os.pipe()
+    fcntl.fcntl(theirs, fcntl.F_SETPIPE_SZ, 1 << 20)
+    os.write(theirs, b"x" * 300_000 + b"0.5")
+    os.close(theirs)
+    with os.fdopen(ours, "rb") as out, Path(os.devnull).open("rb") as err:
+        ended: Any = SimpleNamespace(pid=os.getpid(), stdout=out, stderr=err)
+        tails = _follow(ended, None, lambda: True)
+    assert tails == (b"x" * (TAIL - 3) + b"0.5", b"")
+
+
+def test_a_forked_child_ends_at_sigterm_as_before_all_runs() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with signals.into(queue.SimpleQueue()):
+        ours = signal.getsignal(signal.SIGTERM)
+        with signals.into(queue.SimpleQueue()):
+            signals._in_forked_child()
+            assert signal.getsignal(signal.SIGTERM) == before
+        assert signal.getsignal(signal.SIGTERM) == ours
+    signals._in_forked_child()
+    assert signal.getsignal(signal.SIGTERM) == before
 
 
 def test_a_signal_that_comes_late_is_kept() -> None:
