@@ -4,7 +4,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from concurrent.futures import Future
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +14,7 @@ from engines import causes, make
 
 import thresher
 from thresher.errors import CannotGoOn
+from thresher.log.memory import MemoryStore
 from thresher.run import outage, progress, signals
 from thresher.run.command import guard
 from thresher.run.command.process import Command
@@ -82,6 +83,19 @@ def test_a_time_without_workers_is_limited() -> None:
         missing.is_over(0, 6.0)
     assert missing.is_over(1, 7.0)
     assert not missing.is_over(0, 8.0), "it begins anew"
+
+
+def test_no_engine_is_started_for_a_study_that_cannot_be_read() -> None:
+    study, made = make(storage=MemoryStore()), []
+
+    def pool() -> Executor:
+        made.append(True)
+        return ThreadPoolExecutor(1)
+
+    study.store.delete("s")
+    with pytest.raises(thresher.StudyDeleted):
+        thresher.run(study, lambda _: 0.5, executor=pool)
+    assert made == []
 
 
 # -- stopping --------------------------------------------------------------------------------------------------------
