@@ -83,7 +83,9 @@ class Tampered(MemoryStore):
         return found and (found._replace(digest=None) if self._is_old else found)
 
 
-@pytest.mark.parametrize(("is_old", "digest"), [(False, None), (False, bytes(16)), (True, bytes(16))])
+@pytest.mark.parametrize(
+    ("is_old", "digest"), [(False, None), (False, b"another digest!!"), (True, b"another digest!!")]
+)
 def test_a_digest_that_is_not_the_one_that_was_written_is_damage(is_old: bool, digest: bytes | None) -> None:
     store = Tampered(is_old=is_old)
     study = a_study(store)
@@ -198,6 +200,17 @@ def test_a_log_is_left_to_the_file_that_replaced_ours(tmp_path: Path) -> None:
     store.close()
     assert (tmp_path / "thresher.db-wal").stat().st_size > 0
     assert len(thresher.open_study("s", storage=file).events()) >= 4
+
+
+def test_a_connection_that_must_leave_its_log_alone_does_not_copy_it_when_it_is_closed(tmp_path: Path) -> None:
+    for left_alone in (False, True):
+        store = SqliteStore(tmp_path / f"{left_alone}.db")
+        a_study(store).ask_many(3)
+        if left_alone:
+            assert store._session is not None
+            store._session._leave_alone()
+        store.close()
+        assert (tmp_path / f"{left_alone}.db-wal").exists() == left_alone
 
 
 def test_a_forked_child_leaves_the_connection_of_its_parent_alone(tmp_path: Path) -> None:

@@ -143,6 +143,27 @@ def test_a_worker_with_hung_pulls_is_ended_only_if_that_harms_nobody(
     assert engine._hung == ({} if leaves else {"w": {"key"}})
 
 
+def test_a_question_to_a_scheduler_that_is_gone_is_withdrawn() -> None:
+    ended: list[str] = []
+
+    async def never(what: str) -> None:
+        client.status = "closed"
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append(what)
+
+    async def asked() -> None:
+        with pytest.raises(CannotGoOn, match="the connection to the Dask scheduler was lost"):
+            await engine._question("status")
+        await asyncio.sleep(0)
+        assert ended == ["status"]
+
+    client = SimpleNamespace(status="running", scheduler=SimpleNamespace(**{"thresher-1": never}))
+    engine = a_dask(client=client)
+    asyncio.run(asked())
+
+
 # -- on the scheduler ------------------------------------------------------------------------------------------------
 
 

@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 from engines import evaluator, make, until
 
-from thresher.errors import CannotGoOn, InvalidInput
+from thresher.errors import Busy, CannotGoOn, EvaluationFailed, InvalidInput, NoReward
 from thresher.run import signals
 from thresher.run.command import guard
 from thresher.run.command.process import TAIL, Command, _follow
 from thresher.run.command.reward import CommandFailed
 from thresher.run.engines import Engine, WorkerLost
 from thresher.run.engines.adapter import Adapter, _broke
+from thresher.run.engines.outcome import opened, outcome
 from thresher.run.engines.processes import Processes
 from thresher.run.evaluations import Evaluations
 from thresher.run.starting import Failure, Start
@@ -143,6 +144,39 @@ def test_a_process_that_hangs_is_killed_when_it_is_stopped() -> None:
         future.result(10)
     assert isinstance(engine.submit(pull(2)).result(10), float), "another process takes its place"
     engine.close(wait=True)
+
+
+# -- between processes -----------------------------------------------------------------------------------------------
+
+
+class Unsendable(float):
+    """A number that cannot be sent."""
+
+    def __reduce__(self) -> Any:
+        raise TypeError("stay here")
+
+
+def _raises(error: BaseException) -> Any:
+    raise error
+
+
+def test_an_outcome_is_the_same_in_another_process() -> None:
+    assert opened(outcome(lambda _: 0.25, pull(1))) == 0.25
+    assert opened(outcome(lambda _: Unsendable(0.5), pull(1))) == 0.5
+    for error in (
+        KeyboardInterrupt(),
+        Busy(after=3.0),
+        NoReward("none", kind="k"),
+        EvaluationFailed("it broke", kind="k"),
+    ):
+        with pytest.raises(type(error)) as caught:
+            opened(outcome(lambda _, error=error: _raises(error), pull(1)))
+        assert type(caught.value) is type(error)
+        assert getattr(caught.value, "after", 3.0) == 3.0
+    with pytest.raises(NoReward, match="which cannot be sent between processes"):
+        opened(outcome(lambda _: lambda: 0, pull(1)))
+    with pytest.raises(NoReward, match="it returned something that cannot be read here"):
+        opened(b"nonsense")
 
 
 # -- commands --------------------------------------------------------------------------------------------------------
