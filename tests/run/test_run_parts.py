@@ -1,6 +1,7 @@
 """The parts of a run, one at a time: who is blamed, which pulls wait, and what has begun."""
 
 import fcntl
+import functools
 import os
 import queue
 import signal
@@ -156,7 +157,7 @@ class Unsendable(float):
         raise TypeError("stay here")
 
 
-def _raises(error: BaseException) -> Any:
+def _raises(error: BaseException, _: Pull) -> Any:
     raise error
 
 
@@ -170,7 +171,7 @@ def test_an_outcome_is_the_same_in_another_process() -> None:
         EvaluationFailed("it broke", kind="k"),
     ):
         with pytest.raises(type(error)) as caught:
-            opened(outcome(lambda _, error=error: _raises(error), pull(1)))
+            opened(outcome(functools.partial(_raises, error), pull(1)))
         assert type(caught.value) is type(error)
         assert getattr(caught.value, "after", 3.0) == 3.0
     with pytest.raises(NoReward, match="which cannot be sent between processes"):
