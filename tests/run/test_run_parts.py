@@ -18,8 +18,8 @@ from thresher.run import signals
 from thresher.run.command import guard
 from thresher.run.command.process import TAIL, Command, _follow
 from thresher.run.command.reward import CommandFailed
-from thresher.run.engines import Engine, WorkerLost
-from thresher.run.engines.adapter import Adapter, _broke
+from thresher.run.engines import Engine, WorkerLost, open_engine
+from thresher.run.engines.adapter import Adapter, _broke, _same
 from thresher.run.engines.outcome import opened, outcome
 from thresher.run.engines.processes import Processes
 from thresher.run.evaluations import Evaluations
@@ -133,6 +133,22 @@ def test_a_broken_executor_that_cannot_be_made_again_ends_the_run() -> None:
         engine.result(future)
     with pytest.raises(InvalidInput, match=r"made 5, which is not a concurrent\.futures\.Executor"):
         Adapter(evaluator("threads"), lambda: 5, None, 8)  # type: ignore[arg-type, return-value]
+
+
+def test_a_coroutine_function_runs_on_no_executor() -> None:
+    async def evaluate(_: Pull) -> float:
+        return 0.5
+
+    with pytest.raises(InvalidInput, match="a coroutine function runs on an event loop; leave executor out"):
+        open_engine(evaluate, workers=None, executor="threads")
+
+
+def test_a_broken_pool_of_loky_is_replaced_by_one_with_its_settings() -> None:
+    loky = pytest.importorskip("loky")
+    pool = loky.ProcessPoolExecutor(3, timeout=7, env={"THRESHER_TEST": "1"}, initializer=print, initargs=("x",))
+    other: Any = _same(pool)
+    assert (other._max_workers, other._timeout, other._env) == (3, 7, pool._env)
+    assert (other._initializer, other._initargs, other._context) == (print, ("x",), pool._context)
 
 
 def test_a_process_that_hangs_is_killed_when_it_is_stopped() -> None:

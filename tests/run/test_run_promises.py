@@ -22,7 +22,7 @@ from thresher.run.command.reward import CommandFailed, read_reward
 from thresher.run.engines import Engine
 from thresher.run.engines.threads import Threads
 from thresher.run.loop import Runner
-from thresher.run.runner import Limits
+from thresher.run.runner import Limits, run_on
 from thresher.run.workers import NoWorkers
 from thresher.study import SWEEP, Pull
 
@@ -137,6 +137,18 @@ def test_the_first_signal_takes_back_what_has_not_begun_and_says_what_is_left(
     assert causes(study) == ["cancelled"] * 2 + ["lost"]
     runner._clean_up()
     assert (runner.signal, engine.waited, study.verdict().told) == (signal.SIGINT, False, 1)
+
+
+def test_a_signal_that_comes_while_the_engine_is_closed_takes_effect() -> None:
+    class Closing(Threads):
+        def close(self, *, wait: bool) -> None:
+            super().close(wait=wait)
+            signal.raise_signal(signal.SIGINT)
+
+    study = make("a", budget=4)
+    with pytest.raises(KeyboardInterrupt):
+        run_on(Closing(lambda _: 0.5, 1), study, Limits(), None)
+    assert study.verdict().told == 4
 
 
 # -- signals ---------------------------------------------------------------------------------------------------------
