@@ -98,6 +98,19 @@ def test_an_agent_copies_what_it_found_in_the_log_before_it_acknowledges_anythin
     second.close()
 
 
+def test_a_file_that_is_replaced_before_the_first_flush_is_noticed_by_it(tmp_path: Path) -> None:
+    file = tmp_path / "thresher.db"
+    a_study(SqliteStore(file)).store.close()
+    store = SqliteStore(file, durability="normal")
+    assert store.studies() == ["s"]
+    assert store._session is not None
+    (tmp_path / "copy").write_bytes(file.read_bytes())
+    (tmp_path / "copy").rename(file)
+    with pytest.raises(thresher.StoreFailed, match="was deleted or replaced while it was in use"):
+        store._session.settle()
+    store.close()
+
+
 def test_a_folder_is_not_a_store(tmp_path: Path) -> None:
     with pytest.raises(thresher.StoreFailed, match="is not a file; name another"):
         SqliteStore(tmp_path).studies()
