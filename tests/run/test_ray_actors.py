@@ -189,3 +189,21 @@ def test_a_lost_actor_is_replaced_and_counts_no_longer(engine: Any) -> None:
     engine._remove("one")
     assert (engine.workers, engine._actors) == (1, {"two"})
     assert engine._news.get_nowait() == engine._try_to_start_actors
+
+
+def test_ray_restarts_no_actor_and_repeats_no_call(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    options: list[dict[str, Any]] = []
+    for name, value in {"put": lambda it: it, "cluster_resources": lambda: {"CPU": 4.0}}.items():
+        monkeypatch.setattr(f"ray.{name}", value)
+
+    def remote(**given: Any) -> Any:
+        options.append(given)
+        return lambda kind: kind
+
+    monkeypatch.setattr("ray.remote", remote)
+    engine._start_actors = lambda: None
+    engine._set_up(lambda _: 0.5, own=True)
+    assert options == [{"max_restarts": 0, "max_task_retries": 0, "num_cpus": 1.0}]
+    engine._needed = {"CPU": 5.0}
+    with pytest.raises(CannotGoOn, match="the Ray of this machine has only CPU 4"):
+        engine._set_up(lambda _: 0.5, own=True)

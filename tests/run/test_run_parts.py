@@ -1,28 +1,23 @@
 """The parts of a run, one at a time: who is blamed, which pulls wait, and what has begun."""
 
-import fcntl
 import functools
-import os
 import queue
 import signal
-from concurrent.futures import BrokenExecutor, Executor, Future
-from pathlib import Path
-from types import SimpleNamespace
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from typing import Any
 
 import pytest
-from engines import evaluator, make, until
+from engines import causes, evaluator, make, until
 
 from thresher.errors import Busy, CannotGoOn, EvaluationFailed, InvalidInput, NoReward
 from thresher.run import signals
-from thresher.run.command import guard
-from thresher.run.command.process import TAIL, Command, _follow
-from thresher.run.command.reward import CommandFailed
 from thresher.run.engines import Engine, WorkerLost, open_engine
 from thresher.run.engines.adapter import Adapter, _broke, _same
 from thresher.run.engines.outcome import opened, outcome
-from thresher.run.engines.processes import Processes
+from thresher.run.engines.processes import Process, Processes
 from thresher.run.evaluations import Evaluations
+from thresher.run.loop import Runner
+from thresher.run.runner import Limits, run_on
 from thresher.run.starting import Failure, Start
 from thresher.run.workers import Suspects
 from thresher.study import Pull
@@ -77,6 +72,28 @@ def test_of_suspected_arms_one_pull_is_pending_at_a_time_and_others_do_not_wait(
     suspects.clear("a")
     evaluations.submit_waiting(1.0)
     assert [each.pull.id for each in evaluations.running.values()] == [1, 3, 5, 2, 4]
+
+
+def test_an_evaluation_times_out_when_its_time_is_over() -> None:
+    evaluations = Evaluations(make("a"), Open(9), Suspects(), lambda _: None)
+    evaluations.begin([pull(1)], 0.0)
+    (future,) = evaluations.running
+    assert list(evaluations.timed_out(5.0, 9.0)) == [], "it has not begun"
+    future.set_running_or_notify_cancel()
+    for now in (10.0, 14.9):
+        assert list(evaluations.timed_out(5.0, now)) == []
+    assert [each.pull.id for _, each in evaluations.timed_out(5.0, 15.0)] == [1]
+    assert (evaluations.running, list(evaluations.overdue)) == ({}, [future])
+
+
+def test_a_pull_that_its_engine_cancelled_is_dropped() -> None:
+    class Cancelling(Open):
+        def submit(self, pull: Pull) -> "Future[object]":
+            return done(0.5) if pull.id > 1 else done(error=CancelledError())
+
+    study = make("a", budget=3)
+    run_on(Cancelling(1), study, Limits(), None)
+    assert (causes(study), study.verdict().told) == (["cancelled"], 2)
 
 
 # -- executors -------------------------------------------------------------------------------------------------------
@@ -163,6 +180,17 @@ def test_a_process_that_hangs_is_killed_when_it_is_stopped() -> None:
     engine.close(wait=True)
 
 
+def test_the_pipe_of_a_process_that_died_is_closed() -> None:
+    process = Process(evaluator("processes"))
+    assert isinstance(process.evaluate(pull(1)), float)
+    pipe = process._pipe
+    assert pipe is not None
+    with pytest.raises(WorkerLost, match="SIGKILL"):
+        process.evaluate(pull(2, "dies"))
+    assert (pipe.closed, process._pipe) == (True, None)
+    process.close()
+
+
 # -- between processes -----------------------------------------------------------------------------------------------
 
 
@@ -196,66 +224,7 @@ def test_an_outcome_is_the_same_in_another_process() -> None:
         opened(b"nonsense")
 
 
-# -- commands --------------------------------------------------------------------------------------------------------
-
-
-def test_all_of_a_long_output_is_read() -> None:
-    assert Command(("sh", "-c", "yes | head -c 400000; yes | head -c 400000 >&2; echo 0.5"), timeout=20)(pull(1)) == 0.5
-
-
-@pytest.mark.parametrize(("text", "is_hinted"), [("echo 0.5", True), (None, False)])
-def test_a_script_without_its_first_line_is_recognised(text: str | None, is_hinted: bool, tmp_path: Path) -> None:
-    script = tmp_path / "script"
-    if text is not None:
-        script.write_text(text)
-        script.chmod(0o700)
-    with pytest.raises(CommandFailed, match="cannot start") as caught:
-        Command((str(script),))(pull(1))
-    assert ("does it begin with a line such as #!/bin/sh?" in str(caught.value)) == is_hinted
-
-
-def test_a_forked_child_closes_its_copy_of_the_pipe_to_the_guard(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise the guard would wait for the child, and kill nothing when the parent dies."""
-    monkeypatch.setattr(guard, "GUARD", guard.Guard())
-    guard._reset_in_child()  # without a guard there is nothing to close
-    guard.GUARD.start()
-    process = guard.GUARD._process
-    assert process is not None
-    assert process.stdin is not None
-    number = process.stdin.fileno()
-    guard._reset_in_child()
-    with pytest.raises(OSError, match="Bad file descriptor"):
-        os.fstat(number)
-    os.dup2(0, number)  # closing it again must not close another file that has its number now
-    process.stdin.close()
-    assert guard.GUARD._process is None
-
-
-def test_the_end_of_a_program_that_was_killed_is_the_end_of_what_it_started(tmp_path: Path) -> None:
-    script = f"sleep 60 & echo $! > {tmp_path}/child; kill -9 $$"
-    with pytest.raises(CommandFailed, match="was ended by SIGKILL"):
-        Command(("sh", "-c", script), timeout=20)(pull(1))
-    child = int((tmp_path / "child").read_text())
-    until(lambda: _is_over(child), "the end of the child", 10)
-
-
-def _is_over(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except (ProcessLookupError, FileNotFoundError):
-        return True
-
-
-def test_what_a_program_left_in_its_pipe_is_read_to_the_end() -> None:
-    ours, theirs = os.pipe()
-    fcntl.fcntl(theirs, fcntl.F_SETPIPE_SZ, 1 << 20)
-    os.write(theirs, b"x" * 300_000 + b"0.5")
-    os.close(theirs)
-    with os.fdopen(ours, "rb") as out, Path(os.devnull).open("rb") as err:
-        ended: Any = SimpleNamespace(pid=os.getpid(), stdout=out, stderr=err)
-        tails = _follow(ended, None, lambda: True)
-    assert tails == (b"x" * (TAIL - 3) + b"0.5", b"")
+# -- signals ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_forked_child_ends_at_sigterm_as_before_all_runs() -> None:
@@ -271,9 +240,6 @@ def test_a_forked_child_ends_at_sigterm_as_before_all_runs() -> None:
 
 
 def test_a_signal_that_comes_late_is_kept() -> None:
-    from thresher.run.loop import Runner
-    from thresher.run.runner import Limits
-
     runner = Runner(make(), Open(1), Limits(), None)
     runner._inbox.put(signal.SIGTERM)
     runner._inbox.put(signal.SIGINT)
