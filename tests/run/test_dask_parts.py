@@ -1,6 +1,7 @@
 """The parts of the engine for Dask, without a cluster."""
 
 import asyncio
+import contextlib
 from collections import defaultdict
 from concurrent.futures import CancelledError, Future
 from types import SimpleNamespace
@@ -24,7 +25,7 @@ def a_dask(**given: Any) -> Any:
     engine = Dask.__new__(Dask)
     engine._keys, engine._pulls, engine._given_up, engine._arrived = {}, {"key": PULL}, set(), {}
     engine._failed, engine._own, engine._most, engine._needed, engine._name = None, None, None, {}, "thresher-1"
-    engine._hung, engine._looking = defaultdict(set), Future()
+    engine._hung, engine._looking, engine._gate = defaultdict(set), Future(), contextlib.nullcontext()
     for name, value in given.items():
         setattr(engine, name, value)
     return engine
@@ -89,7 +90,7 @@ def test_what_a_lost_task_means(raised: Exception, status: str, expected: type[E
     scheduler = SimpleNamespace(address="tcp://scheduler")
     engine = a_dask(client=SimpleNamespace(submit=lambda *_, **__: task, status=status, scheduler=scheduler))
     with pytest.raises(expected, match=words):
-        asyncio.run(engine._evaluate_there("key", PULL))
+        asyncio.run(engine._evaluate("key", PULL))
     assert released == [True]
 
 
@@ -102,7 +103,7 @@ def test_an_outcome_that_arrived_is_the_pulls() -> None:
     engine = a_dask(client=SimpleNamespace(submit=lambda *_, **__: task))
     future: Future[object] = Future()
     engine._keys[future] = "key"
-    future.set_result(asyncio.run(engine._evaluate_there("key", PULL)))
+    future.set_result(asyncio.run(engine._evaluate("key", PULL)))
     assert engine.result(future) == 0.75
     assert (engine._keys, engine._pulls, engine._arrived) == ({}, {}, {})
 
@@ -269,12 +270,12 @@ def test_a_pull_that_died_is_lost_with_the_others_unless_it_never_began(
     if blamed is None:
         engine._given_up.add("key")  # a worker refuses a pull that never began only if it was withdrawn
         with pytest.raises(asyncio.CancelledError):
-            asyncio.run(engine._evaluate_there("key", PULL))
+            asyncio.run(engine._evaluate("key", PULL))
         return
     with pytest.raises(
         WorkerLost, match="its worker tcp://w died" if how == "killed" else "its worker was lost"
     ) as caught:
-        asyncio.run(engine._evaluate_there("key", PULL))
+        asyncio.run(engine._evaluate("key", PULL))
     assert caught.value.together == blamed
 
 

@@ -17,8 +17,8 @@ from thresher.run.engines.outcome import opened, outcome
 from thresher.run.engines.processes import Process, Processes
 from thresher.run.evaluations import Evaluations
 from thresher.run.loop import Runner
+from thresher.run.outage import Failure, Start
 from thresher.run.runner import Limits, run_on
-from thresher.run.starting import Failure, Start
 from thresher.run.workers import Suspects
 from thresher.study import Pull
 
@@ -67,7 +67,7 @@ def test_of_suspected_arms_one_pull_is_pending_at_a_time_and_others_do_not_wait(
     evaluations = Evaluations(make("a", "b", "c"), Open(9), suspects, lambda _: None)
     evaluations.begin([pull(1, "a"), pull(2, "b"), pull(3, "c"), pull(4, "a"), pull(5, "c")], 0.0)
     assert [each.pull.id for each in evaluations.running.values()] == [1, 3, 5]
-    assert [each.pull.id for each in evaluations.waiting] == [2, 4]
+    assert [each.pull.id for each in evaluations._held] == [2, 4]
     assert (len(evaluations), evaluations.oldest()) == (5, 1)
     suspects.clear("a")
     evaluations.submit_waiting(1.0)
