@@ -88,7 +88,8 @@ def gather(rows: Iterable[results.Row], file: str, *, expected: Sequence[str] = 
     """
     found: dict[str, list[float]] = {}
     pulls = lost = 0
-    for place, arm, state, reward in rows:
+    for row in rows:
+        place, arm, state, reward = row.place, row.arm, row.state, row.reward
         name = arm.strip() if isinstance(arm, str) else ""
         if not name:
             raise InvalidInput(f"{place}: arm", arm, "is not a name", "name the arm")
