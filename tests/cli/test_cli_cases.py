@@ -210,8 +210,14 @@ def test_tries_guarantee_and_find_are_part_of_the_specification(tmp_path: Path) 
         assert "with 2 arms and 9 cases" in done.err
     out = thresher("status", "find", "--storage=sqlite:///x.db", cwd=tmp_path).out
     assert "Which 1 of 2 arms reach 0.5 on 9 cases?" in out
+    assert "\nguarantee" not in out
+    assert "guarantee  rate" in thresher("status", "rate", "--storage=sqlite:///x.db", cwd=tmp_path).out
     pull = json.loads(thresher("ask", "rate", "--format=json", "--storage=sqlite:///x.db", cwd=tmp_path).out)
     assert (pull["case"] in range(9), pull["case_params"]) == (True, {})
+    status = thresher("status", "rate", "--format=json", "--storage=sqlite:///x.db", cwd=tmp_path).out
+    found = json.loads(status)
+    assert (found["cases"], found["guarantee"], found["find"]) == (9, "rate", None)
+    assert found["pending_pulls"][0]["case"] == pull["case"]
     line = thresher("ask", "find", "--storage=sqlite:///x.db", cwd=tmp_path).out.rstrip("\n").split("\t")
     assert len(line) == 5
     assert int(line[4]) in range(9)
@@ -222,3 +228,26 @@ def test_a_failing_case_is_tried_as_often_as_the_study_says(tmp_path: Path) -> N
     run(*TWO, "--cases=2", "--tries=2", "--max-failures=9", "--", *command, cwd=tmp_path)
     seen = (tmp_path / "seen").read_text().splitlines()
     assert [seen.count(f"b {case}") for case in range(2)] == [2, 2]
+
+
+def test_an_exact_arm_says_so_in_every_format(tmp_path: Path) -> None:
+    args = [*TWO, "--cases=3", "--threshold=0.9", "--study=s"]
+    for style, words in [
+        ("table", "✓ exact"),
+        ("markdown", "| yes, exact |"),
+        ("csv", ",3,True,0"),
+        ("json", '"exact": true'),
+    ]:
+        command = ["--", "echo", "{arm} {case} 1"]
+        assert words in run(*args, f"--format={style}", *command, cwd=tmp_path).out
+
+
+def test_find_ends_by_itself_and_a_finished_study_does_not_ask_for_a_budget(tmp_path: Path) -> None:
+    args = [*TWO, "--cases=40", "--find=1", "--study=s", "--require-above=any", "--format=json"]
+    command = ["--", "sh", "-c", "echo {case} > /dev/null; [ {arm} = a ] && echo 1 || echo 0"]
+    first = run(*args, *command, cwd=tmp_path, env={"THRESHER_STORAGE": ""})
+    assert (first.status, verdict_of(first)["a"]["certified"]) == (0, True)
+    assert json.loads(first.out)["find"] == 1
+    again = run(*args, *command, cwd=tmp_path, env={"THRESHER_STORAGE": ""})
+    assert "is finished; --fresh starts over" in again.err
+    assert run(*args, "--require-above=all", *command, cwd=tmp_path, env={"THRESHER_STORAGE": ""}).status == 1
