@@ -37,6 +37,16 @@ def causes(study: thresher.Study) -> list[str | None]:
     return [event.cause for event in study.events() if event.kind == "dropped"]
 
 
+def slowly(seconds: float) -> Callable[[Pull], float]:
+    """An evaluator that takes so long."""
+
+    def evaluate(pull: Pull) -> float:
+        time.sleep(seconds)
+        return 0.5
+
+    return evaluate
+
+
 @contextlib.contextmanager
 def dask_cluster(*, threads: int = 2, **given: Any) -> Iterator[Any]:
     """A client of a real cluster of two processes; its scheduler repeats tasks whose worker died (Dask's default)."""
