@@ -37,6 +37,20 @@ def causes(study: thresher.Study) -> list[str | None]:
     return [event.cause for event in study.events() if event.kind == "dropped"]
 
 
+class Clock:
+    """The time of a run. A test moves it on, so that a run's seconds end at an event and not by chance."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self.ahead
+
+    def end_the_run(self) -> None:
+        """The run sees it when the next evaluation returns or, if it reports progress, after a tick."""
+        self.ahead = FOREVER
+
+
 def slowly(seconds: float) -> Callable[[Pull], float]:
     """An evaluator that takes so long."""
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from engines import causes, evaluator, make
+from program import until
 
 import thresher
 
@@ -40,11 +41,16 @@ def test_an_arm_that_kills_its_process_is_retired_with_more_attempts_too() -> No
 
 
 def test_an_outage_is_not_a_failure_of_the_arms(caplog: pytest.LogCaptureFixture) -> None:
-    state = {"results": 0}
+    """Ten pulls succeed; all that were asked for after them and before the outage was noticed fail."""
 
     def evaluate(pull: thresher.Pull) -> float:
-        state["results"] += 1
-        if 10 < state["results"] <= 20:
+        if pull.id <= 10:
+            return 0.5
+        until(lambda: study.verdict().told >= 10, "the rewards from before the outage")
+        events = study.events()
+        asked = next(event.seq for event in events if event.kind == "asked" and event.pull == pull.id)
+        noticed = next((event.seq for event in events if event.cause == "outage"), math.inf)
+        if asked < noticed:
             raise ConnectionError("no route to host")
         return 0.5
 

@@ -11,6 +11,7 @@ from urllib.error import URLError
 import pytest
 from engines import causes, make
 from failing import ARMS, ended, wrong_key
+from program import until
 
 import thresher
 from thresher.run.command.process import Command
@@ -94,7 +95,7 @@ def test_errors_at_different_places_are_not_the_same_error() -> None:
         raise KeyError("no such arm") if pull.number < 3 else thresher.Busy(after=0)
 
     study = make("a", "b", "c", budget=6)
-    thresher.run(study, evaluate, workers=1, seconds=3.0)
+    thresher.run(study, evaluate, workers=1, seconds=60.0)
     assert study.verdict().issued == 6
 
 
@@ -133,6 +134,20 @@ def test_an_earlier_pull_that_is_pending_may_still_succeed() -> None:
     verdict = thresher.run(make(*ARMS, budget=20), evaluate, workers=2)
     assert verdict.done
     assert verdict.retired == []
+
+
+def test_an_earlier_pull_that_takes_long_costs_no_more_pulls_than_an_outage() -> None:
+    """It may still succeed, so the others go on; eight of them make an outage, in which no more are issued."""
+    study = make(*ARMS, budget=1000, max_failures=1)
+
+    def evaluate(pull: thresher.Pull) -> object:
+        if pull.id == 1:
+            until(lambda: len(causes(study)) == 8, "the outage")
+        return wrong_key(pull)
+
+    error = ended(study, evaluate, workers=2)
+    assert "3 arms failed with the same error" in str(error)
+    assert study.verdict().issued == 9
 
 
 def test_a_later_pull_that_is_pending_is_not_waited_for() -> None:
@@ -194,27 +209,33 @@ def test_file_errors_are_not_network_errors(error: OSError) -> None:
 
 
 def test_timeouts_of_pulls_do_not_end_the_run_at_the_start() -> None:
+    sixth = threading.Event()
+
     def evaluate(pull: thresher.Pull) -> float:
         if pull.id <= 5:
-            time.sleep(0.6)
+            sixth.wait(60)
+        sixth.set()
         return 0.5
 
-    verdict = thresher.run(make(*ARMS, budget=20, max_failures=None), evaluate, workers=2, timeout=0.2)
-    assert verdict.done
-    assert verdict.told >= 12
+    study = make(*ARMS, budget=20, max_failures=None)
+    assert thresher.run(study, evaluate, workers=1, timeout=0.2).done
+    timed_out = {event.pull for event in study.events() if event.reason and "timed out" in event.reason}
+    assert timed_out >= {1, 2, 3, 4, 5}
 
 
 def test_a_reward_that_comes_late_is_a_success_too() -> None:
     study = make(*ARMS, budget=20, max_failures=None)
+    second = threading.Event()  # with one worker, the second pull begins when the first has timed out
 
     def evaluate(pull: thresher.Pull) -> object:
         if pull.id == 1:
-            time.sleep(0.6)
+            second.wait(60)
         elif study.verdict().told == 0:
+            second.set()
             raise thresher.Busy(after=0.05)
         return wrong_key(pull) if 1 < pull.id < 6 else 0.5
 
-    assert thresher.run(study, evaluate, workers=2, timeout=0.2).done
+    assert thresher.run(study, evaluate, workers=1, timeout=0.2).done
     assert [event.pull for event in study.events() if event.late and event.pull == 1] == [1]
 
 
