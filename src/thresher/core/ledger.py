@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..errors import InvalidInput
-from . import docket, evidence, kernel, spec, steps, validity
+from . import docket, evidence, kernel, rate, spec, steps, validity
 from .events import DROPPED, LATE, OUTSIDE, PENDING, TOLD, Event
 from .settling import Settling
 from .spec import Spec
@@ -173,9 +173,11 @@ class Ledger(Settling):
             self.pull_reward[pull - 1] = event.reward  # type: ignore[assignment]
         self.outside.add(arm)
         self._blame(arm, event)
-        if self.cases and state in (PENDING, DROPPED):
+        if self.cases:
             self.cases.drop(arm, pull, failed=False)
-        if self.certifies:
+        if self.ranking.level and self.docket.settled[arm] == evidence.OPEN:
+            rate.leave(self.ranking, arm)
+        if self.certifies and not (self.cases and self.sheet.place[pull] < 0):  # an imported case has no place
             entry = self.cases.entry(arm, pull) if self.cases else pull
             docket.give_up(self.docket, entry, evidence.CHARGED)
             self._weigh(arm)

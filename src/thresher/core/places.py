@@ -110,6 +110,14 @@ def free(sheet: Sheet, arm: int, place: int) -> None:
     sheet.lowest[arm] = min(sheet.lowest[arm], place)
 
 
+def waiting(sheet: Sheet, settled: Sequence[int], pending: Sequence[int]) -> int:
+    """How many arms have no free place and yet may be settled: by their pending pulls."""
+    count = 0
+    for arm in range(len(sheet.lowest)):
+        count += is_used_up(sheet, arm) and settled[arm] == 0 and pending[arm] > 0
+    return count
+
+
 def is_used_up(sheet: Sheet, arm: int) -> bool:
     """Whether the arm has no free place."""
     return sheet.cases > 0 and sheet.lowest[arm] >= sheet.places[arm]

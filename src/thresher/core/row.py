@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from . import kernel, sentences
+from . import evidence, kernel, sentences
 from .ledger import Ledger
 
 Label = Literal["above", "below", "close", "undecided", "retired"]
@@ -48,6 +48,13 @@ def label_of(ledger: Ledger, arm: int) -> tuple[Label, bool]:
     return "above" if kernel.is_above(total, seen, ledger.spec.threshold) else "below", False
 
 
+def is_open(ledger: Ledger, arm: int) -> bool:
+    """Whether the arm is neither settled nor retired; without certificates, whether it takes pulls."""
+    if ledger.certifies:
+        return arm not in ledger.retired and ledger.docket.settled[arm] == evidence.OPEN
+    return ledger.board.shut[arm] != kernel.SHUT
+
+
 def row_of(ledger: Ledger, arm: int) -> Row:
     """What is known about one arm."""
     board, seen = ledger.board, ledger.board.seen[arm]
@@ -73,7 +80,7 @@ def row_of(ledger: Ledger, arm: int) -> Row:
 def openness(ledger: Ledger, arm: int) -> float:
     """How open an arm is, for display: smaller is more open; 0 without a reward; arms that are not open come last."""
     board, seen = ledger.board, ledger.board.seen[arm]
-    if board.shut[arm]:
+    if not is_open(ledger, arm):
         return kernel.NEVER
     if not seen:
         return 0.0

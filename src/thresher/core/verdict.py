@@ -12,7 +12,7 @@ from ..text.plural import listed
 from . import layout, sentences
 from .hints import hints
 from .ledger import Ledger
-from .row import LABELS, Label, Row, row_of
+from .row import LABELS, Label, Row, is_open, row_of
 
 FORMAT = 2  # of the JSON; 1 called a row's arm "name"
 
@@ -45,7 +45,7 @@ class Verdict:
     guarantee: str
     hints: tuple[str, ...]
     rows: tuple[Row, ...]
-    open: list[str]  # the arms that still take pulls: neither settled nor retired
+    open: list[str]  # the arms that are neither settled nor retired
     outside: tuple[str, ...] = ()  # arms that returned a reward outside the bounds: not certified, whatever their label
     earlier: int = field(default=0, compare=False)  # rewards that were there when this process opened the study
     since: str | None = field(default=None, compare=False)  # when that study was created, as 2026-11-17T02:41:12Z
@@ -191,7 +191,7 @@ def read(study: str, ledger: Ledger) -> Verdict:
         guarantee=sentences.guarantee(ledger),
         hints=hints(ledger),
         rows=tuple(row_of(ledger, arm) for arm in range(len(spec.arms))),
-        open=[name for arm, name in enumerate(spec.arms) if not ledger.board.shut[arm]],
+        open=[name for arm, name in enumerate(spec.arms) if is_open(ledger, arm)],
         outside=tuple(spec.arms[arm] for arm in sorted(ledger.outside)),
         events=ledger.seq,
         head=ledger.head,
