@@ -26,6 +26,9 @@ FIELDS = [
     "failures",
     "progress",
     "reason",
+    "cases",
+    "exact",
+    "missing",
 ]
 
 

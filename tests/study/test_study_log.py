@@ -176,7 +176,19 @@ def test_a_verdict_in_json_and_csv_has_the_same_names() -> None:
     assert data["format"] == 2
     names = [field.name for field in dataclasses.fields(thresher.Row)]
     assert names[:4] == ["arm", "label", "certified", "mean"]
-    assert names[4:] == ["low", "high", "seen", "pending", "charged", "failures", "progress", "reason"]
+    assert names[4:] == [
+        "low",
+        "high",
+        "seen",
+        "pending",
+        "charged",
+        "failures",
+        "progress",
+        "reason",
+        "cases",
+        "exact",
+        "missing",
+    ]
     assert list(data["rows"][0]) == names
     head, *rows = verdict.to_csv().splitlines()
     assert head.split(",") == names

@@ -13,10 +13,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ..core.layout import certainty
+from ..core.layout import certainty, seen
 from ..core.ledger import Ledger
 from ..core.row import Row, openness, row_of
-from ..core.sentences import SIGNS, duration, number, pulls_made, question, speed
+from ..core.sentences import SIGNS, duration, number, pulls_made, question_of, speed
 from ..run.progress import Progress
 from ..study import Study, look
 from ..text.plural import plural
@@ -83,7 +83,7 @@ class Screen:
         rows = [row_of(ledger, arm) for arm in most_open]
         more = len(arms) - len(rows)
         note = Text(f"… and {plural(more, 'more arm')}, less open" if more else "", style="dim", no_wrap=True)
-        asked = Text(question(len(arms), ledger.spec.threshold), style="bold", no_wrap=True)
+        asked = Text(question_of(ledger.spec), style="bold", no_wrap=True)
         state, table = _state(ledger, progress, width), arms_table(rows, ledger, width)
         return Group(asked, state, table) if low else Group(asked, state, _bar(ledger), table, note)
 
@@ -109,7 +109,7 @@ def _bar(ledger: Ledger) -> Group:
 
 def arms_table(rows: list[Row], ledger: Ledger, width: int) -> Table:
     """Arms as a table. The least important columns are left out if they do not fit; a gauge fills the rest."""
-    columns = _columns(rows, width)
+    columns = _columns(rows, width, ledger.spec.case_count or None)
     for head in ("failed", "certified"):
         if not any(cell.plain for cell in columns[head]):
             del columns[head]
@@ -132,13 +132,13 @@ def arms_table(rows: list[Row], ledger: Ledger, width: int) -> Table:
     return table
 
 
-def _columns(rows: list[Row], width: int) -> dict[str, list[Text]]:
+def _columns(rows: list[Row], width: int, cases: int | None) -> dict[str, list[Text]]:
     return {
         "arm": [Text(shortened(row.arm, max(10, width // 3))) for row in rows],
         "": [Text(SIGNS[row.label], style=COLOURS[row.label]) for row in rows],
         "certified": [Text(text, style=STYLES[style]) for text, style in map(certainty, rows)],
         "mean": [Text(number(row.mean)) for row in rows],
-        "pulls": [Text(f"{row.seen:,}") for row in rows],
+        "pulls" if cases is None else "cases": [Text(seen(row, cases)) for row in rows],
         "pending": [Text(f"{row.pending or ''}") for row in rows],
         "failed": [Text(f"{row.failures or ''}") for row in rows],
     }

@@ -90,7 +90,7 @@ def summary_of(study: Study) -> dict[str, Any]:
         return {
             "study": study.name,
             "arms": len(spec.arms),
-            "question": sentences.question(len(spec.arms), spec.threshold),
+            "question": sentences.question_of(spec),
             "threshold": spec.threshold,
             "policy": str(spec.policy),
             "command": masked(ledger.evaluators[-1]) if ledger.evaluators else None,

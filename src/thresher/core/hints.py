@@ -1,9 +1,11 @@
 """Hints: what would help a finished study that still has open arms."""
 
+from ..text.plural import plural
 from . import evidence
 from .evidence import OPEN
 from .intervals import committed
 from .ledger import Ledger
+from .places import is_used_up
 from .sentences import named
 
 MOST_REPLAYED = 50_000  # rewards that a hint may replay
@@ -16,9 +18,16 @@ def hints(ledger: Ledger) -> tuple[str, ...]:
         return ()
     arms = range(len(ledger.spec.arms))
     left = [arm for arm in arms if ledger.docket.settled[arm] == OPEN and arm not in ledger.retired]
-    stuck = [arm for arm in left if _is_stuck(ledger, arm)]
-    slow = [arm for arm in left if arm not in stuck]
+    if ledger.spec.find is not None and ledger.found >= ledger.spec.find:
+        return ()
+    lacking = [arm for arm in left if ledger.cases and ledger.cases.lost[arm] and is_used_up(ledger.sheet, arm)]
+    stuck = [arm for arm in left if not ledger.cases and _is_stuck(ledger, arm)]
+    slow = [arm for arm in left if arm not in stuck and arm not in lacking]
     found = []
+    if lacking:
+        why = f"without the cases that failed {plural(ledger.spec.tries, 'time')}"
+        remedy = "repair what fails, and import the other results into a new study"
+        found.append(f"{named(ledger, lacking)} cannot be settled {why}: {remedy}.")
     if stuck:
         them = "it" if len(stuck) == 1 else "them"
         why = f"were lost to settle {them} at this rate of losses, however many are made"

@@ -24,31 +24,38 @@ Line = tuple[Piece, ...]
 def certainty(row: Row) -> Piece:
     """A tick if the label is certified, otherwise the share of the evidence that is there."""
     if row.certified:
-        return "✓", "above"
+        return "✓ exact" if row.exact else "✓", "above"
     return ("" if row.progress is None or row.label == "retired" else f"{row.progress:.0%}"), "quiet"
 
 
-def columns(rows: Iterable[Row]) -> dict[str, list[Piece]]:
+def columns(rows: Iterable[Row], cases: int | None = None) -> dict[str, list[Piece]]:
     """The cells of the table by column; a column without any cell is left out."""
+    pulls = "pulls" if cases is None else "cases"
     found: dict[str, list[Piece]] = {
         "arm": [(visible(row.arm), "") for row in rows],
         "": [(f"{SIGNS[row.label]} {row.label}", row.label) for row in rows],
         "certified": [certainty(row) for row in rows],
         "mean": [(number(row.mean), "") for row in rows],
         "between": [(span(row.low, row.high), "quiet") for row in rows],
-        "pulls": [(f"{row.seen:,}", "") for row in rows],
+        pulls: [(seen(row, cases), "") for row in rows],
         "pending": [(f"{row.pending or ''}", "") for row in rows],
         "failed": [(f"{row.failures or ''}", "") for row in rows],
         "charged": [(f"{row.charged or ''}", "") for row in rows],
+        "missing": [(f"{row.missing or ''}", "") for row in rows],
     }
-    always = ("arm", "mean", "pulls")
+    always = ("arm", "mean", pulls)
     return {head: cells for head, cells in found.items() if head in always or any(text for text, _ in cells)}
 
 
-def table(rows: Iterable[Row], width: int | None = None) -> Iterator[Line]:
+def seen(row: Row, cases: int | None) -> str:
+    """How many rewards an arm has, and of how many cases."""
+    return f"{row.seen:,}" if cases is None else f"{row.seen:,} of {cases:,}"
+
+
+def table(rows: Iterable[Row], width: int | None = None, cases: int | None = None) -> Iterator[Line]:
     """The table, line by line. With a width, long names are folded so that lines fit."""
     arms = ranked(rows)
-    found = columns(arms[:MOST_ROWS])
+    found = columns(arms[:MOST_ROWS], cases)
     names = [text.expandtabs() for text, _ in found.pop("arm")]
     widths = {head: max(_cells(text) for text in [head, *(cell[0] for cell in cells)]) for head, cells in found.items()}
     longest = max(_cells(part) for name in ["arm", *names] for part in name.split("\n"))
@@ -103,10 +110,10 @@ def markdown(rows: Iterable[Row], first: str, remarks: Iterable[str]) -> str:
     return "\n".join([*lines, "", *map(marked, remarks)]) + "\n"
 
 
-def html(rows: Iterable[Row], question: str, answer: str, remarks: Sequence[str]) -> str:
+def html(rows: Iterable[Row], question: str, answer: str, remarks: Sequence[str], cases: int | None = None) -> str:
     """The question, the answer and the table as HTML for a notebook, without scripts or styles."""
     arms = ranked(rows)
-    found = columns(arms[:MOST_ROWS])
+    found = columns(arms[:MOST_ROWS], cases)
     heads = "".join(f"<th>{head}</th>" for head in found)
     body = "".join(
         f"<tr>{''.join(f'<td>{_text(text)}</td>' for text, _ in cells)}</tr>"

@@ -172,11 +172,11 @@ class Ledger(Settling):
             self.pull_state[pull - 1] = OUTSIDE
             self.pull_reward[pull - 1] = event.reward  # type: ignore[assignment]
         self.outside.add(arm)
+        if self.ranking.level and self.docket.settled[arm] == evidence.OPEN:
+            rate.leave(self.ranking, arm)
         self._blame(arm, event)
         if self.cases:
             self.cases.drop(arm, pull, failed=False)
-        if self.ranking.level and self.docket.settled[arm] == evidence.OPEN:
-            rate.leave(self.ranking, arm)
         if self.certifies and not (self.cases and self.sheet.place[pull] < 0):  # an imported case has no place
             entry = self.cases.entry(arm, pull) if self.cases else pull
             docket.give_up(self.docket, entry, evidence.CHARGED)

@@ -128,7 +128,7 @@ def enter(ranking: Ranking, which: int, arm: int, rank: int) -> None:
 
 
 def leave(ranking: Ranking, arm: int) -> None:
-    """Take an open arm out of every list: it counts for no other arm."""
+    """Take an arm out of all lists: its rewards prove the bounds wrong, so its capitals are evidence of nothing."""
     for which in range(LISTS):
         enter(ranking, which, arm, 0)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from . import evidence, kernel, sentences
+from . import kernel, sentences
 from .ledger import Ledger
 
 Label = Literal["above", "below", "close", "undecided", "retired"]
@@ -27,6 +27,9 @@ class Row:
     failures: int
     progress: float | None  # the evidence as a share of what settles the arm
     reason: str | None  # why the arm was retired, or why a pull of it last failed
+    cases: int | None = None  # how many cases have a reward; None: the study has none
+    exact: bool = False  # every case is known: the mean is exact
+    missing: int = 0  # cases that failed too often to be tried again
 
 
 def ranked(rows: Iterable[Row]) -> list[Row]:
@@ -48,13 +51,6 @@ def label_of(ledger: Ledger, arm: int) -> tuple[Label, bool]:
     return "above" if kernel.is_above(total, seen, ledger.spec.threshold) else "below", False
 
 
-def is_open(ledger: Ledger, arm: int) -> bool:
-    """Whether the arm is neither settled nor retired; without certificates, whether it takes pulls."""
-    if ledger.certifies:
-        return arm not in ledger.retired and ledger.docket.settled[arm] == evidence.OPEN
-    return ledger.board.shut[arm] != kernel.SHUT
-
-
 def row_of(ledger: Ledger, arm: int) -> Row:
     """What is known about one arm."""
     board, seen = ledger.board, ledger.board.seen[arm]
@@ -74,13 +70,16 @@ def row_of(ledger: Ledger, arm: int) -> Row:
         failures=ledger.failures[arm],
         progress=sentences.progress(ledger, arm),
         reason=ledger.retired.get(arm, ledger.complaint.get(arm)),
+        cases=seen if ledger.cases else None,
+        exact=ledger.is_exact(arm),
+        missing=ledger.cases.lost[arm] if ledger.cases else 0,
     )
 
 
 def openness(ledger: Ledger, arm: int) -> float:
     """How open an arm is, for display: smaller is more open; 0 without a reward; arms that are not open come last."""
     board, seen = ledger.board, ledger.board.seen[arm]
-    if not is_open(ledger, arm):
+    if board.shut[arm] == kernel.SHUT:
         return kernel.NEVER
     if not seen:
         return 0.0

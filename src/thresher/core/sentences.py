@@ -9,19 +9,30 @@ from . import evidence
 from .evidence import BETS, OPEN
 from .intervals import Interval, way
 from .ledger import Ledger
+from .spec import Spec
 
 Settled = Literal["above", "below", "close"]
 LABELS: dict[int, Settled] = {evidence.ABOVE: "above", evidence.BELOW: "below", evidence.CLOSE: "close"}
 SIGNS = {"above": "▲", "below": "▼", "close": "≈", "undecided": "·", "retired": "✕"}  # for those who see no colours
 
 
-def question(arms: int, threshold: float) -> str:
+def question(arms: int, threshold: float, cases: int | None = None, find: int | None = None) -> str:
     """What a study asks.
 
     >>> question(3, 0.9), question(1, 0.9)
     ('Which of 3 arms reach 0.9?', 'Does the arm reach 0.9?')
+    >>> question(40, 0.9, 500), question(40, 0.9, None, 2)
+    ('Which of 40 arms reach 0.9 on 500 cases?', 'Which 2 of 40 arms reach 0.9?')
     """
-    return f"Does the arm reach {threshold:g}?" if arms == 1 else f"Which of {arms:,} arms reach {threshold:g}?"
+    on = f" on {plural(cases, 'case')}" if cases else ""
+    if arms == 1:
+        return f"Does the arm reach {threshold:g}{on}?"
+    return f"Which {f'{find:,} ' if find else ''}of {arms:,} arms reach {threshold:g}{on}?"
+
+
+def question_of(spec: Spec) -> str:
+    """What a study of this specification asks."""
+    return question(len(spec.arms), spec.threshold, spec.case_count or None, spec.find)
 
 
 def answer(
@@ -163,6 +174,10 @@ def interval(ledger: Ledger, arm: int, mean: float | None) -> tuple[float, float
     if found is None:
         found = ledger.intervals[arm] = Interval(1.0 / ledger.stakes.level)
     low, high = map(spec.unscale, found.follow(ledger, arm))
+    least, most = _by_count(ledger, arm)
+    low, high = max(low, least), min(high, most)
+    if low > high or ledger.is_exact(arm):
+        return least, most
     if label == "above":
         return max(low, spec.threshold), max(high, spec.threshold)
     if label == "below":
@@ -172,7 +187,17 @@ def interval(ledger: Ledger, arm: int, mean: float | None) -> tuple[float, float
         return min(max(low, near), far), max(min(high, far), near)
     if mean is not None:
         low, high = min(low, mean), max(high, mean)
-    return max(low, spec.span[0]), min(high, spec.span[1])
+    return max(low, least), min(high, most)
+
+
+def _by_count(ledger: Ledger, arm: int) -> tuple[float, float]:
+    """Where the arm's mean lies for certain: within the bounds, and with cases, whatever the missing rewards are."""
+    low, high = ledger.spec.span
+    if not ledger.cases:
+        return low, high
+    board, cases = ledger.board, ledger.cases.count
+    known, missing = board.total[arm] + board.residue[arm], cases - board.seen[arm]
+    return (known + missing * low) / cases, (known + missing * high) / cases
 
 
 def progress(ledger: Ledger, arm: int) -> float | None:
@@ -203,15 +228,30 @@ def guarantee(ledger: Ledger) -> str:
         f"counted as the nearest number between {low:g} and {high:g}" if spec.clip else f"between {low:g} and {high:g}"
     )
     assumed = f"an arm's rewards are independent, identically distributed and {within}"
+    if ledger.cases:
+        assumed = f"a case's reward does not depend on when or how often it is tried and is {within}"
     if isinstance(spec.failure, float):
         assumed += f", a failed evaluation counting as {spec.failure:g}"
     if spec.failure == "ignore":
         assumed += ", and pulls are lost whatever their reward"
     caveats = _caveats(ledger)
     settled = ledger.certified
+    risk = f"{1 - spec.confidence:.2g}"
+    if ledger.cases:
+        size = ledger.cases.count
+        which = "this one case" if size == 1 else f"these {size:,} cases"
+        caveats = f" What is certified is the score on {which}.{caveats}"
+    share = f"{100 * (1 - spec.confidence):.2g} % are wrong on average"
     if settled == 0:
-        rest = f"provided that {assumed}, one is wrong in at most {1 - spec.confidence:.2g} of studies"
-        return f"Nothing is certified yet: labels are the side of the mean. Once they are certified, {rest}.{caveats}"
+        rest = f"one is wrong in at most {risk} of studies"
+        if spec.guarantee == "rate":
+            rest = f"at most {share}, in each list"
+        once = f"Once they are certified, provided that {assumed}, {rest}."
+        return f"Nothing is certified yet: labels are the side of the mean. {once}{caveats}"
+    if spec.guarantee == "rate":
+        close = " or close" if spec.tolerance else ""
+        lists = f"Of the arms certified above, at most {share}, and likewise of those certified below{close}"
+        return f"{lists}, whenever you stop, provided that {assumed}.{caveats}"
     count = {1: "the certified label is", 2: "both certified labels are"}.get(settled)
     labels = f"{count or f'all {settled:,} certified labels are'} right"
     return (
@@ -242,6 +282,11 @@ def _caveats(ledger: Ledger) -> str:
     if ledger.imported:
         were = "was" if ledger.imported == 1 else "were"
         found.append(f"{plural(ledger.imported, 'pull')} {were} imported; this log does not record how old they are.")
+    lacking = [arm for arm in range(len(ledger.spec.arms)) if ledger.cases and ledger.cases.lost[arm]]
+    if ledger.cases and lacking:
+        count = sum(ledger.cases.lost[arm] for arm in lacking)
+        tried = f"{plural(count, 'case')} of {named(ledger, lacking)} failed {plural(ledger.spec.tries, 'time')}"
+        found.append(f"{tried}: {'it has' if count == 1 else 'they have'} no reward, and count as the worst.")
     if ledger.unweighed:
         found.append("Imported results are weighed all together when the first pull is asked for.")
     return "".join(f" {sentence}" for sentence in found)

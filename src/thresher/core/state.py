@@ -6,7 +6,7 @@ from typing import Any
 from ..errors import UnknownPull
 from . import columns, evidence, kernel, places, policies, seeds, steps
 from .cases import Cases
-from .events import Event
+from .events import PENDING, Event
 from .spec import Spec
 
 
@@ -70,10 +70,15 @@ class State:
             return True
         if self.spec.find is None:
             return False
-        lacking = self.spec.find - self.settled_above
+        lacking = self.spec.find - self.found
         if lacking <= self.open:
             return lacking <= 0
         return lacking > self.open + places.waiting(self.sheet, self.docket.settled, self.board.pending)
+
+    @property
+    def found(self) -> int:
+        """How many arms are certified to reach the bar."""
+        return self.settled_above - sum(self.docket.settled[arm] == evidence.ABOVE for arm in self.outside)
 
     @property
     def left(self) -> int | None:
@@ -88,6 +93,14 @@ class State:
     def case_of(self, pull: int) -> int | None:
         """The number of the case that an issued pull evaluates; None: there are no cases."""
         return self.cases.pull_case[pull - 1] if self.cases else None
+
+    def pending_pulls(self) -> list[int]:
+        """The pulls that are pending."""
+        return [at + 1 for at, state in enumerate(self.pull_state) if state == PENDING]
+
+    def is_exact(self, arm: int) -> bool:
+        """Whether every case of the arm has its reward."""
+        return self.cases is not None and self.board.seen[arm] == self.cases.count
 
     def imported_sum(self, arm: int) -> float:
         """The sum of the arm's imported rewards, scaled; only with cases."""

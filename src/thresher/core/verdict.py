@@ -11,8 +11,9 @@ from ..errors import UnknownArm, shown
 from ..text.plural import listed
 from . import layout, sentences
 from .hints import hints
+from .kernel import SHUT
 from .ledger import Ledger
-from .row import LABELS, Label, Row, is_open, row_of
+from .row import LABELS, Label, Row, row_of
 
 FORMAT = 2  # of the JSON; 1 called a row's arm "name"
 
@@ -45,7 +46,9 @@ class Verdict:
     guarantee: str
     hints: tuple[str, ...]
     rows: tuple[Row, ...]
-    open: list[str]  # the arms that are neither settled nor retired
+    open: list[str]  # the arms that still take pulls: neither settled nor retired
+    cases: int | None = None  # how many the eval set has; None: rewards have no cases
+    find: int | None = None  # how many arms that reach the bar are enough; None: every arm is to be labelled
     outside: tuple[str, ...] = ()  # arms that returned a reward outside the bounds: not certified, whatever their label
     earlier: int = field(default=0, compare=False)  # rewards that were there when this process opened the study
     since: str | None = field(default=None, compare=False)  # when that study was created, as 2026-11-17T02:41:12Z
@@ -110,7 +113,7 @@ class Verdict:
     @property
     def question(self) -> str:
         """What the study asks."""
-        return sentences.question(len(self.rows), self.threshold)
+        return sentences.question(len(self.rows), self.threshold, self.cases, self.find)
 
     @property
     def answer(self) -> str:
@@ -156,7 +159,7 @@ class Verdict:
 
     def lines(self, width: int | None = None) -> Iterator[layout.Line]:
         """The table and the sentences as ``print(verdict)`` shows them, in pieces with a style each."""
-        yield from layout.table(self.rows, width)
+        yield from layout.table(self.rows, width, self.cases)
         yield from layout.failures(self.rows)
         yield ((self.question, "strong"), (f" {self.answer}", ""))
         if self.origin:
@@ -171,7 +174,7 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        return layout.html(self.rows, self.question, self.answer, self.remarks)
+        return layout.html(self.rows, self.question, self.answer, self.remarks, self.cases)
 
 
 def read(study: str, ledger: Ledger) -> Verdict:
@@ -191,7 +194,9 @@ def read(study: str, ledger: Ledger) -> Verdict:
         guarantee=sentences.guarantee(ledger),
         hints=hints(ledger),
         rows=tuple(row_of(ledger, arm) for arm in range(len(spec.arms))),
-        open=[name for arm, name in enumerate(spec.arms) if is_open(ledger, arm)],
+        open=[name for arm, name in enumerate(spec.arms) if ledger.board.shut[arm] != SHUT],
+        cases=spec.case_count or None,
+        find=spec.find,
         outside=tuple(spec.arms[arm] for arm in sorted(ledger.outside)),
         events=ledger.seq,
         head=ledger.head,

@@ -52,19 +52,25 @@ class Runner:
         """Issue pulls and record rewards until the study is done, the time is over, or a signal comes."""
         with signals.into(self._inbox):
             try:
-                while self._hand_out() or self._evaluations:
+                while self._goes_on():
                     self._take_in()
                     self._end_overdue()
                     self._sweep()
                     if self._meter.tell:
                         self._meter.report()
-                self._watch.release()
                 if self._watch.out and not self._stopping:
                     remedy = "repair the evaluator and resume with a larger budget"
                     raise self._watch.end("the budget ended in an outage", remedy)
             finally:
                 self._clean_up()
         self._meter.report(last=True)
+
+    def _goes_on(self) -> bool:
+        """Whether anything is left to do. The last failures may free a case, which is then tried again."""
+        if self._hand_out() or self._evaluations:
+            return True
+        self._watch.release()
+        return not self._watch.out and not self._stopping and (self._hand_out() or bool(self._evaluations))
 
     @property
     def _stopping(self) -> bool:

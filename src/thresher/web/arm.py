@@ -44,7 +44,7 @@ def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Sta
         "format": 1,
         "seq": ledger.seq,
         "index": arm,
-        "question": sentences.question(len(spec.arms), spec.threshold),
+        "question": sentences.question_of(spec),
         "answer": sentences.standing(row.label, row.certified, row.progress, row.reason, outside=arm in ledger.outside),
         "threshold": spec.threshold,
         "bounds": spec.bounds,

@@ -50,7 +50,7 @@ def _asked(store: Store, name: str) -> str | None:
         spec = from_json(found[0].spec) if found and found[0].spec else None
     except (InvalidInput, DamagedStudy):
         return None
-    return sentences.question(len(spec.arms), spec.threshold) if spec else None
+    return sentences.question_of(spec) if spec else None
 
 
 def router(house: House, *, write: bool) -> APIRouter:

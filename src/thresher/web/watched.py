@@ -99,7 +99,7 @@ class Live:
             return {
                 "format": 1,
                 "study": self.name,
-                "question": sentences.question(len(spec.arms), spec.threshold),
+                "question": sentences.question_of(spec),
                 "arms": len(spec.arms),
                 "threshold": spec.threshold,
                 "bounds": spec.bounds,
