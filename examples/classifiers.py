@@ -114,8 +114,9 @@ def truth(digits: Digits, arms: dict[str, dict[str, Any]], images: list[int], ve
     wrong = [row.arm for row in certified if (row.label == "above") != (shares[row.arm] >= BAR)]
     near = min(shares, key=lambda arm: abs(shares[arm] - BAR))
     known = f"{len(certified) - len(wrong)} of {len(certified)} certified labels are right"
+    above = sum(share >= BAR for share in shares.values())
     return (
-        f"the truth, by a full run: {sum(share >= BAR for share in shares.values())} of {len(shares)} classifiers reach "
+        f"the truth, by a full run: {above} of {len(shares)} classifiers reach "
         f"{BAR:g}. {known}{f', and wrong are: {wrong}' if wrong else ''}. Accuracies range from "
         f"{min(shares.values()):.3f} to {max(shares.values()):.3f}; nearest to the bar is {near}, {shares[near]:.4f}"
     )

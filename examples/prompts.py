@@ -68,7 +68,8 @@ class Client:
 
     async def passes(self, pull: thresher.Pull) -> bool:
         """The evaluator: whether the arm's prompt leads to the right answer to the case."""
-        return await self.complete(pull.params["prompt"], str(pull.case)) == pull.case_params["answer"]
+        right: str = pull.case_params["answer"]
+        return await self.complete(pull.params["prompt"], str(pull.case)) == right
 
     async def complete(self, prompt: str, asked: str) -> str:
         """What the model says."""
