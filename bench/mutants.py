@@ -1,6 +1,7 @@
 """Mutants of core, log and run: small changes to the source, of which the tests must notice at least 95 %.
 
-``python -m bench mutants`` takes a sample. ``python -m bench.mutants --count 40 --only core/intervals`` is for trying.
+``python -m bench mutants`` takes a sample of each room. ``python -m bench.mutants --rooms log --reached reached.json``
+takes one of a part, and keeps which tests run which lines: to find that out, all tests of the rooms run once.
 For each mutant only the tests that run the changed line are run, fastest first, until one fails. Mutants that change
 nothing that a user could notice are listed in ``equivalent.toml``, each with the reason.
 """
@@ -29,8 +30,12 @@ from .reached import MEASURED, Reached, collect
 from .report import Figure
 
 ROOT = Path(__file__).parent.parent
-COUNT, SEED, AT_ONCE, BAR = 200, 14, 2, 95.0
-TESTS = ["tests/core", "tests/log", "tests/study", "tests/run", "tests/cli", *(f"src/thresher/{r}" for r in MEASURED)]
+SAMPLE, SEED, AT_ONCE, BAR = 60, 1, 2, 95.0  # mutants of each room
+TESTS = {  # the tests that should notice a mutant of each room
+    "core": ("tests/core", "tests/study"),
+    "log": ("tests/log", "tests/study"),
+    "run": ("tests/run", "tests/log", "tests/cli"),
+}
 MOST, LONGEST = 40.0, 10.0  # seconds of tests for a mutant, and of one test
 HUNG = 30  # seconds after which a test hangs, and pytest ends
 OPTIONS = ["-q", "-x", "-p", "no:cacheprovider", "-p", "_hypothesis_pytestplugin", "--hypothesis-seed=0"]
@@ -59,18 +64,17 @@ class Mutant(NamedTuple):
         return {**where, "outcome": self.outcome, "reason": self.reason}
 
 
-def sample(count: int, seed: int = SEED, only: str = "") -> list[Mutation]:
-    """A sample that takes from each file in proportion to its size."""
+def sample(room: str, count: int, seed: int = SEED, only: str = "") -> list[Mutation]:
+    """A sample that takes from each file of a room in proportion to its size."""
     ranked, sources = [], {}
-    for room in MEASURED:
-        for path in sorted((ROOT / "src/thresher" / room).rglob("*.py")):
-            file = str(path.relative_to(ROOT))
-            if only not in file:
-                continue
-            sources[file] = path.read_text()
-            found = mutations(file, sources[file])
-            random.Random(f"{seed} {file}").shuffle(found)
-            ranked += [((rank + 0.5) / len(found), mutation) for rank, mutation in enumerate(found)]
+    for path in sorted((ROOT / "src/thresher" / room).rglob("*.py")):
+        file = str(path.relative_to(ROOT))
+        if only not in file:
+            continue
+        sources[file] = path.read_text()
+        found = mutations(file, sources[file])
+        random.Random(f"{seed} {file}").shuffle(found)
+        ranked += [((rank + 0.5) / len(found), mutation) for rank, mutation in enumerate(found)]
     valid = (mutation for _, mutation in sorted(ranked) if mutation.is_valid(sources[mutation.file]))
     return list(itertools.islice(valid, count))
 
@@ -121,7 +125,8 @@ class Workshop:
     def _tests(self, mutation: Mutation) -> list[str]:
         chosen: list[str] = []
         total = 0.0
-        for test in self._reached.by(mutation.file, range(mutation.line, mutation.last + 1)):
+        lines = range(0) if mutation.on_import else range(mutation.line, mutation.last + 1)
+        for test in self._reached.by(mutation.file, lines):
             took = self._reached.seconds[test]
             if took <= LONGEST and (total + took <= MOST or not chosen):
                 chosen.append(test)
@@ -181,54 +186,100 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
     process.wait()
 
 
-def tried(chosen: Iterable[Mutation], reached: Reached | None = None, at_once: int = AT_ONCE) -> Iterator[Mutant]:
+def measured(tests: Iterable[str]) -> Reached:
+    """What these tests reach, in a copy of the project."""
+    with tempfile.TemporaryDirectory(prefix="mutants-") as name:
+        return collect(copied(Path(name) / "measured"), tests, Path(name) / "scratch")
+
+
+def tests_of(rooms: Iterable[str]) -> list[str]:
+    """The folders of the tests of these rooms, with the examples in the rooms themselves."""
+    return list(dict.fromkeys(test for room in rooms for test in (*TESTS[room], f"src/thresher/{room}")))
+
+
+def tried(chosen: Iterable[Mutation], reached: Reached, at_once: int = AT_ONCE) -> Iterator[Mutant]:
     """What becomes of each mutation, in order."""
     with tempfile.TemporaryDirectory(prefix="mutants-") as name:
-        folder = Path(name)
-        if reached is None:
-            reached = collect(copied(folder / "measured"), TESTS, folder / "scratch")
-        shop = Workshop(folder, reached, at_once)
+        shop = Workshop(Path(name), reached, at_once)
         with ThreadPoolExecutor(at_once) as pool:
             yield from pool.map(shop.outcome, chosen)
 
 
-def summary(mutants: list[Mutant]) -> Iterator[Figure]:
-    counts = Counter(mutant.outcome for mutant in mutants)
-    real = counts["caught"] + counts["survived"]
-    yield Figure("mutants that the tests caught", counts["caught"], "mutants")
-    yield Figure("mutants that survived", counts["survived"], "mutants")
-    yield Figure("mutants that are equivalent", counts["equivalent"], "mutants")
-    yield Figure("mutants caught, of those not equivalent", 100 * counts["caught"] / max(real, 1), "%", BAR)
-
-
-def figures() -> Iterator[Figure]:
+def shown(mutants: Iterable[Mutant]) -> list[Mutant]:
+    """Print each mutant that was not caught as soon as it is known, and write all of them to a file."""
     found = []
-    for mutant in tried(sample(COUNT)):
+    for mutant in mutants:
         found.append(mutant)
         if mutant.outcome != "caught":
             print(mutant, flush=True)
     data = {"format": 1, "mutants": [mutant.as_row() for mutant in found]}
     RESULTS.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
-    yield from summary(found)
+    return found
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(prog="python -m bench.mutants", description=__doc__)
-    options.add_argument("--count", type=int, default=COUNT)
-    options.add_argument("--seed", type=int, default=SEED)
-    options.add_argument("--skip", type=int, default=0, help="leave out the first of the sample")
-    options.add_argument("--only", default="", help="a part of the files' names")
-    options.add_argument("--at-once", type=int, default=AT_ONCE)
-    options.add_argument("--reached", type=Path, nargs="*", help="which tests run which lines, from an earlier run")
+class Row(NamedTuple):
+    """The mutants of a room."""
+
+    room: str
+    caught: int
+    equivalent: int
+    survived: int
+
+    @property
+    def share(self) -> float:
+        """Of the mutants that are not equivalent, those that the tests caught, in percent."""
+        return 100 * self.caught / max(self.caught + self.survived, 1)
+
+    def __str__(self) -> str:
+        total = self.caught + self.equivalent + self.survived
+        return f"{self.room:<6}{total:>9}{self.caught:>9}{self.equivalent:>12}{self.survived:>11}{self.share:>8.1f} %"
+
+
+def table(mutants: Iterable[Mutant]) -> list[Row]:
+    counts = Counter((mutant.mutation.file.split("/")[2], mutant.outcome) for mutant in mutants)
+    outcomes = ("caught", "equivalent", "survived")
+    return [Row(room, *(counts[room, each] for each in outcomes)) for room in dict.fromkeys(room for room, _ in counts)]
+
+
+def print_table(rows: Iterable[Row]) -> None:
+    print(f"{'room':<6}{'mutants':>9}{'caught':>9}{'equivalent':>12}{'survivors':>11}{'share':>10}")
+    print(*rows, sep="\n")
+
+
+def figures() -> Iterator[Figure]:
+    reached = measured(tests_of(MEASURED))
+    rows = table(shown(tried([each for room in MEASURED for each in sample(room, SAMPLE)], reached)))
+    print_table(rows)
+    for row in rows:
+        yield Figure(f"mutants of {row.room} caught, of those not equivalent", row.share, "%", BAR)
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(
+        prog="python -m bench.mutants", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument("--rooms", nargs="+", choices=MEASURED, default=MEASURED, help="all by default")
+    options.add_argument("--sample", type=int, default=SAMPLE, metavar="N", help="mutants of each room; %(default)s")
+    options.add_argument("--seed", type=int, default=SEED, help="of the sample; %(default)s")
+    options.add_argument("--only", default="", metavar="TEXT", help="a part of the files' names")
+    options.add_argument("--at-once", type=int, default=AT_ONCE, metavar="N", help="mutants; %(default)s")
+    why = "which tests run which lines; written if there is no such file. Delete it when the source changed"
+    options.add_argument("--reached", type=Path, metavar="FILE", help=why)
+    options.add_argument("--renew", nargs="+", default=[], metavar="TEST", help="measure these for --reached again")
     given = options.parse_args()
-    reached = Reached.read(*given.reached) if given.reached else None
-    found = []
-    for mutant in tried(sample(given.count, given.seed, given.only)[given.skip :], reached, given.at_once):
-        found.append(mutant)
-        print(mutant, flush=True)
-    for figure in summary(found):
-        print(figure)
+    if given.reached and given.reached.exists():
+        reached = Reached.read(given.reached)
+        if given.renew:
+            reached.renew(measured(given.renew))
+    else:
+        reached = measured(tests_of(given.rooms))
+    if given.reached:
+        reached.write(given.reached)
+    chosen = [each for room in given.rooms for each in sample(room, given.sample, given.seed, given.only)]
+    rows = table(shown(tried(chosen, reached, given.at_once)))
+    print_table(rows)
+    return 1 if any(row.share < BAR for row in rows) else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

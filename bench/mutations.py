@@ -23,6 +23,7 @@ class Mutation(NamedTuple):
     end: int
     before: str
     text: str
+    on_import: bool  # whether it runs when the module is imported, and not in a function
 
     @property
     def change(self) -> str:
@@ -60,6 +61,8 @@ def mutations(file: str, source: str) -> list[Mutation]:
     waits = {
         each.lineno for each in tree.body if isinstance(each, ast.Assign) and "# seconds" in lines[each.lineno - 1]
     }
+    functions = (each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef))
+    inside = {line for each in functions for line in range(each.body[0].lineno, (each.end_lineno or 0) + 1)}
     for statement, node, text in _changes(tree):
         if statement.lineno in waits:  # how long to wait: a test that noticed a second more would be slow
             continue
@@ -80,6 +83,7 @@ def mutations(file: str, source: str) -> list[Mutation]:
                 end,
                 source[start:end],
                 text,
+                node.lineno not in inside,
             )
         )
     return sorted(found, key=lambda mutation: (mutation.start, mutation.text))

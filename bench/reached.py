@@ -37,26 +37,36 @@ class Reached:
     lines: dict[str, dict[int, list[str]]] = field(default_factory=dict)
 
     def by(self, file: str, lines: Iterable[int]) -> list[str]:
-        """The tests that run one of these lines; for code that runs on import, all that use the module."""
+        """The tests that run one of these lines; if none does, or no lines are given, all that use the module."""
         found = self.lines.get(file, {})
         some = {test for line in lines for test in found.get(line, ())}
         return sorted(some or {test for tests in found.values() for test in tests}, key=lambda test: self.seconds[test])
 
     def write(self, path: Path) -> None:
-        path.write_text(json.dumps({"seconds": self.seconds, "lines": self.lines}))
+        numbers = {test: number for number, test in enumerate(self.seconds)}
+        lines = {
+            file: {line: [numbers[test] for test in tests] for line, tests in found.items()}
+            for file, found in self.lines.items()
+        }
+        path.write_text(json.dumps({"seconds": self.seconds, "lines": lines}))
 
     @classmethod
-    def read(cls, *paths: Path) -> "Reached":
-        """One or several files as one."""
-        all_seconds: dict[str, float] = {}
-        all_lines: dict[str, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
-        for path in paths:
-            data = json.loads(path.read_text())
-            all_seconds |= data["seconds"]
-            for file, lines in data["lines"].items():
-                for line, tests in lines.items():
-                    all_lines[file][int(line)] += tests
-        return cls(all_seconds, all_lines)
+    def read(cls, path: Path) -> "Reached":
+        data = json.loads(path.read_text())
+        tests = list(data["seconds"])
+        lines = {
+            file: {int(line): [tests[number] for number in numbers] for line, numbers in found.items()}
+            for file, found in data["lines"].items()
+        }
+        return cls(data["seconds"], lines)
+
+    def renew(self, newer: "Reached") -> None:
+        """Take in what was measured later, for other tests or for some of the same."""
+        self.seconds |= newer.seconds
+        for file, lines in newer.lines.items():
+            known = self.lines.setdefault(file, {})
+            for line, tests in lines.items():
+                known[line] = list(dict.fromkeys([*known.get(line, []), *tests]))
 
 
 def collect(folder: Path, tests: Iterable[str], scratch: Path, *options: str) -> Reached:

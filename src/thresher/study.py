@@ -223,10 +223,7 @@ class Study:
 
     def pending(self) -> list[Pull]:
         """The pulls that are pending."""
-        return look(
-            self,
-            lambda ledger: [pull_of(ledger, i + 1) for i, state in enumerate(ledger.pull_state) if state == PENDING],
-        )
+        return look(self, lambda ledger: [pull_of(ledger, pull) for pull in ledger.pending_pulls()])
 
     def figure(self, kind: Literal["arms", "history"] = "arms") -> Any:
         """A plotly figure, for a notebook: every arm against the bar, or how the answer evolved."""

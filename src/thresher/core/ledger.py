@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..errors import InvalidInput
-from . import docket, evidence, kernel, spec, steps, validity
+from . import docket, evidence, kernel, rate, spec, steps, validity
 from .events import DROPPED, LATE, OUTSIDE, PENDING, TOLD, Event
 from .settling import Settling
 from .spec import Spec
@@ -172,6 +172,8 @@ class Ledger(Settling):
             self.pull_state[pull - 1] = OUTSIDE
             self.pull_reward[pull - 1] = event.reward  # type: ignore[assignment]
         self.outside.add(arm)
+        if self.ranking.level and self.docket.settled[arm] == evidence.OPEN:
+            rate.leave(self.ranking, arm)
         self._blame(arm, event)
         if self.cases and state in (PENDING, DROPPED):
             self.cases.drop(arm, pull, failed=False)

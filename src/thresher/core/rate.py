@@ -127,6 +127,12 @@ def enter(ranking: Ranking, which: int, arm: int, rank: int) -> None:
     ranking.rank[at] = rank
 
 
+def leave(ranking: Ranking, arm: int) -> None:
+    """Take an arm out of all lists: its rewards prove the bounds wrong, so its capitals are evidence of nothing."""
+    for which in range(LISTS):
+        enter(ranking, which, arm, 0)
+
+
 def settle(ranking: Ranking, docket: Docket, which: int, arm: int, count: int) -> int:
     """Settle an arm that its list has reached. It keeps its rank there and leaves the other lists."""
     if docket.settled[arm] != OPEN:

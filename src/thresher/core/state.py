@@ -6,7 +6,7 @@ from typing import Any
 from ..errors import UnknownPull
 from . import columns, evidence, kernel, policies, seeds, steps
 from .cases import Cases
-from .events import Event
+from .events import PENDING, Event
 from .spec import Spec
 
 
@@ -89,6 +89,10 @@ class State:
     def case_of(self, pull: int) -> int | None:
         """The number of the case that an issued pull evaluates; None: there are no cases."""
         return self.cases.pull_case[pull - 1] if self.cases else None
+
+    def pending_pulls(self) -> list[int]:
+        """The pulls that are pending."""
+        return [at + 1 for at, state in enumerate(self.pull_state) if state == PENDING]
 
     def is_exact(self, arm: int) -> bool:
         """Whether every case of the arm has its reward."""

@@ -1,0 +1,186 @@
+"""The parts of the log that interrupts, forks and old stores meet, one at a time."""
+
+import errno
+import fcntl
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from psycopg import errors as postgres
+
+import thresher
+from thresher.core.events import Event
+from thresher.log import filelock, patience, postgres_connection
+from thresher.log.chain import START, Head, chained, link
+from thresher.log.filelock import FileLock
+from thresher.log.memory import MemoryStore
+from thresher.log.postgres import PostgresStore
+from thresher.log.postgres_waiting import passes
+from thresher.log.sqlite import SqliteStore
+from thresher.log.tail import event_at
+
+
+def a_study(store: Any) -> thresher.Study:
+    return thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=400, storage=store)
+
+
+@pytest.fixture(autouse=True)
+def _no_hurry_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "_hurry_until", 0.0)
+
+
+def _interrupted(*_: Any, **__: Any) -> Any:
+    raise KeyboardInterrupt
+
+
+# -- events ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("more", [{}, {"reason": "r"}])
+@pytest.mark.parametrize("field", ["key", "agent"])
+def test_a_text_with_a_nul_is_no_text_of_an_event(field: str, more: dict[str, Any]) -> None:
+    fields = {"key": "k", "agent": "a", **more}
+    assert len(link(START, Event(2, "asked", 1, 0, time=1.0, **fields))) == 16
+    with pytest.raises(ValueError, match="a text holds a NUL"):
+        link(START, Event(2, "asked", 1, 0, time=1.0, **fields | {field: "a\0b"}))
+
+
+def test_an_event_without_a_digest_is_not_kept() -> None:
+    store = MemoryStore()
+    with pytest.raises(thresher.InvalidInput, match="has no digest"):
+        store.append("s", [Event(1, "created")])
+    assert store.studies() == []
+
+
+def test_an_event_of_version_0_1_gets_the_digest_that_its_upgrade_will_give_it() -> None:
+    class Old(MemoryStore):
+        def read(self, *args: Any, **options: Any) -> list[Event]:
+            return [event._replace(digest=None) for event in super().read(*args, **options)]
+
+        def head(self, study: str) -> Head | None:
+            found = super().head(study)
+            return found and found._replace(digest=None)
+
+    store, events = Old(), chained([Event(1, "created", key="k"), Event(2, "asked", 1, 0), Event(3, "asked", 2, 1)])
+    store.append("s", events)
+    assert [event_at(store, "s", seq) for seq in (0, 1, 2, 3, 4)] == [None, *events, None]
+
+
+# -- interrupts ------------------------------------------------------------------------------------------------------
+
+
+def test_a_wait_that_is_interrupted_is_not_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert patience.Patience(5.0).pause(0.001, str)
+    monkeypatch.setattr(time, "sleep", _interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        patience.Patience(5.0).pause(0.001, str)
+    assert patience.in_a_hurry()
+    assert not patience.Patience(5.0).pause(0.001, str), "at once"
+
+
+def test_an_interrupted_turn_leaves_no_lock_and_no_open_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock, before = FileLock(tmp_path / "lock"), len(list(Path("/proc/self/fd").iterdir()))
+    monkeypatch.setattr(filelock, "_acquired_soon", _interrupted)
+    with pytest.raises(KeyboardInterrupt), lock.turn():
+        raise AssertionError("it was interrupted")
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_a_lock_that_comes_after_an_interrupt_is_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = FileLock(tmp_path / "lock")
+    with (tmp_path / "lock").open("w") as holder:
+        fcntl.flock(holder, fcntl.LOCK_EX)
+        threads = set(threading.enumerate())
+        with monkeypatch.context() as context:
+            context.setattr(patience.Patience, "next_slice", _interrupted)
+            with pytest.raises(KeyboardInterrupt), lock.turn():
+                raise AssertionError("it was interrupted")
+        (waiter,) = set(threading.enumerate()) - threads
+    waiter.join(10)
+    assert not waiter.is_alive()
+    with (tmp_path / "lock").open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@pytest.mark.parametrize(("long", "gives_up"), [(0.0, True), (60.0, False)])
+def test_after_an_interrupted_wait_for_a_server_it_is_not_waited_for_again(
+    long: float, gives_up: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_connection, "LONG", long)
+    store = PostgresStore("postgresql://nobody@127.0.0.1:1/nothing")
+    monkeypatch.setattr(store, "_connect", _interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        store.studies()
+    expected = thresher.StoreFailed if gives_up else KeyboardInterrupt
+    with pytest.raises(expected, match="was being waited for when" if gives_up else None):
+        store.studies()
+
+
+def test_what_a_server_says_is_told_in_one_line(postgres_url: str) -> None:
+    store = PostgresStore(postgres_url)
+    with pytest.raises(thresher.StoreFailed, match=r'column "nonsense" does not exist.*; run thresher doctor'):
+        store._do(lambda connection: connection.execute("SELECT nonsense"))
+    assert store.studies() == []
+    assert passes(postgres.LockNotAvailable())
+    store.close()
+
+
+# -- forks -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_forked_child_writes_under_its_own_name_and_reads_again_what_was_half_read() -> None:
+    journal = a_study(MemoryStore())._journal
+    nonce, ledger = journal._nonce, journal._ledger
+    journal._forked()
+    assert (journal._nonce != nonce, journal._ledger is ledger) == (True, True)
+    holding, let_go = threading.Event(), threading.Event()
+
+    def hold(lock: Any) -> None:
+        with lock:
+            holding.set()
+            let_go.wait(10)
+
+    thread = threading.Thread(target=hold, args=(journal._lock,))
+    thread.start()
+    holding.wait(10)
+    journal._forked()
+    assert journal._ledger is None
+    assert journal.look(lambda newest: newest.seq) == 1, "its lock is another one"
+    let_go.set()
+    thread.join()
+
+
+def test_a_forked_child_does_not_use_its_parents_lock(tmp_path: Path) -> None:
+    lock = FileLock(tmp_path / "lock")
+    with lock.turn():
+        lock._spare.append(os.dup(1))  # a handle of the parent that is not in use
+        lock._pid = 0  # as if this process had been forked meanwhile
+        with lock.turn(0.1) as held:
+            assert not held, "the parent has it"
+        assert (lock._pid, lock._spare) == (os.getpid(), [])
+    lock.close()
+
+
+# -- files -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("number", "works"), [(errno.EPERM, True), (errno.ENOTSUP, True), (errno.EIO, False)])
+def test_a_store_is_created_where_there_are_no_hard_links(
+    number: int, works: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def link_fails(*_: Any) -> None:
+        raise OSError(number, "no links")
+
+    monkeypatch.setattr(os, "link", link_fails)
+    store = SqliteStore(tmp_path / "thresher.db")
+    if works:
+        assert a_study(store).ask() is not None
+    else:
+        with pytest.raises(thresher.StoreFailed, match="no links"):
+            a_study(store)
+    store.close()
+    assert (tmp_path / "thresher.db").exists() == works
+    assert not [file for file in tmp_path.iterdir() if "-new-" in file.name]

@@ -1,0 +1,136 @@
+"""The parts of the stores: locks, turns, flushes and files."""
+
+import errno
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import thresher
+from thresher.log import filelock
+from thresher.log.journal import Journal
+from thresher.log.memory import MemoryStore
+from thresher.log.postgres import PostgresStore
+from thresher.log.sqlite import SqliteStore
+
+
+def a_study(store: Any) -> thresher.Study:
+    return thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=400, storage=store)
+
+
+# -- turns -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_lock_that_is_let_go_is_free_and_its_file_is_closed(tmp_path: Path) -> None:
+    handle = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT)
+    with filelock.FileLock(tmp_path / "lock").turn() as held:
+        assert held
+    filelock._let_go(handle)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(handle)
+
+
+def test_an_agent_that_waited_in_vain_takes_its_turn_only_if_it_is_free(postgres_url: str) -> None:
+    holder, impatient = PostgresStore(postgres_url), PostgresStore(postgres_url)
+    impatient._impatient_until = time.monotonic() + 60
+    with holder.turn("s"), impatient.turn("s"):
+        assert holder._turn is not None
+        assert impatient._turn is not None
+        assert (holder._turn.session is holder._connection, impatient._turn.session) == (True, None)
+    with impatient.turn("s"):
+        assert impatient._turn.session is impatient._connection
+    impatient._impatient_until = 0.0
+    holder._impatient_until = time.monotonic() + 60
+    with holder.turn("s"):
+        assert holder._turn.session is holder._connection, "it was given back"
+    holder.close()
+    impatient.close()
+
+
+# -- the disk --------------------------------------------------------------------------------------------------------
+
+
+def test_a_failed_flush_is_reported_and_nothing_is_acknowledged_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqliteStore(tmp_path / "thresher.db")
+    study = a_study(store)
+    pulls = study.ask_many(3)
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fdatasync", _fails)
+        with pytest.raises(thresher.StoreFailed, match=r"a write to the disk failed .*what was told since may be lost"):
+            study.tell(pulls[0], 0.5)
+    with pytest.raises(thresher.StoreFailed, match="a write to the disk failed"):
+        study.tell(pulls[1], 0.5)
+    store.close()
+
+
+def test_a_failed_first_flush_is_reported_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    a_study(SqliteStore(tmp_path / "thresher.db")).store.close()
+    store = SqliteStore(tmp_path / "thresher.db")
+    study = thresher.open_study("s", storage=store)
+    monkeypatch.setattr("thresher.log.sqlite_session.sync_folder", _fails)
+    with pytest.raises(thresher.StoreFailed, match="a write to the disk failed"):
+        study.ask()
+    store.close()
+
+
+def _fails(_: object) -> None:
+    raise OSError(errno.EIO, "Input/output error")
+
+
+def test_an_agent_copies_what_it_found_in_the_log_before_it_acknowledges_anything(tmp_path: Path) -> None:
+    """The log may hold frames of another agent that never reached the disk."""
+    file = tmp_path / "thresher.db"
+    first, second = SqliteStore(file), SqliteStore(file)
+    a_study(first).ask_many(30)
+    before = file.stat().st_mtime_ns
+    study = thresher.open_study("s", storage=second)
+    assert file.stat().st_mtime_ns == before
+    study.ask()
+    copied = file.stat().st_mtime_ns
+    assert copied > before
+    study.ask()
+    assert file.stat().st_mtime_ns == copied, "once is enough"
+    first.close()
+    second.close()
+
+
+def test_a_file_that_is_replaced_before_the_first_flush_is_noticed_by_it(tmp_path: Path) -> None:
+    file = tmp_path / "thresher.db"
+    a_study(SqliteStore(file)).store.close()
+    store = SqliteStore(file, durability="normal")
+    assert store.studies() == ["s"]
+    assert store._session is not None
+    (tmp_path / "copy").write_bytes(file.read_bytes())
+    (tmp_path / "copy").rename(file)
+    with pytest.raises(thresher.StoreFailed, match="was deleted or replaced while it was in use"):
+        store._session.settle()
+    store.close()
+
+
+def test_a_folder_is_not_a_store(tmp_path: Path) -> None:
+    with pytest.raises(thresher.StoreFailed, match="is not a file; name another"):
+        SqliteStore(tmp_path).studies()
+
+
+# -- studies ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_study_that_never_was_is_unknown_and_not_deleted() -> None:
+    with pytest.raises(thresher.UnknownStudy, match="is not in this store; create it") as caught:
+        Journal("s", MemoryStore())
+    assert type(caught.value) is thresher.UnknownStudy
+
+
+def test_a_verdict_says_how_many_rewards_are_from_other_agents() -> None:
+    store = MemoryStore()
+    study, other = a_study(store), thresher.open_study("s", storage=store)
+    pulls = study.ask_many(4)
+    study.tell(pulls[0], 0.5)
+    study.tell(pulls[1], 0.5)
+    other.tell(pulls[2], 0.5)
+    study.drop(pulls[3], reason="it broke")
+    assert (study.verdict().others, other.verdict().others) == (1, 2)

@@ -1,0 +1,138 @@
+"""The connection to Ray, without a cluster."""
+
+import os
+import signal
+import socket
+import threading
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from thresher.errors import CannotGoOn
+
+pytest.importorskip("ray")
+
+from thresher.run.engines import ray_place
+from thresher.run.engines.ray_place import Connection
+
+
+@pytest.fixture
+def fake_ray(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """In place of Ray: whether it is initialized, and what was called."""
+    fake = SimpleNamespace(on=False, started=[], stopped=0)
+
+    def init(**settings: Any) -> None:
+        fake.started.append(settings)
+        fake.on = True
+
+    def shutdown() -> None:
+        fake.stopped += 1
+        fake.on = False
+
+    for name, value in {"init": init, "shutdown": shutdown, "is_initialized": lambda: fake.on}.items():
+        monkeypatch.setattr(f"ray.{name}", value)
+    monkeypatch.setattr(ray_place, "_check_address", lambda _: None)
+    return fake
+
+
+def test_a_ray_of_our_own_is_quiet_and_ends_with_the_last_run(fake_ray: Any) -> None:
+    assert Connection.open("ray", 3) is True
+    assert Connection.open("ray", None) is True
+    (settings,) = fake_ray.started
+    assert settings.items() >= {"num_cpus": 3, "include_dashboard": False, "log_to_driver": False}.items()
+    Connection.close()
+    assert fake_ray.stopped == 0
+    Connection.close()
+    assert fake_ray.stopped == 1
+    assert not Connection._ours
+
+
+def test_a_ray_that_the_user_connected_to_is_used_and_left_alone(
+    fake_ray: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    fake_ray.on = True
+    assert Connection.open("ray", 3) is False
+    assert caplog.text == ""
+    assert Connection.open("host:6379", None) is False
+    assert "connected to a Ray cluster already: that one is used, not host:6379" in caplog.text
+    Connection.close()
+    Connection.close()
+    assert (fake_ray.started, fake_ray.stopped) == ([], 0)
+
+
+def test_a_ray_at_an_address_is_not_one_of_our_own(fake_ray: Any) -> None:
+    assert Connection.open("host:6379", 3) is False
+    (settings,) = fake_ray.started
+    assert (settings["address"], "num_cpus" in settings) == ("host:6379", False)
+    Connection.close()
+    assert fake_ray.stopped == 1, "we connected, so we disconnect"
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (
+            ConnectionError("nobody is there"),
+            "no Ray cluster answers: .*nobody is there; start one with: ray start --head",
+        ),
+        (ImportError("pip install ray[client]"), r"no Ray cluster answers: .*; pip install 'ray\[client\]'"),
+    ],
+)
+@pytest.mark.parametrize("place", ["ray", "host:6379"])
+def test_a_ray_that_does_not_start_is_explained_and_left_to_no_one(
+    place: str, error: Exception, words: str, fake_ray: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def init(**_: Any) -> None:
+        fake_ray.on = True
+        raise error
+
+    monkeypatch.setattr("ray.init", init)
+    with pytest.raises(CannotGoOn, match=words):
+        Connection.open(place, 1)
+    assert fake_ray.stopped == 1
+    assert Connection._over.is_set()
+    assert (Connection._users, Connection._ours) == (0, False)
+
+
+def test_ctrl_c_while_ray_starts_takes_effect_once_it_has_started(
+    fake_ray: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def init(**settings: Any) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.3)  # the main thread sees the signal first
+        fake_ray.on = True
+
+    monkeypatch.setattr("ray.init", init)
+    with pytest.raises(KeyboardInterrupt):
+        Connection.open("ray", 1)
+    assert (fake_ray.on, fake_ray.stopped) == (False, 1)
+
+
+def test_a_second_ctrl_c_does_not_wait_for_ray(fake_ray: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    over, started = threading.Event(), []
+
+    def init(**settings: Any) -> None:
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.3)  # the main thread sees each signal
+        started.append(over.wait(5))
+
+    monkeypatch.setattr("ray.init", init)
+    with pytest.raises(KeyboardInterrupt):
+        Connection.open("ray", 1)
+    assert started == []
+    over.set()
+
+
+def test_an_address_is_tried_before_ray_tries_it_for_minutes() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        for place in (address, f"ray://{address}", "auto", "[::1]"):
+            ray_place._check_address(place)
+        server.settimeout(10)
+        for _ in range(2):
+            server.accept()[0].close()
+    with pytest.raises(CannotGoOn, match=f"{address}.*no Ray cluster answers: .*refused.*ray start --head"):
+        ray_place._check_address(address)

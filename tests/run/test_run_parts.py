@@ -1,0 +1,247 @@
+"""The parts of a run, one at a time: who is blamed, which pulls wait, and what has begun."""
+
+import functools
+import queue
+import signal
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from typing import Any
+
+import pytest
+from engines import causes, evaluator, make, until
+
+from thresher.errors import Busy, CannotGoOn, EvaluationFailed, InvalidInput, NoReward
+from thresher.run import signals
+from thresher.run.engines import Engine, WorkerLost, open_engine
+from thresher.run.engines.adapter import Adapter, _broke, _same
+from thresher.run.engines.outcome import opened, outcome
+from thresher.run.engines.processes import Process, Processes
+from thresher.run.evaluations import Evaluations
+from thresher.run.loop import Runner
+from thresher.run.outage import Failure, Start
+from thresher.run.runner import Limits, run_on
+from thresher.run.workers import Suspects
+from thresher.study import Pull
+
+
+def pull(number: int, arm: str = "a") -> Pull:
+    return Pull(number, arm, 1, {}, 7)
+
+
+def done(result: object = None, error: BaseException | None = None) -> "Future[object]":
+    future: Future[object] = Future()
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)
+    return future
+
+
+# -- the start -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("oldest", "ends"), [(1.0, False), (3.0, False), (5.0, False), (6.0, True)])
+def test_the_start_waits_for_all_pulls_that_were_issued_before_the_last_failure(oldest: float, ends: bool) -> None:
+    start = Start(make("a", "b", "c", "d"), lambda: oldest)
+    for number, arm in [(2, "a"), (4, "b"), (5, "c")]:
+        assert start.end() is None
+        start.failure(Failure(pull(number, arm), "broke", kind="broken"))
+    assert (start.end() is not None) == ends
+
+
+# -- pulls that wait -------------------------------------------------------------------------------------------------
+
+
+class Open(Engine):
+    """Takes every pull, and finishes none."""
+
+    def submit(self, pull: Pull) -> "Future[object]":
+        return Future()
+
+    def stop(self, future: "Future[object]") -> None: ...
+
+    def close(self, *, wait: bool) -> None: ...
+
+
+def test_of_suspected_arms_one_pull_is_pending_at_a_time_and_others_do_not_wait() -> None:
+    suspects = Suspects({"a", "b"})
+    evaluations = Evaluations(make("a", "b", "c"), Open(9), suspects, lambda _: None)
+    evaluations.begin([pull(1, "a"), pull(2, "b"), pull(3, "c"), pull(4, "a"), pull(5, "c")], 0.0)
+    assert [each.pull.id for each in evaluations.running.values()] == [1, 3, 5]
+    assert [each.pull.id for each in evaluations._held] == [2, 4]
+    assert (len(evaluations), evaluations.oldest()) == (5, 1)
+    suspects.clear("a")
+    evaluations.submit_waiting(1.0)
+    assert [each.pull.id for each in evaluations.running.values()] == [1, 3, 5, 2, 4]
+
+
+def test_an_evaluation_times_out_when_its_time_is_over() -> None:
+    evaluations = Evaluations(make("a"), Open(9), Suspects(), lambda _: None)
+    evaluations.begin([pull(1)], 0.0)
+    (future,) = evaluations.running
+    assert list(evaluations.timed_out(5.0, 9.0)) == [], "it has not begun"
+    future.set_running_or_notify_cancel()
+    for now in (10.0, 14.9):
+        assert list(evaluations.timed_out(5.0, now)) == []
+    assert [each.pull.id for _, each in evaluations.timed_out(5.0, 15.0)] == [1]
+    assert (evaluations.running, list(evaluations.overdue)) == ({}, [future])
+
+
+def test_a_pull_that_its_engine_cancelled_is_dropped() -> None:
+    class Cancelling(Open):
+        def submit(self, pull: Pull) -> "Future[object]":
+            return done(0.5) if pull.id > 1 else done(error=CancelledError())
+
+    study = make("a", budget=3)
+    run_on(Cancelling(1), study, Limits(), None)
+    assert (causes(study), study.verdict().told) == (["cancelled"], 2)
+
+
+# -- executors -------------------------------------------------------------------------------------------------------
+
+
+class Two(Executor):
+    """Says that everything runs, but has room for two."""
+
+    _max_workers = 2
+
+    def submit(self, function: Any, /, *args: Any, **given: Any) -> "Future[Any]":
+        future: Future[Any] = Future()
+        future.set_running_or_notify_cancel()
+        return future
+
+
+def test_no_more_pulls_have_begun_than_an_executor_has_workers() -> None:
+    engine = Adapter(evaluator("threads"), Two(), None, 8)
+    first, second, third = (engine.submit(pull(number)) for number in (1, 2, 3))
+    assert [engine.began(each) for each in (first, second, third)] == [True, True, False]
+    first.set_result(None)
+    assert [engine.began(each) for each in (first, second, third)] == [False, True, True]
+    waiting: Future[object] = Future()
+    engine._here = {waiting: pull(4)}
+    assert not engine.began(waiting)
+
+
+def test_a_thread_that_hangs_counts_again_when_it_returns() -> None:
+    engine = Adapter(evaluator("threads"), Two(), None, 8)
+    first, second = engine.submit(pull(1)), engine.submit(pull(2))
+    engine.stop(first)
+    assert engine.workers == 1
+    first.set_result(None)
+    assert engine.workers == 2
+    engine.stop(first)
+    assert engine.workers == 2, "it has ended"
+    engine.workers = 1
+    with pytest.raises(CannotGoOn, match="each of its workers hangs"):
+        engine.stop(second)
+
+
+def test_the_pulls_that_were_lost_with_a_pool_are_those_without_an_outcome() -> None:
+    cancelled: Future[object] = Future()
+    cancelled.cancel()
+    lost = [Future[object](), done(error=BrokenExecutor()), done(0.5), done(error=ValueError()), cancelled]
+    assert [_broke(each) for each in lost] == [True, True, False, False, False]
+
+
+def test_a_broken_executor_that_cannot_be_made_again_ends_the_run() -> None:
+    engine = Adapter(evaluator("threads"), Two(), None, 8)
+    future = engine.submit(pull(1))
+    future.set_exception(BrokenExecutor("gone"))
+    with pytest.raises(CannotGoOn, match="broke, and thresher cannot make another; pass a function that makes one"):
+        engine.result(future)
+    with pytest.raises(InvalidInput, match=r"made 5, which is not a concurrent\.futures\.Executor"):
+        Adapter(evaluator("threads"), lambda: 5, None, 8)  # type: ignore[arg-type, return-value]
+
+
+def test_a_coroutine_function_runs_on_no_executor() -> None:
+    async def evaluate(_: Pull) -> float:
+        return 0.5
+
+    with pytest.raises(InvalidInput, match="a coroutine function runs on an event loop; leave executor out"):
+        open_engine(evaluate, workers=None, executor="threads")
+
+
+def test_a_broken_pool_of_loky_is_replaced_by_one_with_its_settings() -> None:
+    loky = pytest.importorskip("loky")
+    pool = loky.ProcessPoolExecutor(3, timeout=7, env={"THRESHER_TEST": "1"}, initializer=print, initargs=("x",))
+    other: Any = _same(pool)
+    assert (other._max_workers, other._timeout, other._env) == (3, 7, pool._env)
+    assert (other._initializer, other._initargs, other._context) == (print, ("x",), pool._context)
+
+
+def test_a_process_that_hangs_is_killed_when_it_is_stopped() -> None:
+    engine = Processes(evaluator("processes"), 1)
+    future = engine.submit(pull(1, "hangs"))
+    until(lambda: engine.began(future) and engine._running[future]._process is not None, "the evaluation")
+    engine.stop(done())  # it has ended already
+    engine.stop(future)
+    with pytest.raises(WorkerLost, match="its process was ended by SIGKILL"):
+        future.result(10)
+    assert isinstance(engine.submit(pull(2)).result(10), float), "another process takes its place"
+    engine.close(wait=True)
+
+
+def test_the_pipe_of_a_process_that_died_is_closed() -> None:
+    process = Process(evaluator("processes"))
+    assert isinstance(process.evaluate(pull(1)), float)
+    pipe = process._pipe
+    assert pipe is not None
+    with pytest.raises(WorkerLost, match="SIGKILL"):
+        process.evaluate(pull(2, "dies"))
+    assert (pipe.closed, process._pipe) == (True, None)
+    process.close()
+
+
+# -- between processes -----------------------------------------------------------------------------------------------
+
+
+class Unsendable(float):
+    """A number that cannot be sent."""
+
+    def __reduce__(self) -> Any:
+        raise TypeError("stay here")
+
+
+def _raises(error: BaseException, _: Pull) -> Any:
+    raise error
+
+
+def test_an_outcome_is_the_same_in_another_process() -> None:
+    assert opened(outcome(lambda _: 0.25, pull(1))) == 0.25
+    assert opened(outcome(lambda _: Unsendable(0.5), pull(1))) == 0.5
+    for error in (
+        KeyboardInterrupt(),
+        Busy(after=3.0),
+        NoReward("none", kind="k"),
+        EvaluationFailed("it broke", kind="k"),
+    ):
+        with pytest.raises(type(error)) as caught:
+            opened(outcome(functools.partial(_raises, error), pull(1)))
+        assert type(caught.value) is type(error)
+        assert getattr(caught.value, "after", 3.0) == 3.0
+    with pytest.raises(NoReward, match="which cannot be sent between processes"):
+        opened(outcome(lambda _: lambda: 0, pull(1)))
+    with pytest.raises(NoReward, match="it returned something that cannot be read here"):
+        opened(b"nonsense")
+
+
+# -- signals ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_forked_child_ends_at_sigterm_as_before_all_runs() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with signals.into(queue.SimpleQueue()):
+        ours = signal.getsignal(signal.SIGTERM)
+        with signals.into(queue.SimpleQueue()):
+            signals._in_forked_child()
+            assert signal.getsignal(signal.SIGTERM) == before
+        assert signal.getsignal(signal.SIGTERM) == ours
+    signals._in_forked_child()
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_a_signal_that_comes_late_is_kept() -> None:
+    runner = Runner(make(), Open(1), Limits(), None)
+    runner._inbox.put(signal.SIGTERM)
+    runner._inbox.put(signal.SIGINT)
+    runner._note_late_signals()
+    assert runner.signal == signal.SIGTERM
