@@ -75,6 +75,14 @@ def create_study(
     >>> study.ask()
     Pull(id=1, arm='terse', number=1, params={'temperature': 0.2}, seed=...)
 
+    With cases, every pull names one. The study ends when every arm is settled, at the latest when all cases are known:
+
+    >>> questions = {"2 + 2": {"answer": 4}, "7 * 6": {"answer": 42}, "9 - 3": {"answer": 6}}
+    >>> study = create_study("sums", arms=["calculator", "guess"], threshold=0.9, cases=questions)
+    >>> while pull := study.ask():
+    ...     study.tell(pull, pull.arm == "calculator" or pull.case_params["answer"] == 4)
+    >>> [(row.arm, row.label, row.cases, row.exact) for row in study.verdict()]
+    [('calculator', 'above', 3, True), ('guess', 'below', 1, False)]
     """
     spec = Spec(
         arms=arms,
