@@ -4,6 +4,7 @@ import json
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import click
 
@@ -13,7 +14,7 @@ from ..core.sentences import number
 from ..study import look
 from ..text.escapes import cell, csv_line, visible
 from ..text.plural import plural
-from . import FINISHED, print_lines
+from . import FINISHED, drain, put
 from .options import format_option, name_argument, option, storage_option, study_at
 
 MOST = 20  # cases for people, without --all
@@ -35,7 +36,7 @@ def cases(name: str, everything: bool, storage: str | None, style: str) -> int:
     Examples:
       thresher cases prompts
       thresher cases prompts --all
-      thresher cases prompts --format csv > cases.csv
+      thresher cases prompts --format csv
     """  # noqa: D301 - click wants the character itself
     study = study_at(name, storage)
     most = None if everything or style != "text" else MOST
@@ -43,12 +44,17 @@ def cases(name: str, everything: bool, storage: str | None, style: str) -> int:
     spec = study.spec
     if style == "json":
         head = {"format": 1, "study": study.name, "cases": spec.case_count, "seen": seen, "threshold": spec.threshold}
-        print_lines([json.dumps({**head, "rows": [row.to_dict() for row in rows]}, indent=2, ensure_ascii=False)])
+        lines = iter([json.dumps({**head, "rows": [row.to_dict() for row in rows]}, indent=2, ensure_ascii=False)])
     elif style == "csv":
-        print_lines(line.rstrip("\n") for line in _csv(rows, spec.arms))
+        lines = (line.removesuffix("\n") for line in _csv(rows, spec.arms))
     else:
-        print_lines(_text(rows, look(study, _arms_seen), spec.threshold))
-        print_lines(["", _summary(len(rows), seen, spec.case_count)])
+        table = _text(rows, look(study, _arms_seen), spec.threshold)
+        lines = chain(table, ["", _summary(len(rows), seen, spec.case_count)])
+    try:
+        for line in lines:
+            put(line)
+    except BrokenPipeError:  # the reader, such as head, has read enough
+        drain(sys.stdout)
     return FINISHED
 
 
