@@ -66,3 +66,9 @@ def test_loops_that_different_processes_compiled_do_not_get_mixed_up(ran: Ran, t
 
 def test_every_formula_of_the_kernel_is_known() -> None:
     assert sorted(compiler.FORMULAS) == ["apt", "cheapest", "evt", "evt_pf", "evt_supplement", "lsa", "uniform"]
+
+
+def test_no_two_compiled_functions_have_the_same_name() -> None:
+    """They share one namespace, where one would take the other's place."""
+    names = [name for module in (*compiler.SHARED, *compiler.LOOPS) for name in compiler._functions(module)]
+    assert sorted(set(names)) == sorted(names)

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--policy", help="How to choose the next arm [default: anytime-evt; with --confidence balanced].")
-@click.option("--family", default="uniform", help="uniform, bernoulli, beta, normal, clipped or constant.")
+@click.option(
+    "--family", help="uniform, bernoulli, beta, normal, clipped or constant [default: uniform; with --cases bernoulli]."
+)
 @click.option("--arms", type=Whole(), default=100, help="How many arms.")
 @click.option("--threshold", type=Number(), default=0.7, help="The bar.")
 @click.option("--means", default="0.6:0.8", help="LO:HI (drawn again in each repetition), a number, or A,B,C,…")
@@ -39,12 +41,23 @@ if TYPE_CHECKING:
 )
 @click.option("--bounds", default="0:1", help="The range of rewards.")
 @click.option("--recorded", type=click.Path(), help="Resample the rewards in a CSV with arm,reward, or in an export.")
-@click.option("--budget", type=Whole(), default=20_000, help="Pulls.")
+@click.option(
+    "--matrix",
+    type=click.Path(),
+    help="Replay recorded results: CSV with a row per arm and a column per case, or with arm,case,reward; or an export.",
+)
+@click.option("--cases", type=Whole(), help="Each arm meets this many cases, each once; drawn again in each repetition.")
+@click.option("--guarantee", default="all", help="all: no settled label is wrong; rate: few are, list by list.")
+@click.option("--find", type=Whole(), help="End when this many arms are settled above.")
+@click.option("--budget", type=Whole(), help="Pulls [default: 20000; with cases, all cases of all arms].")
 @click.option("--checkpoints", help="Pulls after which to measure: A,B,C [default: 1, 2, 5, 10, … and the budget].")
 @click.option("--repetitions", type=Whole(), default=100, help="How many studies to simulate.")
 @click.option("--delay", default="none", help=DELAY_HELP)
 @click.option("--seconds-per-pull", type=Number(), default=1.0, help="On the simulated clock.")
-@click.option("--confidence", default="off", help="off, or a number: settle arms at this confidence.")
+@click.option(
+    "--confidence",
+    help="off, or a number: settle arms at this confidence [default: off; 0.95 with cases, --guarantee rate or --find].",
+)
 @TOLERANCE
 @click.option(
     "--lost", default="0:0", help="Share of pulls lost, BAD:GOOD: with a reward below the bar, and with another."
@@ -54,7 +67,15 @@ if TYPE_CHECKING:
 @THREADS
 @SEED
 @OUTPUT
-def simulate(recorded: str | None, style: str, threads: int | None, seed: int, repetitions: int, **given: Any) -> None:
+def simulate(
+    recorded: str | None,
+    matrix: str | None,
+    style: str,
+    threads: int | None,
+    seed: int,
+    repetitions: int,
+    **given: Any,
+) -> None:
     """Simulate a policy many times on arms whose means are known, and measure how often its labels are right.
 
     The defaults are those of Section 4.1 of the paper, with small variance.
@@ -67,6 +88,8 @@ def simulate(recorded: str | None, style: str, threads: int | None, seed: int, r
     thresher simulate --delay workers:16:failures:5 --seconds-per-pull 3
     thresher simulate --recorded results.csv --threshold 0.5 --budget 2000
     thresher simulate --family bernoulli --means 0.7:0.99 --threshold 0.9 --arms 40 --confidence 0.95 --tolerance 0.02
+    thresher simulate --cases 500 --means 0.7:0.99 --threshold 0.9 --arms 40 --guarantee rate
+    thresher simulate --matrix last-month.csv --threshold 0.9
     """  # noqa: D301 - click wants the character itself
     from ..lab import delays
     from ..lab import simulate as play
@@ -75,15 +98,21 @@ def simulate(recorded: str | None, style: str, threads: int | None, seed: int, r
     checkpoints = numbers_in("checkpoints", given["checkpoints"]) if given["checkpoints"] else ()
     if not all(point.is_integer() for point in checkpoints):
         raise InvalidInput("checkpoints", given["checkpoints"], "must be whole numbers")
-    same = ("policy", "family", "arms", "threshold", "budget", "tolerance", "hung", "failure")
+    if given["cases"] is not None and given["cases"] < 1:
+        raise InvalidInput("cases", given["cases"], "there must be at least one", "leave --cases out to go without")
+    certifies = bool(given["cases"] or matrix or given["find"] is not None or given["guarantee"] != "all")
+    same = ("policy", "arms", "threshold", "budget", "tolerance", "hung", "failure", "guarantee", "find")
     setup = setup_of(
         recorded,
+        matrix,
+        family=given["family"] or ("bernoulli" if given["cases"] else "uniform"),
+        cases=given["cases"] or 0,
         means=range_in("means", given["means"]),
         spreads=range_in("spread", given["spread"]),
         bounds=pair_in("bounds", given["bounds"]),
         checkpoints=tuple(int(point) for point in checkpoints),
         delay=delays.parse(given["delay"], seconds=given["seconds_per_pull"]),
-        confidence=confidence_in(given["confidence"]),
+        confidence=confidence_in(given["confidence"] or ("0.95" if certifies else "off")),
         lost=pair_in("lost", given["lost"]),
         **{name: given[name] for name in same},
     )

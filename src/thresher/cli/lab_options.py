@@ -39,10 +39,16 @@ def whole(work: Callable[[], Found]) -> Found:
     return found[0]
 
 
-def setup_of(recorded: str | None, **settings: Any) -> "Setup":
+def setup_of(recorded: str | None, matrix: str | None, **settings: Any) -> "Setup":
     """A setup of the laboratory, with the recorded rewards of a file if one is given."""
     from ..lab import Setup
 
+    if matrix is not None:
+        if recorded is not None or settings["cases"]:
+            other = "--recorded" if recorded is not None else "--cases"
+            raise InvalidInput("matrix", matrix, "already gives the cases and their rewards", f"leave {other} out")
+        results = matrix_in(matrix)
+        return Setup(**{**settings, "family": "recorded", "recorded": results, "cases": len(results.rewards[0])})
     if recorded is None:
         return Setup(**settings)
     data = recorded_in(recorded)
@@ -61,6 +67,24 @@ def recorded_in(file: str) -> "Recorded":
     if data.unseen:
         say(f"left out, because none of their pulls has a reward: {shown(list(data.unseen))}")
     return data
+
+
+def matrix_in(file: str) -> "Recorded":
+    """The rewards of every arm and case in a file: wide or long CSV, a JSON list, or the export of a study."""
+    from ..core.pulls import pulls_in
+    from ..core.results import read_json
+    from ..lab import matrix
+    from ..text.files import read_text
+    from .transfer import folded
+
+    text = read_text(file)
+    data = read_json(text, file)
+    if isinstance(data, dict) and "events" in data:
+        events, ledger = folded(data, file)
+        if ledger.spec.cases is None:
+            raise InvalidInput("file", file, "is a study without cases", "a matrix has a reward for every arm and case")
+        return matrix.gather(matrix.cells_of(pulls_in(ledger.spec, events)), file)
+    return matrix.gather(matrix.cells_in(data, text, file), file)
 
 
 def numbers_in(name: str, text: str) -> list[float]:

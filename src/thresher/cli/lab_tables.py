@@ -11,6 +11,7 @@ from . import put
 if TYPE_CHECKING:
     from ..lab.planning import Plan
     from ..lab.result import Result
+    from ..lab.settled import Certificates
 
 
 def print_data(style: str, rows: list[dict[str, Any]], data: dict[str, Any]) -> None:
@@ -29,8 +30,10 @@ def print_result(result: "Result") -> None:
     delay = "every reward seen at once" if str(setup.timing) == "none" else f"delay {setup.timing}"
     title = f"{setup.rules}, {plural(setup.arms, f'{setup.family} arm')} against {setup.threshold:g}, {delay}"
     shares = {"arms right": "accuracy", "all right": "success"}
+    if setup.cases:
+        title += f", {plural(setup.cases, 'case')}"
     if result.certificates is not None:
-        title += f", confidence {setup.confidence:g}"
+        title += f", confidence {setup.confidence:g}" + (", error rate" if setup.guarantee == "rate" else "")
         shares |= {"arms settled": "settled", "wrongly settled": "any_wrong_settled"}
     table = Table(title=title, title_justify="left")
     for name in ("pulls", *shares, *(("seconds",) if setup.timing.timed else ())):
@@ -49,19 +52,34 @@ def print_result(result: "Result") -> None:
 def _words(result: "Result") -> list[str]:
     words = [f"{plural(result.repetitions, 'repetition')}, seed {result.seed}"]
     if result.certificates is not None:
-        found = result.certificates
-        pulls, error = found.pulls_to_settle
-        within = "" if error is None else f" ± {error:,.0f}"
-        if pulls is None:
-            words.append(f"all arms settled in {found.finished:.1%} of repetitions within the budget")
-        else:
-            words.append(f"all arms settled after {pulls:,.0f}{within} pulls")
+        words += _certified(result.certificates, is_replay=result.setup.recorded is not None)
     if result.measures.in_flight.max() > 0:
         words.append(f"at most {int(result.measures.in_flight.max()):,} unobserved (τ)")
         words.append(f"η {float(result.measures.ratio.mean()):.2f} on average")
     if result.idle is not None:
         words.append(f"workers idle {result.idle:.1%} of the time")
     words.append(f"{result.pulls_per_second / 1e6:,.1f} million pulls a second")
+    return words
+
+
+def _certified(found: "Certificates", *, is_replay: bool) -> list[str]:
+    """When everything was settled or found, what that is of a full run, and how many labels of each list are wrong."""
+    used, error = found.used
+    after = f"{used:,.0f}" + ("" if error is None else f" ± {error:,.0f}") + " pulls"
+    if found.find is not None:
+        words = [f"{plural(found.find, 'arm')} found in {found.found:.1%} of repetitions, which took {after}"]
+    elif found.finished < 1.0:
+        words = [f"all arms settled in {found.finished:.1%} of repetitions within the budget"]
+    else:
+        words = [f"all arms settled after {after}"]
+    share = used / found.full_run if found.full_run else 0.0
+    if found.full_run and is_replay:
+        words.append(f"thresher would have needed {share:.1%} of the {found.full_run:,} recorded pulls")
+    elif found.full_run:
+        words.append(f"{share:.1%} of a full run, which takes {found.full_run:,} pulls")
+    for name, (wrong, wrong_error) in found.false_shares.items():
+        within = "" if wrong_error is None else f" ± {wrong_error:.2%}"
+        words.append(f"of the arms settled {name}, {wrong:.2%}{within} were wrong")
     return words
 
 

@@ -170,7 +170,7 @@ def rows_in(file: str) -> Iterator[Row]:
     text = read_text(file)
     data = read_json(text, file)
     is_log = isinstance(data, dict) and "events" in data
-    return rows_of(_folded(data, file)[1]) if is_log else read_rows(data, text, file)
+    return rows_of(folded(data, file)[1]) if is_log else read_rows(data, text, file)
 
 
 def _checked(rows: Iterable[Row], spec: Spec) -> Iterator[tuple[str, float | None, bool]]:
@@ -199,7 +199,7 @@ def _imported(states: Counter[str], ledger: Ledger) -> str:
 
 def _restore(data: dict[str, Any], name: str | None, storage: str | None, file: str) -> None:
     """Store a whole log, if it is valid, under its own name or a new one."""
-    events, _ = _folded(data, file)
+    events, _ = folded(data, file)
     study, store = checked_name("study", name or data.get("study")), store_at(storage)
     with store.turn(study):
         try:
@@ -211,7 +211,7 @@ def _restore(data: dict[str, Any], name: str | None, storage: str | None, file: 
     say_done(study, f"imported into {place_of(store)}, with {plural(len(events), 'event')}")
 
 
-def _folded(data: dict[str, Any], file: str) -> tuple[list[Event], Ledger]:
+def folded(data: dict[str, Any], file: str) -> tuple[list[Event], Ledger]:
     """The events of a log, if it is valid, and its ledger."""
     if data.get("format") != 1:
         said = f"format {shown(data['format'])}" if "format" in data else "no format"

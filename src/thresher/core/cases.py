@@ -23,8 +23,11 @@ class Cases:
         self.failures: dict[tuple[int, int], int] = {}  # by arm and place
         self.lost = array("q", [0]) * arms  # of an arm: places that failed too often
         self._order = [array("q") for _ in range(arms)]  # of an arm and a place: its case
+        self._holder = [array("q") for _ in range(arms)]  # of an arm and a place: the last pull that took it
         self._position = array("q", [0]) * arms  # of an arm: how far its permutation has been walked
-        self._keys = [(places.key_of(2 * arm, spec.seed), places.key_of(2 * arm + 1, spec.seed)) for arm in range(arms)]
+        self._keys: list[tuple[int, ...]] = [
+            (places.key_of(2 * arm, spec.seed), places.key_of(2 * arm + 1, spec.seed)) for arm in range(arms)
+        ]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Cases) and vars(self) == vars(other)
@@ -34,9 +37,12 @@ class Cases:
     def ask(self, arm: int, pull: int, imported: int | None = None) -> bool:
         """Give a pull the lowest free place of its arm. Returns whether the place was never tried before.
 
-        An imported result names its case, which is known then and has no place.
+        An imported result names its case, which is known then and has no place. It also changes the arm's order: one
+        who has results of an earlier study with the same seed could otherwise import those that were bad, and then
+        the places that come first would be the ones that were good.
         """
         if imported is not None:
+            self._keys[arm] = tuple(places.mixed(key, imported + 1) for key in self._keys[arm])
             self.imported.setdefault(arm, set()).add(imported)
             self.sheet.places[arm] -= 1
             self.sheet.place.append(-1)
@@ -47,6 +53,8 @@ class Cases:
             sheet.state[arm].append(places.FREE)
             sheet.entry[arm].append(0)
             self._order[arm].append(self._next_case(arm))
+            self._holder[arm].append(0)
+        self._holder[arm][place] = pull
         sheet.place.append(place)
         self.pull_case.append(self._order[arm][place])
         return places.take(sheet, arm, pull)
@@ -76,9 +84,12 @@ class Cases:
         return True
 
     def drop(self, arm: int, pull: int, *, failed: bool) -> bool:
-        """A pull was dropped. Returns whether its place has now failed too often to be tried again."""
+        """A pull was dropped. Returns whether its place has now failed too often to be tried again.
+
+        A pull that was dropped before may turn out to lie outside the bounds: its place may have another pull by then.
+        """
         place = self.sheet.place[pull]
-        if place < 0 or self.sheet.state[arm][place] == places.KNOWN:
+        if place < 0 or self.sheet.state[arm][place] != places.OUT or self._holder[arm][place] != pull:
             return False
         if failed:
             self.failures[arm, place] = self.failures.get((arm, place), 0) + 1

@@ -35,7 +35,7 @@ from .evidence import (
     bet,
     look,
 )
-from .kernel import Board, is_above
+from .kernel import Board, is_above, total_with
 from .places import Sheet
 
 STEP = float(1 << 64)  # a power of 2: multiplying by it rounds nothing
@@ -177,10 +177,10 @@ def settle_by_count(docket: Docket, board: Board, sheet: Sheet, arm: int, low: f
     """
     if docket.settled[arm] == CLOSE:
         return False
-    known, missing = board.total[arm] + board.residue[arm], sheet.cases - board.seen[arm]
-    if is_above(known + missing * low, sheet.cases, bar):
+    total, residue, missing = board.total[arm], board.residue[arm], sheet.cases - board.seen[arm]
+    if is_above(total_with(total, residue, missing, low), sheet.cases, bar):
         label = ABOVE
-    elif is_above(known + missing * high, sheet.cases, bar):
+    elif is_above(total_with(total, residue, missing, high), sheet.cases, bar):
         return False
     else:
         label = BELOW

@@ -251,6 +251,25 @@ def observe(board: Board, arm: int, scaled: float, raw: float) -> None:
     board.total[arm] = grown
 
 
+def total_with(total: float, residue: float, missing: int, reward: float) -> float:
+    """The sum of raw rewards after ``missing`` more that are all the same, rounded as if they had been observed.
+
+    Rounded otherwise, a label that follows from the missing rewards could differ from the one after the last of them.
+
+    >>> total_with(0.75, 0.0, 3, 0.25), 3 * 0.1, total_with(0.0, 0.0, 3, 0.1)
+    (1.5, 0.30000000000000004, 0.30000000000000004)
+    >>> 0.4 + 3 * 0.7, total_with(0.4, 0.0, 3, 0.7)
+    (2.4999999999999996, 2.5)
+    """
+    product = missing * reward
+    upper = 134217729.0 * reward  # Dekker's product: half of the digits at a time are multiplied without rounding
+    upper -= upper - reward
+    error = (missing * upper - product) + missing * (reward - upper)
+    grown = total + product
+    error += (total - grown) + product if abs(total) >= abs(product) else (product - grown) + total
+    return grown + (residue + error)
+
+
 def is_above(total: float, seen: int, threshold: float) -> bool:
     """Whether the mean of ``seen`` raw rewards reaches the bar: exact for pass/fail and for constant rewards.
 

@@ -175,9 +175,9 @@ class Ledger(Settling):
         if self.ranking.level and self.docket.settled[arm] == evidence.OPEN:
             rate.leave(self.ranking, arm)
         self._blame(arm, event)
-        if self.cases and state in (PENDING, DROPPED):
+        if self.cases:
             self.cases.drop(arm, pull, failed=False)
-        if self.certifies:
+        if self.certifies and not (self.cases and self.sheet.place[pull] < 0):  # an imported case has no place
             entry = self.cases.entry(arm, pull) if self.cases else pull
             docket.give_up(self.docket, entry, evidence.CHARGED)
             self._weigh(arm)

@@ -1,6 +1,6 @@
 """Eval sets: each arm meets the cases in its own order, place by place, and counts each of them once.
 
-An arm's order is a permutation of the cases, keyed by the arm and the study's seed. Place n is the n-th case in that
+An arm's order is a permutation of the cases, keyed by the arm, the study's seed and what was imported. Place n is the n-th case in that
 order that was not imported. A pull takes its arm's lowest free place: one that was never tried, or whose pull was
 dropped and may be tried again. With an order that all arms share, what other arms did on the next case would tell
 something about it before the bet.
@@ -108,6 +108,14 @@ def free(sheet: Sheet, arm: int, place: int) -> None:
     """A place may be tried again."""
     sheet.state[arm][place] = FREE
     sheet.lowest[arm] = min(sheet.lowest[arm], place)
+
+
+def waiting(sheet: Sheet, settled: Sequence[int], pending: Sequence[int]) -> int:
+    """How many arms have no free place and yet may be settled: by their pending pulls."""
+    count = 0
+    for arm in range(len(sheet.lowest)):
+        count += is_used_up(sheet, arm) and settled[arm] == 0 and pending[arm] > 0
+    return count
 
 
 def is_used_up(sheet: Sheet, arm: int) -> bool:

@@ -60,6 +60,8 @@ def verify(events: Iterable[Event]) -> Report:
         if ledger.due is not None:
             rule = f"missing: the retirement of arm {ledger.spec.arms[ledger.due]!r}, which failed too often in a row"
             return _report(ledger, rule)
+        if ledger.cases and ledger.pending and ledger.issued == ledger.imported:
+            return _report(ledger, "missing: the reward of the imported case")
     except (ThresherError, *NO_EVENT) as error:  # a damaged event can be anything
         if isinstance(error, StoreFailed) and not isinstance(error, DamagedStudy):
             raise

@@ -4,7 +4,7 @@ from array import array
 from typing import Any
 
 from ..errors import UnknownPull
-from . import columns, evidence, kernel, policies, seeds, steps
+from . import columns, evidence, kernel, places, policies, seeds, steps
 from .cases import Cases
 from .events import PENDING, Event
 from .spec import Spec
@@ -68,8 +68,12 @@ class State:
             return False
         if self.open == 0 or (self.budget is not None and self.issued >= self.budget):
             return True
-        find = self.spec.find
-        return find is not None and (self.found >= find or self.found + self.open < find)
+        if self.spec.find is None:
+            return False
+        lacking = self.spec.find - self.found
+        if lacking <= self.open:
+            return lacking <= 0
+        return lacking > self.open + places.waiting(self.sheet, self.docket.settled, self.board.pending)
 
     @property
     def found(self) -> int:

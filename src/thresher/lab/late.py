@@ -106,13 +106,13 @@ def run_late(
             if timing.model == WORKERS:
                 put_due(slots, slot, clock + lasts)
             coming = owed(issued, budget, free, capacity - free - hung, timing)
-            if CERTIFIES and is_over(proof):
+            if CERTIFIES and is_over(board, proof):
                 coming = capacity - free - hung  # every case is issued: what is lost may be tried again
             while coming > 0:
                 coming -= 1
                 slot = back_first(slots, timing.model, told, late)
                 clock = slots.due[len(slots.due) // 2 + slot] if timing.model == WORKERS else barrier
-                was_open = CERTIFIES and not is_over(proof)
+                was_open = CERTIFIES and not is_over(board, proof)
                 came_back(board, other, rule, other_rule, proof, arms, trace, slots, slot, timing, late)
                 rescore_both(board, other, slots.arm[slot], FORMULA, rule, SECOND, other_rule, ALTERNATES)
                 slots.pull[slot] = 0
@@ -121,13 +121,13 @@ def run_late(
                 told += 1
                 if timing.model == WORKERS:
                     put_due(slots, slot, math.inf)
-                if was_open and is_over(proof):
+                if was_open and is_over(board, proof):
                     measures.ended[row, 0] = clock
                     coming = capacity - free - hung  # no more asks; wait for the pending pulls
             if board.pending[asked] > measures.ratio[row, 0] * board.seen[asked] and board.seen[asked] > 0:
                 measures.ratio[row, 0] = board.pending[asked] / board.seen[asked]
             # every worker hangs, or every arm is settled: the remaining checkpoints measure this final state
-            over = free == 0 or (CERTIFIES and is_over(proof))
+            over = free == 0 or (CERTIFIES and is_over(board, proof))
             while column < len(measures.checkpoints) and (over or issued == measures.checkpoints[column]):
                 measured(board, proof, arms, measures, row, column)
                 measures.clock[row, column] = clock

@@ -133,7 +133,7 @@ def run_at_once(
         issued = 0
         for column in range(len(measures.checkpoints)):
             while issued < measures.checkpoints[column]:
-                if CERTIFIES and is_over(proof):
+                if CERTIFIES and is_over(board, proof):
                     break  # the remaining checkpoints measure this final state
                 issued += 1
                 arm = choose_for(board, other, issued, ALTERNATES)

@@ -8,7 +8,7 @@ from ..core import columns
 from ..core.docket import Docket, enqueue, give_up, settle_by_count, tell, try_again, weigh
 from ..core.evidence import ABOVE, BELOW, CLOSE, OPEN, PENDING, SPARE, Stakes, columns_needed, reset
 from ..core.kernel import SHUT, Board
-from ..core.places import FREE, KNOWN, Sheet, fill, free, take
+from ..core.places import FREE, KNOWN, Sheet, fill, free, take, waiting
 from ..core.rate import LISTS, Ranking, clear, closed, update
 from .parts import Arms, Counts, Measures, Times, misjudged, table, zeros
 
@@ -71,10 +71,15 @@ def open_proof(proof: Proof) -> None:
     proof.above[0] = 0
 
 
-def is_over(proof: Proof) -> bool:
+def is_over(board: Board, proof: Proof) -> bool:
     """Whether no arm takes more pulls, or the arms that are to be found are found, or cannot be."""
-    found, others = proof.above[0], proof.open[0]
-    return others == 0 or (proof.find > 0 and (found >= proof.find or found + others < proof.find))
+    others = proof.open[0]
+    if others == 0 or proof.find == 0:
+        return bool(others == 0)
+    lacking = proof.find - proof.above[0]
+    if lacking <= others:
+        return bool(lacking <= 0)
+    return bool(lacking > others + waiting(proof.sheet, proof.docket.settled, board.pending))
 
 
 def issue(board: Board, proof: Proof, arm: int, pull: int) -> None:

@@ -88,7 +88,8 @@ def gather(rows: Iterable[results.Row], file: str, *, expected: Sequence[str] = 
     """
     found: dict[str, list[float]] = {}
     pulls = lost = 0
-    for place, arm, state, reward in rows:
+    for row in rows:
+        place, arm, state, reward = row.place, row.arm, row.state, row.reward
         name = arm.strip() if isinstance(arm, str) else ""
         if not name:
             raise InvalidInput(f"{place}: arm", arm, "is not a name", "name the arm")
@@ -97,7 +98,7 @@ def gather(rows: Iterable[results.Row], file: str, *, expected: Sequence[str] = 
         pulls, lost = pulls + 1, lost + (state in results.LOST)
         mine = found.setdefault(name, [])
         if reward is not None:
-            mine.append(_number(reward, f"{place}: reward"))
+            mine.append(finite_number(reward, f"{place}: reward"))
     seen = {name: tuple(rewards) for name, rewards in found.items() if rewards}
     missing = [name for name in expected if name not in seen]
     if missing or not seen:
@@ -107,7 +108,8 @@ def gather(rows: Iterable[results.Row], file: str, *, expected: Sequence[str] = 
     return Recorded(tuple(seen), tuple(seen.values()), pulls, lost, unseen)
 
 
-def _number(reward: object, where: str) -> float:
+def finite_number(reward: object, where: str) -> float:
+    """The reward as a number, or an error that says where it is."""
     value = checks.as_float(reward)
     if value is None or not math.isfinite(value):
         raise InvalidInput(where, reward, "is not a finite number", "write one reward to a row, or leave the row out")

@@ -7,7 +7,7 @@ import numpy as np
 
 from .families import Reals
 from .parts import Measures
-from .settled import Certificates, known, standard_error
+from .settled import LABELS, Certificates, known, standard_error
 from .setup import Setup
 
 
@@ -79,7 +79,11 @@ class Result:
     @property
     def certificates(self) -> Certificates | None:
         """What was settled, if the setup has a confidence."""
-        return None if self.setup.confidence is None else Certificates(self.setup.arms, self.measures)
+        setup = self.setup
+        if setup.confidence is None:
+            return None
+        lists = LABELS[: 3 if setup.tolerance > 0.0 else 2] if setup.guarantee == "rate" else ()
+        return Certificates(setup.arms, self.measures, setup.find, setup.arms * setup.cases, lists)
 
     def rows(self) -> list[dict[str, Any]]:
         """A row for each checkpoint, ready for a table, CSV or JSON; the error of a single repetition is None."""
@@ -93,6 +97,11 @@ class Result:
                 row |= self.certificates.row(place)
             rows.append(row if clock is None else {**row, "seconds": float(clock[place])})
         return rows
+
+    @property
+    def _question(self) -> dict[str, Any]:
+        cases = self.setup.cases or None
+        return {"tolerance": self.setup.tolerance, "guarantee": self.setup.guarantee, "cases": cases}
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as JSON-ready data."""
@@ -110,7 +119,7 @@ class Result:
             "seed": self.seed,
             "threads": self.threads,
             "confidence": setup.confidence,
-            **({} if self.certificates is None else {"tolerance": setup.tolerance, **self.certificates.to_json()}),
+            **({} if self.certificates is None else {**self._question, **self.certificates.to_json()}),
             "results": self.rows(),
             "in_flight": int(self.measures.in_flight.max()),
             "pending_ratio": {"mean": float(ratio.mean()), "max": float(ratio.max())},

@@ -9,6 +9,8 @@ import numpy as np
 from .families import Reals
 from .parts import Measures
 
+LABELS = ("above", "below", "close")
+
 
 @dataclass(frozen=True)
 class Certificates:
@@ -16,6 +18,9 @@ class Certificates:
 
     arms: int
     measures: Measures
+    find: int | None = None  # how many arms above end a repetition
+    full_run: int = 0  # with cases: all cases of all arms
+    lists: tuple[str, ...] = ()  # where the error rate is bounded: the lists of settled arms, by label
 
     @property
     def share(self) -> Reals:
@@ -31,39 +36,75 @@ class Certificates:
 
     @property
     def finished(self) -> float:
+        """The share of repetitions that got to the end: every arm settled, or the search over."""
+        above, settled = self.measures.listed[:, 0], self.measures.settled[:, -1]
+        if self.find is None:
+            return float((settled == self.arms).mean())
+        return float(((above >= self.find) | (above + self.arms - settled < self.find)).mean())
+
+    @property
+    def found(self) -> float:
+        """The share of repetitions that found as many arms above as they were to find."""
+        return float((self.measures.listed[:, 0] >= (self.find or 0)).mean())
+
+    @property
+    def all_settled(self) -> float:
         """The share of repetitions in which every arm was settled."""
         return float((self.measures.settled[:, -1] == self.arms).mean())
 
     @property
+    def false_shares(self) -> dict[str, tuple[float, float | None]]:
+        """Of each list at the end, the share of wrong labels, averaged over repetitions, and its standard error.
+
+        An empty list has none.
+        """
+        shares = self.measures.false / np.maximum(self.measures.listed, 1)
+        means, errors = shares.mean(axis=0), standard_error(shares)
+        return {name: (float(means[at]), known(errors[at])) for at, name in enumerate(self.lists)}
+
+    @property
     def used(self) -> tuple[float, float | None]:
-        """Pulls until every arm was settled or the budget was issued: the mean and its standard error."""
+        """Pulls until the end or until the budget was issued: the mean and its standard error."""
         return float(self.measures.used.mean()), known(standard_error(self.measures.used)[0])
 
     @property
     def pulls_to_settle(self) -> tuple[float, float | None] | tuple[None, None]:
-        """Pulls until every arm was settled: the mean and its error; None unless every repetition got there."""
+        """Pulls until the end: the mean and its standard error; None unless every repetition got there."""
         return self.used if self.finished == 1.0 else (None, None)
 
     def row(self, place: int) -> dict[str, Any]:
-        """One checkpoint."""
+        """One checkpoint. What is known of the lists is about the end, so it is in the row of the last one."""
         errors = [standard_error(table) for table in (self.measures.settled / self.arms, self.measures.mislabelled > 0)]
-        return {
+        row = {
             "settled": float(self.share[place]),
             "settled_se": known(errors[0][place]),
             "wrong_settled": float(self.measures.mislabelled[:, place].mean()),
             "any_wrong_settled": float(self.any_wrong[place]),
             "any_wrong_settled_se": known(errors[1][place]),
         }
+        if self.full_run:
+            pulls = np.minimum(self.measures.used, self.measures.checkpoints[place])
+            row["full_run_share"] = float(pulls.mean()) / self.full_run
+        is_last = place == len(self.measures.checkpoints) - 1
+        for name, (share, error) in self.false_shares.items():
+            row |= {f"false_{name}": share if is_last else None, f"false_{name}_se": error if is_last else None}
+        return row
 
     def to_json(self) -> dict[str, Any]:
         """The end of the repetitions."""
         pulls, error = self.pulls_to_settle
+        more: dict[str, Any] = {} if self.find is None else {"find": self.find, "found": self.found}
+        if self.full_run:
+            more |= {"full_run": self.full_run, "full_run_share": self.used[0] / self.full_run}
+        for name, (share, share_error) in self.false_shares.items():
+            more |= {f"false_{name}": share, f"false_{name}_se": share_error}
         return {
-            "all_settled": self.finished,
+            "all_settled": self.all_settled,
             "pulls_used": self.used[0],
             "pulls_used_se": self.used[1],
             "pulls_to_settle": pulls,
             "pulls_to_settle_se": error,
+            **more,
         }
 
 

@@ -20,6 +20,7 @@ from .families import Reals
 from .recorded import Recorded
 
 Range = tuple[float, float] | Sequence[float] | float
+BUDGET = 20_000  # unless another one is given, or cases
 MOST_ARMS = 5_000_000
 MOST_PULLS = 10**12
 
@@ -36,7 +37,8 @@ class Setup:
     is not. ``failure`` says how the certificate treats lost pulls; ``hung`` is the chance that a pull never returns.
 
     With ``cases``, each repetition draws the reward of every case of every arm, and an arm's true mean is that of its
-    cases. Recorded rewards are then one for each case. ``guarantee`` and ``find`` are those of `create_study`.
+    cases. Recorded rewards are then one for each case. The budget is the full run, all cases of all arms, unless
+    another one is given. ``guarantee`` and ``find`` are those of `create_study`.
 
     >>> Setup(means=(0.2, 0.9), family="bernoulli", budget=500).arms
     100
@@ -52,7 +54,7 @@ bernoulli, beta, normal, clipped, constant, recorded
     threshold: float = 0.7
     means: Range = (0.6, 0.8)
     spreads: Range = (0.15, 0.25)
-    budget: int = 20_000
+    budget: int = None  # type: ignore[assignment]  # 20,000; with cases, all of them
     delay: Delay | str = "none"
     checkpoints: Sequence[int] = ()
     bounds: tuple[float, float] = (0.0, 1.0)
@@ -80,6 +82,9 @@ bernoulli, beta, normal, clipped, constant, recorded
                 raise InvalidInput("recorded", self.recorded, "must be a Recorded", "read it with recorded.read")
             put(self, "arms", len(self.recorded.names))
         put(self, "arms", checks.whole("arms", self.arms, least=1, most=MOST_ARMS))
+        cases = checks.whole("cases", self.cases, least=0, most=spec_checks.MOST_CASES)
+        if self.budget is None:
+            put(self, "budget", self.arms * max(cases, self.rules.warmup) if cases else BUDGET)
         put(self, "budget", spec_checks.check_budget(self.budget, self.arms, self.rules, most=MOST_PULLS))
         put(self, "bounds", spec_checks.bounds_or_none(checks.pair("bounds", self.bounds)))
         spec_checks.bar(self.threshold, self.bounds)
@@ -112,7 +117,7 @@ bernoulli, beta, normal, clipped, constant, recorded
         certifies = self.confidence is not None
         spec_checks.guarantee(self.guarantee, certifies=certifies)
         spec_checks.find_or_none(self.find, self.arms, self.guarantee, certifies=certifies)
-        if not checks.whole("cases", self.cases, least=0, most=spec_checks.MOST_CASES):
+        if not self.cases:
             return
         if not certifies:
             raise InvalidInput("cases", self.cases, "are simulated with certificates only", "give a confidence")

@@ -24,7 +24,7 @@ def rotated(word: np.uint64, left: np.uint64, right: np.uint64) -> np.uint64:
     return (word << left) | (word >> right)
 
 
-def mixed(word: np.uint64) -> np.uint64:
+def scrambled(word: np.uint64) -> np.uint64:
     """splitmix64's finaliser: every bit of the word affects every bit of the result."""
     word = (word ^ (word >> U30)) * MIX1
     word = (word ^ (word >> U27)) * MIX2
@@ -33,12 +33,12 @@ def mixed(word: np.uint64) -> np.uint64:
 
 def start(state: Words, seed: int, repetition: int, purpose: int) -> None:
     """Set the four words of a stream from its seed, repetition and purpose."""
-    word = mixed(np.uint64(seed) + GOLDEN)
-    word = mixed(word ^ (np.uint64(repetition) * GOLDEN + MIX1))
-    word = mixed(word ^ (np.uint64(purpose) * GOLDEN + MIX2))
+    word = scrambled(np.uint64(seed) + GOLDEN)
+    word = scrambled(word ^ (np.uint64(repetition) * GOLDEN + MIX1))
+    word = scrambled(word ^ (np.uint64(purpose) * GOLDEN + MIX2))
     for place in range(4):
         word = word + GOLDEN
-        state[place] = mixed(word)
+        state[place] = scrambled(word)
 
 
 def fraction(state: Words) -> float:

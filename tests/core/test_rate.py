@@ -1,0 +1,202 @@
+"""The error rate: the ranked lists agree with e-BH by brute force after every event."""
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import thresher
+from thresher.core import evidence, rate
+from thresher.core.evidence import ABOVE, BELOW, CLOSE, OPEN
+from thresher.core.events import Event
+from thresher.core.kernel import SKIPPED
+from thresher.core.ledger import Ledger, begun
+from thresher.study import Study, give_up, look
+
+STEPS = ("ask",) * 10 + ("tell",) * 20 + ("fail", "lose", "cancel", "late", "late", "retire", "restore")
+
+
+class ByHand:
+    """e-BH as the paper writes it: e-values replayed from the events, sorted, the largest k that holds."""
+
+    def __init__(self, spec: Any) -> None:
+        self.spec = spec
+        self.arms = len(spec.arms)
+        self.level = self.arms / (1.0 - spec.confidence)
+        self.kept: dict[int, tuple[int, float]] = {}  # settled arms: label and e
+
+    def e_values(self, ledger: Ledger, arm: int) -> list[float]:
+        """Over the arm's places in order: told as told, everything else as the worst. Committed charges stay."""
+        if arm not in ledger.capitals:
+            return [0.0, 0.0, 0.0]
+        capital, docket = evidence.fresh(ledger.stakes), ledger.docket
+        low_sum = high_sum = ledger.imported_sum(arm)
+        left = ledger.sheet.places[arm] if ledger.cases else 0
+        pull = ledger.first_pull[arm]
+        while pull:
+            if docket.outcome[pull] != evidence.LEFT_OUT:
+                told = docket.outcome[pull] == evidence.TOLD
+                low, high = (docket.reward[pull],) * 2 if told else (0.0, 1.0)
+                bars = [ledger.stakes.threshold] * 2
+                tolerance = ledger.stakes.tolerance
+                if ledger.cases:
+                    needed = ledger.cases.count * ledger.stakes.threshold
+                    bars = [(needed - low_sum) / left, (needed - high_sum) / left]
+                    tolerance = ledger.cases.count * tolerance / left
+                evidence.bet(capital, ledger.stakes, low, high, *bars, tolerance)  # type: ignore[misc]
+                low_sum, high_sum, left = low_sum + low, high_sum + high, left - 1
+            pull = docket.following[pull]
+        return [rate.e_value(capital, which, ledger.stakes) for which in range(3)]
+
+    def follow(self, ledger: Ledger) -> None:
+        """Settle what is reached, list by list, until nothing more is."""
+        for arm in range(self.arms):
+            if arm not in self.kept and ledger.cases and ledger.board.seen[arm] and arm not in ledger.outside:
+                known, missing = ledger.board.total[arm], ledger.cases.count - ledger.board.seen[arm]
+                bar = self.spec.threshold * ledger.cases.count
+                if known >= bar:
+                    self.kept[arm] = ABOVE, rate.UNBOUNDED
+                elif known + missing < bar:
+                    self.kept[arm] = BELOW, rate.UNBOUNDED
+        for which in (ABOVE, BELOW, CLOSE):
+            values = {arm: e for arm, (label, e) in self.kept.items() if label == which}
+            for arm in range(self.arms):
+                if arm not in self.kept and arm not in ledger.outside:
+                    values[arm] = self.e_values(ledger, arm)[which - 1]
+            ranked = sorted(values.values(), reverse=True)
+            reached = max((k for k in range(1, len(ranked) + 1) if ranked[k - 1] * k >= self.level), default=0)
+            for arm, e in values.items():
+                if reached and e * reached >= self.level:
+                    self.kept.setdefault(arm, (which, e))
+
+
+def step(study: Study, chance: random.Random, gone: "list[int]", means: "list[float]") -> None:
+    kind = chance.choice(STEPS)
+    pending = [pull.id for pull in study.pending()]
+    if kind == "ask" or (not pending and kind not in ("late", "retire", "restore")):
+        study.ask_many(chance.choice([1, 1, 2, 3]))
+    elif kind == "late" and gone:
+        study.tell(gone.pop(chance.randrange(len(gone))), float(chance.random() < 0.5))
+    elif kind in ("retire", "restore"):
+        if chance.random() < 0.1:
+            getattr(study, kind)(chance.choice(study.spec.arms))
+    elif pending:
+        pull = chance.choice(pending)
+        if kind == "tell":
+            arm = look(study, lambda ledger: ledger.pull_arm[pull - 1])
+            study.tell(pull, float(chance.random() < means[arm]))
+        else:
+            give_up(study, pull, cause={"fail": "failed", "cancel": "cancelled"}.get(kind, "lost"), reason=kind)  # type: ignore[arg-type]
+            gone.append(pull)
+
+
+def check(events: "list[Event]") -> int:
+    """After every event, the settled labels are those of e-BH. Returns how many are settled at the end."""
+    ledger = begun(events[0])
+    model, before = ByHand(ledger.spec), [OPEN] * len(ledger.spec.arms)
+    for event in events[1:]:
+        ledger.apply(event)
+        model.follow(ledger)
+        settled = list(ledger.docket.settled)
+        assert settled == [model.kept.get(arm, (OPEN, 0.0))[0] for arm in range(len(settled))], event
+        assert all(old in (OPEN, new) for old, new in zip(before, settled, strict=True)), "a settled arm left its list"
+        before = settled
+    return sum(label != OPEN for label in before)
+
+
+@pytest.mark.parametrize("cases", [None, 12])
+@pytest.mark.parametrize("tolerance", [0.0, 0.2])
+def test_the_lists_are_those_of_brute_force(cases: int | None, tolerance: float) -> None:
+    settled = 0
+    for seed in range(8):
+        chance = random.Random(seed)
+        arms, budget = chance.choice([1, 2, 5, 9]), chance.choice([60, 250])
+        means = [chance.choice([0.05, 0.3, 0.5, 0.7, 0.95]) for _ in range(arms)]
+        study = thresher.create_study(
+            "s", arms=[f"arm {arm}" for arm in range(arms)], threshold=0.5, budget=max(budget, 2 * arms), cases=cases,
+            tolerance=tolerance, guarantee="rate", confidence=0.5, seed=seed, max_failures=5,
+        )  # fmt: skip
+        if cases and seed % 2:
+            study.add_many((f"arm {arm}", float(chance.random() < means[arm]), case) for arm in range(arms) for case in
+                           chance.sample(range(cases), 3))  # fmt: skip
+        elif seed % 2:
+            study.add_many((f"arm {arm}", float(chance.random() < means[arm])) for arm in range(arms) for _ in range(4))
+        gone: list[int] = []
+        for _ in range(150):
+            step(study, chance, gone, means)
+        settled += check(list(study.events()))
+    assert settled > 10
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 11), st.floats(0, 1e4)), max_size=60), st.sampled_from([12, 40]))
+def test_ranks_and_the_largest_list(changes: "list[tuple[int, float]]", level: int) -> None:
+    """Any capitals that go up and down: the tree finds the same k as sorting."""
+    from thresher.core import columns
+
+    ranking, values = columns.ranking(12, float(level), 32), [0.0] * 12
+    for arm, value in changes:
+        values[arm] = value
+        rank = rate.rank_of(ranking, value)
+        assert rank == next((k for k in range(1, 13) if value * k >= level), 0)
+        rate.enter(ranking, 1, arm, rank)
+        ranked = sorted(values, reverse=True)
+        expected = max((k for k in range(1, 13) if ranked[k - 1] * k >= level), default=0)
+        assert rate.largest(ranking, 1) == expected
+        assert rate.largest(ranking, 0) == rate.largest(ranking, 2) == 0
+    rate.leave(ranking, 3)
+    values[3] = 0.0
+    ranked = sorted(values, reverse=True)
+    assert rate.largest(ranking, 1) == max((k for k in range(1, 13) if ranked[k - 1] * k >= level), default=0)
+
+
+def rated(**given: Any) -> Study:
+    settings: dict[str, Any] = {"arms": ["a", "b"], "threshold": 0.5, "budget": 400, "guarantee": "rate"}
+    return thresher.create_study("s", **settings | given)
+
+
+def test_pending_pulls_count_as_lost() -> None:
+    """Forty passes settle an arm, but not while forty others are pending: those may be the failures."""
+    study = rated(arms=["a"], budget=None)
+    pulls = study.ask_many(40)
+    for pull in pulls[:20]:
+        study.tell(pull, 1)
+    assert not study.verdict()["a"].certified
+    assert study.verdict().open == ["a"]
+    for pull in pulls[20:]:
+        study.tell(pull, 1)
+    assert study.verdict()["a"].certified
+
+
+def test_an_arm_that_only_waits_for_its_pending_pulls_is_skipped_while_another_can_be_pulled() -> None:
+    study = rated(policy="uniform")
+    pulls = [pull for pull in study.ask_many(60) if pull.arm == "a"]
+    for pull in pulls[:20]:
+        study.tell(pull, 1)
+    assert look(study, lambda ledger: list(ledger.board.shut)) == [SKIPPED, 0]
+    assert {pull.arm for pull in study.ask_many(20)} == {"b"}
+    study.retire("b")
+    assert not study.done
+    assert [pull.arm for pull in study.ask_many(3)] == ["a"] * 3  # no worker idles
+    assert study.verdict().open == ["a"]
+
+
+def test_an_open_arm_outside_the_bounds_counts_for_no_other() -> None:
+    """Two arms on their way: as soon as one proves the bounds wrong, it no longer helps the other."""
+    counts = {}
+    for outside in (False, True):
+        study = rated(policy="uniform", confidence=0.9, max_failures=None)
+        used = 0
+        while not study.verdict()["b"].certified:
+            pull = study.ask() or pytest.fail("done")
+            if pull.arm == "a" and outside and pull.number == 3:
+                with pytest.raises(thresher.OutsideBounds):
+                    study.tell(pull, 2)
+            else:
+                study.tell(pull, 1)
+            used += pull.arm == "b"
+        counts[outside] = used
+        assert study.verdict()["a"].certified is not outside
+    assert counts[True] > counts[False]
