@@ -82,7 +82,7 @@ def test_the_example_runs_for_real_and_resumes_where_it_ended(tmp_path: Path) ->
     assert first.status == 0, first.err
     verdict = json.loads(first.out)
     assert (len(verdict["rows"]), verdict["open"], verdict["retired"]) == (7, [], [])
-    assert "pirate number 0-shot" in verdict["below"]  # right in 62 of 100
+    assert "pirate explain 0-shot" in verdict["below"]  # right in 69 of 100
     for row in verdict["rows"]:
         if row["exact"]:
             assert round(row["mean"] * 100) == score(row["arm"], list(CASES)[::5])
