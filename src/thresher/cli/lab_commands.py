@@ -45,9 +45,11 @@ if TYPE_CHECKING:
 @click.option(
     "--matrix",
     type=click.Path(),
-    help="Replay recorded results: CSV with a row per arm and a column per case, or with arm,case,reward; or an export.",
+    help="Replay an eval: CSV with a row per arm and a column per case, or with arm,case,reward, or an export.",
 )
-@click.option("--cases", type=Whole(), help="Each arm meets this many cases, each once; drawn again in each repetition.")
+@click.option(
+    "--cases", type=Whole(), help="Each arm meets this many cases, each once; drawn again in each repetition."
+)
 @click.option("--guarantee", default="all", help="all: no settled label is wrong; rate: few are, list by list.")
 @click.option("--find", type=Whole(), help="End when this many arms are settled above.")
 @click.option("--budget", type=Whole(), help="Pulls [default: 20000; with cases, all cases of all arms].")
@@ -57,7 +59,7 @@ if TYPE_CHECKING:
 @click.option("--seconds-per-pull", type=Number(), default=1.0, help="On the simulated clock.")
 @click.option(
     "--confidence",
-    help="off, or a number: settle arms at this confidence [default: off; 0.95 with cases, --guarantee rate or --find].",
+    help="off, or a number: settle arms at this confidence [default: off; with cases, a rate or --find 0.95].",
 )
 @TOLERANCE
 @click.option(

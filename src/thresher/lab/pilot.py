@@ -2,9 +2,9 @@
 
 Twenty rewards do not say where an arm's mean is, and the pulls that it needs grow with one over the square of its
 distance from the bar. So a plan that takes the pilot's means for the true ones says little. Here each repetition draws
-every arm from its posterior, by a Bayesian bootstrap: rewards get random weights, the prior is two more rewards. For
-passes and failures these are one of each, which makes the chance of a pass Beta(1 + passes, 1 + failures). Otherwise
-they differ from the arm's mean as two other rewards of the pilot do from the means of their arms.
+every arm from its posterior, by a Bayesian bootstrap: rewards get random weights, and two more rewards that count half
+are the prior. For passes and failures these are one of each, so the chance of a pass is Beta(½ + passes, ½ + failures).
+Otherwise they differ from the arm's mean as two rewards of the pilot do from the means of their arms.
 """
 
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ CHANCES, REWARDS = "pilot_chances", "pilot_rewards"  # families
 DRAWS, FEWEST = 1000, 16  # of each arm from its posterior
 SIZE = 64  # rewards that stand for a drawn distribution
 MOST = 8_000_000  # numbers in all
+PRIOR = 0.5  # the weight of each of the two rewards of the prior; with 1, arms that never failed were planned too long
 Rows = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 
 
@@ -54,7 +55,7 @@ class Pilot(Recorded):
         for rewards in self.rewards:
             if self.family == CHANCES:
                 passes = sum(rewards)
-                arms.append(random.beta(1.0 + passes, 1.0 + len(rewards) - passes, self.draws))
+                arms.append(random.beta(PRIOR + passes, PRIOR + len(rewards) - passes, self.draws))
             else:
                 arms.append(self._drawn(np.array(rewards), pool, random).ravel())
         return np.concatenate(arms)
@@ -81,15 +82,17 @@ class Pilot(Recorded):
             for rewards in self.rewards
             if len(rewards) > 1
         ]
-        return np.concatenate(found) if found else np.zeros(1)
+        pool: Reals = np.concatenate(found) if found else np.zeros(1)
+        return pool
 
     def _drawn(self, rewards: Reals, pool: Reals, random: np.random.Generator) -> Rows:
         """A row for each draw: the mean of its rewards, then SIZE of them, at even steps of their weights."""
         more = np.clip(rewards.mean() + random.choice(pool, (self.draws, 2)), self.low, self.high)
         known = np.hstack([np.tile(rewards, (self.draws, 1)), more])
+        shapes = np.array([1.0] * len(rewards) + [PRIOR] * 2)
         order = np.argsort(known, axis=1)
         known = np.take_along_axis(known, order, axis=1)
-        weights = random.exponential(size=known.shape)
+        weights = random.standard_gamma(shapes[order])
         upto = np.cumsum(weights, axis=1) / weights.sum(axis=1, keepdims=True)
         steps = (np.arange(SIZE) + 0.5) / SIZE
         rows = np.stack([row[np.searchsorted(edges, steps)] for row, edges in zip(known, upto[:, :-1], strict=True)])

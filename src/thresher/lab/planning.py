@@ -233,4 +233,3 @@ def _points(first: int, last: int) -> tuple[int, ...]:
         points.append(int(value))
         value = max(value + 1.0, value * GROWTH)
     return (*points, last)
-
