@@ -186,14 +186,15 @@ def test_a_study_without_cases_is_no_matrix(tmp_path: Path) -> None:
 
 
 def test_plan_with_cases_says_what_a_full_run_takes_and_what_thresher_takes() -> None:
-    words = ["plan", "--cases", "500", "--arms", "40", "--means", "0.7:0.99", "--threshold", "0.9"]
+    words = ["plan", "--cases", "500", "--arms", "40", "--means", "0.7:0.99", "--threshold", "0.9", "--workers", "16"]
     data = json.loads(run(*words, "--format", "json"))
     full = data["full_run"]
     assert (full["pulls"], full["saves"]) == (20_000, True)
     assert full["needed"] == pytest.approx(8900, rel=0.06)
     assert full["low"] < full["needed"] < full["high"] < 14_000
     assert {need["policy"] for need in data["needs"]} == {"balanced", "uniform, skips settled"}
-    assert all(need["pulls"] is not None for need in data["needs"])
+    for need in data["needs"]:
+        assert need["seconds"] == pytest.approx(need["pulls"] / 16, rel=0.25)  # also where the last pulls are pending
     text = " ".join(run(*words).split())
     assert "A full run takes 20,000 pulls and is exact. thresher settles every arm after about " in text
 

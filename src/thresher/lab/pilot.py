@@ -31,7 +31,7 @@ class Pilot(Recorded):
 
     >>> pilot = Pilot(("a", "b"), ((1.0, 1.0, 1.0), (0.0, 1.0)))
     >>> [round(float(chances.mean()), 1) for chances in pilot.samples.reshape(2, -1)]
-    [0.8, 0.5]
+    [0.9, 0.5]
     """
 
     low: float = 0.0  # the bounds of the rewards
@@ -68,7 +68,7 @@ class Pilot(Recorded):
     @property
     def begins(self) -> Reals:
         """The number of each arm's first draw."""
-        return np.arange(len(self.names)) * float(self.draws)
+        return np.arange(len(self.names), dtype=np.float64) * self.draws
 
     @property
     def ends(self) -> Reals:
