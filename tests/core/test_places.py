@@ -136,8 +136,10 @@ def test_a_pull_takes_the_lowest_free_place() -> None:
     assert (sheet.place[3], sheet.entry[0][0]) == (0, 1)
     fill(sheet, 0, 0, KNOWN)
     fill(sheet, 0, 1, FAILED)
-    assert take(sheet, 0, 4) and sheet.place[4] == 2
-    assert is_used_up(sheet, 0) and not is_used_up(sheet, 1)
+    assert take(sheet, 0, 4)
+    assert sheet.place[4] == 2
+    assert is_used_up(sheet, 0)
+    assert not is_used_up(sheet, 1)
 
 
 def test_without_cases_nothing_is_used_up() -> None:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import thresher
 from thresher.core import evidence, rate
-from thresher.core.evidence import ABOVE, BELOW, CLOSE, OPEN
 from thresher.core.events import Event
+from thresher.core.evidence import ABOVE, BELOW, CLOSE, OPEN
 from thresher.core.kernel import SKIPPED
 from thresher.core.ledger import Ledger, begun
 from thresher.study import Study, give_up, look

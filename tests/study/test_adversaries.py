@@ -133,7 +133,13 @@ def test_an_import_cannot_choose_what_comes_first(wrong: int) -> None:
         chance = random.Random(seed)
         truth = population(chance, CASES // 2 - (wrong == ABOVE))
         welcome = 1.0 if wrong == ABOVE else 0.0
-        setting: dict[str, Any] = {"arms": ["a"], "threshold": 0.5, "cases": CASES, "confidence": 1 - RISK, "seed": seed}
+        setting: dict[str, Any] = {
+            "arms": ["a"],
+            "threshold": 0.5,
+            "cases": CASES,
+            "confidence": 1 - RISK,
+            "seed": seed,
+        }
         seen = [int(pull.case or 0) for pull in thresher.create_study("s", **setting).ask_many(24)]
         study = thresher.create_study("s", **setting)
         study.add_many(("a", truth[case], case) for case in seen if truth[case] != welcome)

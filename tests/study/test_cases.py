@@ -38,7 +38,8 @@ def test_no_arm_sees_a_case_twice_and_all_are_issued_at_once_if_asked_for() -> N
     pulls = all_pulls(study)
     assert sorted((pull.arm, pull.case) for pull in pulls) == [(arm, case) for arm in "abc" for case in range(7)]
     assert len({pull.seed for pull in pulls}) == 21
-    assert study.done and study.ask() is None
+    assert study.done
+    assert study.ask() is None
 
 
 def test_a_case_comes_with_its_name_and_parameters() -> None:
@@ -54,7 +55,8 @@ def test_every_arm_is_exact_after_all_cases_at_the_latest(guarantee: Any) -> Non
     study = eval_set(cases=20, guarantee=guarantee)
     play(study, lambda arm, case: rewards[arm][case])
     verdict = study.verdict()
-    assert verdict.issued <= 60 and verdict.done
+    assert verdict.issued <= 60
+    assert verdict.done
     assert [row.certified for row in verdict.rows] == [True] * 3
     assert (verdict.above, verdict.below) == (["a", "c"], ["b"])  # a mean on the bar is above
 

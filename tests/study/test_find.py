@@ -87,7 +87,8 @@ def test_retired_arms_cannot_be_found() -> None:
     study = searching()
     for arm in ARMS[:4]:
         study.retire(arm)
-    assert study.done and study.ask() is None
+    assert study.done
+    assert study.ask() is None
     study.restore("a")
     assert not study.done
 
@@ -168,7 +169,8 @@ def test_a_million_cases_are_fine() -> None:
 
 
 @pytest.mark.parametrize(
-    "other", [{"cases": 4}, {"cases": None}, {"tries": 2}, {"guarantee": "rate"}, {"find": 1}, {"cases": ["0", "1", "2"]}]
+    "other",
+    [{"cases": 4}, {"cases": None}, {"tries": 2}, {"guarantee": "rate"}, {"find": 1}, {"cases": ["0", "1", "2"]}],
 )
 def test_a_study_resumes_only_with_its_own_question(other: Any) -> None:
     store, given = MemoryStore(), {"cases": 3, "budget": None}
