@@ -20,7 +20,7 @@ from thresher.lab.recorded import Recorded
 from thresher.log.memory import MemoryStore
 from thresher.study import Pull, Study, give_up, look
 
-RISK, CASES, STUDIES = 0.3, 40, 100
+RISK, CASES, STUDIES = 0.3, 40, 60
 Agent = Callable[[Study, Pull, float, bool, random.Random], None]  # study, pull, its reward, whether it is unwelcome
 
 

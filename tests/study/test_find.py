@@ -9,7 +9,7 @@ from studying import make
 import thresher
 from thresher.errors import ThresherError
 from thresher.log.memory import MemoryStore
-from thresher.study import Study
+from thresher.study import Pull, Study
 
 ARMS = ["a", "b", "c", "d", "e"]
 
@@ -20,7 +20,8 @@ def searching(**given: Any) -> Study:
 
 def play(study: Study, good: str, *, workers: int = 1, seed: int = 0) -> thresher.Verdict:
     """Arms in ``good`` always pass, the others never; pulls come back in any order."""
-    chance, pending = random.Random(seed), []
+    chance = random.Random(seed)
+    pending: list[Pull] = []
     while True:
         pending += study.ask_many(workers - len(pending))
         if not pending:
