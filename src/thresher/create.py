@@ -56,7 +56,8 @@ def create_study(
         tolerance: an arm provably within ± this of the bar is "close".
         failure: what a failed pull means to the certificate: ``"worst"``, ``"ignore"``, or the reward that it is told.
         storage: ``"sqlite:///file.db"``, ``Path("file.db")``, ``"postgresql://…"``, a store, or None for memory.
-        seed: keys the seeds of the pulls.
+        seed: keys the seeds of the pulls, and the order in which each arm meets its cases. If you improved an arm on
+            cases that it has met, use another seed: in the same order, those would come first again.
         max_failures: this many failures in a row retire an arm; None: never.
         clip: count rewards outside the bounds as the bound. Without it such a reward proves the bounds wrong, and its
             arm is retired and not certified.

@@ -182,6 +182,14 @@ def test_a_study_resumes_only_with_its_own_question(other: Any) -> None:
     assert "\n" not in str(raised.value)
 
 
+def test_numbered_cases_are_found_without_a_list_of_them() -> None:
+    study = make(arms=["a"], cases=10**9, budget=None)
+    study.add_many([("a", 1, 999_999_999), ("a", 1, "7")])
+    for wrong in ("07", "٣", " 7", "-1", "9" * 5000, 10**9, "1000000000", ""):
+        with pytest.raises(thresher.InvalidInput, match="is not a case of this study"):
+            study.add("a", 1, case=wrong)
+
+
 def test_cases_that_come_one_by_one_are_read_once() -> None:
     assert make(cases=(name for name in "xyz")).spec.cases == ("x", "y", "z")
 
