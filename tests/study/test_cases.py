@@ -38,7 +38,8 @@ def test_no_arm_sees_a_case_twice_and_all_are_issued_at_once_if_asked_for() -> N
     pulls = all_pulls(study)
     assert sorted((pull.arm, pull.case) for pull in pulls) == [(arm, case) for arm in "abc" for case in range(7)]
     assert len({pull.seed for pull in pulls}) == 21
-    assert study.done and study.ask() is None
+    assert study.done
+    assert study.ask() is None
 
 
 def test_a_case_comes_with_its_name_and_parameters() -> None:
@@ -54,7 +55,8 @@ def test_every_arm_is_exact_after_all_cases_at_the_latest(guarantee: Any) -> Non
     study = eval_set(cases=20, guarantee=guarantee)
     play(study, lambda arm, case: rewards[arm][case])
     verdict = study.verdict()
-    assert verdict.issued <= 60 and verdict.done
+    assert verdict.issued <= 60
+    assert verdict.done
     assert [row.certified for row in verdict.rows] == [True] * 3
     assert (verdict.above, verdict.below) == (["a", "c"], ["b"])  # a mean on the bar is above
 
@@ -82,8 +84,7 @@ def test_an_exact_row_says_so() -> None:
 def test_a_pull_that_was_dropped_uses_up_no_case_and_comes_back_the_same(cause: Cause) -> None:
     study = eval_set()
     for _ in range(10):  # more often than a failing case is tried
-        pull = study.ask()
-        assert pull
+        pull = study.ask() or pytest.fail("no pull")
         give_up(study, pull, cause=cause, reason="gone")
     again = next(other for other in all_pulls(study) if other.arm == pull.arm)
     assert (again.case, again.seed) == (pull.case, pull.seed)
@@ -113,7 +114,7 @@ def test_a_resumed_study_goes_on_where_it_was(tmp_path: Path) -> None:
             pulls = study.ask_many(3)
             for pull in pulls[:2]:
                 seen[pull.arm, pull.case] += 1
-                study.tell(pull, float(pull.case) % 2)
+                study.tell(pull, int(pull.case or 0) % 2)
             for pull in pulls[2:]:
                 study.drop(pull)
             if not pulls:
@@ -155,8 +156,9 @@ def test_a_failing_case_is_tried_so_often_and_then_never_again(tries: int) -> No
 
 def test_losses_between_failures_do_not_count_as_tries() -> None:
     study = eval_set(arms=["a"], cases=1, tries=2)
-    for cause in ("failed", "lost", "lost", "failed"):
-        study.drop(study.ask() or pytest.fail("no pull"), cause=cause)  # type: ignore[arg-type]
+    causes: list[Cause] = ["failed", "lost", "lost", "failed"]
+    for cause in causes:
+        study.drop(study.ask() or pytest.fail("no pull"), cause=cause)
     assert study.ask() is None
 
 

@@ -117,7 +117,9 @@ class CasesMachine(RuleBasedStateMachine):
             self.issued += 1
             assert pull.id == self.issued
             assert pull.arm not in self.retired
-            assert case not in state.known and case not in state.holder and case not in state.failed
+            assert case not in state.known
+            assert case not in state.holder
+            assert case not in state.failed
             open_before = [c for c in state.order if c not in state.known.keys() | state.holder.keys() | state.failed]
             if open_before:
                 assert case == open_before[0]  # the lowest free place

@@ -9,7 +9,7 @@ from studying import make
 import thresher
 from thresher.errors import ThresherError
 from thresher.log.memory import MemoryStore
-from thresher.study import Study
+from thresher.study import Pull, Study
 
 ARMS = ["a", "b", "c", "d", "e"]
 
@@ -20,7 +20,8 @@ def searching(**given: Any) -> Study:
 
 def play(study: Study, good: str, *, workers: int = 1, seed: int = 0) -> thresher.Verdict:
     """Arms in ``good`` always pass, the others never; pulls come back in any order."""
-    chance, pending = random.Random(seed), []
+    chance = random.Random(seed)
+    pending: list[Pull] = []
     while True:
         pending += study.ask_many(workers - len(pending))
         if not pending:
@@ -87,7 +88,8 @@ def test_retired_arms_cannot_be_found() -> None:
     study = searching()
     for arm in ARMS[:4]:
         study.retire(arm)
-    assert study.done and study.ask() is None
+    assert study.done
+    assert study.ask() is None
     study.restore("a")
     assert not study.done
 
@@ -168,7 +170,8 @@ def test_a_million_cases_are_fine() -> None:
 
 
 @pytest.mark.parametrize(
-    "other", [{"cases": 4}, {"cases": None}, {"tries": 2}, {"guarantee": "rate"}, {"find": 1}, {"cases": ["0", "1", "2"]}]
+    "other",
+    [{"cases": 4}, {"cases": None}, {"tries": 2}, {"guarantee": "rate"}, {"find": 1}, {"cases": ["0", "1", "2"]}],
 )
 def test_a_study_resumes_only_with_its_own_question(other: Any) -> None:
     store, given = MemoryStore(), {"cases": 3, "budget": None}
@@ -177,6 +180,14 @@ def test_a_study_resumes_only_with_its_own_question(other: Any) -> None:
     with pytest.raises(ThresherError) as raised:
         make(storage=store, if_exists="join", **{**given, **other})
     assert "\n" not in str(raised.value)
+
+
+def test_numbered_cases_are_found_without_a_list_of_them() -> None:
+    study = make(arms=["a"], cases=10**9, budget=None)
+    study.add_many([("a", 1, 999_999_999), ("a", 1, "7")])
+    for wrong in ("07", "٣", " 7", "-1", "9" * 5000, 10**9, "1000000000", ""):
+        with pytest.raises(thresher.InvalidInput, match="is not a case of this study"):
+            study.add("a", 1, case=wrong)
 
 
 def test_cases_that_come_one_by_one_are_read_once() -> None:

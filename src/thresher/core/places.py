@@ -1,9 +1,9 @@
 """Eval sets: each arm meets the cases in its own order, place by place, and counts each of them once.
 
-An arm's order is a permutation of the cases, keyed by the arm, the study's seed and what was imported. Place n is the n-th case in that
-order that was not imported. A pull takes its arm's lowest free place: one that was never tried, or whose pull was
-dropped and may be tried again. With an order that all arms share, what other arms did on the next case would tell
-something about it before the bet.
+An arm's order is a permutation of the cases, keyed by the arm, the study's seed and what was imported. Place n is the
+n-th case in that order that was not imported. A pull takes its arm's lowest free place: one that was never tried, or
+whose pull was dropped and may be tried again. With an order that all arms share, what other arms did on the next case
+would tell something about it before the bet.
 
 The rules of this file are those of `kernel.py`. A place keeps the docket's entry of its first pull, so evidence is
 committed in the order of places.

@@ -101,12 +101,12 @@ def rank_of(ranking: Ranking, capital: float) -> int:
     return rank
 
 
-def enter(ranking: Ranking, which: int, arm: int, rank: int) -> None:
-    """Give an arm its rank in a list; 0 takes it out."""
+def enter(ranking: Ranking, which: int, arm: int, rank: int) -> bool:
+    """Give an arm its rank in a list; 0 takes it out. Returns whether it rose: otherwise k* stays what it is."""
     at, heads = which * ranking.arms + arm, which * ranking.arms - 1
     old = ranking.rank[at]
     if old == rank:
-        return
+        return False
     if old > 0:
         after, before = ranking.after[at], ranking.before[at]
         if before > 0:
@@ -125,6 +125,7 @@ def enter(ranking: Ranking, which: int, arm: int, rank: int) -> None:
         ranking.head[heads + rank] = arm + 1
         count_from(ranking, which, rank, 1)
     ranking.rank[at] = rank
+    return rank > 0 and (old == 0 or rank < old)
 
 
 def leave(ranking: Ranking, arm: int) -> None:
@@ -145,10 +146,15 @@ def settle(ranking: Ranking, docket: Docket, which: int, arm: int, count: int) -
     return count + 1
 
 
-def settle_reached(ranking: Ranking, docket: Docket, arm: int) -> int:
-    """After the arm's ranks changed: settle every arm that a list has reached; return how many are in ``found``."""
+def settle_reached(ranking: Ranking, docket: Docket, arm: int, risen: int) -> int:
+    """After the arm rose in lists: settle every arm that they have reached; return how many are in ``found``.
+
+    Bit k of ``risen`` says that it rose in list k. Arms that a list reached before are settled already.
+    """
     count = 0
     for which in range(LISTS):
+        if (risen >> which) & 1 == 0:
+            continue
         offset, reached, before = which * ranking.arms, largest(ranking, which), ranking.reached[which]
         if 0 < ranking.rank[offset + arm] <= max(reached, before):
             count = settle(ranking, docket, which, arm, count)
@@ -176,6 +182,7 @@ def update(
     """
     if docket.settled[arm] != OPEN and not counted:
         return 0
+    risen = 0
     if not counted:
         scratch = ranking.scratch
         for at in range(len(scratch)):
@@ -183,11 +190,11 @@ def update(
         if docket.first[arm] != 0:
             charge_all(docket, sheet, arm, scratch, stakes)
         for which in range(LISTS):
-            enter(ranking, which, arm, rank_of(ranking, e_value(scratch, which, stakes)))
+            risen |= int(enter(ranking, which, arm, rank_of(ranking, e_value(scratch, which, stakes)))) << which
     else:
         for which in range(LISTS):
-            enter(ranking, which, arm, 1 if which + 1 == docket.settled[arm] else 0)
-    return settle_reached(ranking, docket, arm)
+            risen |= int(enter(ranking, which, arm, 1 if which + 1 == docket.settled[arm] else 0)) << which
+    return settle_reached(ranking, docket, arm, risen)
 
 
 def e_value(capital: MutableSequence[float], which: int, stakes: Stakes) -> float:

@@ -174,19 +174,27 @@ class Spec:
 
     @cached_property
     def case_index(self) -> dict[str, int]:
-        """The number of each case, by the text that names it."""
-        return {str(self.case_name(case)): case for case in range(self.case_count)}
+        """The number of each case, by its name; empty if cases are numbers."""
+        return {name: case for case, name in enumerate(self.cases)} if isinstance(self.cases, tuple) else {}
 
     def case(self, name: object) -> int:
         """The number of the case of that name."""
         if self.cases is None:
             raise InvalidInput("case", name, "this study has no cases", "give results without a case")
-        found = None if isinstance(name, bool) or not isinstance(name, str | int) else self.case_index.get(str(name))
+        found = None
+        if isinstance(name, str | int) and not isinstance(name, bool):
+            found = self.case_index.get(str(name)) if isinstance(self.cases, tuple) else self._numbered(str(name))
         if found is None:
             first = listed([str(self.case_name(case)) for case in range(min(self.case_count, 8))])
             remedy = f"there are {plural(self.case_count, 'case')}, such as {first}"
             raise InvalidInput("case", name, "is not a case of this study", remedy)
         return found
+
+    def _numbered(self, text: str) -> int | None:
+        """The case of that number. There may be more cases than a dict of them would hold."""
+        if not text.isdecimal() or len(text) > len(str(self.case_count)) or str(int(text)) != text:
+            return None
+        return int(text) if int(text) < self.case_count else None
 
     def reward(self, value: object) -> float:
         """A reward as a float, or an error that says what is wrong with it.
