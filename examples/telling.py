@@ -1,4 +1,4 @@
-"""What the examples share: options, a run with a live table, and a comparison with a fixed number of pulls per arm."""
+"""What the examples share: options, a run with a live table, and a comparison with a simpler plan."""
 
 import argparse
 import sys
@@ -23,7 +23,7 @@ def options(text: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--budget", type=int, metavar="N", help="pulls; by default until every arm is settled")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--format", choices=FORMATS, default="table")
-    parser.add_argument("--quick", action="store_true", help="a few of the arms, and a wider tolerance")
+    parser.add_argument("--quick", action="store_true", help="fewer arms, and fewer cases or a wider tolerance")
     return parser
 
 
@@ -42,10 +42,17 @@ def carry_out(study: thresher.Study, work: Callable[..., object], style: str) ->
 
 
 def comparison(verdict: thresher.Verdict) -> str:
-    """What a fixed number of pulls for every arm would have cost. Whoever fixes it must fix it for the hardest arm."""
-    unsettled = len(verdict.open) + len(verdict.retired)
+    """What the usual plan would have cost: every arm on every case, or a fixed number of pulls for every arm."""
+    unsettled = len(verdict) - sum(row.certified for row in verdict)
+    if verdict.cases:
+        full, left = len(verdict) * verdict.cases, f", with {unsettled:,} arms not settled" if unsettled else ""
+        return (
+            f"{verdict.issued:,} pulls{left}. A full run, {len(verdict):,} arms on {verdict.cases:,} cases each, takes "
+            f"{full:,}: this was {verdict.issued / full:.0%} of it"
+        )
     if unsettled:
         return f"{unsettled:,} arms are not settled, so nobody knows how many pulls the hardest arm needs"
+    # whoever fixes a number of pulls must fix it for the hardest arm
     hardest = max(verdict, key=lambda row: row.seen)
     fixed = hardest.seen * len(verdict)
     return (

@@ -37,6 +37,30 @@ def causes(study: thresher.Study) -> list[str | None]:
     return [event.cause for event in study.events() if event.kind == "dropped"]
 
 
+class Clock:
+    """The time of a run. A test moves it on, so that a run's seconds end at an event and not by chance."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self.ahead
+
+    def end_the_run(self) -> None:
+        """The run sees it when the next evaluation returns or, if it reports progress, after a tick."""
+        self.ahead = FOREVER
+
+
+def slowly(seconds: float) -> Callable[[Pull], float]:
+    """An evaluator that takes so long."""
+
+    def evaluate(pull: Pull) -> float:
+        time.sleep(seconds)
+        return 0.5
+
+    return evaluate
+
+
 @contextlib.contextmanager
 def dask_cluster(*, threads: int = 2, **given: Any) -> Iterator[Any]:
     """A client of a real cluster of two processes; its scheduler repeats tasks whose worker died (Dask's default)."""

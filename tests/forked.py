@@ -52,7 +52,7 @@ class Server:
     def __init__(self, *modules: str) -> None:
         self._modules = (*IMPORTED, "text.maskprograms", *modules)
         self._turn = threading.Lock()
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
 
     def run(
         self, args: Sequence[str], *, stdin: bytes, cwd: Path | None, env: Mapping[str, str], patience: float
@@ -69,14 +69,15 @@ class Server:
     def _status(self, job: Mapping[str, object], patience: float) -> int:
         if self._process is None or self._process.poll() is not None:
             pipe = subprocess.PIPE
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", SERVER, *self._modules], stdin=pipe, stdout=pipe, text=True
+            self._process = subprocess.Popen(  # without buffers: `select` sees no line that was read ahead
+                [sys.executable, "-c", SERVER, *self._modules], stdin=pipe, stdout=pipe, bufsize=0
             )
         server = self._process
         assert server.stdin
         assert server.stdout
-        server.stdin.write(f"{json.dumps(job)}\n")
-        server.stdin.flush()
+        text = f"{json.dumps(job)}\n".encode()
+        while text:  # a pipe may take it in parts
+            text = text[server.stdin.write(text) :]
         child = int(server.stdout.readline())
         if not select.select([server.stdout], [], [], patience)[0]:
             with contextlib.suppress(ProcessLookupError):

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager as _Context
 
 from ._version import __version__
 from .core.events import Event
-from .core.policies import Policy, anytime_evt, ap_evt, ap_evt_pf, apt, balanced, evt, evt_pf, lsa, uniform
+from .core.policies import Policy, anytime_evt, ap_evt, ap_evt_pf, apt, balanced, cheapest, evt, evt_pf, lsa, uniform
 from .core.replay import verify
 from .core.row import Row
 from .core.spec import Spec
@@ -60,6 +60,7 @@ __all__ = [
     "ap_evt_pf",
     "apt",
     "balanced",
+    "cheapest",
     "create_study",
     "evt",
     "evt_pf",

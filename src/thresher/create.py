@@ -51,23 +51,27 @@ def create_study(
         threshold: the bar, strictly inside the bounds. A mean on the bar is above.
         bounds: where rewards can lie. None takes them as they are, without certificates.
         budget: pulls, over all agents. None: until every arm is settled.
-        policy: a `Policy` or its name; None is `balanced` with certificates, `anytime_evt` without.
+        policy: a `Policy` or its name; None is `balanced` with certificates (with ``find``, `cheapest`), `anytime_evt`
+            without.
         confidence: how sure all settled labels together must be; None: no certificates.
         tolerance: an arm provably within ± this of the bar is "close".
         failure: what a failed pull means to the certificate: ``"worst"``, ``"ignore"``, or the reward that it is told.
         storage: ``"sqlite:///file.db"``, ``Path("file.db")``, ``"postgresql://…"``, a store, or None for memory.
-        seed: keys the seeds of the pulls, and the order in which each arm meets its cases. If you improved an arm on
-            cases that it has met, use another seed: in the same order, those would come first again.
-        max_failures: this many failures in a row retire an arm; None: never.
+        seed: keys the seeds of the pulls and, with cases, each arm's order of them. If you improved an arm on cases
+            that it has met, use another seed: in the same order, those would come first again.
+        max_failures: this many failures in a row retire an arm; None: never. With cases, a case fails when it has
+            failed ``tries`` times.
         clip: count rewards outside the bounds as the bound. Without it such a reward proves the bounds wrong, and its
             arm is retired and not certified.
         evaluator: a text that identifies what measures the rewards, such as a command or a version. Once a study
             has rewards, it can only be joined with an evaluator that it knows.
-        cases: the items of an eval set: how many, their names, or ``{name: params}``. Every pull then evaluates one
-            case, no arm sees a case twice, and what is certified is the mean over exactly these cases.
-        tries: how often a case is tried that fails.
+        cases: the items of an eval set: how many (they are numbered from 0), their names, or ``{name: params}``.
+            Every pull then evaluates one case, each case of an arm counts once, and what is certified is the mean
+            over exactly these cases.
+        tries: how often a case that fails is tried. Pulls that are lost for other reasons use up no case.
         guarantee: ``"all"``: with probability ``confidence``, no certified label is wrong. ``"rate"``: of the arms
-            certified above, at most 1 − ``confidence`` are wrong on average, and likewise of the others. For many arms.
+            certified above, at most 1 − ``confidence`` are wrong on average, and likewise of each other list. For
+            many arms.
         find: end when this many arms are certified to reach the bar, or when there cannot be that many.
         if_exists: ``"join"`` opens a study of the same name and specification.
         lease: seconds after which the pulls of a process whose heartbeat stopped count as lost.
@@ -76,6 +80,14 @@ def create_study(
     >>> study.ask()
     Pull(id=1, arm='terse', number=1, params={'temperature': 0.2}, seed=...)
 
+    With cases, every pull names one. The study ends when every arm is settled, at the latest when all cases are known:
+
+    >>> questions = {"2 + 2": {"answer": 4}, "7 * 6": {"answer": 42}, "9 - 3": {"answer": 6}}
+    >>> study = create_study("sums", arms=["calculator", "guess"], threshold=0.9, cases=questions)
+    >>> while pull := study.ask():
+    ...     study.tell(pull, pull.arm == "calculator" or pull.case_params["answer"] == 4)
+    >>> [(row.arm, row.label, row.cases, row.exact) for row in study.verdict()]
+    [('calculator', 'above', 3, True), ('guess', 'below', 1, False)]
     """
     spec = Spec(
         arms=arms,

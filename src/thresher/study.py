@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 from .core import checks
 from .core import verdict as verdicts
 from .core.events import CAUSES, PENDING, Cause, Event
+from .core.hardest import CaseRow, hardest
 from .core.ledger import Ledger
 from .core.pulls import Pull, PullRow, Pulls, pull_of, pulls_in
 from .core.spec import Spec
@@ -56,8 +57,7 @@ class Study:
         self._journal = Journal(name, store, lease, on_write=self._keys.follow)
         self._keeper = Keeper(store, name, lease)
         self._next_sweep = 0.0
-        # with the number of rewards that were there before
-        self.spec, self._earlier = look(self, lambda ledger: (ledger.spec, ledger.told))
+        self.spec, self._earlier = look(self, lambda ledger: (ledger.spec, ledger.told))  # rewards from before
 
     # -- asking and telling -------------------------------------------------------------------------------------
 
@@ -225,6 +225,10 @@ class Study:
         """The pulls that are pending."""
         return look(self, lambda ledger: [pull_of(ledger, pull) for pull in ledger.pending_pulls()])
 
+    def cases(self) -> list[CaseRow]:
+        """The cases that have a reward, the hardest first, each with the arms' rewards."""
+        return look(self, hardest)
+
     def figure(self, kind: Literal["arms", "history"] = "arms") -> Any:
         """A plotly figure, for a notebook: every arm against the bar, or how the answer evolved."""
         try:  # charts are an extra and belong to a higher layer: import them only here
@@ -233,8 +237,6 @@ class Study:
             rule = f"needs the package {error.name}, which is not installed"
             raise CannotGoOn("figure", rule=rule, remedy="pip install 'thresher[web]'") from None
         return charts.figure(self, kind)
-
-    # -- the object ---------------------------------------------------------------------------------------------
 
     def close(self) -> None:
         """Stop renewing leases and close the store's files and connections; the next use opens them again."""

@@ -13,15 +13,16 @@ from thresher.cli.speaking import show_cause
 from thresher.errors import CannotGoOn, EvaluationFailed
 
 ARMS = [f"--arm={arm}" for arm in "abcde"]
+ONE_AT_A_TIME = "--workers=1"  # of two at once, any number may fail while an earlier one, which may succeed, is running
 
 
 def test_a_command_that_always_exits_the_same_way_ends_the_run_at_once() -> None:
     script = "echo usage: check NAME >&2; echo error: no such option >&2; exit 2"
-    result = run(*ARMS, "--budget=1000", "--format=json", "--", "sh", "-c", script, "{arm}")
+    result = run(*ARMS, ONE_AT_A_TIME, "--budget=1000", "--format=json", "--", "sh", "-c", script, "{arm}")
     assert result.status == 3
     verdict = json.loads(result.out)
     assert (verdict["retired"], verdict["told"], verdict["pending"]) == ([], 0, 0)
-    assert verdict["issued"] <= 6
+    assert verdict["issued"] == 3
     assert result.err.splitlines() == [
         "thresher: the last lines of the command's output:",
         "  usage: check NAME",
@@ -44,7 +45,7 @@ def test_a_file_of_missing_tests_ends_the_run_and_says_what_the_exit_status_mean
 
 
 def test_standard_output_is_shown_where_nothing_was_said_on_standard_error() -> None:
-    result = run(*ARMS, "--budget=99", "--", "sh", "-c", "echo Traceback; echo boom; exit 3", "{arm}")
+    result = run(*ARMS, ONE_AT_A_TIME, "--budget=99", "--", "sh", "-c", "echo Traceback; echo boom; exit 3", "{arm}")
     assert result.err.splitlines()[:3] == [
         "thresher: the last lines of the command's output:",
         "  Traceback",

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import chances
@@ -13,7 +14,12 @@ from showing import show
 
 import thresher
 
-ARMS = prompts.prompts()
+ARMS, CASES = prompts.prompts(), prompts.questions()
+
+
+def score(name: str, cases: Iterable[str]) -> int:
+    """How many of the cases the arm of that name gets right."""
+    return sum(endpoint.answer(ARMS[name]["prompt"], case) == CASES[case]["answer"] for case in cases)
 
 
 def complete(stub: endpoint.Stub, *, patience: float = 60.0) -> str:
@@ -35,16 +41,16 @@ def test_the_arms_are_48_prompts() -> None:
     assert len({arm["prompt"] for arm in ARMS.values()}) == len(ARMS) == 48
 
 
+def test_the_cases_are_500_questions_with_their_answers() -> None:
+    assert len(CASES) == 500
+    assert CASES["What is 964 times 494?"] == {"answer": str(964 * 494)}
+
+
 @pytest.mark.parametrize("name", ["pirate number 0-shot", "plain steps 1-shot", "expert check 3-shot"])
 def test_a_prompt_is_right_as_often_as_its_skill_says(name: str) -> None:
-    prompt = ARMS[name]["prompt"]
-    asked = [prompts.question(seed) for seed in range(prompts.QUESTIONS)]
-    wrong = sum(endpoint.answer(prompt, text) != right for text, right in asked)
-    least, share = (
-        prompts.QUESTIONS - chances.most(prompts.QUESTIONS, endpoint.skill(prompt)),
-        1 - endpoint.skill(prompt),
-    )
-    assert least <= wrong <= chances.most(prompts.QUESTIONS, share)
+    skill, count = endpoint.skill(ARMS[name]["prompt"]), len(CASES)
+    wrong = count - score(name, CASES)
+    assert count - chances.most(count, skill) <= wrong <= chances.most(count, 1 - skill)
 
 
 def test_the_endpoint_answers() -> None:
@@ -76,11 +82,14 @@ def test_the_example_runs_for_real_and_resumes_where_it_ended(tmp_path: Path) ->
     assert first.status == 0, first.err
     verdict = json.loads(first.out)
     assert (len(verdict["rows"]), verdict["open"], verdict["retired"]) == (7, [], [])
-    assert "pirate number 0-shot" not in verdict["above"] + verdict["close"]  # right in 62 of 100
+    assert "pirate explain 0-shot" in verdict["below"]  # right in 69 of 100
+    for row in verdict["rows"]:
+        if row["exact"]:
+            assert round(row["mean"] * 100) == score(row["arm"], list(CASES)[::5])
     answers = re.search(r"the endpoint: ([\d,]+) answers", first.err)
     assert answers
     assert int(answers[1].replace(",", "")) >= verdict["told"]  # an answer may come when its time is over
-    assert "as many for each of 7 arms are" in first.err
+    assert f"{verdict['issued']:,} pulls. A full run, 7 arms on 100 cases each, takes 700" in first.err
     again = show(*command)
     assert again.status == 0
     assert json.loads(again.out) == {**verdict, "earlier": verdict["told"], "since": json.loads(again.out)["since"]}
@@ -91,4 +100,4 @@ def test_arms_that_a_budget_left_open_are_mentioned() -> None:
     shown = show("prompts", "--quick", "--budget=28", "--format=json")
     assert shown.status == 0, shown.err
     assert json.loads(shown.out)["issued"] == 28
-    assert "arms are not settled" in shown.err
+    assert "28 pulls, with 7 arms not settled." in shown.err

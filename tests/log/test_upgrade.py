@@ -1,115 +1,21 @@
 """Stores of version 0.1: read as they are, upgraded by the first write, and then closed to agents of version 0.1."""
 
-import gzip
-import os
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-import apsw
 import pytest
+from old_stores import STUDY, Old, an_old_store, an_opened_store, digests  # noqa: F401 - the fixtures
 
 import thresher
 from thresher.cli import cli
 from thresher.core.events import Event
-from thresher.core.replay import verify
-from thresher.errors import StoreFailed
 from thresher.log.chain import chained
-from thresher.log.rows import OLD_COLUMNS
 from thresher.log.store import Store
 from thresher.log.stores import open_store
-from thresher.log.tail import pages
 from thresher.study import look
-
-STORED = Path(__file__).parent.parent / "study" / "stored" / "0.1.db.gz"
-FIELDS = OLD_COLUMNS.removesuffix(", NULL")
-POSTGRES = """
-CREATE TABLE thresher_events (
-    study text COLLATE "C" NOT NULL, seq bigint NOT NULL, kind text NOT NULL, pull bigint, arm bigint,
-    reward double precision, reason text, cause text, late bigint, budget bigint, spec text, key text,
-    time double precision, agent text,
-    PRIMARY KEY (study, seq)
-);
-CREATE TABLE thresher_leases (
-    study text COLLATE "C" NOT NULL, pull bigint NOT NULL, until timestamptz NOT NULL, PRIMARY KEY (study, pull)
-);
-CREATE TABLE thresher_agents (
-    study text COLLATE "C" NOT NULL, agent text NOT NULL, command text NOT NULL,
-    time timestamptz NOT NULL DEFAULT clock_timestamp(), PRIMARY KEY (study, agent)
-);
-CREATE TABLE thresher_schema (version bigint NOT NULL);
-INSERT INTO thresher_schema VALUES (1);
-"""  # as version 0.1 made them
-STUDY = "until-settled"
-
-
-class Old:
-    """A store that version 0.1 wrote, and its tables as an agent of 0.1 uses them."""
-
-    def __init__(self, url: str) -> None:
-        self.url, self.prefix = url, "" if url.startswith("sqlite") else "thresher_"
-
-    @contextmanager
-    def agent(self) -> Iterator[Any]:
-        """A connection of an agent of version 0.1; gives what runs a query."""
-        if not self.prefix:
-            connection = apsw.Connection(self.url.removeprefix("sqlite:///"))
-            yield lambda query, values=(): connection.execute(query, values).fetchall()
-            connection.close()
-        else:
-            psycopg = pytest.importorskip("psycopg")
-            with psycopg.connect(self.url, autocommit=True) as session:
-                yield lambda query, values=(): session.execute(query.replace("?", "%s"), values)
-
-    @property
-    def write(self) -> str:
-        """How 0.1 writes an event."""
-        return f"INSERT INTO {self.prefix}events (study, {FIELDS}) VALUES (?{', ?' * 13})"
-
-    def schema(self) -> int:
-        with self.agent() as run:
-            query = "SELECT version FROM thresher_schema" if self.prefix else "PRAGMA user_version"
-            return int(next(iter(run(query)))[0])
-
-
-@pytest.fixture
-def old(url: str) -> Old:
-    path = Path(url.removeprefix("sqlite:///")) if url.startswith("sqlite") else None
-    if path is not None:
-        path.write_bytes(gzip.decompress(STORED.read_bytes()))
-        return Old(url)
-    psycopg = pytest.importorskip("psycopg")
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as folder, psycopg.connect(url, autocommit=True) as session:
-        file = Path(folder) / "old.db"
-        file.write_bytes(gzip.decompress(STORED.read_bytes()))
-        session.execute(POSTGRES)
-        rows = apsw.Connection(str(file)).execute(f"SELECT study, {FIELDS} FROM events").fetchall()
-        session.cursor().executemany(f"INSERT INTO thresher_events (study, {FIELDS}) VALUES (%s{', %s' * 13})", rows)
-    return Old(url)
-
-
-@pytest.fixture
-def opened(old: Old) -> Iterator[Store]:
-    store = open_store(old.url)
-    yield store
-    store.close()
 
 
 def event(seq: int) -> tuple[Any, ...]:
     return (STUDY, *Event(seq, "asked", 1, 0)[:-1])
-
-
-def digests(store: Store) -> dict[str, tuple[int, str | None, str | None]]:
-    """The digests of states and the heads, by study."""
-    found = {}
-    for name in store.studies():
-        report = verify(event for page in pages(store, name) for event in page)
-        found[name] = (report.events, report.digest, report.head)
-    return found
 
 
 def test_an_old_store_is_read_without_being_changed(old: Old, opened: Store) -> None:
@@ -269,94 +175,3 @@ def test_two_agents_that_upgrade_at_once_upgrade_once(old: Old, opened: Store) -
     assert {"first new", "second new"} <= set(opened.studies())
     assert digests(opened) == digests(other)
     other.close()
-
-
-# -- SQLite alone ---------------------------------------------------------------------------------------------------
-
-
-def sqlite_store(tmp_path: Path) -> Path:
-    path = tmp_path / "thresher.db"
-    path.write_bytes(gzip.decompress(STORED.read_bytes()))
-    return path
-
-
-def test_an_upgraded_file_has_the_tables_of_a_new_one(tmp_path: Path) -> None:
-    for name, path in (("a", sqlite_store(tmp_path)), ("b", tmp_path / "new.db")):
-        study = thresher.create_study(name, arms=["a"], threshold=0.5, storage=f"sqlite:///{path}")
-        study.store.close()
-    shapes = [
-        sorted(
-            sql.replace('"', "")
-            for (sql,) in apsw.Connection(str(path)).execute("SELECT sql FROM sqlite_schema WHERE sql")
-        )
-        for path in (tmp_path / "thresher.db", tmp_path / "new.db")
-    ]
-    assert shapes[0] == shapes[1]
-
-
-def test_an_upgrade_that_fails_leaves_the_old_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = sqlite_store(tmp_path)
-    store = open_store(f"sqlite:///{path}")
-    before = digests(store)
-
-    def fails(*_: object) -> Any:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("thresher.log.rows.from_row", fails)
-    monkeypatch.setattr("thresher.log.sqlite_schema.sealed", lambda rows, heads: (fails() for row in rows))
-    with pytest.raises(StoreFailed, match="No space left"):
-        thresher.create_study("new", arms=["a"], threshold=0.5, storage=store)
-    monkeypatch.undo()
-    assert digests(store) == before
-    assert store.describe()["schema"].startswith("1")
-    thresher.create_study("new", arms=["a"], threshold=0.5, storage=store)
-    store.close()
-
-
-def test_an_old_store_on_a_read_only_disk_is_read(tmp_path: Path) -> None:
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    sqlite_store(folder)
-    bind = ["mount", "--bind", str(folder), str(folder)]
-    if os.geteuid() or subprocess.run(bind, capture_output=True).returncode:
-        pytest.skip("only root can mount a disk")
-    try:
-        subprocess.run(["mount", "-o", "remount,ro,bind", str(folder)], check=True)
-        store = open_store(f"sqlite:///{folder}/thresher.db")
-        assert all(report[2] for report in digests(store).values())
-        with pytest.raises(StoreFailed, match="is read-only"):
-            thresher.create_study("new", arms=["a"], threshold=0.5, storage=store)
-        assert store.studies()
-        store.close()
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
-def test_invalid_text_stops_the_upgrade_but_not_reading_other_studies(tmp_path: Path) -> None:
-    path = sqlite_store(tmp_path)
-    connection = apsw.Connection(str(path))
-    connection.execute("UPDATE events SET agent = CAST(x'ff' AS TEXT) WHERE study = ? AND seq = 9", (STUDY,))
-    connection.close()
-    store = open_store(f"sqlite:///{path}")
-    with pytest.raises(StoreFailed, match=r"cannot be upgraded from schema 1: it is damaged, in study .* or the next"):
-        thresher.create_study("new", arms=["a"], threshold=0.5, storage=store)
-    with pytest.raises(thresher.DamagedStudy, match=STUDY):
-        thresher.open_study(STUDY, storage=store)
-    assert thresher.open_study(store.studies()[0], storage=store)
-    store.delete(STUDY)
-    assert thresher.create_study("new", arms=["a"], threshold=0.5, storage=store).ask()
-    store.close()
-
-
-def test_a_chained_store_that_says_it_is_of_version_0_1_is_refused(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/s.db"
-    study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=9, storage=url)
-    pull = study.ask()
-    assert pull
-    study.tell(pull, 0.25)
-    study.store.close()
-    connection = apsw.Connection(f"{tmp_path}/s.db")
-    connection.execute("PRAGMA user_version = 1; UPDATE events SET reward = 0.75 WHERE seq = 3")
-    connection.close()
-    with pytest.raises(StoreFailed, match="is damaged: it says that its schema is 1"):
-        thresher.open_study("s", storage=url).verdict()

@@ -5,9 +5,11 @@ import threading
 from typing import Any
 
 import pytest
+from engines import FOREVER, Clock
 
 import thresher
 from thresher.core.events import Cause
+from thresher.run import loop
 from thresher.study import give_up
 
 
@@ -37,24 +39,30 @@ def test_a_pull_that_was_ever_busy_is_told_as_repeatable_and_the_guarantee_says_
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_busy_pull_that_is_still_waiting_when_the_run_ends_is_lost_not_cancelled(seed: int) -> None:
+def test_a_busy_pull_that_is_still_waiting_when_the_run_ends_is_lost_not_cancelled(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = random.Random(seed)
     lock = threading.Lock()
-    waiting = set()
+    waiting: set[int] = set()
 
     def evaluate(pull: thresher.Pull) -> bool:
         with lock:
             good = rng.random() < 0.45
-        if not good and pull.id % 2:
+            if good or pull.id % 2 == 0:
+                return good
             waiting.add(pull.id)
-            raise thresher.Busy(after=30.0)
-        return good
+            if len(waiting) >= enough:
+                clock.end_the_run()
+        raise thresher.Busy(after=FOREVER)
 
     study = make(budget=None)
-    for _ in range(3):  # every run leaves some waiting, and the next resumes
-        verdict = thresher.run(study, evaluate, workers=4, in_flight=60, seconds=0.3)
+    for runs in (1, 2, 3):  # every run leaves some waiting, and the next resumes
+        enough, clock = 50 * runs, Clock()
+        monkeypatch.setattr(loop, "time", clock)
+        verdict = thresher.run(study, evaluate, workers=4, in_flight=60, seconds=FOREVER)
     dropped = {event.pull: event.cause for event in study.events() if event.kind == "dropped"}
-    assert waiting
+    assert len(waiting) >= 150
     assert {dropped[pull] for pull in waiting} == {"lost"}  # one that had not begun is cancelled
     assert verdict["a"].label != "above" or not verdict["a"].certified
 

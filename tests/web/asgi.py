@@ -5,6 +5,9 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import pytest
+
+import thresher
 from thresher.log.memory import MemoryStore
 from thresher.log.store import Store
 from thresher.web.app import create_app
@@ -31,6 +34,14 @@ class Reply(NamedTuple):
 def server(store: Store | None = None, *, write: bool = True, reader: Store | None = None) -> Gate:
     house = House(store or MemoryStore(), reader)
     return create_app(house, Access(TOKEN, HOSTS, WRITE_TOKEN if write else None))
+
+
+@pytest.fixture(name="app", scope="module")
+def an_app() -> Gate:
+    """The application with a study of two arms."""
+    store = MemoryStore()
+    thresher.create_study("coins", arms=["a", "b"], threshold=0.5, budget=20, storage=store)
+    return server(store)
 
 
 def request(

@@ -32,6 +32,31 @@ def test_what_is_sent_is_what_changed() -> None:
     assert change["head"]["answer"].startswith("1 above")
 
 
+def test_cases_make_no_update_larger() -> None:
+    store, names = MemoryStore(), [f"a long name of a case {k}" for k in range(2000)]
+    study = thresher.create_study("evals", arms=["a", "b"], threshold=0.5, cases=names, storage=store)
+    live = Live("evals", store)
+    assert live.head()["cases"] == 2000
+    pull = study.ask()
+    assert pull
+    study.tell(pull, 1)
+    live.look()
+    assert len(encoded(live.news())) < 1200
+
+
+def test_the_cases_of_a_large_study_are_cut() -> None:
+    store, arms = MemoryStore(), [f"arm {k}" for k in range(300)]
+    study = thresher.create_study("evals", arms=arms, threshold=0.5, cases=40, storage=store)
+    study.add_many([(arm, (k + case) % 7 / 7, case) for k, arm in enumerate(arms) for case in range(40)])
+    live = Live("evals", store)
+    found = json.loads(live.cases(10))
+    assert (found["cases"], found["seen"], len(found["rows"])) == (40, 40, 10)
+    for row in found["rows"]:
+        rewards = [reward for _, reward in row["rewards"]]
+        assert (len(rewards), rewards == sorted(rewards), row["failed"] + row["passed"]) == (200, True, 300)
+    assert len(json.loads(live.cases(1000))["rows"]) == 40
+
+
 def test_failures_and_the_guarantee_are_sent_when_they_change() -> None:
     store = MemoryStore()
     study = thresher.create_study("coins", arms=["a", "b"], threshold=0.5, budget=300, storage=store)

@@ -5,18 +5,16 @@ import os
 import resource
 import selectors
 import socket
-import statistics
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
-from running import BEARER, TOKEN, WRITE_TOKEN, WRITER, Served, served, stuck, until
+from running import BEARER, WRITE_TOKEN, WRITER, Served, served, stuck, until
+from sockets import connected, head, whole
 
 import thresher
-from thresher.web import door, house, wire
 
 FILES = 1024  # what the server may open
 
@@ -25,24 +23,6 @@ def cpu(pid: int) -> float:
     """Seconds of processor time that a process has used."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def connected(server: Served, size: int | None = None, source: str | None = None) -> socket.socket:
-    host, _, port = server.url.removeprefix("http://").partition(":")
-    found = socket.socket()
-    if size is not None:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
-    if source is not None:
-        found.bind((source, 0))
-    found.settimeout(60)
-    found.connect((host, int(port)))
-    return found
-
-
-def head(server: Served, path: str, *lines: str, method: str = "GET", token: str | None = TOKEN) -> bytes:
-    host = server.url.removeprefix("http://")
-    first = [f"{method} {path} HTTP/1.1", f"Host: {host}"] + ([f"Authorization: Bearer {token}"] if token else [])
-    return "\r\n".join([*first, *lines, "", ""]).encode()
 
 
 def is_idle(server: Served) -> bool:
@@ -137,125 +117,6 @@ def test_clients_without_a_token_that_never_read_leave_room_for_others(tmp_path:
                     deaf.sendall(head(server, "/healthz", token=None) * 100)
         reply = httpx.get(f"{server.url}/api/studies", headers=BEARER, timeout=60)
         assert (reply.status_code, reply.json()["studies"]) == (200, [])
-
-
-def test_a_refused_request_ends_its_connection() -> None:
-    with served("memory") as server:
-        for lines, status in (([], b"401"), (["Origin: http://evil.example"], b"403")):
-            with connected(server) as connection:
-                connection.sendall(head(server, "/api/studies", *lines, token=None) * 3)
-                received = b""
-                while part := connection.recv(100_000):
-                    received += part
-            assert received.startswith(b"HTTP/1.1 " + status)
-            assert received.count(b"HTTP/1.1") == 1
-
-
-def test_slow_clients_get_seconds_not_minutes() -> None:
-    """The durations that the next tests replace by shorter ones."""
-    assert (wire.HEAD, wire.UNREAD, door.HANDSHAKE, house.PATIENCE) == (10.0, 20.0, 10.0, 20.0)
-
-
-def test_slow_clients_are_cut_off(tmp_path: Path) -> None:
-    """Nothing sent, headers byte by byte, a body byte by byte after its reply, and replies that nobody reads."""
-    storage = f"sqlite:///{tmp_path}/s.db?durability=normal"
-    names = [f"arm {k:05} {'x' * 40}" for k in range(10_000)]
-    study = thresher.create_study("many", arms=names, threshold=0.5, storage=storage)
-    study.ask_many(10_000)
-    log, taken = tmp_path / "log", {}
-
-    def timed(name: str, connection: socket.socket, trickle: bytes) -> None:
-        """Send a byte every quarter of a second until the server closes the connection."""
-        start = time.monotonic()
-        with connection, contextlib.suppress(OSError):
-            connection.settimeout(0.25)
-            while time.monotonic() - start < 45:
-                connection.sendall(trickle)
-                with contextlib.suppress(TimeoutError):
-                    if connection.recv(100_000) == b"":
-                        break
-        taken[name] = time.monotonic() - start
-
-    def unread(name: str, connection: socket.socket) -> None:
-        start = time.monotonic()
-        with connection:
-            port = connection.getsockname()[1]
-            until(lambda: is_open(server.pid, port))
-            until(lambda: not is_open(server.pid, port), seconds=45)
-        taken[name] = time.monotonic() - start
-
-    with served(storage, log=log, patience={"wire.HEAD": 3.0, "wire.UNREAD": 4.0}) as server:
-        httpx.get(f"{server.url}/api/studies/many", headers=BEARER, timeout=60).raise_for_status()
-        knocks = {name: connected(server) for name in ("silent", "slow head", "slow second head", "slow body")}
-        knocks["slow head"].sendall(b"GET / HTTP/1.1\r\nX: ")
-        knocks["slow second head"].sendall(head(server, "/healthz"))
-        knocks["slow body"].sendall(head(server, "/healthz", "Content-Length: 900000"))
-        threads = [
-            threading.Thread(target=timed, args=(name, connection, b"" if name == "silent" else b"x"))
-            for name, connection in knocks.items()
-        ]
-        for name, path in {
-            "unread stream": "/api/studies/many/stream?after=1",
-            "unread page": "/api/studies/many/arms",
-        }.items():
-            lazy = connected(server, size=4096)
-            lazy.sendall(head(server, path, *(["Connection: close"] if name == "unread page" else [])))
-            threads.append(threading.Thread(target=unread, args=(name, lazy)))
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert set(taken) == {*knocks, "unread stream", "unread page"}
-    assert {name: seconds for name, seconds in taken.items() if not 2 < seconds < 40} == {}
-    assert log.read_text() == ""
-
-
-@pytest.mark.alone
-def test_a_reply_does_not_wait_for_the_clients_acknowledgement() -> None:
-    """40 ms for every one, when the two writes of a reply met Nagle's algorithm and delayed acknowledgements."""
-    with served("memory") as server, connected(server) as connection:
-        seconds = []
-        for _ in range(50):
-            start = time.perf_counter()
-            connection.sendall(head(server, "/api/studies"))
-            whole(connection)
-            seconds.append(time.perf_counter() - start)
-    assert statistics.median(seconds) < 0.02
-
-
-def test_a_request_with_two_lengths_ends_its_connection() -> None:
-    smuggled = b"0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
-    with served("memory") as server, connected(server) as connection:
-        lines = ["Content-Type: application/json", f"Content-Length: {len(smuggled)}", "Transfer-Encoding: chunked"]
-        connection.sendall(head(server, "/api/studies", *lines, method="POST") + smuggled)
-        received = b""
-        while part := connection.recv(100_000):
-            received += part
-    assert received.startswith(b"HTTP/1.1 400")
-    assert received.count(b"HTTP/1.1") == 1
-
-
-def is_open(pid: int, port: int) -> bool:
-    """Whether the server still has a connection to this port."""
-    inodes = set()
-    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
-        fields = line.split()
-        if int(fields[2].rpartition(":")[2], 16) == port:
-            inodes.add(f"socket:[{fields[9]}]")
-    with contextlib.suppress(OSError):
-        links = {str(file.readlink()) for file in Path(f"/proc/{pid}/fd").iterdir()}
-        return bool(inodes & links)
-    return False
-
-
-def whole(connection: socket.socket) -> bytes:
-    """A reply whose body is a JSON object."""
-    received = b""
-    while not received.endswith(b"}"):
-        part = connection.recv(100_000)
-        assert part, received
-        received += part
-    return received
 
 
 def answers(connections: list[socket.socket], seconds: float) -> Iterator[bytes]:

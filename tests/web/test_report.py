@@ -249,3 +249,20 @@ def test_importing_thresher_loads_nothing_of_the_web() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_report_lists_the_hardest_cases() -> None:
+    arms, cases = [HOSTILE, *(f"arm {k}" for k in range(29))], [f"<b>{k}</b>" for k in range(150)]
+    study = thresher.create_study("evals", arms=arms, threshold=0.5, cases=cases, storage=MemoryStore())
+    study.add_many([(arm, case != "<b>7</b>", case) for arm in arms for case in cases])
+    text = report(study)
+    assert "The 100 hardest of 150 cases with a reward." in text
+    assert "<td class='n'>150 of 150</td>" in text
+    assert "✓ certified, exact" in text
+    _, table = text.split("<h2>Cases</h2>")
+    first = table[table.index("<tbody>") :].splitlines()[1]
+    assert "&lt;b&gt;7&lt;/b&gt;</td><td class='n'>30</td><td class='n'>0</td>" in first
+    assert " and 10 more</td>" in first
+    assert "150 in all" in text, "the specification is cut"
+    assert HOSTILE not in text.replace("</script", "")
+    assert "<h2>Cases</h2>" not in report(thresher.create_study("plain", arms=["a"], threshold=0.5))

@@ -26,6 +26,7 @@ COMMANDS = {  # command: its module
     "create": "studies",
     "status": "reading",
     "verdict": "reading",
+    "cases": "cases",
     "log": "reading",
     "ask": "agents",
     "tell": "agents",
@@ -36,7 +37,7 @@ COMMANDS = {  # command: its module
     "restore": "studies",
     "delete": "studies",
     "import": "transfer",
-    "export": "transfer",
+    "export": "exporting",
     "verify": "checkup",
     "doctor": "checkup",
     "serve": "serve",
@@ -79,6 +80,7 @@ HELP = """Find which of K noisy options clear a bar, with as few evaluations as 
 Try it:
   thresher demo
   thresher run --threshold 0.9 --arms prompts.txt --budget 2000 --workers 8 -- ./evaluate.sh {arm}
+  thresher run --threshold 0.9 --arms prompts.txt --cases questions.jsonl -- python ask.py {arm} {case}
 """
 
 

@@ -20,9 +20,9 @@ MOST = 100_000  # pulls of one ask: a study without a budget sets no other limit
 
 ASK = """Hand out the next pull of study NAME, or several: which arm to evaluate, and with which seed.
 
-Prints one line per pull: id, arm, number and seed, separated by tabs, or a JSON object. Exit status 1 without output
-means that the study is done. Tell, drop or renew the pull before its lease ends. After that it counts as lost, and a
-reward that still comes is late.
+Prints one line per pull: id, arm, number and seed, separated by tabs, and its case if the study has cases; or a JSON
+object. Exit status 1 without output means that the study is done. Tell, drop or renew the pull before its lease ends.
+After that it counts as lost, and a reward that still comes is late.
 
 \b
 Examples:
@@ -51,7 +51,8 @@ def ask(name: str, count: int, lease: float, storage: str | None, style: str) ->
 
 
 def _line(pull: Pull) -> str:
-    return f"{pull.id}\t{pull.arm}\t{pull.number}\t{pull.seed}"
+    line = f"{pull.id}\t{pull.arm}\t{pull.number}\t{pull.seed}"
+    return line if pull.case is None else f"{line}\t{pull.case}"
 
 
 @click.command(short_help="Tell the reward of a pull.", context_settings={"ignore_unknown_options": True})

@@ -1,10 +1,10 @@
-"""Arms from a file: one name per line, or CSV or JSON with names and parameters."""
+"""Arms and cases from a file: one name per line, or CSV, JSON or JSON lines with names and parameters."""
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..core import checks
 from ..core.spec import Params
@@ -15,100 +15,160 @@ from ..text.files import read_text
 from ..text.parsing import read_json
 from ..text.tables import read_csv
 
+SHAPES = 'write ["a", "b"], [{"name": "a", "depth": 1}] or {"a": {"depth": 1}}'
+Cases = int | list[str] | dict[str, Params]
+Rows = Iterable[tuple[str, Any, Params]]  # place, name, parameters
+
+
+class Kind(NamedTuple):
+    """What a file names."""
+
+    what: str
+    keys: tuple[str, ...]  # the columns that may hold the name, the best first
+    first: bool  # whether the first column holds it if there is none of them
+    reserved: tuple[str, ...]  # names that no parameter may have
+
+    @property
+    def file(self) -> str:
+        """What its files are called."""
+        return f"{self.what}s file"
+
+
+ARMS = Kind("arm", ("name", "arm"), False, PULL_FIELDS)  # thresher's own tables call it arm
+CASES = Kind("case", ("case", "name", "id"), True, ())
+
 
 def read_arms(file: str) -> dict[str, Params]:
     """The arms in a file; ``-`` is standard input. An error names the row."""
+    return _read(file, ARMS, _instead(file))
+
+
+def read_cases(given: str | None) -> Cases | None:
+    """The cases that ``--cases`` names: how many, or those of a file. An error names the row."""
+    if given is None:
+        return None
+    if re.fullmatch(r"[+-]?[0-9]{1,18}", given.strip()):
+        return int(given)
+    if given == "-":
+        rule = "cannot come from standard input, because a study resumes only with the same cases"
+        raise InvalidInput("--cases", given, rule, "name a file, or give their number")
+    cases = _read(given, CASES, "check its name, or give the number of cases")
+    return cases if any(cases.values()) else list(cases)
+
+
+def _read(file: str, kind: Kind, remedy: str) -> dict[str, Params]:
     where = "standard input" if file == "-" else file
-    text = read_text(file, "arms file", remedy=_instead(file))
-    kind = _kind(file, text)
-    rows = {"json": _from_json, "csv": _from_csv, "lines": _from_lines}[kind](text, where)
-    arms = checked_arms((f"{place}: arm", name, params) for place, name, params in rows)
-    if not arms:
-        raise InvalidInput("arms file", where, "names no arm", "write one name per line")
-    return arms
+    text = read_text(file, kind.file, remedy=remedy)
+    reader = {"json": _from_json, "jsonl": _from_json_lines, "csv": _from_csv, "lines": _from_lines}
+    rows = reader[_style(file, text, kind)](text, where, kind)
+    found = checked(((f"{place}: {kind.what}", name, params) for place, name, params in rows), kind)
+    if not found:
+        raise InvalidInput(kind.file, where, f"names no {kind.what}", "write one name per line")
+    return found
 
 
-def checked_arms(rows: Iterable[tuple[str, Any, Params]]) -> dict[str, Params]:
-    """Arms by name. An error begins with the place of the first wrong one."""
-    arms: dict[str, Params] = {}
+def checked(rows: Rows, kind: Kind = ARMS) -> dict[str, Params]:
+    """Parameters by name. An error begins with the place of the first wrong one."""
+    found: dict[str, Params] = {}
     for place, name, params in rows:
         checks.name(place, name)
-        if name in arms:
-            raise InvalidInput(place, name, "occurs twice", "give every arm its own name")
-        reserved = next((key for key in params if key in PULL_FIELDS), None)
+        if name in found:
+            raise InvalidInput(place, name, "occurs twice", f"give every {kind.what} its own name")
+        reserved = next((key for key in params if key in kind.reserved), None)
         if reserved:
             rule = f"its parameter {reserved!r} has a name that thresher uses itself"
             raise InvalidInput(place, name, rule, "rename it")
-        arms[name] = params
-    return arms
+        found[name] = params
+    return found
 
 
-SHAPES = 'write ["a", "b"], [{"name": "a", "depth": 1}] or {"a": {"depth": 1}}'
-Rows = list[tuple[str, Any, Params]]  # place, name, parameters
-
-
-def _kind(file: str, text: str) -> str:
+def _style(file: str, text: str, kind: Kind) -> str:
     """By the file's suffix, otherwise by how the text begins."""
     ending = Path(file).suffix.lower()
     if ending in (".csv", ".json"):
         return ending[1:]
+    if ending in (".jsonl", ".ndjson"):
+        return "jsonl"
+    if re.match(r"\s*\{\s*\"[^\n]*\}\s*\n\s*\{", text):  # an object per line
+        return "jsonl"
     if re.match(r"\s*(\[\s*[\[{\"\]]|\{\s*[\"}])", text):  # not [red], which is a name
         return "json"
     header = [column.strip() for column in text.split("\n", 1)[0].split(",")]
-    return "csv" if "name" in header or "arm" in header[:-1] else "lines"
+    best, *others = kind.keys
+    return "csv" if best in header or any(key in header[:-1] for key in others) else "lines"
 
 
-def _from_lines(text: str, where: str) -> Rows:
-    lines = enumerate(text.split("\n"), start=1)
-    rows: Rows = [(f"line {number} of {where}", line.strip(), {}) for number, line in lines]
-    return [row for row in rows if row[1] and not row[1].startswith("#")]  # such a line is a comment
+def _from_lines(text: str, where: str, kind: Kind) -> Rows:
+    for number, line in enumerate(text.split("\n"), start=1):
+        name = line.strip()
+        if name and not name.startswith("#"):  # such a line is a comment
+            yield f"line {number} of {where}", name, {}
 
 
-def _from_csv(text: str, where: str) -> Rows:
+def _from_csv(text: str, where: str, kind: Kind) -> Rows:
     columns, lines = read_csv(text, where)
-    key = "name" if "name" in columns else "arm"  # thresher's own tables call it arm
-    if key not in columns:
-        raise InvalidInput(f"line 1 of {where}:", ",".join(columns), "has no column 'name'", "name the columns there")
+    key = next((key for key in kind.keys if key in columns), columns[0] if kind.first and columns else None)
+    if key is None and kind.first:
+        return
+    if key is None:
+        rule = f"has no column {kind.keys[0]!r}"
+        raise InvalidInput(f"line 1 of {where}:", ",".join(columns), rule, "name the columns there")
     twice = next((column for column in columns if columns.count(column) > 1), None)
     if twice is not None:
         raise InvalidInput(f"line 1 of {where}: column", twice, "occurs twice", "rename one of them")
-    rows: Rows = []
     for place, cells in lines:
         row = dict(zip(columns, (cell.strip() for cell in cells), strict=True))
-        rows.append((place, text_of(row.pop(key)), row))
-    return rows
+        yield place, text_of(row.pop(key)), row
 
 
-def _from_json(text: str, where: str) -> Rows:
+def _from_json(text: str, where: str, kind: Kind) -> Rows:
+    data = _json(text, kind.file, where, kind)
+    if isinstance(data, Mapping):
+        for number, (name, params) in enumerate(data.items(), start=1):
+            place = f"row {number} of {where}"
+            yield (place, name, params) if isinstance(params, Mapping) else _row(params, place, kind)
+    elif isinstance(data, list):
+        for number, item in enumerate(data, start=1):
+            yield _row(item, f"row {number} of {where}", kind)
+    else:
+        raise InvalidInput(kind.file, where, "holds neither a list nor an object", SHAPES)
+
+
+def _from_json_lines(text: str, where: str, kind: Kind) -> Rows:
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            place = f"line {number} of {where}"
+            yield _row(_json(line, f"{kind.file}: {place}:", line.strip(), kind), place, kind)
+
+
+def _row(item: object, place: str, kind: Kind) -> tuple[str, Any, Params]:
+    if isinstance(item, str):
+        return place, item, {}
+    key = next((key for key in kind.keys if key in item), None) if isinstance(item, Mapping) else None
+    if key is None:
+        raise InvalidInput(place, rule=f"{shown(item)} is neither a name nor parameters", remedy=SHAPES)
+    params: dict[str, Any] = dict(item)  # type: ignore[call-overload]  # it has a key
+    name = params.pop(key)
+    is_number = kind is CASES and isinstance(name, int) and not isinstance(name, bool)  # eval sets are often numbered
+    return place, str(name) if is_number else name, params
+
+
+def _json(text: str, what: str, value: str, kind: Kind) -> Any:
     try:
-        data = read_json(text, object_pairs_hook=lambda pairs: _unique(pairs, where))
+        return read_json(text, object_pairs_hook=lambda pairs: _unique(pairs, value, kind))
     except InvalidInput:
         raise
     except ValueError as error:
-        raise InvalidInput("arms file", where, f"cannot be read as JSON ({error})", SHAPES) from None
-    if isinstance(data, Mapping):
-        data = [{**params, "name": name} if isinstance(params, Mapping) else params for name, params in data.items()]
-    if not isinstance(data, list):
-        raise InvalidInput("arms file", where, "holds neither a list nor an object", SHAPES)
-    rows: Rows = []
-    for number, item in enumerate(data, start=1):
-        if isinstance(item, str):
-            rows.append((f"row {number} of {where}", item, {}))
-        elif isinstance(item, Mapping) and "name" in item:
-            params = dict(item)
-            rows.append((f"row {number} of {where}", params.pop("name"), params))
-        else:
-            rule = f"{shown(item)} is neither a name nor parameters"
-            raise InvalidInput(f"row {number} of {where}", rule=rule, remedy=SHAPES)
-    return rows
+        raise InvalidInput(what, value, f"cannot be read as JSON ({error})", SHAPES) from None
 
 
-def _unique(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:
+def _unique(pairs: list[tuple[str, Any]], where: str, kind: Kind) -> dict[str, Any]:
     """A JSON object; Python alone would silently keep the last of two equal keys."""
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
-        raise InvalidInput(f"{where}: key", twice, "occurs twice in one object", "give every arm its own name")
+        rule = "occurs twice in one object"
+        raise InvalidInput(f"{where}: key", twice, rule, f"give every {kind.what} its own name")
     return found
 
 

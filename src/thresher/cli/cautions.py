@@ -7,7 +7,7 @@ from ..core.events import LATE, TOLD
 from ..core.ledger import Ledger
 from ..core.spec import Params
 from ..errors import shown
-from ..run.command.process import PLACEHOLDER
+from ..run.command.process import CASE, PLACEHOLDER
 from ..run.progress import Progress
 from ..study import Study, look
 from ..text.logs import log
@@ -15,7 +15,7 @@ from ..text.plural import plural
 
 ENOUGH = 20  # rewards after which a pattern is not likely to be chance
 WIDE = 10.0  # bounds this many times wider than needed cost a large multiple of the pulls
-LARGEST = 1_000_000  # bytes of a script that is searched for THRESHER_ARM
+LARGEST = 1_000_000  # bytes of a script that is searched for THRESHER_ARM and THRESHER_CASE
 
 
 def arms_caution(names: Sequence[str]) -> str | None:
@@ -31,24 +31,31 @@ def arms_caution(names: Sequence[str]) -> str | None:
     return None
 
 
-def command_caution(argv: Sequence[str], arms: Mapping[str, Params]) -> str | None:
-    """A warning if the command seems to do the same for every arm."""
+def command_cautions(argv: Sequence[str], arms: Mapping[str, Params], *, cases: bool = False) -> Iterator[str]:
+    """Warnings if the command seems to do the same for every arm, or for every case."""
     used = {found[1] for part in argv for found in PLACEHOLDER.finditer(part) if found[1]}
-    if len(arms) == 1 or used - {"seed", "number", "pull"} or any(_reads_the_arm(word) for word in argv):
-        return None
-    return (
-        "the command has no {arm}, so it runs the same for every arm unless it reads THRESHER_ARM; "
-        "add {arm} where the command takes the arm's name"
-    )
+    of_case = {name for name in used if cases and name.split(".")[0] == CASE}
+    if len(arms) > 1 and not used - of_case - {"seed", "number", "pull"} and not _reads("THRESHER_ARM", argv):
+        yield (
+            "the command has no {arm}, so it runs the same for every arm unless it reads THRESHER_ARM; "
+            "add {arm} where the command takes the arm's name"
+        )
+    if cases and not of_case and not _reads("THRESHER_CASE", argv):
+        yield (
+            "the command has no {case}, so it runs the same for every case unless it reads THRESHER_CASE; "
+            "add {case} where the command takes the case's name"
+        )
 
 
-def _reads_the_arm(word: str) -> bool:
-    """Whether a word of the command, or the script that it names, mentions THRESHER_ARM."""
-    if "THRESHER_ARM" in word:
-        return True
+def _reads(variable: str, argv: Sequence[str]) -> bool:
+    """Whether a word of the command, or a script that one names, mentions the variable."""
+    return any(variable in word or _mentions(word, variable.encode()) for word in argv)
+
+
+def _mentions(word: str, variable: bytes) -> bool:
     try:
         file = Path(word)
-        return file.is_file() and file.stat().st_size <= LARGEST and b"THRESHER_ARM" in file.read_bytes()
+        return file.is_file() and file.stat().st_size <= LARGEST and variable in file.read_bytes()
     except (OSError, ValueError):
         return False
 
@@ -82,7 +89,8 @@ def rewards_cautions(ledger: Ledger) -> Iterator[tuple[str, str]]:
     rewards = _rewards(ledger)
     if len(rewards) >= ENOUGH and min(rewards) == max(rewards):
         same = f"all {len(rewards):,} rewards are {rewards[0]:g}"
-        yield "same", f"{same}; check that each evaluation depends on its arm and seed"
+        other = "seed" if ledger.spec.cases is None else "case"
+        yield "same", f"{same}; check that each evaluation depends on its arm and {other}"
     if ledger.spec.clip and ledger.spec.bounds:
         low, high = ledger.spec.bounds
         outside = sum(not low <= reward <= high for reward in rewards)

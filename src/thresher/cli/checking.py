@@ -4,31 +4,39 @@ import re
 import resource
 import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ..core.spec import Params
 from ..errors import InvalidInput, shown
-from ..run.command.process import PLACEHOLDER, PULL_FIELDS, fill, pull_values
+from ..run.command.process import CASE, PLACEHOLDER, PULL_FIELDS, fill, pull_values
 from ..run.command.reward import FAILING, PASSING, codes_text
 from ..run.engines import resources
 from ..study import Pull
+from .arms import Cases
 
 
-def check_command(argv: Sequence[str], arms: Mapping[str, Params], *, elsewhere: bool = False) -> tuple[str, ...]:
-    """The command, if every placeholder has a value for every arm and the program exists.
+def check_command(
+    argv: Sequence[str], arms: Mapping[str, Params], cases: Cases | None = None, *, elsewhere: bool = False
+) -> tuple[str, ...]:
+    """The command, if every placeholder has a value for every arm and case, and the program exists.
 
     On a cluster (``elsewhere``), whether the program exists is not checked.
     """
     if not argv:
         remedy = "put it after --, as in: thresher run … -- ./evaluate.sh {arm}"
         raise InvalidInput("command", rule="there is none", remedy=remedy)
-    for name in {found[1] for part in argv for found in PLACEHOLDER.finditer(part) if found[1]} - set(PULL_FIELDS):
+    names = {found[1] for part in argv for found in PLACEHOLDER.finditer(part) if found[1]} - set(PULL_FIELDS)
+    if cases is not None:
+        names -= set(_of_cases(names, arms, cases))
+    for name in sorted(names):
         lacking = next((arm for arm, params in arms.items() if name not in params), None)
         if lacking is not None:
-            known = ", ".join(f"{{{key}}}" for key in [*PULL_FIELDS, *arms[lacking]])
-            rule = f"arm {shown(lacking)} has no such value"
-            raise InvalidInput("placeholder", f"{{{name}}}", rule, f"there are {known}")
+            fields = PULL_FIELDS if cases is None else (*PULL_FIELDS, CASE)
+            rule, known = f"arm {shown(lacking)} has no such value", _listed([*fields, *arms[lacking]])
+            if name.split(".")[0] == CASE:
+                rule, known = "there are no cases", "give them with --cases"
+            raise InvalidInput("placeholder", f"{{{name}}}", rule, known)
     for program in () if elsewhere else _programs(argv[0], arms):
         if shutil.which(program) is None:
             found = Path(program).exists()
@@ -37,6 +45,29 @@ def check_command(argv: Sequence[str], arms: Mapping[str, Params], *, elsewhere:
             rule = "is not an executable file" if found else "was not found"
             raise InvalidInput("command", program, rule, f"try chmod +x {program}" if found else _instead(argv))
     return tuple(argv)
+
+
+def _of_cases(names: set[str], arms: Mapping[str, Params], cases: Cases) -> Iterator[str]:
+    """The placeholders that each case has a value for."""
+    taken = next((arm for arm, params in arms.items() if CASE in params), None)
+    if taken is not None:
+        rule = f"its parameter {CASE!r} has a name that thresher uses itself where there are cases"
+        raise InvalidInput("arm", taken, rule, "rename it")
+    for name in names:
+        field, _, key = name.partition(".")
+        if field != CASE:
+            continue
+        if key and not isinstance(cases, dict):
+            raise InvalidInput("placeholder", f"{{{name}}}", "cases have no parameters", _listed([CASE]))
+        for case, params in cases.items() if key and isinstance(cases, dict) else ():
+            if key not in params:
+                known = _listed([CASE, *(f"{CASE}.{each}" for each in params)])
+                raise InvalidInput("placeholder", f"{{{name}}}", f"case {shown(case)} has no such value", known)
+        yield name
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"there are {', '.join(f'{{{name}}}' for name in names)}"
 
 
 def _instead(argv: Sequence[str]) -> str:
@@ -52,11 +83,12 @@ def _instead(argv: Sequence[str]) -> str:
 def _programs(template: str, arms: Mapping[str, Params]) -> list[str]:
     """The programs that a template can mean; none if it depends on more than the arm."""
     wanted = {found[1] for found in PLACEHOLDER.finditer(template) if found[1]}
-    if wanted & {"seed", "number", "pull"}:
-        return []
     if not wanted:
         return [fill(template, {})]
-    return [fill(template, pull_values(Pull(0, arm, 0, params, 0))) for arm, params in arms.items()]
+    known = [pull_values(Pull(0, arm, 0, params, 0)) for arm, params in arms.items()]
+    if wanted & {"seed", "number", "pull"} or not all(wanted <= values.keys() for values in known):  # or on the case
+        return []
+    return [fill(template, values) for values in known]
 
 
 def check_reader(reward: str) -> str:

@@ -109,7 +109,7 @@ class Kept:
         resume(study, self.spec)
         verdict, where = study.verdict(), f"study {study.name!r} in {place_of(self.store)}"
         if verdict.done:
-            more = "a larger --budget extends it, " if verdict.open else ""
+            more = "a larger --budget extends it, " if verdict.open and verdict.budget is not None else ""
             say(f"nothing is run: {where} is finished; {more}--fresh starts over")
         elif verdict.issued:
             say(f"{where} resumes after {plural(verdict.issued, 'pull')}")

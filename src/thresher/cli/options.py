@@ -20,7 +20,7 @@ from ..log.stores import open_store
 from ..study import Study
 from ..text.plural import listed
 from . import say
-from .arms import checked_arms, read_arms
+from .arms import checked, read_arms
 from .cautions import arms_caution
 
 DEFAULT = "sqlite:///thresher.db"
@@ -195,6 +195,8 @@ ARM_OPTIONS = (
         to="file",
     ),
     option("--arm NAME", "An arm; repeat it for more.", to="names", multiple=True),
+    option("--cases FILE|N", "An eval set: a file of cases, written like --arms, or how many there are."),
+    option("--tries N", "How often a case is tried that fails.", type=Whole(), default=3),
     option("--budget N", "Pulls in total.  [default: until every arm is settled]", type=Whole()),
     option("--bounds LO HI", "The range of rewards, or none.  [default: 0 1]", type=Number(), nargs=2),
     option("--no-bounds", "The same as --bounds none.", hidden=True),
@@ -202,6 +204,13 @@ ARM_OPTIONS = (
     option("--policy P", f"How to choose the next arm: {', '.join(policies.CONSTRUCTORS)}."),
     option("--confidence C", "How sure to be of all labels.  [default: 0.95]", type=Number()),
     option("--no-confidence", "Do not certify labels."),
+    option(
+        "--guarantee [all|rate]",
+        "Certify that no label is wrong, or that few are on average, which takes far fewer pulls for many arms.",
+        type=click.Choice(["all", "rate"]),
+        default="all",
+    ),
+    option("--find M", "End when M arms are certified to reach the bar.", type=Whole()),
     option("--tolerance T", "An arm provably within ± T of the bar is settled as close.", type=Number(), default=0.0),
     option("--failure REWARD", "What a failed pull counts as: worst, ignore, or a reward.", default="worst"),
     option("--max-failures N", "Retire an arm after N failures in a row.", type=Whole(), default=3),
@@ -217,9 +226,10 @@ def arm_options(command: Command) -> Command:
 
 
 def question(arms: dict[str, Params], given: dict[str, Any], *, evaluator: str | None = None) -> Spec:
-    """What `arm_options` ask. An error names the option."""
+    """What `arm_options` ask, once their files are read. An error names the option."""
     _check_bounds(given)
     same = ("threshold", "budget", "policy", "tolerance", "seed", "max_failures", "clip")
+    more = ("cases", "tries", "guarantee", "find")
     try:
         return Spec(
             arms=arms,
@@ -227,7 +237,7 @@ def question(arms: dict[str, Params], given: dict[str, Any], *, evaluator: str |
             confidence=_confidence(given["confidence"], given["no_confidence"], given["no_bounds"]),
             failure=reward_of_failure(given["failure"]),
             evaluator=evaluator,
-            **{name: given[name] for name in same},
+            **{name: given[name] for name in (*same, *more)},
         )
     except InvalidInput as error:
         if error.what not in given:
@@ -255,7 +265,7 @@ def arms_given(file: str | None, names: tuple[str, ...]) -> dict[str, Params]:
         raise InvalidInput("arms", rule="there are none", remedy="name them with --arms FILE or --arm NAME")
     if caution := arms_caution(names):
         say(f"warning: {caution}")
-    return checked_arms(("--arm", name, {}) for name in names)
+    return checked(("--arm", name, {}) for name in names)
 
 
 def _confidence(given: float | None, without: bool, no_bounds: bool) -> float | None:

@@ -23,8 +23,8 @@ from .options import format_option, name_argument, option, place_of, storage_opt
 
 MOST_PULLS = 20  # pending pulls that a status for people lists
 SHOWN = (  # in a status for people
-    "study", "storage", "question", "created", "command", "arms", "threshold", "policy", "budget", "issued", "told",
-    "pending", "retired",
+    "study", "storage", "question", "created", "command", "arms", "cases", "threshold", "policy", "guarantee", "find",
+    "budget", "issued", "told", "pending", "retired",
 )  # fmt: skip
 POLL = 0.25  # seconds between two reads of --follow
 
@@ -46,7 +46,7 @@ def status(name: str, storage: str | None, style: str) -> int:
         put(json.dumps({"format": 2, **found}, indent=2, ensure_ascii=False))
         return FINISHED
     for key in SHOWN:
-        if found[key] not in (None, []):
+        if found[key] not in (None, [], "all"):  # "all" is the usual guarantee
             put(f"{key:10} {listed(found[key], MOST_PULLS) if isinstance(found[key], list) else found[key]}")
     put(f"{'state':10} {'done' if found['done'] else 'not done'}")
     put(f"{'head':10} event {found['events']:,}, {found['head']}")
@@ -58,7 +58,9 @@ def status(name: str, storage: str | None, style: str) -> int:
     for pull in found["pending_pulls"][:MOST_PULLS]:
         age = duration(max(0.0, time.time() - pull["since"]))
         lost = ", whose heartbeat stopped: the next ask drops it" if pull["expired"] else ""
-        put(f"pending    pull {pull['pull']} of {pull['arm']}, for {age}, by {one_line(pull['agent'] or '?')}{lost}")
+        case = f", case {pull['case']}" if "case" in pull else ""
+        what = f"pull {pull['pull']} of {pull['arm']}{case}"
+        put(f"pending    {what}, for {age}, by {one_line(pull['agent'] or '?')}{lost}")
     if len(found["pending_pulls"]) > MOST_PULLS:
         put(f"           … and {len(found['pending_pulls']) - MOST_PULLS:,} more: --format json has all")
     return FINISHED
@@ -93,6 +95,9 @@ def summary_of(study: Study) -> dict[str, Any]:
             "question": sentences.question_of(spec),
             "threshold": spec.threshold,
             "policy": str(spec.policy),
+            "cases": spec.case_count or None,
+            "guarantee": spec.guarantee if ledger.certifies else None,
+            "find": spec.find,
             "command": masked(ledger.evaluators[-1]) if ledger.evaluators else None,
             **counts,
             "retired": [spec.arms[arm] for arm in sorted(ledger.retired)],
@@ -119,6 +124,7 @@ def _people(study: Study) -> dict[str, Any]:
             asked.pop(event.pull, None)
     commands, names = study.store.notes(study.name), study.spec.arms
     expired = set(study.store.expired(study.name))
+    cases = {pull.id: pull.case for pull in study.pending() if pull.case is not None}
     return {
         "agents": [
             {
@@ -137,6 +143,7 @@ def _people(study: Study) -> dict[str, Any]:
                 "agent": event.agent,
                 "since": event.time or 0.0,
                 "expired": pull in expired,
+                **({"case": cases[pull]} if pull in cases else {}),
             }
             for pull, event in asked.items()
         ],

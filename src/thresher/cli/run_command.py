@@ -14,7 +14,8 @@ from ..run.signals import until_stopped
 from ..study import Study, look
 from ..text.plural import plural
 from . import FINISHED, NOT_MET, say
-from .cautions import Cautions, command_caution
+from .arms import read_cases
+from .cautions import Cautions, command_cautions
 from .checking import check_command, check_exits, check_reader, check_resources, room_for
 from .keeping import Kept, evaluator_of
 from .livetable import watching
@@ -40,6 +41,10 @@ Each run replaces {arm} in COMMAND with an arm. COMMAND prints the reward: the l
 Other placeholders: {seed}, {number}, {pull}, and {KEY} for each parameter in the arms file; {{ and }} are braces.
 The environment has the same values as THRESHER_ARM, THRESHER_SEED, THRESHER_NUMBER and THRESHER_PULL.
 
+With --cases, each run evaluates one case of an eval set, and the labels are about exactly these cases: {case} is its
+name, or its number from 0, {case.KEY} a parameter in the cases file, and THRESHER_CASE is in the environment. No arm
+sees a case twice, so a study without --budget ends after arms × cases pulls at the latest, and usually long before.
+
 The study is stored in thresher.db, under a name made from the question and COMMAND. The same command line resumes it
 after Ctrl-C, a crash or a reboot; a larger --budget extends it; --fresh starts over. Other machines join with the
 same postgresql:// URL. The name does not depend on the files that COMMAND reads, such as the code under test: use
@@ -47,8 +52,12 @@ same postgresql:// URL. The name does not depend on the files that COMMAND reads
 
 \b
 Examples:
-  Which prompts pass 90 % of my cases? evaluate.sh runs one random case and prints 1 or 0.
-    thresher run --threshold 0.9 --arms prompts.txt --budget 2000 --workers 8 -- ./evaluate.sh {arm}
+  Which prompts pass 90 % of my cases? ask.py runs one case and prints 1 or 0; thresher cases lists the hardest.
+    thresher run --threshold 0.9 --arms prompts.txt --cases questions.jsonl -- python ask.py {arm} {case}
+\b
+  Which of 300 prompts pass, if 5 % of those listed may be wrong? And: find one that passes.
+    thresher run --threshold 0.9 --arms prompts.txt --cases 500 --guarantee rate -- ./evaluate.sh {arm} {case}
+    thresher run --threshold 0.9 --arms prompts.txt --cases 500 --find 1 -- ./evaluate.sh {arm} {case}
 \b
   Which tests are flaky? Exit 0 is a pass, exit 1 a failed test; the bar is a pass rate of 99 %. Any other status,
   such as pytest's 4 for a test that does not exist, is a failed pull and never a reward.
@@ -106,19 +115,20 @@ class RunCommand(BoundsCommand):
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND [ARGUMENT]...")
 def run(command: tuple[str, ...], **given: Any) -> int:
     """Run the study and print its verdict."""
-    arms = arms_given(given["file"], given["names"])
+    arms, given["cases"] = arms_given(given["file"], given["names"]), read_cases(given["cases"])
     engine, given["resources"] = check_name(given["engine"]), check_resources(given["resources"])
     elsewhere = ":" in engine  # on a cluster: whether the program exists there cannot be checked from here
     if elsewhere and command and "/" in command[0] and not command[0].startswith("/"):
         say(f"{command[0]} is resolved in the folders of the cluster's workers; give an absolute path")
-    reward, argv = check_reader(given["reward"]), check_command(command, arms, elsewhere=elsewhere)
+    reward = check_reader(given["reward"])
+    argv = check_command(command, arms, given["cases"], elsewhere=elsewhere)
     evaluate = Command(argv, reward, given["timeout"], *check_exits(reward, given["passing"], given["failing"]))
     failure = reward_of_failure(given["failure"])
     evaluator = evaluator_of(evaluate, attempts=given["attempts"], failure=failure, elsewhere=elsewhere)
     asked = question(arms, given, evaluator=evaluator)
     kept = Kept(given["name"], store_at(given["storage"]), asked, fresh=given["fresh"], accepts=given["accepts"])
     job = Job(kept, evaluate, given)
-    if caution := command_caution(argv, arms):
+    for caution in command_cautions(argv, arms, cases=asked.cases is not None):
         say(f"warning: {caution}")
     try:
         status = until_stopped(job.carry_out)

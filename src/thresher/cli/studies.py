@@ -12,6 +12,7 @@ from ..study import Study, look
 from ..text.masking import one_line
 from ..text.plural import plural
 from . import FINISHED, NOT_MET, put, say, say_done
+from .arms import read_cases
 from .options import (
     BoundsCommand,
     Whole,
@@ -73,16 +74,19 @@ def create(name: str, storage: str | None, **given: Any) -> int:
     """Create study NAME, for agents that ask and tell.
 
     \b
-    Example:
+    Examples:
       thresher create prompts --threshold 0.9 --arms prompts.txt --budget 2000
+      thresher create prompts --threshold 0.9 --arms prompts.txt --cases questions.jsonl
     """  # noqa: D301 - click wants the character itself
+    given["cases"] = read_cases(given["cases"])
     asked, store = question(arms_given(given["file"], given["names"]), given), store_at(storage)
     try:
         create_new(name, asked, storage=store)
     except StudyExists:
         rule = f"already exists in {place_of(store)}"
         raise StudyExists("study", name, rule, "thresher status shows it, thresher delete removes it") from None
-    say_done(name, f"created in {place_of(store)}, with {plural(len(asked.arms), 'arm')}")
+    cases = f" and {plural(asked.case_count, 'case')}" if asked.cases is not None else ""
+    say_done(name, f"created in {place_of(store)}, with {plural(len(asked.arms), 'arm')}{cases}")
     return FINISHED
 
 

@@ -1,112 +1,28 @@
-"""Export and import: studies and results, out of and into a store."""
+"""Import: studies and results, into a store."""
 
-import csv
-import io
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import chain, islice
 from typing import Any
 
 import click
 
-from ..core import evidence
 from ..core import ledger as ledgers
 from ..core.checks import MAX_NAME, number, whole
 from ..core.checks import name as checked_name
-from ..core.events import DROPPED, LATE, NO_EVENT, OUTSIDE, STATES, TOLD, Event, to_json
+from ..core.events import DROPPED, LATE, NO_EVENT, Event
 from ..core.ledger import Ledger
-from ..core.results import CANCELLED, LOST, SHAPES, WITH_REWARD, Row, read_json, read_rows
+from ..core.results import LOST, SHAPES, SPARE, Row, read_json, read_rows
 from ..core.spec import Spec, finite
 from ..errors import Conflict, InvalidInput, StudyExists, ThresherError, shown
 from ..log.calls import Result
 from ..log.chain import Head, chained
 from ..log.journal import plain
-from ..study import Study, import_pulls, look
-from ..text.escapes import cell
+from ..study import import_pulls, look
 from ..text.files import read_text
 from ..text.plural import plural
-from . import FINISHED, put, say, say_done
-from .options import name_argument, option, place_of, storage_option, store_at, study_at
-
-LINES = 1000  # lines of CSV that are written at once
-
-
-@click.command(short_help="Write a study as CSV or JSON.")
-@name_argument
-@click.argument("style", type=click.Choice(["csv", "json"]), metavar="csv|json")
-@storage_option
-def export(name: str, style: str, storage: str | None) -> int:
-    """Write study NAME to standard output: csv has one line per pull, json has the whole log. import reads both.
-
-    The state of a pull is pending, told, dropped, late (told after it was charged to the certificate), outside (the
-    reward lies outside the bounds) or cancelled (it does not count in the certificate).
-
-    \b
-    Examples:
-      thresher export prompts csv
-      thresher export prompts json --storage postgresql://me@server/lab
-    """  # noqa: D301 - click wants the character itself
-    study = study_at(name, storage)
-    if style == "json":
-        _print_log(study)
-    else:
-        look(study, _print_pulls)
-    return FINISHED
-
-
-def _print_log(study: Study) -> None:
-    """The log up to its present head. The head comes first, so that a truncated file still has it."""
-    seq, digest = look(study, lambda ledger: (ledger.seq, ledger.head))
-    head = json.dumps({"seq": seq, "digest": digest})
-    put(f'{{"format": 1, "study": {json.dumps(study.name)}, "head": {head}, "events": [', end="")
-    for event in islice(chain.from_iterable(study.pages()), seq):
-        put(("," if event.seq > 1 else "") + f"\n{json.dumps(to_json(event))}", end="")
-    put("\n]}")
-
-
-def _print_pulls(ledger: Ledger) -> None:
-    """Write some lines at a time: all of them together would take more memory than the study."""
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(("pull", "arm", "number", "seed", "state", "reward"))
-    for pull, row in enumerate(rows_of(ledger), start=1):
-        seed = ledger.seed_of(pull)
-        table.writerow((pull, cell(row.arm), ledger.pull_number[pull - 1], seed, row.state, row.reward))
-        if not pull % LINES:
-            put(text.getvalue(), end="")
-            text.seek(0)
-            text.truncate()
-    put(text.getvalue(), end="")
-
-
-def rows_of(ledger: Ledger) -> Iterator[Row]:
-    """All pulls as rows. Pulls that were charged have a state that import charges again."""
-    for pull, state in enumerate(_states(ledger), start=1):
-        reward = ledger.pull_reward[pull - 1] if state in WITH_REWARD else None
-        yield Row(f"pull {pull}", ledger.spec.arms[ledger.pull_arm[pull - 1]], state, reward)
-
-
-def _states(ledger: Ledger) -> list[str]:
-    states = [STATES[state] for state in ledger.pull_state]
-    if not ledger.certifies:
-        return states
-    followed = set()  # arms with a later pull that was told: cancelled pulls before it are charged
-    for pull in range(ledger.issued, 0, -1):
-        state, outcome, arm = ledger.pull_state[pull - 1], ledger.docket.outcome[pull], ledger.pull_arm[pull - 1]
-        if outcome == evidence.TOLD or state == OUTSIDE:  # such a reward counts where it is imported, if at all
-            followed.add(arm)
-        elif state == TOLD:  # charged while it was pending, because too many rewards waited for it
-            states[pull - 1] = "late"
-        elif state == DROPPED and _is_left_out(ledger, outcome, arm in followed):
-            states[pull - 1] = CANCELLED
-    return states
-
-
-def _is_left_out(ledger: Ledger, outcome: int, followed: bool) -> bool:
-    if ledger.spec.rule == 1:
-        return outcome == evidence.LEFT_OUT and ledger.spec.failure != "ignore"
-    return outcome == evidence.CANCELLED and not followed
+from . import FINISHED, say, say_done
+from .exporting import rows_of
+from .options import option, place_of, storage_option, store_at, study_at
 
 
 @click.command("import", short_help="Read a study, or results that you already have.")
@@ -125,6 +41,9 @@ def import_(file: str, name: str | None, again: bool, storage: str | None) -> in
     Pulls whose state is dropped, pending, cancelled or late are charged to the certificate at their worst, or as the
     study's --failure says.
 
+    If the study has cases, every row needs its case, in a column case. These rewards are known values, not samples:
+    each case of an arm is given once, and pulls without a reward use up no case.
+
     \b
     Examples:
       thresher import prompts.json
@@ -140,7 +59,10 @@ def import_(file: str, name: str | None, again: bool, storage: str | None) -> in
         raise InvalidInput("--study", "", "results belong to a study", "name it with --study NAME")
     study = study_at(name, storage)
     pulls = list(_checked(rows, study.spec))
-    if not pulls:
+    if study.spec.cases is not None:
+        pulls = look(study, lambda ledger: list(_with_cases(zip(rows, pulls, strict=True), ledger)))
+        again = True  # no case is counted twice anyway
+    if not rows:
         raise InvalidInput("file", file, "has no rows", SHAPES)
     budget, left = look(study, lambda ledger: (ledger.budget, (ledger.budget or 0) - ledger.issued))
     if budget is not None and len(pulls) > left:
@@ -148,17 +70,17 @@ def import_(file: str, name: str | None, again: bool, storage: str | None) -> in
         raise InvalidInput("file", file, rule, "results count towards the budget: create the study with a larger one")
     if not again:
         look(study, lambda ledger: _check_is_new(pulls, ledger, file))
-    import_pulls(study, [Result(*pull) for pull in pulls])
+    import_pulls(study, pulls)
     say_done(name, look(study, lambda ledger: _imported(Counter(row.state for row in rows), ledger)))
     return FINISHED
 
 
-def _check_is_new(pulls: list[tuple[str, float | None, bool]], ledger: Ledger, file: str) -> None:
+def _check_is_new(pulls: list[Result], ledger: Ledger, file: str) -> None:
     """Raise if the study already has these results, in this order, or if they begin with all that it has."""
     before = []
     for arm, reward, state in zip(ledger.pull_arm, ledger.pull_reward, ledger.pull_state, strict=True):
         before.append((ledger.spec.arms[arm], None if state == DROPPED else reward, state == LATE))
-    known, found = "".join(map(repr, before)), "".join(map(repr, pulls))
+    known, found = "".join(map(repr, before)), "".join(repr(tuple(pull[:3])) for pull in pulls)
     if known and ledger.issued == ledger.imported and (found in known or found.startswith(known)):
         rows = "these rows" if len(pulls) <= len(before) else f"the first {len(before):,} of its rows"
         rule = f"the study already has {rows}, and would count them twice"
@@ -173,19 +95,54 @@ def rows_in(file: str) -> Iterator[Row]:
     return rows_of(folded(data, file)[1]) if is_log else read_rows(data, text, file)
 
 
-def _checked(rows: Iterable[Row], spec: Spec) -> Iterator[tuple[str, float | None, bool]]:
+def _checked(rows: Iterable[Row], spec: Spec) -> Iterator[Result]:
     """What `import_pulls` takes; an error names the row."""
-    for place, name, state, reward in rows:
+    for place, name, state, reward, case in rows:
         try:
             arm = name.strip() if isinstance(name, str) and name not in spec.index else name
             spec.arm(arm)
-            yield arm, None if reward is None else spec.reward(reward), state == "late"
+            number = None if reward is None else spec.reward(reward)
+            known = None if spec.cases is None else _case(case, spec)
+            yield Result(arm, number, state in ("late", SPARE), known)
         except ThresherError as error:
             raise InvalidInput(f"{place}: {error}") from None
 
 
+def _case(given: object, spec: Spec) -> str | int:
+    """The case of a row."""
+    if given is None or given == "":
+        rule = "is missing" if given is None else "is empty"
+        raise InvalidInput("column", "case", rule, "every result of this study needs its case")
+    name = given.strip() if isinstance(given, str) and given not in spec.case_index else given
+    return spec.case_name(spec.case(name))
+
+
+def _with_cases(pairs: Iterable[tuple[Row, Result]], ledger: Ledger) -> Iterator[Result]:
+    """The results that count: pulls without a reward use up no case. An error names a row whose case is known."""
+    spec, known = (
+        ledger.spec,
+        {arm: set(cases) for arm, cases in (ledger.cases.imported if ledger.cases else {}).items()},
+    )
+    places: dict[tuple[int, int], str] = {}
+    for row, result in pairs:
+        if result.reward is None or row.state == SPARE:
+            continue
+        at = arm, case = spec.arm(result.arm), spec.case(result.case)
+        if at in places or case in known.get(arm, ()):
+            first = places.get(at, "an earlier import")
+            rule = f"already has a reward of arm {shown(result.arm)}, from {first}"
+            raise InvalidInput(f"{row.place}: case", result.case, rule, "give each case of an arm once")
+        places[at] = row.place
+        yield result
+
+
 def _imported(states: Counter[str], ledger: Ledger) -> str:
     """A sentence that says what was imported."""
+    if ledger.cases:
+        told = states["told"] + states["late"] + states["outside"]
+        rest = sum(states.values()) - told
+        left_out = f"; {plural(rest, 'pull')} without a reward that counts used up no case" if rest else ""
+        return f"imported {plural(told, 'reward')}{left_out}"
     charged, late = sum(states[state] for state in LOST), states["late"]
     said = f"imported {plural(sum(states.values()) - charged, 'reward')}"
     if charged:

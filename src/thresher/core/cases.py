@@ -20,6 +20,7 @@ class Cases:
         self.pull_case = array("q")  # of a pull, by id − 1
         self.imported: dict[int, set[int]] = {}  # by arm
         self.imported_sum: dict[int, float] = {}  # by arm: their scaled rewards
+        self.spare: set[int] = set()  # pulls whose reward came after another one of the same case
         self.failures: dict[tuple[int, int], int] = {}  # by arm and place
         self.lost = array("q", [0]) * arms  # of an arm: places that failed too often
         self._order = [array("q") for _ in range(arms)]  # of an arm and a place: its case
@@ -78,6 +79,7 @@ class Cases:
             return True
         state = self.sheet.state[arm][place]
         if state == places.KNOWN:
+            self.spare.add(pull)
             return False
         self.lost[arm] -= state == places.FAILED
         places.fill(self.sheet, arm, place, places.KNOWN)

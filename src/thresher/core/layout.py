@@ -104,7 +104,7 @@ def markdown(rows: Iterable[Row], first: str, remarks: Iterable[str]) -> str:
     lines = [first, "", f"| {' | '.join(head)} |", "|---|---|---|---:|---:|---:|---:|---:|"]
     for row in rows:
         numbers = ["" if value is None else f"{value:.4g}" for value in (row.mean, row.low, row.high)]
-        certified = "yes" if row.certified else "no"
+        certified = ("yes, exact" if row.exact else "yes") if row.certified else "no"
         cells = [marked(row.arm), row.label, certified, *numbers, str(row.seen), str(row.failures)]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([*lines, "", *map(marked, remarks)]) + "\n"

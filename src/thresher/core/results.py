@@ -10,12 +10,15 @@ from ..text.tables import read_csv
 from .events import STATES
 
 CANCELLED = "cancelled"  # a pull that its own study's certificate leaves out, as long as no later one is told
-WITH_REWARD = ("told", "late", "outside")
+SPARE = "spare"  # a pull whose case had a reward before, from another try: it does not count
+ALL_STATES = (*STATES, CANCELLED, SPARE)
+WITH_REWARD = ("told", "late", "outside", SPARE)
 LOST = (
     "pending",
     "dropped",
     "late",
     CANCELLED,
+    SPARE,
 )  # charged to the certificate of the study that imports them
 SHAPES = "give CSV with columns arm and reward, a JSON list of such objects, or what thresher export wrote"
 WORDS = {"true": True, "pass": True, "false": False, "fail": False}
@@ -27,8 +30,9 @@ class Row(NamedTuple):
 
     place: str  # such as: line 3 of results.csv
     arm: Any  # as written
-    state: str  # one of STATES, or CANCELLED
+    state: str  # one of ALL_STATES
     reward: Any  # None unless the state is one of WITH_REWARD
+    case: Any = None  # as written; None: the file has none
 
 
 def read_json(text: str, file: str) -> Any:
@@ -43,7 +47,7 @@ def read_rows(data: object, text: str, file: str) -> Iterator[Row]:
     r"""The rows of a JSON list, if ``data`` is one, otherwise of CSV text. An error names the row and the column.
 
     >>> [row[1:] for row in read_rows(None, "arm,state,reward\na,told,0.5\na,dropped,\n", "f")]
-    [('a', 'told', 0.5), ('a', 'dropped', None)]
+    [('a', 'told', 0.5, None), ('a', 'dropped', None, None)]
     """
     if isinstance(data, dict):
         raise InvalidInput("file", file, "holds an object without events", SHAPES)
@@ -67,13 +71,13 @@ def _row(place: str, cells: dict[str, Any], stated: bool) -> Row:
             rule = "is missing" if reward is None else "is empty"
             raise InvalidInput(f"{place}: column", "reward", rule, "give a reward, or state dropped in a column state")
         state = "dropped" if empty else "told"
-    if state not in (*STATES, CANCELLED):
-        raise InvalidInput(f"{place}: state", state, f"must be one of {', '.join((*STATES, CANCELLED))}")
+    if state not in ALL_STATES:
+        raise InvalidInput(f"{place}: state", state, f"must be one of {', '.join(ALL_STATES)}")
     if empty and state in WITH_REWARD:
         raise InvalidInput(f"{place}: reward", "", f"a pull whose state is {state} has one", "write it, or dropped")
     if not empty and state not in WITH_REWARD:
         raise InvalidInput(f"{place}: reward", reward, f"a pull whose state is {state} has none", "write told or late")
-    return Row(place, arm, state, None if empty else number(reward))
+    return Row(place, arm, state, None if empty else number(reward), cells.get("case"))
 
 
 def _from_json(rows: Sequence[object], file: str) -> tuple[bool, Iterator[Cells]]:
@@ -100,7 +104,8 @@ def _from_csv(text: str, file: str) -> tuple[bool, Iterator[Cells]]:
     def cells() -> Iterator[Cells]:
         for place, found in rows:
             stripped = dict(zip(columns, (cell.strip() for cell in found), strict=True))
-            yield place, {**stripped, "arm": text_of(found[columns.index("arm")])}  # a name may start with a space
+            names = {name: text_of(found[columns.index(name)]) for name in columns if name in ("arm", "case")}
+            yield place, {**stripped, **names}  # a name may start with a space
 
     return "state" in columns, cells()
 

@@ -24,6 +24,7 @@ from .refusals import Refusal
 from .shapes import Json, event_json
 
 MOST_EVENTS = 10_000  # in one reply
+MOST_CASES = 1000
 LONGEST_NAME = 100  # characters of an agent's name
 Name = Annotated[
     str, Path(description="The study's name; slashes in it as %2F.", min_length=1), AfterValidator(segment)
@@ -101,6 +102,11 @@ def _reading(api: APIRouter, house: House) -> None:
     def arm(study: Name, arm: Arm) -> Any:
         """One arm: its row, its last rewards, and how its evidence grew."""
         return Json(arm_json(house.live(study), arm))
+
+    @api.get("/studies/{study}/cases", response_model=models.CasesOut)
+    def cases(study: Name, limit: Annotated[int, Query(ge=1, le=MOST_CASES)] = 100) -> Any:
+        """The hardest cases: by how many arms failed them, or by their mean where rewards are graded."""
+        return Response(house.live(study).cases(limit), media_type="application/json")
 
     @api.get(
         "/studies/{study}/stream",

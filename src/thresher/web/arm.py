@@ -35,6 +35,7 @@ def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Sta
             "number": ledger.pull_number[pull - 1],
             "state": STATES[ledger.pull_state[pull - 1]],
             "reward": None if ledger.pull_state[pull - 1] in (PENDING, DROPPED) else ledger.pull_reward[pull - 1],
+            **_case(ledger, pull),
         }
         for pull in pulls[-MOST_REWARDS:]
     ]
@@ -50,6 +51,7 @@ def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Sta
         "bounds": spec.bounds,
         "tolerance": spec.tolerance,
         "confidence": spec.confidence,
+        "cases": spec.case_count or None,
         "row": {field: getattr(row, field) for field in row.__dataclass_fields__},
         "params": dict(spec.params[arm]) if spec.params else {},
         "outside": arm in ledger.outside,
@@ -60,9 +62,14 @@ def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Sta
     return data, commits, ledger.stakes, 1.0 / ledger.stakes.level if ledger.certifies else 1.0, spec.unscale
 
 
+def _case(ledger: Ledger, pull: int) -> dict[str, Any]:
+    case = ledger.case_of(pull)
+    return {} if case is None else {"case": ledger.spec.case_name(case)}
+
+
 def _pulls(ledger: Ledger, arm: int) -> Iterator[int]:
-    """The arm's pulls in order; with certificates they form a linked list."""
-    if not ledger.certifies:
+    """The arm's pulls in order; with certificates they form a linked list, in which a case is once."""
+    if not ledger.certifies or ledger.cases:
         yield from (pull for pull, of in enumerate(ledger.pull_arm, start=1) if of == arm)
         return
     pull = ledger.first_pull[arm]
@@ -82,8 +89,8 @@ def _replayed(
     for commit in commits:
         bars = (commit.low_bar, commit.high_bar, stakes.tolerance * commit.scale)
         evidence.bet(capital, stakes, commit.low, commit.high, *bars)
-        low.feed(commit.low)
-        high.feed(commit.high)
+        low.feed(commit.low, commit.scale, commit.scale * stakes.threshold - commit.low_bar)
+        high.feed(commit.high, commit.scale, commit.scale * stakes.threshold - commit.high_bar)
         yield {
             "number": commit.pull,
             "above": short(way(capital, 0, stakes.level)),

@@ -43,6 +43,12 @@ class NewStudy(Strict):
     max_failures: StrictInt | None = 3
     clip: StrictBool = False
     evaluator: StrictStr | None = None
+    cases: StrictInt | list[StrictStr] | dict[str, dict[str, Any]] | None = Field(
+        None, description="An eval set: how many cases, their names, or names with parameters."
+    )
+    tries: StrictInt = 3
+    guarantee: Literal["all", "rate"] = "all"
+    find: StrictInt | None = None
     if_exists: Literal["error", "join"] = "error"
 
     def spec(self) -> Spec:
@@ -94,6 +100,8 @@ class PullOut(BaseModel):
     number: int
     seed: int
     params: dict[str, Any]
+    case: str | int | None = Field(None, description="Its case, where the study has cases.")
+    case_params: dict[str, Any] | None = None
 
 
 class Asked(BaseModel):
@@ -115,6 +123,26 @@ class Pulls(BaseModel):
     """The pulls that were acted on."""
 
     pulls: list[int]
+
+
+class CaseOut(BaseModel):
+    """One case, and what the arms made of it."""
+
+    case: str | int
+    failed: int
+    passed: int
+    mean: float
+    rewards: list[tuple[int, float]] = Field(description="An arm's number and its reward, the lowest first.")
+
+
+class CasesOut(BaseModel):
+    """The hardest cases of a study."""
+
+    format: int = 1
+    seq: int
+    cases: int
+    seen: int = Field(description="How many cases have a reward.")
+    rows: list[CaseOut]
 
 
 class Summary(BaseModel):

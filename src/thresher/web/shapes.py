@@ -1,5 +1,6 @@
-"""What goes over the wire: rows, events and pulls as plain data, and as JSON."""
+"""What goes over the wire: rows, cases, events and pulls as plain data, and as JSON."""
 
+import heapq
 import json
 import math
 from typing import Any
@@ -7,11 +8,13 @@ from typing import Any
 from fastapi.responses import JSONResponse
 
 from ..core.events import Event, to_json
+from ..core.hardest import hardest, seen_cases
 from ..core.ledger import Ledger
 from ..core.row import Row
 from .follow import CODES
 
 LONGEST = 300  # characters of a reason that a page shows
+MOST_REWARDS = 200  # of a case, the lowest
 COLUMNS = ("label", "certified", "mean", "low", "high", "seen", "pending", "failures", "progress", "outside")
 
 
@@ -28,6 +31,18 @@ def columns_of(row: Row, *, outside: bool) -> tuple[Any, ...]:
     """One arm in the order of COLUMNS; a label is its index in LABELS. ``outside``: a reward lay outside the bounds."""
     label = (CODES[row.label], int(row.certified), *map(short, (row.mean, row.low, row.high)))
     return (*label, row.seen, row.pending, row.failures, short(row.progress), int(outside))
+
+
+def cases_json(ledger: Ledger, limit: int) -> dict[str, Any]:
+    """The hardest cases; of each the lowest rewards, with the numbers of their arms."""
+    rows = []
+    for row in hardest(ledger, limit):
+        rewards = heapq.nsmallest(
+            MOST_REWARDS, ((short(reward), ledger.spec.index[arm]) for arm, reward in row.rewards.items())
+        )
+        rows.append({**row.to_dict(), "mean": short(row.mean), "rewards": [(arm, reward) for reward, arm in rewards]})
+    count = ledger.spec.case_count
+    return {"format": 1, "seq": ledger.seq, "cases": count, "seen": seen_cases(ledger), "rows": rows}
 
 
 def event_json(event: Event, arms: tuple[str, ...]) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ..core import verdict as verdicts
+from ..core.hardest import CaseRow, hardest, seen_cases
+from ..core.layout import seen
 from ..core.ledger import Ledger
 from ..core.row import Row, ranked
 from ..core.sentences import SIGNS
@@ -18,7 +20,8 @@ from .follow import Follower
 
 MARK = b"<!-- thresher report -->"  # in the first lines of report.html: only such files are overwritten
 STATIC = Path(__file__).parent / "static"
-MOST_ARMS = 20  # named in the specification
+MOST_ARMS = 20  # named in the specification, or as those that failed a case
+MOST_CASES = 100  # the hardest
 
 
 def report(study: Study) -> str:
@@ -43,7 +46,9 @@ def report(study: Study) -> str:
         hints="".join(f"<p class='note'>{html.escape(hint)}</p>" for hint in verdict.hints),
         when=time.strftime("%Y-%m-%d %H:%M %Z"),
         style=(STATIC / "style.css").read_text(),
-        rows="\n".join(_row(row, row.arm in outside) for row in ranked(verdict.rows)),
+        pulls="pulls" if verdict.cases is None else "cases",
+        rows="\n".join(_row(row, row.arm in outside, verdict.cases) for row in ranked(verdict.rows)),
+        cases=_cases(found.ledger) if verdict.cases else "",
         spec=html.escape(json.dumps(spec, indent=2, ensure_ascii=False)),
         figures=_embedded(figures),
         verdict=_embedded(verdict.to_dict()),
@@ -57,22 +62,47 @@ def _specification(ledger: Ledger) -> dict[str, Any]:
     if len(spec["arms"]) > MOST_ARMS:
         spec["arms"] = [*spec["arms"][:MOST_ARMS], f"… {len(spec['arms']):,} in all; the table has them"]
         spec["params"] = spec["params"] and [*spec["params"][:MOST_ARMS], "…"]
+    if isinstance(spec.get("cases"), tuple) and len(spec["cases"]) > MOST_ARMS:
+        spec["cases"] = [*spec["cases"][:MOST_ARMS], f"… {len(spec['cases']):,} in all"]
+        if spec.get("case_params"):
+            spec["case_params"] = [*spec["case_params"][:MOST_ARMS], "…"]
     return spec
 
 
-def _row(row: Row, outside: bool) -> str:
-    sure = "✓ certified" if row.certified else "not certified" if outside else ""
+def _row(row: Row, outside: bool, cases: int | None) -> str:
+    exact = ", exact" if row.exact else ""
+    sure = f"✓ certified{exact}" if row.certified else "not certified" if outside else ""
     numbers = "".join(
         f"<td class='n'>{'–' if value is None else format(value, '.4g')}</td>"
         for value in (row.mean, row.low, row.high)
     )
-    counts = f"<td class='n'>{row.seen:,}</td><td class='n'>{row.failures or ''}</td>"
+    counts = f"<td class='n'>{seen(row, cases)}</td><td class='n'>{row.failures or ''}</td>"
     label = f"<span class='sign'>{SIGNS[row.label]} {row.label}</span> {sure}"
     reason = html.escape(row.reason or "")
     return (
         f"<tr class='{row.label}'><td class='wrap'>{html.escape(row.arm)}</td><td>{label}</td>{numbers}{counts}"
         f"<td class='wrap'>{reason}</td></tr>"
     )
+
+
+def _cases(ledger: Ledger) -> str:
+    """The hardest cases as a table."""
+    rows, count = hardest(ledger, MOST_CASES), seen_cases(ledger)
+    which = f"The {len(rows):,} hardest of {count:,} cases with a reward" if count > len(rows) else "The hardest first"
+    head = "<th>case<th class='n'>failed<th class='n'>passed<th class='n'>mean<th>failed by"
+    body = "\n".join(_case(row, ledger.spec.threshold) for row in rows)
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>"
+    note = f"<p class='note'>{which}. An arm failed a case if its reward is below the bar.</p>"
+    return f"<section class='card'><h2>Cases</h2>{note}<div class='scroll'>{table}</div></section>"
+
+
+def _case(row: CaseRow, bar: float) -> str:
+    failed = [html.escape(arm) for arm, reward in row.rewards.items() if reward < bar]
+    names = ", ".join(failed[:MOST_ARMS]) + (f" and {len(failed) - MOST_ARMS:,} more" if failed[MOST_ARMS:] else "")
+    numbers = "".join(
+        f"<td class='n'>{text}</td>" for text in (f"{row.failed:,}", f"{row.passed:,}", f"{row.mean:.4g}")
+    )
+    return f"<tr><td class='wrap'>{html.escape(str(row.case))}</td>{numbers}<td class='wrap'>{names}</td></tr>"
 
 
 def _embedded(data: object) -> str:

@@ -19,10 +19,11 @@ from ..core.verdict import Verdict
 from ..log.store import Store
 from ..log.tail import section
 from .follow import Follower, Point
-from .shapes import COLUMNS, columns_of, encoded, line_json, short, troubles
+from .shapes import COLUMNS, cases_json, columns_of, encoded, line_json, short, troubles
 
 LAST = 30  # events that a page shows
 SHORT = 12  # hexadecimal digits of the log's head that a page shows
+SHARE = 20.0  # counting cases takes at most 1/20 of the time
 WINDOW = 60.0  # seconds over which the rate is measured
 Answer = TypeVar("Answer")
 
@@ -45,6 +46,7 @@ class Live:
         self._guarantee = sentences.guarantee(self._follower.ledger)
         self.earlier, self.created = self._follower.ledger.told, self._follower.created
         self._table: tuple[int, bytes] = (0, b"")
+        self._cases: dict[int, tuple[float, bytes]] = {}  # by limit: until when it is fresh, and the cases
         self._note(section(store, name, max(1, self.seq - 2000), 2000))
         self._news.clear()
         self._renew()
@@ -106,6 +108,7 @@ class Live:
                 "policy": str(spec.policy),
                 "confidence": spec.confidence,
                 "tolerance": spec.tolerance,
+                "cases": spec.case_count or None,
                 **self._counts(ledger),
                 "guarantee": sentences.guarantee(ledger),
                 "troubles": troubles(ledger),
@@ -159,6 +162,17 @@ class Live:
                 head = {"format": 1, "seq": self.seq, "labels": LABELS, "names": self.arms}
                 self._table = self.seq, encoded({**head, **columns, "history": history, "events": list(self.last)})
             return self._table[1]
+
+    def cases(self, limit: int) -> bytes:
+        """The hardest cases, as JSON. To count them takes time, so they may be a little old."""
+        with self._lock:
+            known = self._cases.get(limit)
+            if known is None or time.monotonic() >= known[0]:
+                began = time.monotonic()
+                text = encoded(self.read(lambda ledger: cases_json(ledger, limit)))
+                now = time.monotonic()
+                known = self._cases[limit] = (now + SHARE * (now - began), text)
+            return known[1]
 
     def news(self) -> dict[str, Any]:
         """What is new since the last call, for the pages that have followed so far."""

@@ -21,8 +21,9 @@ from .reward import FAILING, PASSING, CommandFailed, read_reward
 
 TAIL = 64 * 1024  # bytes of output that count, from the end
 TOO_MANY = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY)  # a start that may work later
-PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_-]*)\}")
+PLACEHOLDER = re.compile(r"\{\{|\}\}|\{((?:case\.)?[A-Za-z_][A-Za-z0-9_-]*)\}")
 PULL_FIELDS = ("arm", "seed", "number", "pull")
+CASE = "case"  # a pull has it where the study has cases; its parameters are case.KEY
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,8 @@ class Command:
         """The reward of one run."""
         values = pull_values(pull)
         argv = [fill(part, values) for part in self.argv]
-        environment = {**os.environ, **{f"THRESHER_{name.upper()}": values[name] for name in PULL_FIELDS}}
+        fields = PULL_FIELDS if pull.case is None else (*PULL_FIELDS, CASE)
+        environment = {**os.environ, **{f"THRESHER_{name.upper()}": values[name] for name in fields}}
         code, out, err = self._run(argv, environment)
         return read_reward(self.reward, code, out, err, passing=self.passing, failing=self.failing)
 
@@ -204,9 +206,17 @@ def _read(pipe: object, tail: bytearray) -> int | None:
 
 
 def pull_values(pull: Pull) -> dict[str, str]:
-    """What a placeholder may name: the pull's fields and the arm's parameters."""
-    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in pull.params.items()}
-    return {**texts, "arm": pull.arm, "seed": str(pull.seed), "number": str(pull.number), "pull": str(pull.id)}
+    """What a placeholder may name: the pull's fields, the arm's parameters, and its case with its parameters."""
+    fields = {"arm": pull.arm, "seed": str(pull.seed), "number": str(pull.number), "pull": str(pull.id)}
+    values = {**_texts(pull.params), **fields}
+    if pull.case is None:
+        return values
+    of_case = {f"{CASE}.{key}": text for key, text in _texts(pull.case_params).items()}
+    return {**values, **of_case, CASE: str(pull.case)}
+
+
+def _texts(params: Mapping[str, object]) -> dict[str, str]:
+    return {key: value if isinstance(value, str) else json.dumps(value) for key, value in params.items()}
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:

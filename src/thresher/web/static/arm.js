@@ -1,7 +1,7 @@
 // One arm: its rewards and its evidence. It is fetched again when the stream says that it changed.
 import * as charts from "./charts.js";
 import { follow } from "./stream.js";
-import { at, fetched, grouped, make, say, set, short } from "./tools.js";
+import { at, fetched, grouped, make, say, seen, set, short } from "./tools.js";
 
 const study = `/api/studies/${document.body.dataset.study}`;
 const address = `${study}/arms/${document.body.dataset.arm}`;
@@ -14,12 +14,15 @@ function show() {
   set("f-mean", short(row.mean));
   set("f-span", row.low === null ? "–" : `${short(row.low)} – ${short(row.high)}`);
   set("f-bar", short(data.threshold));
-  for (const name of ["seen", "pending", "failures", "charged"]) set(`f-${name}`, grouped(row[name]));
+  set("l-seen", data.cases === null ? "rewards" : "cases");
+  set("f-seen", `${seen(row.seen, data.cases)}${row.exact ? ", exact" : ""}`);
+  for (const name of ["pending", "failures", "charged"]) set(`f-${name}`, grouped(row[name]));
+  at("h-case").hidden = data.cases === null;
   at("evidence-card").hidden = data.confidence === null;
   at("params-card").hidden = Object.keys(data.params).length === 0;
   set("params", JSON.stringify(data.params, null, 2));
   at("pulls").replaceChildren(...data.rewards.slice(-20).reverse().map((each) => make("tr", {},
-    make("td", {}, grouped(each.pull)), make("td", {}, grouped(each.number)), make("td", {}, each.state), make("td", { class: "n" }, short(each.reward)))));
+    make("td", {}, grouped(each.pull)), make("td", {}, grouped(each.number)), make("td", {}, each.state), ...(each.case === undefined ? [] : [make("td", { class: "wrap" }, String(each.case))]), make("td", { class: "n" }, short(each.reward)))));
 }
 
 async function draw() {

@@ -1,5 +1,5 @@
 // The table of arms: which ones, in which order, and what a row looks like.
-import { LABELS, SIGNS, grouped, make, short } from "./tools.js";
+import { LABELS, SIGNS, grouped, make, seen, short } from "./tools.js";
 import { byMean } from "./charts.js";
 
 export const COLUMNS = ["label", "certified", "mean", "low", "high", "seen", "pending", "failures", "progress", "outside"];
@@ -47,7 +47,7 @@ function whisker(table, arm, head, [low, high]) {
 
 function armRow(table, arm, head, ends, address) {
   const label = LABELS[table.label[arm]];
-  const sure = table.certified[arm] ? " ✓" : "";
+  const sure = table.certified[arm] ? (table.seen[arm] === head.cases ? " ✓ exact" : " ✓") : "";
   const way = make("span", { class: "way", title: "evidence, as a share of what settles the arm" });
   if (table.progress[arm] !== null && !sure && !table.outside[arm] && label !== "retired") {
     const fill = make("i");
@@ -61,7 +61,7 @@ function armRow(table, arm, head, ends, address) {
   return make("tr", { class: label },
     make("td", { title: table.names[arm] }, make("a", { href: address }, table.names[arm])), cell,
     make("td", { class: "n" }, short(table.mean[arm])), make("td", {}, whisker(table, arm, head, ends)),
-    make("td", { class: "n" }, grouped(table.seen[arm])), make("td", { class: "n" }, table.pending[arm] ? grouped(table.pending[arm]) : ""),
+    make("td", { class: "n" }, seen(table.seen[arm], head.cases)), make("td", { class: "n" }, table.pending[arm] ? grouped(table.pending[arm]) : ""),
     make("td", { class: "n" }, table.failures[arm] ? grouped(table.failures[arm]) : ""));
 }
 

@@ -1,4 +1,5 @@
 // The page of one study: text first, then the charts; after that only changes arrive.
+import { Cases } from "./cases.js";
 import * as charts from "./charts.js";
 import { COLUMNS, Rows, chosen } from "./rows.js";
 import { follow } from "./stream.js";
@@ -8,6 +9,7 @@ const address = `/api/studies/${document.body.dataset.study}`;
 const page = 100; // rows at once
 const armAddress = (name) => `/study/${document.body.dataset.study}/arm/${encodeURIComponent(name)}`;
 const rows = new Rows(at("rows"), armAddress);
+const cases = new Cases(address, armAddress);
 const state = { head: null, table: null, arms: [], limit: page, drawn: 0, cost: 0, waiting: false };
 
 // What never changes comes once; later heads hold the rest.
@@ -37,6 +39,8 @@ function showHead(news) {
   at("budget-bar").value = head.budget ? head.issued / head.budget : head.settled / head.arms;
   set("guarantee", head.guarantee);
   set("head", head.log);
+  set("h-seen", head.cases === null ? "pulls" : "cases");
+  at("rows").parentNode.classList.toggle("of-cases", head.cases !== null);
   showTroubles(head.troubles);
 }
 
@@ -111,6 +115,7 @@ function change(news) {
   showHead(news.head);
   showEvents(news.events);
   performance.mark("change");
+  cases.change(state.table, state.head);
   drawSoon();
 }
 
@@ -128,6 +133,7 @@ async function load() {
   state.table = table;
   at("events").replaceChildren();
   showEvents(table.events);
+  cases.change(table, head);
   if (!state.drawn) showRows({ force: true });
   drawSoon();
 }

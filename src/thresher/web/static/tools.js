@@ -4,6 +4,7 @@ export const SIGNS = { above: "▲", below: "▼", close: "≈", undecided: "·"
 export const at = (id) => document.getElementById(id);
 const numbers = new Intl.NumberFormat("en-US");
 export const grouped = (n) => numbers.format(n ?? 0);
+export const seen = (n, cases) => (cases === null ? grouped(n) : `${grouped(n)} of ${grouped(cases)}`);
 export const short = (x) => (x === null || x === undefined ? "–" : String(Number(x.toPrecision(4))));
 
 export function set(id, text) {

@@ -1,0 +1,130 @@
+"""``thresher cases``: the cases of an eval set, the hardest first."""
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+import click
+
+from ..core.hardest import CaseRow, hardest, seen_cases
+from ..core.ledger import Ledger
+from ..core.sentences import number
+from ..study import look
+from ..text.escapes import cell, csv_line, visible
+from ..text.plural import plural
+from . import FINISHED, drain, put
+from .options import format_option, name_argument, option, storage_option, study_at
+
+MOST = 20  # cases for people, without --all
+WIDE = 120  # characters of a line where there is no terminal
+LONGEST = 32  # characters of a case's name, for people
+
+
+@click.command(short_help="List the cases of a study, the hardest first.")
+@name_argument
+@option("--all", f"List all cases, not only the {MOST} hardest.", to="everything")
+@storage_option
+@format_option("text", "json", "csv", text="JSON and CSV have all cases; CSV has a column for each arm.")
+def cases(name: str, everything: bool, storage: str | None, style: str) -> int:
+    """List the cases of study NAME that have a reward: those first that most arms failed, each with the arms' rewards.
+
+    An arm failed a case if its reward is below the bar. Where rewards are graded, the lowest mean comes first.
+
+    \b
+    Examples:
+      thresher cases prompts
+      thresher cases prompts --all
+      thresher cases prompts --format csv
+    """  # noqa: D301 - click wants the character itself
+    study = study_at(name, storage)
+    most = None if everything or style != "text" else MOST
+    rows, seen = look(study, lambda ledger: (hardest(ledger, most), seen_cases(ledger)))
+    spec = study.spec
+    if style == "json":
+        head = {"format": 1, "study": study.name, "cases": spec.case_count, "seen": seen, "threshold": spec.threshold}
+        lines = iter([json.dumps({**head, "rows": [row.to_dict() for row in rows]}, indent=2, ensure_ascii=False)])
+    elif style == "csv":
+        lines = (line.removesuffix("\n") for line in _csv(rows, spec.arms))
+    else:
+        table = _text(rows, look(study, _arms_seen), spec.threshold)
+        lines = chain(table, ["", _summary(len(rows), seen, spec.case_count)])
+    try:
+        for line in lines:
+            put(line)
+    except BrokenPipeError:  # the reader, such as head, has read enough
+        drain(sys.stdout)
+    return FINISHED
+
+
+def _arms_seen(ledger: Ledger) -> list[str]:
+    """The arms that have a reward."""
+    return [name for arm, name in enumerate(ledger.spec.arms) if ledger.board.seen[arm]]
+
+
+def _summary(shown: int, seen: int, count: int) -> str:
+    listed = f"The {shown:,} hardest of {plural(seen, 'case')} with a reward" if shown < seen else ""
+    listed = listed or f"{plural(seen, 'case')} with a reward"
+    rest = f"; {count - seen:,} of {count:,} have none" if seen < count else ""
+    more = "; --all lists all" if shown < seen else ""
+    return f"{listed}{rest}{more}."
+
+
+def _csv(rows: Sequence[CaseRow], arms: Sequence[str]) -> Iterator[str]:
+    yield csv_line(["case", "failed", "passed", "mean", *map(cell, arms)])
+    for row in rows:
+        rewards = (row.rewards.get(arm) for arm in arms)
+        yield csv_line([cell(str(row.case)), row.failed, row.passed, row.mean, *rewards])
+
+
+def _text(rows: Sequence[CaseRow], arms: Sequence[str], bar: float) -> Iterator[str]:
+    """A table: a column for each arm if they fit, otherwise the names of those that failed."""
+    width = shutil.get_terminal_size((WIDE, 24)).columns if sys.stdout is not None and sys.stdout.isatty() else WIDE
+    table = [
+        ["case", *(_shortened(str(row.case)) for row in rows)],
+        ["failed", *(f"{row.failed:,}" for row in rows)],
+        ["passed", *(f"{row.passed:,}" for row in rows)],
+        ["mean", *(number(row.mean) for row in rows)],
+    ]
+    of_arms = [[visible(arm), *(_reward(row, arm) for row in rows)] for arm in arms]
+    if _width([*table, *of_arms]) <= width:
+        table += of_arms
+        yield from _lines(table)
+        return
+    room = max(20, width - _width(table) - 2)
+    yield from _lines([*table, ["failed by", *(_failing(row, bar, room) for row in rows)]])
+
+
+def _reward(row: CaseRow, arm: str) -> str:
+    return number(row.rewards[arm]) if arm in row.rewards else ""
+
+
+def _failing(row: CaseRow, bar: float, room: int) -> str:
+    """The names of the arms that failed a case, as many as fit."""
+    names = [visible(arm) for arm, reward in row.rewards.items() if reward < bar]
+    text = ", ".join(names)
+    while len(text) > room and len(names) > 1:
+        names.pop()
+        text = f"{', '.join(names)} and {row.failed - len(names):,} more"
+    return text
+
+
+def _shortened(name: str) -> str:
+    text = visible(name)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
+def _width(columns: Sequence[Sequence[str]]) -> int:
+    return sum(max(map(len, column)) for column in columns) + 2 * (len(columns) - 1)
+
+
+def _lines(columns: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The columns side by side; names to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in columns]
+    for cells in zip(*columns, strict=True):
+        padded = [
+            text.ljust(width) if at == 0 or columns[at][0] == "failed by" else text.rjust(width)
+            for at, (text, width) in enumerate(zip(cells, widths, strict=True))
+        ]
+        yield "  ".join(padded).rstrip()

@@ -1,0 +1,103 @@
+"""Export: a study as CSV or as its whole log, out of a store."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from itertools import chain, islice
+
+import click
+
+from ..core import evidence
+from ..core.events import DROPPED, OUTSIDE, STATES, TOLD, to_json
+from ..core.ledger import Ledger
+from ..core.results import CANCELLED, SPARE, WITH_REWARD, Row
+from ..study import Study, look
+from ..text.escapes import cell
+from . import FINISHED, put
+from .options import name_argument, storage_option, study_at
+
+LINES = 1000  # lines of CSV that are written at once
+
+
+@click.command(short_help="Write a study as CSV or JSON.")
+@name_argument
+@click.argument("style", type=click.Choice(["csv", "json"]), metavar="csv|json")
+@storage_option
+def export(name: str, style: str, storage: str | None) -> int:
+    """Write study NAME to standard output: csv has one line per pull, json has the whole log. import reads both.
+
+    The state of a pull is pending, told, dropped, late (told after it was charged to the certificate), outside (the
+    reward lies outside the bounds) or cancelled (it does not count in the certificate).
+
+    \b
+    Examples:
+      thresher export prompts csv
+      thresher export prompts json --storage postgresql://me@server/lab
+    """  # noqa: D301 - click wants the character itself
+    study = study_at(name, storage)
+    if style == "json":
+        _print_log(study)
+    else:
+        look(study, _print_pulls)
+    return FINISHED
+
+
+def _print_log(study: Study) -> None:
+    """The log up to its present head. The head comes first, so that a truncated file still has it."""
+    seq, digest = look(study, lambda ledger: (ledger.seq, ledger.head))
+    head = json.dumps({"seq": seq, "digest": digest})
+    put(f'{{"format": 1, "study": {json.dumps(study.name)}, "head": {head}, "events": [', end="")
+    for event in islice(chain.from_iterable(study.pages()), seq):
+        put(("," if event.seq > 1 else "") + f"\n{json.dumps(to_json(event))}", end="")
+    put("\n]}")
+
+
+def _print_pulls(ledger: Ledger) -> None:
+    """Write some lines at a time: all of them together would take more memory than the study."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    has_cases = ledger.spec.cases is not None
+    table.writerow(("pull", "arm", "number", "seed", "state", "reward", *(["case"] if has_cases else [])))
+    for pull, row in enumerate(rows_of(ledger), start=1):
+        seed, case = ledger.seed_of(pull), [cell(str(row.case))] if has_cases else []
+        table.writerow((pull, cell(row.arm), ledger.pull_number[pull - 1], seed, row.state, row.reward, *case))
+        if not pull % LINES:
+            put(text.getvalue(), end="")
+            text.seek(0)
+            text.truncate()
+    put(text.getvalue(), end="")
+
+
+def rows_of(ledger: Ledger) -> Iterator[Row]:
+    """All pulls as rows. Pulls that were charged have a state that import charges again."""
+    for pull, state in enumerate(_states(ledger), start=1):
+        reward = ledger.pull_reward[pull - 1] if state in WITH_REWARD else None
+        case = ledger.case_of(pull)
+        name = None if case is None else ledger.spec.case_name(case)
+        yield Row(f"pull {pull}", ledger.spec.arms[ledger.pull_arm[pull - 1]], state, reward, name)
+
+
+def _states(ledger: Ledger) -> list[str]:
+    states = [STATES[state] for state in ledger.pull_state]
+    if ledger.cases:  # a case that is tried again is not charged, and one that is late still has its reward
+        for pull in ledger.cases.spare:
+            states[pull - 1] = SPARE
+    if not ledger.certifies or ledger.cases:
+        return states
+    followed = set()  # arms with a later pull that was told: cancelled pulls before it are charged
+    for pull in range(ledger.issued, 0, -1):
+        state, outcome, arm = ledger.pull_state[pull - 1], ledger.docket.outcome[pull], ledger.pull_arm[pull - 1]
+        if outcome == evidence.TOLD or state == OUTSIDE:  # such a reward counts where it is imported, if at all
+            followed.add(arm)
+        elif state == TOLD:  # charged while it was pending, because too many rewards waited for it
+            states[pull - 1] = "late"
+        elif state == DROPPED and _is_left_out(ledger, outcome, arm in followed):
+            states[pull - 1] = CANCELLED
+    return states
+
+
+def _is_left_out(ledger: Ledger, outcome: int, followed: bool) -> bool:
+    if ledger.spec.rule == 1:
+        return outcome == evidence.LEFT_OUT and ledger.spec.failure != "ignore"
+    return outcome == evidence.CANCELLED and not followed

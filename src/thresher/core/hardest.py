@@ -1,0 +1,92 @@
+"""The cases of an eval set, the hardest first: what people who build eval sets want to see next."""
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import InvalidInput
+from .events import LATE, TOLD
+from .ledger import Ledger
+
+Key = tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRow:
+    """One case that has a reward; the names in JSON and CSV are the names here."""
+
+    case: str | int
+    failed: int  # arms whose reward is below the bar
+    passed: int
+    mean: float  # of the arms' rewards
+    rewards: dict[str, float]  # by arm; an arm that has not seen the case is left out
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as JSON-ready data."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+@dataclass(slots=True)
+class _Count:
+    failed: int = 0
+    seen: int = 0
+    total: float = 0.0
+
+
+def hardest(ledger: Ledger, most: int | None = None) -> list[CaseRow]:
+    """The cases that have a reward, or the ``most`` hardest of them.
+
+    Cases come in the order of how many arms failed them. Where rewards are graded, the lowest mean comes first.
+
+    >>> import thresher
+    >>> study = thresher.create_study("evals", arms=["terse", "cot"], cases=["easy", "hard"], threshold=0.9)
+    >>> study.add_many([("terse", 1, "easy"), ("terse", 0, "hard"), ("cot", 0, "hard")])
+    >>> [(row.case, row.failed, row.rewards) for row in study.cases()]
+    [('hard', 2, {'terse': 0.0, 'cot': 0.0}), ('easy', 0, {'terse': 1.0})]
+    """
+    bar, ends = ledger.spec.threshold, set[float]()
+    counts: dict[int, _Count] = {}
+    for _, case, reward in _rewards(ledger):
+        count = counts.setdefault(case, _Count())
+        count.failed += reward < bar
+        count.seen += 1
+        count.total += reward
+        if len(ends) < 3:
+            ends.add(reward)
+    graded = len(ends) > 2  # otherwise there are two rewards: pass and fail
+
+    def key(case: int) -> Key:
+        count = counts[case]
+        share = count.failed / count.seen
+        return (count.total / count.seen, -share, case) if graded else (-count.failed, -share, case)
+
+    order = sorted(counts, key=key) if most is None else heapq.nsmallest(most, counts, key=key)
+    found: dict[int, dict[str, float]] = {case: {} for case in order}
+    for arm, case, reward in _rewards(ledger):
+        if case in found:
+            found[case][ledger.spec.arms[arm]] = reward
+    return [_row(ledger, case, counts[case], found[case]) for case in order]
+
+
+def seen_cases(ledger: Ledger) -> int:
+    """How many cases have a reward of some arm."""
+    return len({case for _, case, _ in _rewards(ledger)})
+
+
+def _rewards(ledger: Ledger) -> Iterator[tuple[int, int, float]]:
+    """Arm, case and reward, for each reward that counts."""
+    cases = ledger.cases
+    if cases is None:
+        remedy = "create one with cases=…, or with --cases"
+        raise InvalidInput("cases", rule="this study has none", remedy=remedy)
+    pulls = zip(ledger.pull_state, ledger.pull_arm, cases.pull_case, ledger.pull_reward, strict=True)
+    for pull, (state, arm, case, reward) in enumerate(pulls, start=1):
+        if state in (TOLD, LATE) and pull not in cases.spare:
+            yield arm, case, ledger.spec.counted(reward)
+
+
+def _row(ledger: Ledger, case: int, count: _Count, rewards: dict[str, float]) -> CaseRow:
+    names = {name: rewards[name] for name in ledger.spec.arms if name in rewards}
+    mean = count.total / count.seen
+    return CaseRow(ledger.spec.case_name(case), count.failed, count.seen - count.failed, mean, names)

@@ -1,0 +1,70 @@
+// The tab of cases: fetched when it is opened, and again now and then while it is open.
+import { at, fetched, grouped, make, set, short } from "./tools.js";
+
+const some = 100; // cases at once
+const most = 1000; // that the server sends
+const named = 12; // rewards of a case that are shown
+const pause = 5000; // milliseconds between two reads
+
+export class Cases {
+  constructor(address, armAddress) {
+    Object.assign(this, { address, armAddress, limit: some, open: false, waiting: false, seq: 0, latest: 0, names: [], bar: 0 });
+    for (const name of ["arms", "cases"]) at(`tab-${name}`).addEventListener("click", () => this.choose(name));
+    at("tabs").addEventListener("keydown", (event) => {
+      if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
+      const other = this.open ? "arms" : "cases";
+      this.choose(other);
+      at(`tab-${other}`).focus();
+    });
+    document.addEventListener("visibilitychange", () => this.readSoon());
+    at("more-cases").addEventListener("click", () => { this.limit = most; this.read(); });
+  }
+
+  choose(name) {
+    this.open = name === "cases";
+    for (const each of ["arms", "cases"]) {
+      at(`tab-${each}`).setAttribute("aria-selected", each === name);
+      at(`tab-${each}`).tabIndex = each === name ? 0 : -1;
+      at(`panel-${each}`).hidden = each !== name;
+    }
+    if (this.open) this.read();
+  }
+
+  // The study changed, or its table came.
+  change({ names, seq }, head) {
+    at("tabs").hidden = head.cases === null;
+    at("arms-title").classList.toggle("hidden", head.cases !== null);
+    Object.assign(this, { names, bar: head.threshold, latest: seq });
+    this.readSoon();
+  }
+
+  // What the server sends may be a little old: read again until it is the latest.
+  readSoon() {
+    if (!this.open || this.waiting || document.hidden || this.seq >= this.latest) return;
+    this.waiting = true;
+    setTimeout(() => { this.waiting = false; if (this.open) this.read(); }, pause);
+  }
+
+  async read() {
+    const found = await fetched(`${this.address}/cases?limit=${this.limit}`).catch((error) => { set("cases-note", error.message); });
+    if (!found) return;
+    this.seq = found.seq;
+    const { rows, seen, cases } = found;
+    const which = rows.length < seen ? `The ${grouped(rows.length)} hardest of ${grouped(seen)} cases with a reward` : `${grouped(seen)} cases with a reward, the hardest first`;
+    set("cases-note", `${which}${seen < cases ? `; ${grouped(cases - seen)} have none yet` : ""}. An arm failed a case if its reward is below the bar.`);
+    at("cases").replaceChildren(...rows.map((row) => this.row(row)));
+    at("more-cases").hidden = rows.length >= seen || this.limit >= most;
+    this.readSoon();
+  }
+
+  row({ case: name, failed, passed, mean, rewards }) {
+    const cell = make("td", { class: "wrap" });
+    for (const [arm, reward] of rewards.slice(0, named)) {
+      cell.append(make("a", { class: reward < this.bar ? "reward below" : "reward above", href: this.armAddress(this.names[arm]) }, this.names[arm], make("b", {}, ` ${short(reward)}`)), " ");
+    }
+    const rest = failed + passed - Math.min(rewards.length, named);
+    if (rest) cell.append(make("span", { class: "quiet" }, `and ${grouped(rest)} more`));
+    return make("tr", {}, make("td", { title: name, class: "wrap" }, String(name)), make("td", { class: "n" }, grouped(failed)),
+      make("td", { class: "n" }, grouped(passed)), make("td", { class: "n" }, short(mean)), cell);
+  }
+}

@@ -1,0 +1,188 @@
+"""Results with cases, in and out: known values, each case of an arm once."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from place import Place, a_place  # noqa: F401 - the fixture
+
+import thresher as library
+from thresher.cli import cli
+from thresher.core.hardest import hardest
+from thresher.study import look
+
+CASES = ["one", "two", " three", "=4"]
+
+
+def with_cases(place: Place, name: str, **more: object) -> library.Study:
+    given = {"arms": ["a", "b"], "threshold": 0.5, "cases": CASES, **more}
+    return library.create_study(name, storage=place.url, **given)  # type: ignore[arg-type]
+
+
+def known(study: library.Study) -> dict[tuple[str, str | int], float]:
+    return {(arm, row.case): reward for row in study.cases() for arm, reward in row.rewards.items()}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "arm,reward,case\na,1,one\nb,0,one\na,0.5, three\n",
+        "case,arm,state,reward\none,a,told,1\none,b,told,0\n three,a,late,0.5\ntwo,a,dropped,\ntwo,b,pending,\n",
+        " arm, reward, case \na,1, one\nb,false,one\na,0.5,three \n".replace("three ", " three"),
+        '[{"arm": "a", "reward": 1, "case": "one"}, {"arm": "b", "reward": 0, "case": "one"},'
+        ' {"arm": "a", "reward": 0.5, "case": " three"}]',
+    ],
+)
+def test_results_are_known_values_of_their_cases(place: Place, text: str) -> None:
+    study = with_cases(place, "t")
+    file = place.folder / "results"
+    file.write_text(text)
+    place.good("import", str(file), "--study", "t")
+    assert known(study) == {("a", "one"): 1.0, ("b", "one"): 0.0, ("a", " three"): 0.5}
+    asked = [(pull.arm, pull.case) for pull in study.ask_many(9)]
+    assert sorted(asked) == sorted({("a", "two"), ("a", "=4"), ("b", "two"), ("b", " three"), ("b", "=4")})
+
+
+def test_numbered_cases_are_named_by_their_number(place: Place) -> None:
+    study = with_cases(place, "t", cases=3)
+    place.good("import", "-", "--study", "t", stdin='[{"arm": "a", "reward": 1, "case": 2}]')
+    place.good("import", "-", "--study", "t", stdin="arm,reward,case\na,0,0\n")
+    assert known(study) == {("a", 2): 1.0, ("a", 0): 0.0}
+
+
+ODD = {
+    "an unknown case": ("arm,reward,case\na,1,five\n", "line 2 of FILE: case 'five': is not a case of this study"),
+    "the same case twice": (
+        "arm,reward,case\na,1,one\nb,1,one\na,1,one\n",
+        "line 4 of FILE: case 'one': already has a reward of arm 'a', from line 2 of FILE; give each case",
+    ),
+    "no case": ("arm,reward,case\na,1,\n", "line 2 of FILE: column 'case': is empty; every result of this study"),
+    "no column": ("arm,reward\na,1\n", "line 2 of FILE: column 'case': is missing; every result of this study needs"),
+    "no case in JSON": ('[{"arm": "a", "reward": 1}]', "row 1 of FILE: column 'case': is missing"),
+    "an unknown case in JSON": ('[{"arm": "a", "reward": 1, "case": 7}]', "row 1 of FILE: case 7: is not a case"),
+    "a case before": (
+        "arm,reward,case\nb,0,two\n",
+        "line 2 of FILE: case 'two': already has a reward of arm 'b', from an",
+    ),
+    "more than the budget": (
+        "arm,reward,case\na,1,one\na,1,two\na,1,=4\nb,1,one\n",
+        "has 4 pulls",
+    ),
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_odd_results_are_refused_by_row_and_nothing_is_imported(place: Place, odd: str) -> None:
+    text, words = ODD[odd]
+    study = with_cases(place, "t", budget=4)
+    study.add("b", 1, case="two")
+    file = place.folder / "odd"
+    file.write_text(text)
+    with pytest.raises(library.ThresherError) as caught:
+        cli.main(["import", str(file), "--study", "t", "--storage", place.url], standalone_mode=False)
+    assert words.replace("FILE", str(file)) in str(caught.value)
+    assert study.verdict().told == 1
+
+
+def messy(place: Place) -> library.Study:
+    """A study with cases that were lost, told late, told twice, and are pending."""
+    study = with_cases(place, "messy", threshold=0.9)
+    first, second = study.ask_many(2)
+    study.drop(first)
+    study.tell(second, 0.75)
+    while (again := study.ask()) is not None and (again.arm, again.case) != (first.arm, first.case):
+        study.tell(again, 0.75)
+    assert again is not None
+    study.tell(first, 0.25)  # late, and so the case's reward
+    study.tell(again, 1.0)  # does not count
+    study.ask()
+    return study
+
+
+def test_an_export_has_the_case_of_each_pull_and_imports_into_another_study(place: Place, tmp_path: Path) -> None:
+    study = messy(place)
+    text = place.good("export", "messy", "csv")
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert {row["case"] for row in rows} <= {"one", "two", " three", "'=4"}
+    assert sorted(row["state"] for row in rows if row["state"] != "told") == ["late", "pending", "spare"]
+    copy = with_cases(place, "copy", threshold=0.9)
+    said = place("import", "-", "--study", "copy", stdin=text).err
+    assert f"imported {len(rows) - 2} rewards; 2 pulls without a reward that counts used up no case" in said
+    assert known(copy) == known(study)
+    file = tmp_path / "messy.json"
+    file.write_text(place.good("export", "messy", "json"))
+    place.good("import", str(file), "--study", "whole")
+    assert place.study("whole").pulls()[0].case == study.pulls()[0].case
+    assert known(place.study("whole")) == known(study)
+
+
+def test_a_study_without_cases_exports_and_imports_as_before(place: Place) -> None:
+    place.good("import", "-", "--study", "s", stdin="arm,reward,case\na,1,x\n")
+    assert place.good("export", "s", "csv").splitlines()[0] == "pull,arm,number,seed,state,reward"
+
+
+def filled(place: Place, rewards: dict[str, list[float]], **more: object) -> library.Study:
+    study = with_cases(place, "t", **more)
+    study.add_many([(arm, reward, case) for arm in rewards for case, reward in zip(CASES, rewards[arm], strict=False)])
+    return study
+
+
+@pytest.mark.parametrize(
+    ("rewards", "order"),
+    [
+        ({"a": [1, 0, 1, 0], "b": [1, 1, 0, 0]}, ["=4", "two", " three", "one"]),  # most failures first
+        ({"a": [1, 0], "b": [1, 0, 0]}, ["two", " three", "one"]),
+        ({"a": [1, 0, 0], "b": [1, 1]}, [" three", "two", "one"]),  # the larger share of failures first
+        ({"a": [0.2, 0.4, 0.3], "b": [0.9, 0.3]}, [" three", "two", "one"]),  # graded: the lowest mean first
+    ],
+)
+def test_the_hardest_cases_come_first(place: Place, rewards: dict[str, list[float]], order: list[str]) -> None:
+    study = filled(place, rewards)
+    assert [row.case for row in study.cases()] == order
+    assert [row.case for row in look(study, lambda ledger: hardest(ledger, 2))] == order[:2]
+    for row in study.cases():
+        assert row.failed == sum(reward < 0.5 for reward in row.rewards.values())
+        assert row.failed + row.passed == len(row.rewards)
+
+
+def test_cases_are_printed_as_text_json_and_csv(place: Place) -> None:
+    filled(place, {"a": [1, 0], "b": [0, 0]})
+    assert place.good("cases", "t").splitlines() == [
+        "case  failed  passed  mean  a  b",
+        "two        2       0     0  0  0",
+        "one        1       1   0.5  1  0",
+        "",
+        "2 cases with a reward; 2 of 4 have none.",
+    ]
+    found = place.json("cases", "t")
+    assert (found["study"], found["cases"], found["seen"], found["threshold"]) == ("t", 4, 2, 0.5)
+    assert found["rows"][0] == {"case": "two", "failed": 2, "passed": 0, "mean": 0.0, "rewards": {"a": 0.0, "b": 0.0}}
+    assert (
+        place.good("cases", "t", "--format=csv")
+        == "case,failed,passed,mean,a,b\ntwo,2,0,0.0,0.0,0.0\none,1,1,0.5,1.0,0.0\n"
+    )
+
+
+def test_many_cases_are_cut_and_many_arms_are_named(place: Place) -> None:
+    arms = [f"a-long-name-{arm}" for arm in range(30)]
+    study = library.create_study("many", arms=arms, threshold=0.5, cases=50, storage=place.url)
+    study.add_many([(arm, at % 2, case) for at, arm in enumerate(arms) for case in range(50)])
+    lines = place.good("cases", "many").splitlines()
+    assert max(map(len, lines)) <= 120
+    assert lines[0].endswith("failed by")
+    assert lines[1].endswith(" more")
+    assert lines[-1] == "The 20 hardest of 50 cases with a reward; --all lists all."
+    assert len(lines) == 1 + 20 + 2
+    assert len(place.good("cases", "many", "--all").splitlines()) == 1 + 50 + 2
+    assert len(place.json("cases", "many")["rows"]) == 50
+
+
+def test_without_cases_or_rewards_it_says_so(place: Place) -> None:
+    result = place("cases", "s")
+    assert (result.status, result.out) == (2, "")
+    assert result.err == "thresher: error: cases: this study has none; create one with cases=…, or with --cases\n"
+    with_cases(place, "empty")
+    assert place.good("cases", "empty").splitlines()[-1] == "0 cases with a reward; 4 of 4 have none."
+    assert json.loads(place.good("cases", "empty", "--format", "json"))["rows"] == []

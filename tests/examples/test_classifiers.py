@@ -1,0 +1,85 @@
+"""The example of the classifiers: an eval set of real cases, and the truth to compare with."""
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+from showing import show
+
+pytest.importorskip("sklearn", reason="scikit-learn is not here")
+
+import classifiers
+
+import thresher
+
+ARMS = classifiers.classifiers()
+
+
+@pytest.fixture(scope="module")
+def digits() -> classifiers.Digits:
+    return classifiers.Digits()
+
+
+def test_there_are_40_classifiers_and_800_cases_that_a_store_can_keep(digits: classifiers.Digits) -> None:
+    cases = digits.cases()
+    assert (len(ARMS), len(cases)) == (40, 800)
+    assert json.loads(json.dumps([ARMS, cases])) == [ARMS, cases]
+
+
+def test_no_classifier_learns_from_a_case(digits: classifiers.Digits) -> None:
+    cases = {case["image"] for case in digits.cases().values()}
+    assert len(digits._learned_from) == 997
+    assert not cases & set(digits._learned_from)
+
+
+def test_a_pull_reads_its_case(digits: classifiers.Digits) -> None:
+    name = "LinearDiscriminantAnalysis solver=lsqr shrinkage=0.1"
+    cases = list(digits.cases().items())[:50]
+    pulls = [
+        thresher.Pull(1 + at, name, 1 + at, ARMS[name], 0, case, params) for at, (case, params) in enumerate(cases)
+    ]
+    right = sum(digits.reads(pull) for pull in pulls)
+    assert right == digits.right(name, ARMS[name], [params["image"] for _, params in cases])
+    assert 40 <= right < 50
+
+
+def test_workers_share_a_classifier_that_is_trained_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sklearn.linear_model import RidgeClassifier
+
+    trained, fit = [], RidgeClassifier.fit
+
+    def slow_fit(model: RidgeClassifier, *data: object) -> RidgeClassifier:
+        trained.append(model)
+        return fit(model, *data)
+
+    monkeypatch.setattr(RidgeClassifier, "fit", slow_fit)
+    fresh = classifiers.Digits()
+    workers = [
+        threading.Thread(target=fresh.right, args=("RidgeClassifier", ARMS["RidgeClassifier"], [1])) for _ in range(4)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(trained) == 1
+
+
+def test_the_example_runs_for_real_says_the_truth_and_repeats_exactly(tmp_path: Path) -> None:
+    stored = show("classifiers", "--quick", "--format=json", f"--storage=sqlite:///{tmp_path}/s.db?durability=normal")
+    assert stored.status == 0, stored.err
+    verdict = json.loads(stored.out)
+    assert (len(verdict["rows"]), verdict["cases"], verdict["open"]) == (6, 200, [])
+    assert all(row["certified"] for row in verdict["rows"])
+    assert verdict["issued"] < 1200
+    assert f"{verdict['issued']:,} pulls. A full run, 6 arms on 200 cases each, takes 1,200" in stored.err
+    assert "6 of 6 certified labels are right" in stored.err
+    assert f"thresher cases classifiers-quick --storage sqlite:///{tmp_path}/s.db" in stored.err
+    again = json.loads(show("classifiers", "--quick", "--format=json").out)
+    assert again["rows"] == verdict["rows"]
+
+
+def test_a_budget_leaves_arms_open_and_the_example_says_so() -> None:
+    shown = show("classifiers", "--quick", "--budget=12", "--format=json")
+    assert shown.status == 0, shown.err
+    assert "12 pulls, with 6 arms not settled." in shown.err
