@@ -16,13 +16,20 @@ class Figure:
     unit: str
     bar: float | None = None  # None: for orientation only
     at_most: bool = False  # else at least
+    within: float | None = None  # else no further from the bar than this
 
     @property
     def held(self) -> bool:
-        return self.bar is None or (self.measured <= self.bar if self.at_most else self.measured >= self.bar)
+        if self.bar is None:
+            return True
+        if self.within is not None:
+            return abs(self.measured - self.bar) <= self.within
+        return self.measured <= self.bar if self.at_most else self.measured >= self.bar
 
     def __str__(self) -> str:
         promise = "" if self.bar is None else f"{'at most' if self.at_most else 'at least'} {self.bar:,g}"
+        if self.within is not None:
+            promise = f"{self.bar:,g} ± {self.within:g}"
         verdict = "" if self.bar is None else ("held" if self.held else "MISSED")
         return f"{self.what:<70} {self.measured:>12,.4g} {self.unit:<10} {promise:<18} {verdict}"
 

@@ -3,7 +3,8 @@
 #
 #   THRESHER_URL=http://127.0.0.1:8765 THRESHER_TOKEN=… sh examples/agent.sh STUDY COMMAND…
 #
-# COMMAND is run with the arm's name as its last argument and THRESHER_SEED set; its last line is the reward.
+# COMMAND is run with the arm's name as its last argument, and THRESHER_SEED and, in a study with cases, THRESHER_CASE
+# set; its last line is the reward.
 # THRESHER_TOKEN is the token that writes. STUDY is written as in an address: a space is %20, a slash %2F.
 set -eu
 study=$1
@@ -29,7 +30,8 @@ while :; do
   [ -n "$pull" ] || break
   arm=$(printf '%s' "$asked" | field arm)
   seed=$(printf '%s' "$asked" | field seed)
-  if reward=$(THRESHER_SEED=$seed "$@" "$arm" | tail -n 1) && [ -n "$reward" ]; then
+  case=$(printf '%s' "$asked" | field case)
+  if reward=$(THRESHER_SEED=$seed THRESHER_CASE=$case "$@" "$arm" | tail -n 1) && [ -n "$reward" ]; then
     call tell "{\"pull\": $pull, \"reward\": $reward}" "$name-$turn" >/dev/null
   else
     call drop "{\"pulls\": [$pull], \"cause\": \"failed\", \"reason\": \"the command failed\"}" "$name-$turn" >/dev/null

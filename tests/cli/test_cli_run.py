@@ -10,7 +10,7 @@ from program import run
 from thresher.core.row import Row
 
 ROW_NAMES = ["arm", "label", "certified", "mean", "low", "high"]
-ROW_NAMES += ["seen", "pending", "charged", "failures", "progress", "reason"]
+ROW_NAMES += ["seen", "pending", "charged", "failures", "progress", "reason", "cases", "exact", "missing"]
 TWO_ARMS = ["--arm", "0.2", "--arm", "0.8", "--budget", "8"]
 ECHO = ["--", "echo", "{arm}"]
 

@@ -45,6 +45,16 @@ def test_the_shell_agent_finishes_a_study(server: Served, storage: str, tmp_path
 
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="there is no curl here")
+def test_the_shell_agent_passes_the_case_on(server: Served, storage: str, tmp_path: Path) -> None:
+    study = thresher.create_study("evals", arms=["a", "b"], threshold=0.6, cases=["one", "two"], storage=storage)
+    command = tmp_path / "evaluate"
+    command.write_text('#!/bin/sh\n[ "$THRESHER_CASE" = one ] && echo 1 || echo 0.5\n')
+    command.chmod(0o755)
+    run(server, "sh", str(EXAMPLES / "agent.sh"), "evals", str(command))
+    assert {row.case: set(row.rewards.values()) for row in study.cases()} == {"two": {0.5}, "one": {1.0}}
+
+
+@pytest.mark.skipif(not shutil.which("curl"), reason="there is no curl here")
 def test_the_shell_agent_reports_failures(server: Served, storage: str) -> None:
     run(server, "sh", str(EXAMPLES / "agent.sh"), "coins%20%26%20more", "false")
     verdict = thresher.open_study("coins & more", storage=storage).verdict()

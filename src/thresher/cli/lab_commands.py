@@ -12,6 +12,7 @@ from .lab_options import (
     SEED,
     THREADS,
     TOLERANCE,
+    cases_in,
     confidence_in,
     numbers_in,
     pair_in,
@@ -44,9 +45,11 @@ if TYPE_CHECKING:
 @click.option(
     "--matrix",
     type=click.Path(),
-    help="Replay recorded results: CSV with a row per arm and a column per case, or with arm,case,reward; or an export.",
+    help="Replay an eval: CSV with a row per arm and a column per case, or with arm,case,reward, or an export.",
 )
-@click.option("--cases", type=Whole(), help="Each arm meets this many cases, each once; drawn again in each repetition.")
+@click.option(
+    "--cases", type=Whole(), help="Each arm meets this many cases, each once; drawn again in each repetition."
+)
 @click.option("--guarantee", default="all", help="all: no settled label is wrong; rate: few are, list by list.")
 @click.option("--find", type=Whole(), help="End when this many arms are settled above.")
 @click.option("--budget", type=Whole(), help="Pulls [default: 20000; with cases, all cases of all arms].")
@@ -56,7 +59,7 @@ if TYPE_CHECKING:
 @click.option("--seconds-per-pull", type=Number(), default=1.0, help="On the simulated clock.")
 @click.option(
     "--confidence",
-    help="off, or a number: settle arms at this confidence [default: off; 0.95 with cases, --guarantee rate or --find].",
+    help="off, or a number: settle arms at this confidence [default: off; with cases, a rate or --find 0.95].",
 )
 @TOLERANCE
 @click.option(
@@ -98,15 +101,13 @@ def simulate(
     checkpoints = numbers_in("checkpoints", given["checkpoints"]) if given["checkpoints"] else ()
     if not all(point.is_integer() for point in checkpoints):
         raise InvalidInput("checkpoints", given["checkpoints"], "must be whole numbers")
-    if given["cases"] is not None and given["cases"] < 1:
-        raise InvalidInput("cases", given["cases"], "there must be at least one", "leave --cases out to go without")
     certifies = bool(given["cases"] or matrix or given["find"] is not None or given["guarantee"] != "all")
     same = ("policy", "arms", "threshold", "budget", "tolerance", "hung", "failure", "guarantee", "find")
     setup = setup_of(
         recorded,
         matrix,
         family=given["family"] or ("bernoulli" if given["cases"] else "uniform"),
-        cases=given["cases"] or 0,
+        cases=cases_in(given["cases"]),
         means=range_in("means", given["means"]),
         spreads=range_in("spread", given["spread"]),
         bounds=pair_in("bounds", given["bounds"]),
@@ -164,6 +165,7 @@ def paper(what: str, out: str, force: bool, repetitions: int, seed: int) -> None
     type=click.Path(),
     help="Instead of --arms and --means: rewards so far, as CSV with arm,reward, or an export.",
 )
+@click.option("--cases", type=Whole(), help="Each arm is to be judged by its mean on this many cases, an eval set.")
 @click.option("--policy", help="The policy to plan for [default: balanced; anytime-evt with --confidence off].")
 @click.option("--confidence", default="0.95", help="Settle arms at this confidence, or off.")
 @click.option("--no-confidence", is_flag=True, help="The same as --confidence off.")
@@ -180,15 +182,18 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
     """Estimate how many pulls, and how much time, a problem will need.
 
     Simulates your problem with the default policy, with equal allocation, and with equal allocation that skips settled
-    arms: how many pulls until the labels are right, and until they are settled.
+    arms: how many pulls until the labels are right, and until they are settled. With --cases, it also says what that
+    is of a full run. From a pilot, each simulated study draws the arms anew from what the pilot leaves possible.
 
     \b
     Examples:
     thresher plan --threshold 0.9 --arms 40 --means 0.7:0.99 --workers 16 --seconds-per-pull 3
     thresher plan --threshold 0.9 --arms 40 --means 0.7:0.99 --tolerance 0.02
+    thresher plan --threshold 0.9 --arms 40 --means 0.7:0.99 --cases 500
     thresher plan --threshold 0.5 --pilot results.csv --picture plan.png
     """  # noqa: D301 - click wants the character itself
     from ..lab import Setup, pictures, planning
+    from ..lab.pilot import pilot_setup
     from ..text.files import replacing
 
     if pilot is None and (given["arms"] is None or given["means"] is None):
@@ -204,6 +209,7 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
         **{name: given[name] for name in ("policy", "threshold", "tolerance")},
         "bounds": pair_in("bounds", given["bounds"]),
         "confidence": None if given["no_confidence"] else confidence_in(given["confidence"]),
+        "cases": cases_in(given["cases"]),
         "budget": 10**12,  # not used: the plan finds the number of pulls
     }
     if pilot is not None:
@@ -211,7 +217,7 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
         if data.lost:
             share = f"{data.lost:,} of the pilot's {data.pulls:,} pulls"
             say(f"{share} were lost or are pending; the plan loses the same share")
-        setup = planning.pilot_setup(data, **shared)
+        setup = pilot_setup(data, **shared)
     else:
         means, spreads = range_in("means", given["means"]), range_in("spread", given["spread"])
         setup = Setup(**shared, family=given["family"], arms=given["arms"], means=means, spreads=spreads)
@@ -232,4 +238,5 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
     if style == "table":
         print_plan(found)
     else:
-        print_data(style, found.rows(), {"format": 1, "workers": found.workers, "needs": found.rows()})
+        full = {} if found.full_run is None else {"full_run": found.full_run.to_json()}
+        print_data(style, found.rows(), {"format": 1, "workers": found.workers, **full, "needs": found.rows()})

@@ -120,6 +120,17 @@ def range_in(name: str, text: str) -> tuple[float, float] | list[float] | float:
     return numbers[0] if len(numbers) == 1 else numbers
 
 
+def cases_in(given: int | None) -> int:
+    """How many cases there are; 0: rewards have none.
+
+    >>> cases_in(None), cases_in(500)
+    (0, 500)
+    """
+    if given is not None and given < 1:
+        raise InvalidInput("cases", given, "there must be at least one", "leave --cases out to go without")
+    return given or 0
+
+
 def confidence_in(text: str) -> float | None:
     """A confidence, or None for ``off``."""
     if text.strip().lower() == "off":

@@ -88,12 +88,17 @@ def print_plan(plan: "Plan") -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from ..lab.pilot import Pilot
     from ..lab.planning import ALL_SETTLED, ROUGH
 
+    is_pilot = isinstance(plan.setup.recorded, Pilot)
     policies = list(plan.curves)
     most = max((need.pulls or need.beyond) for need in plan.needs)
-    arms = plural(plan.setup.arms, f"{plan.setup.family} arm")
-    title = f"{arms} against {plan.setup.threshold:g}, {plural(plan.workers, 'worker')}"
+    arms = f"{plural(plan.setup.arms, 'arm')} of the pilot"
+    if not is_pilot:
+        arms = plural(plan.setup.arms, f"{plan.setup.family} arm")
+    cases = f", {plural(plan.setup.cases, 'case')}" if plan.setup.cases else ""
+    title = f"{arms} against {plan.setup.threshold:g}{cases}, {plural(plan.workers, 'worker')}"
     console = Console(file=sys.stdout)
     wide = console.width >= 110  # there is room for bars
     table = Table(title=title, title_justify="left", padding=(0, 1 if console.width >= 90 else 0))
@@ -102,7 +107,10 @@ def print_plan(plan: "Plan") -> None:
         table.add_column(name, justify=side, no_wrap=name != "to have")
     for need in plan.needs:
         pulls = f"> {need.beyond:,}" if need.pulls is None else f"{need.pulls:,}"
-        if need.pulls_se is not None:
+        if is_pilot:
+            ends = [f"> {need.beyond:,}" if end is None else f"{end:,}" for end in (need.low, need.high)]
+            pulls += "" if need.low is None else f" ({ends[0]} – {ends[1]})"
+        elif need.pulls_se is not None:
             pulls += f" ± {need.pulls_se:,.0f}"
         bar = "█" * max(1, round(24 * (need.pulls or need.beyond) / most)) + ("…" if need.pulls is None else "")
         target = need.target if need.policy == policies[0] else ""
@@ -110,6 +118,11 @@ def print_plan(plan: "Plan") -> None:
         cells = (target, need.policy, pulls, time, f"{need.repetitions:,}")
         table.add_row(*cells, *([bar] if wide else []))
     console.print(table)
+    if plan.full_run is not None:
+        console.print(plan.full_run.sentence(), highlight=False)
+    if is_pilot:
+        words = "In brackets: nine of ten simulated studies. Each draws the arms from what the pilot leaves possible."
+        console.print(words, highlight=False)
     fewest = min(need.repetitions for need in plan.needs)
     if fewest < ROUGH:
         words = f"runs: the number of simulated studies. Figures from few runs (here as few as {fewest}) are rough."

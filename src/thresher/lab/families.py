@@ -143,6 +143,37 @@ def moments_recorded(mean: float, first: float, second: float, low: float, high:
     return centre, scatter / second
 
 
+def set_pilot_chances(mean: float, spread: float, low: float, high: float) -> Pair:
+    """Where the chance of a pass is in the samples: see `pilot.py`."""
+    return math.floor(mean), 0.0
+
+
+def draw_pilot_chances(first: float, second: float, low: float, high: float, samples: Reals, state: Words) -> float:
+    """The upper bound with the chance that was drawn from the posterior."""
+    return high if fraction(state) < samples[int(first)] else low
+
+
+def moments_pilot_chances(mean: float, first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
+    """Mean and variance."""
+    width, chance = high - low, samples[int(first)]
+    return low + width * chance, width * width * chance * (1.0 - chance)
+
+
+def set_pilot_rewards(mean: float, spread: float, low: float, high: float) -> Pair:
+    """Where the rewards that were drawn from the posterior begin, after their mean, and how many there are."""
+    return math.floor(mean) * (spread + 1.0), spread
+
+
+def draw_pilot_rewards(first: float, second: float, low: float, high: float, samples: Reals, state: Words) -> float:
+    """One of these rewards."""
+    return draw_recorded(first, second, low, high, samples, state)
+
+
+def moments_pilot_rewards(mean: float, first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
+    """Mean and variance."""
+    return moments_recorded(mean, first, second, low, high, samples)
+
+
 @dataclass(frozen=True)
 class Family:
     """A kind of arm, by name, and what its spread means.
@@ -154,6 +185,7 @@ class Family:
     name: str
     spread: str | None  # what --spread means; None if the family has no spread
     bounded: bool = True  # rewards stay within the bounds when the means do
+    recorded: bool = False  # its rewards follow from recorded ones
 
 
 FAMILIES = {
@@ -165,7 +197,9 @@ FAMILIES = {
         Family("normal", "standard deviation", bounded=False),
         Family("clipped", "standard deviation"),
         Family("constant", None),
-        Family("recorded", None),
+        Family("recorded", None, recorded=True),
+        Family("pilot_chances", None, recorded=True),
+        Family("pilot_rewards", None, recorded=True),
     )
 }
 
@@ -174,7 +208,8 @@ def family(name: str) -> Family:
     """The family of that name, or an error that lists them."""
     if not isinstance(name, str) or name not in FAMILIES:
         rule = "is not a family that thresher knows"
-        raise InvalidInput("family", name, rule, f"choose one of {', '.join(FAMILIES)}")
+        known = (name for name in FAMILIES if not name.startswith("pilot"))  # those come from a pilot's file
+        raise InvalidInput("family", name, rule, f"choose one of {', '.join(known)}")
     return FAMILIES[name]
 
 

@@ -2,6 +2,7 @@
 
 import math
 
+from ..core.evidence import OPEN
 from ..core.kernel import Board, Rule, assign, release
 from ..core.steps import choose_for, rescore_asked, rescore_both
 from .delays import WORKERS, service
@@ -112,9 +113,12 @@ def run_late(
                 coming -= 1
                 slot = back_first(slots, timing.model, told, late)
                 clock = slots.due[len(slots.due) // 2 + slot] if timing.model == WORKERS else barrier
+                arm = slots.arm[slot]
                 was_open = CERTIFIES and not is_over(board, proof)
+                if CASES and proof.open[0] == 0:  # no case is left to issue, but rewards are pending
+                    was_open = proof.docket.settled[arm] == OPEN
                 came_back(board, other, rule, other_rule, proof, arms, trace, slots, slot, timing, late)
-                rescore_both(board, other, slots.arm[slot], FORMULA, rule, SECOND, other_rule, ALTERNATES)
+                rescore_both(board, other, arm, FORMULA, rule, SECOND, other_rule, ALTERNATES)
                 slots.pull[slot] = 0
                 slots.free[free] = slot
                 free += 1

@@ -106,7 +106,7 @@ def _long(rows: Iterable[tuple[str, Any]]) -> Iterator[Cell]:
             raise InvalidInput(f"{place}: {'case' if arm else 'arm'}", "", "is empty", SHAPES)
         if empty and not state:
             raise InvalidInput(f"{place}: reward", "", "is empty", "give a reward, or state dropped in a column state")
-        if not empty:
+        if not empty and state != results.SPARE:
             yield Cell(place, arm, case, _reward(reward), state == "late")
 
 

@@ -1,6 +1,6 @@
 """How many pulls a problem needs: `thresher plan`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,11 +10,12 @@ from ..core import checks, policies
 from ..errors import InvalidInput
 from . import delays
 from .crossing import first_columns, first_reached, resampled
-from .recorded import Recorded
+from .full_run import FullRun, full_run_of
+from .pilot import Pilot
 from .result import Result
 from .setup import Setup
 from .simulator import simulate
-from .warming import compile_together
+from .warming import Loop, compile_together
 
 TARGETS = (("90 % of arms right", 0.90), ("95 % of arms right", 0.95), ("99 % of arms right", 0.99))
 ALL_RIGHT = ("all arms right with probability 0.9", 0.9)
@@ -25,7 +26,9 @@ STAGES = ((40, 20_000), (200, 5_500), (1500, 2_000), (6000, 700))  # pulls an ar
 FEWEST, MOST = 20, 1000  # repetitions
 ROUGH = 60  # figures from fewer repetitions than this are called rough
 LONGEST = 6_500_000  # pulls of the last stage over all repetitions; it is skipped if there are many arms
+CELLS = 4_000_000  # with cases: repetitions times the pulls of a full run
 GROWTH = 1.04  # from one checkpoint to the next
+RANGE = (0.05, 0.95)  # quantiles: nine of ten repetitions
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,8 @@ class Need:
     """The pulls and seconds that one policy needs for one target; None: more than ``beyond`` pulls.
 
     ``seconds`` is the mean over repetitions; for all arms settled, it is the time within which nine of ten finish.
-    ``repetitions`` says how many were played: few of the long runs, so their figures are rough.
+    ``repetitions`` says how many were played: few of the long runs, so their figures are rough. Nine of ten reach the
+    target between ``low`` and ``high``; None: more than ``beyond``. From a pilot, the arms differ in each of them.
     """
 
     target: str
@@ -43,6 +47,8 @@ class Need:
     seconds: float | None
     beyond: int
     repetitions: int
+    low: int | None = None
+    high: int | None = None
 
 
 class Curve(NamedTuple):
@@ -75,6 +81,7 @@ class Plan:
     workers: int
     needs: tuple[Need, ...]
     curves: dict[str, Curve]  # by policy
+    full_run: FullRun | None = None  # with cases
 
     def rows(self) -> list[dict[str, Any]]:
         """A row for each target and policy."""
@@ -92,7 +99,7 @@ def plan(
 ) -> Plan:
     """Simulate the problem with the setup's policy and with equal allocation until the targets are met.
 
-    With a confidence, arms are also settled: see `lines`.
+    With a confidence, arms are also settled: see `lines`. With cases, equal allocation is a full run, which is exact.
 
     The answer depends only on the arguments. Give a policy that needs no budget: the budget is what the plan finds.
 
@@ -114,12 +121,11 @@ def plan(
     chosen = lines(setup.but(delay=delay))
     certifies = setup.confidence is not None
     rules = dict.fromkeys(line.setup.rules for line in chosen)  # equal allocation and uniform that skips share code
-    compile_together([(policy, setup.family, True, certifies) for policy in rules])
+    compile_together([Loop(policy, setup.family, True, certifies, cases=setup.cases > 0) for policy in rules])
     found = [_needs(line, certifies, seed, threads) for line in chosen]
-    needs = [mine[target] for target, _ in chosen[0].targets for mine, _ in found if target in mine]
-    return Plan(
-        setup, workers, tuple(needs), {line.name: curve for line, (_, curve) in zip(chosen, found, strict=True)}
-    )
+    needs = [mine[target] for target, _ in chosen[0].targets for mine, _, _ in found if target in mine]
+    curves = {line.name: curve for line, (_, curve, _) in zip(chosen, found, strict=True)}
+    return Plan(setup, workers, tuple(needs), curves, full_run_of(found[0][2]) if setup.cases else None)
 
 
 def lines(setup: Setup) -> list[Line]:
@@ -132,21 +138,19 @@ def lines(setup: Setup) -> list[Line]:
     certifies, uniform = setup.confidence is not None, policies.uniform()
     equal = setup.but(policy=uniform)
     mine = Line(SKIPS if certifies and setup.rules == uniform else str(setup.rules), setup)
-    plain = Line(str(uniform), equal.but(confidence=None, tolerance=0.0))
-    found = [mine, plain, *([Line(SKIPS, equal)] if certifies else [])]
+    plain = [] if setup.cases else [Line(str(uniform), equal.but(confidence=None, tolerance=0.0))]
+    found = [mine, *plain, *([Line(SKIPS, equal)] if certifies else [])]
     return list({line.name: line for line in found}.values())
 
 
-def _needs(line: Line, certifies: bool, seed: int, threads: int | None) -> tuple[dict[str, Need], Curve]:
-    setup = line.setup
+def _needs(line: Line, certifies: bool, seed: int, threads: int | None) -> tuple[dict[str, Need], Curve, Result]:
+    """What the line needs, its curves, and the last stage."""
+    setup, result = line.setup, None
     left = list(line.targets)
     needs: dict[str, Need] = {}
     curve = Curve([], [], [], [], [])
-    for per_arm, cells in STAGES:
-        points = _points(setup.arms * setup.rules.warmup, max(per_arm * setup.arms, 4 * setup.timing.capacity))
-        repetitions = min(MOST, max(FEWEST, cells // setup.arms))
-        if (per_arm, cells) == STAGES[-1] and points[-1] * repetitions > LONGEST:
-            break
+    for last, repetitions in _stages(setup):
+        points = _points(setup.arms * setup.rules.warmup, last)
         # at its budget a run waits for every reward, so measure before it
         played = setup.but(budget=points[-1] + 1, checkpoints=points)
         result = simulate(
@@ -154,12 +158,26 @@ def _needs(line: Line, certifies: bool, seed: int, threads: int | None) -> tuple
         )
         for target, level in list(left):
             need = needs[target] = _read(target, level, line.name, result, points, seed)
-            if need.pulls is not None:
+            if need.pulls is not None and (need.high is not None or not isinstance(setup.recorded, Pilot)):
                 left.remove((target, level))
         _extend(curve, result, points)
         if not left:
             break
-    return needs, curve
+    assert result is not None
+    return needs, curve, result
+
+
+def _stages(setup: Setup) -> Iterator[tuple[int, int]]:
+    """How many pulls to play, and how often: longer and longer runs; with cases, all of them at once."""
+    if setup.cases:
+        pulls = setup.arms * max(setup.cases, setup.rules.warmup)
+        yield int(pulls / (1.0 - max(setup.lost))) + setup.timing.capacity, min(MOST, max(FEWEST // 4, CELLS // pulls))
+        return
+    for per_arm, cells in STAGES:
+        pulls = max(per_arm * setup.arms, 4 * setup.timing.capacity)
+        repetitions = min(MOST, max(FEWEST, cells // setup.arms))
+        if (per_arm, cells) != STAGES[-1] or pulls * repetitions <= LONGEST:
+            yield pulls, repetitions
 
 
 def _extend(curve: Curve, result: Result, points: Sequence[int]) -> None:
@@ -191,8 +209,10 @@ def _reached(target: str, result: Result) -> np.ndarray[tuple[int, int], np.dtyp
 def _read(target: str, level: float, policy: str, result: Result, points: Sequence[int], seed: int) -> Need:
     right = _reached(target, result)[:, :-1]
     place = first_reached(right, level)
+    ends = np.quantile(first_columns(right, level), RANGE, method="inverted_cdf")  # rows of "all" are 0 or 1
+    low, high = (points[int(column)] if np.isfinite(column) else None for column in ends)
     if place is None:
-        return Need(target, policy, None, None, None, points[-1], result.repetitions)
+        return Need(target, policy, None, None, None, points[-1], result.repetitions, low, high)
     again = first_columns(resampled(right, seed), level)
     pulls = np.where(
         np.isfinite(again), np.array([*points, points[-1]])[np.minimum(again, len(points)).astype(int)], np.inf
@@ -204,7 +224,7 @@ def _read(target: str, level: float, policy: str, result: Result, points: Sequen
     if target == ALL_SETTLED[0]:
         ended = np.where(result.measures.settled[:, -1] == result.setup.arms, result.measures.ended[:, 0], np.inf)
         seconds = float(np.quantile(ended, level, method="inverted_cdf"))
-    return Need(target, policy, points[place], error, seconds, points[-1], result.repetitions)
+    return Need(target, policy, points[place], error, seconds, points[-1], result.repetitions, low, high)
 
 
 def _points(first: int, last: int) -> tuple[int, ...]:
@@ -213,22 +233,3 @@ def _points(first: int, last: int) -> tuple[int, ...]:
         points.append(int(value))
         value = max(value + 1.0, value * GROWTH)
     return (*points, last)
-
-
-def pilot_setup(data: Recorded, **settings: Any) -> Setup:
-    """A setup from the rewards of a pilot.
-
-    Passes and failures become Bernoulli arms with the mean (passes + ½) / (pulls + 1), so that three passes out of
-    three do not count as a mean of 1. Other rewards are resampled. If pulls of the pilot were lost, the plan loses the
-    share (lost + ½) / (pulls + 1) of its pulls.
-
-    >>> pilot_setup(Recorded(("a", "b"), ((1.0, 1.0, 1.0), (0.0, 1.0))), threshold=0.5, budget=10).means
-    [0.875, 0.5]
-    """
-    if data.lost:
-        share = (data.lost + 0.5) / (data.pulls + 1)
-        settings = {**settings, "lost": (share, share), "delay": "workers:1"}  # pulls can be lost only with workers
-    if data.pass_or_fail and settings.get("bounds", (0.0, 1.0)) == (0.0, 1.0):
-        means = [(sum(rewards) + 0.5) / (len(rewards) + 1) for rewards in data.rewards]
-        return Setup(family="bernoulli", arms=len(means), means=means, spreads=0.0, **settings)
-    return Setup(family="recorded", recorded=data, **settings)

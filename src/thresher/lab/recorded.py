@@ -60,6 +60,16 @@ class Recorded:
         return begins
 
     @property
+    def ends(self) -> Reals:
+        """The same: there is nothing to choose between."""
+        return self.begins
+
+    @property
+    def family(self) -> str:
+        """How the laboratory draws from it."""
+        return "recorded"
+
+    @property
     def pass_or_fail(self) -> bool:
         """Whether every reward is 0 or 1."""
         return all(reward in (0.0, 1.0) for arm in self.rewards for reward in arm)

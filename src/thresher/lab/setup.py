@@ -73,13 +73,13 @@ bernoulli, beta, normal, clipped, constant, recorded
         certifies, finds = self.confidence is not None, self.find is not None
         put(self, "policy", policies.policy(self.policy, certificates=certifies, finds=finds))
         put(self, "delay", delays.parse(self.delay) if isinstance(self.delay, str) else delays.checked(self.delay))
-        families.family(self.family)
-        if (self.family == "recorded") != (self.recorded is not None):
+        if families.family(self.family).recorded != (self.recorded is not None):
             rule = "recorded rewards and the family 'recorded' go together"
             raise InvalidInput("family", self.family, rule, "give both, or neither (--recorded FILE alone does both)")
         if self.recorded is not None:
             if not isinstance(self.recorded, Recorded):
                 raise InvalidInput("recorded", self.recorded, "must be a Recorded", "read it with recorded.read")
+            put(self, "family", self.recorded.family)
             put(self, "arms", len(self.recorded.names))
         put(self, "arms", checks.whole("arms", self.arms, least=1, most=MOST_ARMS))
         cases = checks.whole("cases", self.cases, least=0, most=spec_checks.MOST_CASES)
@@ -122,7 +122,7 @@ bernoulli, beta, normal, clipped, constant, recorded
         if not certifies:
             raise InvalidInput("cases", self.cases, "are simulated with certificates only", "give a confidence")
         spec_checks.reward_of_failure(self.failure, self.bounds, cases=True)
-        if self.recorded is not None and any(len(arm) != self.cases for arm in self.recorded.rewards):
+        if self.family == "recorded" and any(len(arm) != self.cases for arm in self.recorded.rewards):  # type: ignore[union-attr]
             rule = "every recorded arm must have one reward for each case"
             raise InvalidInput("cases", self.cases, rule, "record all cases of every arm, or leave cases out")
 
@@ -174,9 +174,9 @@ bernoulli, beta, normal, clipped, constant, recorded
 
     @cached_property
     def mean_ranges(self) -> tuple[Reals, Reals]:
-        """The lower and upper end of each arm's mean; for recorded arms, where their rewards begin."""
+        """The lower and upper end of each arm's mean; for recorded arms, where their rewards are."""
         if self.recorded is not None:
-            return self.recorded.begins, self.recorded.begins
+            return self.recorded.begins, self.recorded.ends
         return _ranges("means", self.means, self.arms)
 
     @cached_property

@@ -8,22 +8,38 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ..core import policies
 from ..core.policies import Policy
 from . import compiler
+from .pilot import CHANCES, Pilot
 from .recorded import Recorded
 from .setup import Setup
 from .simulator import simulate
 from .threads import available_cores
 
-Loop = tuple[Policy, str, bool, bool]  # policy, family, whether rewards come late, whether with certificates
+
+class Loop(NamedTuple):
+    """What to compile a loop for."""
+
+    policy: Policy
+    family: str
+    late: bool  # whether rewards come late
+    certifies: bool  # whether with certificates
+    cases: bool = False
+    ranks: bool = False
+
+    @property
+    def kind(self) -> compiler.Kind:
+        """The same for the compiler."""
+        flags = {"certifies": self.certifies, "cases": self.cases, "ranks": self.ranks}
+        return compiler.kind(self.policy, self.family, **flags)
 
 
 def compile_together(loops: Sequence[Loop]) -> None:
     """Compile the loops on all cores."""
-    kinds = [compiler.kind(policy, family, certifies=certifies) for policy, family, _, certifies in loops]
-    missing = [loop for loop, kind in zip(loops, kinds, strict=True) if not compiler.kept(kind, late_rewards=loop[2])]
+    missing = [loop for loop in loops if not compiler.kept(loop.kind, late_rewards=loop.late)]
     shares = [missing[first :: available_cores()] for first in range(available_cores())]
     children = [_child(share) for share in shares[1:] if share] if compiler.keeps() else []
     try:
@@ -37,19 +53,36 @@ def compile_together(loops: Sequence[Loop]) -> None:
 
 def compile_here(loops: Sequence[Loop]) -> None:
     """Compile by playing the smallest possible game."""
-    for policy, family, late, certifies in loops:
-        data = Recorded(("a", "b"), ((0.5,), (0.5,))) if family == "recorded" else None
-        delay = "fifo:0" if late else "none"
-        sure = 0.95 if certifies else None
-        game = Setup(policy, family, 2, 0.5, 0.5, 0.1, 2 * policy.warmup, delay, confidence=sure, recorded=data)
+    for loop in loops:
+        game = Setup(
+            loop.policy,
+            loop.family,
+            2,
+            0.5,
+            0.5,
+            0.1,
+            2 * loop.policy.warmup,
+            "fifo:0" if loop.late else "none",
+            confidence=0.95 if loop.certifies else None,
+            recorded=_rewards(loop.family),
+            cases=2 if loop.cases else 0,
+            guarantee="rate" if loop.ranks else "all",
+        )
         simulate(game, repetitions=1, threads=1)
 
 
+def _rewards(family: str) -> Recorded | None:
+    rewards = (0.0, 1.0) if family == CHANCES else (0.25, 0.75)
+    if family == "recorded":
+        return Recorded(("a", "b"), (rewards, rewards))
+    return Pilot(("a", "b"), (rewards, rewards)) if family.startswith("pilot") else None
+
+
 def _child(loops: Sequence[Loop]) -> "subprocess.Popen[bytes]":
-    text = json.dumps([(policy.to_json(), *rest) for policy, *rest in loops])
+    text = json.dumps([(loop.policy.to_json(), *loop[1:]) for loop in loops])
     command = [sys.executable, "-m", "thresher.lab.warming", text]
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":
-    compile_here([(policies.from_json(policy), *rest) for policy, *rest in json.loads(sys.argv[1])])
+    compile_here([Loop(policies.from_json(policy), *rest) for policy, *rest in json.loads(sys.argv[1])])

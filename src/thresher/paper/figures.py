@@ -83,8 +83,8 @@ def loops(part: str) -> list[Loop]:
     """What must be compiled for a part of the paper."""
     at_once = list(ALGORITHMS_41.values()) if part != "table1" else [policies.apt(), policies.evt(), policies.evt_pf()]
     late = [algorithm_42(name, 0.0) for name in ("AP-EVT", "AP-EVT_pf")]
-    mine = [(policy, "uniform", False, False) for policy in at_once] if part != "figure2" else []
-    return mine + ([(policy, "uniform", True, False) for policy in late] if part in ("figure2", "all") else [])
+    mine = [Loop(policy, "uniform", False, False) for policy in at_once] if part != "figure2" else []
+    return mine + ([Loop(policy, "uniform", True, False) for policy in late] if part in ("figure2", "all") else [])
 
 
 def figure1_pulls(repetitions: int) -> int:

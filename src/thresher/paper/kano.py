@@ -97,7 +97,7 @@ def play_rival(name: str, setup: Setup, *, repetitions: int, seed: int = 0) -> t
 
 
 def loops() -> list[Loop]:
-    return [(policy, "bernoulli", False, True) for policy in OURS.values()]
+    return [Loop(policy, "bernoulli", False, True) for policy in OURS.values()]
 
 
 def table(found: list[dict[str, Any]]) -> str:

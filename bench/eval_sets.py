@@ -1,0 +1,91 @@
+"""What certificates cost: on eval sets, as ratios to the theory, with the error rate bounded, and to find one arm."""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from thresher.lab import Setup, simulate
+from thresher.paper.kano import benchmark
+
+from .report import Figure
+
+RISK = 0.05
+PROMPTS = Setup(family="bernoulli", arms=40, means=(0.7, 0.99), threshold=0.9, confidence=1 - RISK)
+SHARES = {
+    "all": {100: 0.65, 200: 0.58, 500: 0.44, 1000: 0.35, 2000: 0.255, 5000: 0.17},
+    "rate": {100: 0.64, 200: 0.54, 500: 0.39, 1000: 0.30, 2000: 0.21},
+}
+POINTS = 0.03
+CASES = {  # bar: means
+    0.5: (0.3, 0.4, 0.6, 0.7, 0.8),
+    0.7: (0.5, 0.6, 0.8, 0.85, 0.9),
+    0.9: (0.7, 0.8, 0.85, 0.94, 0.96, 0.98),
+    0.95: (0.8, 0.9, 0.97, 0.99),
+}
+NEAREST = 0.01  # no mean is nearer to the bar
+RATES = {40: 0.70, 300: 0.58}  # arms: at most this share of the pulls that "all" needs
+FIRST = 60  # pulls until one arm is found
+
+
+def pulls(setup: Setup, repetitions: int, seed: int = 1) -> float:
+    """Mean pulls until everything is settled, or found."""
+    result = simulate(setup, repetitions=repetitions, seed=seed, per_arm=False).certificates
+    assert result is not None
+    assert result.finished == 1.0, "the budget is too small"
+    return result.used[0]
+
+
+def shares() -> Iterator[Figure]:
+    """Pulls as a share of a full run."""
+    for guarantee, targets in SHARES.items():
+        for cases, target in targets.items():
+            setup = PROMPTS.but(cases=cases, guarantee=guarantee, budget=40 * cases, checkpoints=(40 * cases,))
+            share = pulls(setup, max(40, 4_000_000 // setup.budget)) / setup.budget
+            yield Figure(f"{guarantee}, {cases:,} cases: share of a full run", share, "", target, within=POINTS)
+
+
+def cost(mean: float, bar: float, arms: int) -> float:
+    """Pulls of one of ``arms`` arms ÷ (ln(arms / risk) / KL)."""
+    level = arms / RISK
+    divergence = sum(p * math.log(p / b) for p, b in ((mean, bar), (1 - mean, 1 - bar)) if p > 0)
+    alone = PROMPTS.but(policy="uniform", arms=1, means=mean, threshold=bar, confidence=1 - 1 / level, budget=200_000)
+    return pulls(alone.but(checkpoints=(200_000,)), 4000) * divergence / math.log(level)
+
+
+def ratios() -> Iterator[Figure]:
+    """Pulls until one arm is settled, as a ratio to what the theory needs at least."""
+    found = [cost(mean, bar, 40) for bar, means in CASES.items() for mean in means]
+    what = f"{len(found)} Bernoulli arms, K = 40: pulls / (ln(K/risk) / KL)"
+    yield Figure(f"{what}, on average", float(np.mean(found)), "times", 1.31, at_most=True)
+    yield Figure(f"{what}, the worst", max(found), "times")
+    for bar, most in ((0.9, 1.31), (0.95, 1.31), (0.99, 1.31), (0.5, None)):  # .5: 13 pulls, where 9.6 are needed
+        what = f"an arm that never fails against {bar:g}: the same"
+        yield Figure(what, cost(1.0, bar, 40), "times", most, at_most=True)
+
+
+def rates() -> Iterator[Figure]:
+    """The error rate bounded: pulls, next to ruling out errors."""
+    for arms, most in RATES.items():
+        draw, used = np.random.default_rng(1), {"all": 0.0, "rate": 0.0}
+        for _ in range(1200 // arms):
+            means = draw.uniform(0.7, 0.99, 10 * arms)
+            means = means[abs(means - 0.9) >= NEAREST][:arms]
+            budget = 20_000 * arms
+            setup = PROMPTS.but(arms=arms, means=means.tolist(), budget=budget, checkpoints=(budget,))
+            for guarantee in used:
+                used[guarantee] += pulls(setup.but(guarantee=guarantee), 4)
+        yield Figure(f"{arms} arms: pulls with rate / with all", used["rate"] / used["all"], "", most, at_most=True)
+
+
+def finding() -> Iterator[Figure]:
+    """The first arm of Kano et al.'s first benchmark."""
+    setup = benchmark(1).but(policy=None, find=1)
+    yield Figure("benchmark 1: the first arm, with find", pulls(setup, 4000), "pulls", FIRST, at_most=True)
+
+
+def figures() -> Iterator[Figure]:
+    yield from shares()
+    yield from ratios()
+    yield from rates()
+    yield from finding()

@@ -1,0 +1,102 @@
+"""Eval sets, error rate and find: a live study that is told the laboratory's rewards holds the same bits."""
+
+import math
+from typing import Any
+
+import pytest
+
+import thresher
+from thresher.core.ledger import Ledger
+from thresher.lab import Setup, trace
+from thresher.lab.simulator import Played
+from thresher.study import look
+
+PROBLEM = Setup(family="bernoulli", arms=11, means=(0.5, 1.0), threshold=0.8, confidence=0.95)
+WORKERS = "workers:9:failures:5"
+# each line of a group uses the same machine code
+RUNS: dict[str, list[Setup]] = {
+    "cases, at once": [
+        PROBLEM.but(cases=150, budget=1650),
+        PROBLEM.but(cases=1, budget=22),
+        PROBLEM.but(cases=77, budget=847, tolerance=0.05),
+    ],
+    "cases, late": [
+        PROBLEM.but(cases=150, budget=1650, delay=WORKERS),
+        PROBLEM.but(cases=150, budget=3000, delay=WORKERS, lost=(0.3, 0.1)),
+        PROBLEM.but(cases=60, budget=660, delay="workers:25:exponential", lost=(0.2, 0.0), hung=0.02),
+        PROBLEM.but(cases=40, budget=440, delay="batch:16", tolerance=0.05),
+    ],
+    "rate, late": [
+        PROBLEM.but(guarantee="rate", budget=4000, delay=WORKERS),
+        PROBLEM.but(guarantee="rate", budget=4000, delay=WORKERS, lost=(0.1, 0.05), tolerance=0.1),
+        PROBLEM.but(guarantee="rate", budget=4000, delay="workers:25:exponential", hung=0.01),
+    ],
+    "cases and rate, late": [
+        PROBLEM.but(guarantee="rate", cases=150, budget=1650, delay=WORKERS),
+        PROBLEM.but(guarantee="rate", cases=90, budget=2000, delay=WORKERS, lost=(0.3, 0.1), tolerance=0.05),
+        PROBLEM.but(guarantee="rate", cases=90, budget=990, delay="workers:25:exponential", hung=0.02),
+    ],
+    "find with cases, late": [
+        PROBLEM.but(policy=None, find=2, cases=150, budget=1650, delay=WORKERS),
+        PROBLEM.but(policy=None, find=9, cases=60, budget=900, delay=WORKERS, lost=(0.3, 0.1), hung=0.01),
+        PROBLEM.but(policy=None, find=11, cases=60, budget=660, delay="fifo:3"),
+    ],
+}
+
+
+def live(setup: Setup, played: Played) -> thresher.Study:
+    """A study that asked for the same arms and was told the same, in the same order."""
+    named = f"{setup.cases} cases" if setup.cases else "no cases"
+    study = thresher.create_study(
+        named,
+        arms=[f"arm {number}" for number in range(setup.arms)],
+        threshold=setup.threshold,
+        budget=setup.budget,
+        policy=setup.policy,
+        confidence=setup.confidence,
+        tolerance=setup.tolerance,
+        cases=setup.cases or None,
+        guarantee=setup.guarantee,
+        find=setup.find,
+    )
+    pulls: dict[int, thresher.Pull] = {}
+    for pull, arm, reward in zip(played.pull, played.arm, played.reward, strict=True):
+        if pull > 0:
+            asked = study.ask()
+            assert asked is not None, f"pull {pull}"
+            assert (asked.id, asked.arm) == (pull, f"arm {arm}")
+            pulls[pull] = asked
+        elif math.isnan(reward):
+            study.drop(pulls[-pull], cause="lost")
+        else:
+            study.tell(pulls[-pull], reward)
+    assert not study.done or study.ask() is None  # it goes on only where every worker hangs
+    return study
+
+
+def compare(ledger: Ledger, played: Played) -> None:
+    board, proof = played.board, played.proof
+    for name in ("seen", "pending", "mean", "scatter", "total", "residue", "shut", "best", "winner"):
+        assert list(getattr(board, name)) == list(getattr(ledger.board, name)), name
+    for name in ("waiting", "committed", "charged", "settled"):
+        assert list(getattr(proof.docket, name)) == list(getattr(ledger.docket, name)), name
+    for arm, capital in ledger.capitals.items():
+        assert list(proof.capitals[arm]) == list(capital)
+    for name in ("least", "most", "lowest"):
+        assert list(getattr(proof.sheet, name)) == list(getattr(ledger.sheet, name)), name
+    for name in ("rank", "reached"):
+        assert list(getattr(proof.ranking, name)) == list(getattr(ledger.ranking, name)), name
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_compiled_eval_sets_rates_and_searches_equal_a_live_study_bit_for_bit(name: str) -> None:
+    seen: dict[str, Any] = {"settled": 0, "over": 0}
+    for setup in RUNS[name]:
+        for repetition in (0, 1):
+            played = trace(setup, repetition=repetition, seed=8)
+            study = live(setup, played)
+            look(study, lambda ledger, played=played: compare(ledger, played))  # type: ignore[misc]
+            seen["settled"] += sum(label != 0 for label in played.proof.docket.settled)
+            seen["over"] += study.done
+    assert seen["settled"] >= 20  # something is compared
+    assert seen["over"] >= 2
