@@ -57,13 +57,8 @@ def create_study(
         tolerance: an arm provably within ± this of the bar is "close".
         failure: what a failed pull means to the certificate: ``"worst"``, ``"ignore"``, or the reward that it is told.
         storage: ``"sqlite:///file.db"``, ``Path("file.db")``, ``"postgresql://…"``, a store, or None for memory.
-<<<<<<< HEAD
-        seed: keys the seeds of the pulls and, with cases, each arm's order of them. If you improved an arm on cases
-            that it has met, use another seed: in the same order, those would come first again.
-=======
         seed: keys the seeds of the pulls and, with cases, each arm's order of them. None: 0, but with cases a new one for
             each new study: whoever improves an arm on the cases that came first must not meet them first again.
->>>>>>> main
         max_failures: this many failures in a row retire an arm; None: never. With cases, a case fails when it has
             failed ``tries`` times.
         clip: count rewards outside the bounds as the bound. Without it such a reward proves the bounds wrong, and its
