@@ -62,7 +62,7 @@ class Study:
     # -- asking and telling -------------------------------------------------------------------------------------
 
     def ask(self) -> Pull | None:
-        """The next pull to make, or None exactly when the study is done."""
+        """The next pull to make, or None exactly when the study is `done`."""
         pulls = self.ask_many(1)
         return pulls[0] if pulls else None
 
@@ -206,7 +206,7 @@ class Study:
 
     @property
     def done(self) -> bool:
-        """The budget is issued, or no arm takes more pulls; some pulls may still be pending."""
+        """The budget is issued, or no arm takes more pulls; some may be pending, and a dropped case is free again."""
         return look(self, lambda ledger: ledger.done)
 
     def events(self, after: int = 0) -> Sequence[Event]:

@@ -169,15 +169,22 @@ def charge_all(docket: Docket, sheet: Sheet, arm: int, capital: MutableSequence[
         sheet.most[arm] = most
 
 
-def settle_by_count(docket: Docket, board: Board, sheet: Sheet, arm: int, low: float, high: float, bar: float) -> bool:
+def settle_by_count(
+    docket: Docket, board: Board, sheet: Sheet, arm: int, low: float, high: float, bar: float, tolerance: float
+) -> bool:
     """Settle the arm if its missing rewards no longer matter, whatever they are; return whether this settled it.
 
     This needs no probability. It uses raw units, and so a mean that is exactly on the bar is above. In the rare study
     where bets had settled the arm wrongly, the label becomes the right one.
     """
-    if docket.settled[arm] == CLOSE:
-        return False
     total, residue, missing = board.total[arm], board.residue[arm], sheet.cases - board.seen[arm]
+    if docket.settled[arm] == CLOSE:  # it stays unless the mean is surely farther away
+        least, most = total_with(total, residue, missing, low), total_with(total, residue, missing, high)
+        if least / sheet.cases > bar + tolerance:
+            docket.settled[arm] = ABOVE
+        if most / sheet.cases < bar - tolerance:
+            docket.settled[arm] = BELOW
+        return False
     if is_above(total_with(total, residue, missing, low), sheet.cases, bar):
         label = ABOVE
     elif is_above(total_with(total, residue, missing, high), sheet.cases, bar):

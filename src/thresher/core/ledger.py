@@ -67,8 +67,10 @@ class Ledger(Settling):
                 docket.try_again(self.docket, self.cases.entry(arm, self.issued))
         if self.cases:
             self._shut(arm)
-        if self.ranking.level:
+        if self.ranking.level and rate.is_ranked(self.ranking, arm):  # a pending pull only lowers its arm
             self._rank(arm)
+        elif self.ranking.level:
+            self._shut(arm)
         if not self.folding:
             self.rule = steps.rescore_asked(
                 self.board,
@@ -172,8 +174,8 @@ class Ledger(Settling):
             self.pull_state[pull - 1] = OUTSIDE
             self.pull_reward[pull - 1] = event.reward  # type: ignore[assignment]
         self.outside.add(arm)
-        if self.ranking.level and self.docket.settled[arm] == evidence.OPEN:
-            rate.leave(self.ranking, arm)
+        if self.ranking.level:
+            self._leave(arm)
         self._blame(arm, event)
         if self.cases:
             self.cases.drop(arm, pull, failed=False)

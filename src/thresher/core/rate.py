@@ -128,6 +128,11 @@ def enter(ranking: Ranking, which: int, arm: int, rank: int) -> bool:
     return rank > 0 and (old == 0 or rank < old)
 
 
+def is_ranked(ranking: Ranking, arm: int) -> bool:
+    """Whether the arm has a rank in any list."""
+    return any(ranking.rank[which * ranking.arms + arm] > 0 for which in range(LISTS))
+
+
 def leave(ranking: Ranking, arm: int) -> None:
     """Take an arm out of all lists: its rewards prove the bounds wrong, so its capitals are evidence of nothing."""
     for which in range(LISTS):

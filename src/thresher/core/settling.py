@@ -22,13 +22,13 @@ class Settling(State):
             elif self.certifies:
                 docket.tell(self.docket, arm, self.cases.entry(arm, pull), scaled)
         if self.certifies:
-            low, high = self.spec.span
-            if docket.settle_by_count(self.docket, self.board, self.sheet, arm, low, high, self.spec.threshold):
+            ends = (*self.spec.span, self.spec.threshold, self.spec.tolerance)
+            if docket.settle_by_count(self.docket, self.board, self.sheet, arm, *ends):
                 self._settle(arm)
                 if self.ranking.level:
                     self._rank(arm, counted=True)
-            elif before != self.docket.settled[arm]:  # bets were wrong
-                self.settled_above += 1 if self.docket.settled[arm] == evidence.ABOVE else -1
+            else:  # where bets were wrong, the label has changed
+                self.settled_above += (self.docket.settled[arm] == evidence.ABOVE) - (before == evidence.ABOVE)
             self._weigh(arm)
         self._shut(arm)
 
@@ -53,6 +53,20 @@ class Settling(State):
             self._settle(other)
             self._rescore(other)
         self._shut(arm)
+
+    def _leave(self, arm: int) -> None:
+        """The arm proved the bounds wrong: it counts in no list, and what was settled on its strength is open again."""
+        rate.leave(self.ranking, arm)
+        for which in range(rate.LISTS):
+            self.ranking.reached[which] = rate.largest(self.ranking, which)
+        for other, label in enumerate(self.docket.settled):
+            rank = self.ranking.rank[(label - 1) * len(self.spec.arms) + other]
+            if label != evidence.OPEN and other not in self.outside and rank > self.ranking.reached[label - 1]:
+                self.docket.settled[other] = evidence.OPEN
+                self.settled -= 1
+                self.settled_above -= label == evidence.ABOVE
+                self._shut(other)
+                self._rescore(other)
 
     def _capital(self, arm: int) -> "array[float]":
         capital = self.capitals.get(arm)

@@ -1,6 +1,7 @@
 """A study's specification: what was asked, fixed when the study is created. Frozen data that validates itself."""
 
 import math
+import numbers
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
@@ -90,6 +91,8 @@ class Spec:
         keep = vars(self).__setitem__  # the fields are frozen for everybody else
         if rule not in (1, 2) or isinstance(rule, bool):
             raise InvalidInput("rule", rule, "is not a rule of certificates that this version knows", "update thresher")
+        if rule == 1 and (cases is not None or guarantee != "all" or find is not None):
+            raise InvalidInput("rule", rule, "knows no cases, rates or finds", "leave the rule out")
         names = rules.arm_names(arms)
         if isinstance(arms, Mapping):
             params = rules.params_by_name("arm", arms)
@@ -109,6 +112,8 @@ class Spec:
         keep("threshold", bar)
         keep("bounds", span)
         keep("clip", rules.clips(clip, span))
+        rules.check_offset(span, counts=sure is not None and listed_cases is not None)
+        rules.check_offset(span, counts=sure is not None and listed_cases is not None)
         ends = sure is not None or listed_cases is not None
         keep("budget", rules.budget_or_none(budget, len(names), chosen, ends=ends))
         keep("policy", chosen)
@@ -122,7 +127,7 @@ class Spec:
         keep("rule", int(rule))
         keep("cases", listed_cases)
         keep("case_params", case_params)
-        keep("tries", rules.tries(tries, cases=listed_cases is not None))
+        keep("tries", rules.tries(tries, cases=listed_cases is not None, told=isinstance(self.failure, float)))
         keep("guarantee", rules.guarantee(guarantee, certifies=sure is not None))
         keep("find", rules.find_or_none(find, len(names), guarantee, certifies=sure is not None))
         keep("evaluator", None if evaluator is None else masked(check_evaluator(evaluator))[:MAX_EVALUATOR])
@@ -191,7 +196,7 @@ class Spec:
         if self.cases is None:
             raise InvalidInput("case", name, "this study has no cases", "give results without a case")
         found = None
-        if isinstance(name, str | int) and not isinstance(name, bool):
+        if isinstance(name, str | numbers.Integral) and not isinstance(name, bool):
             found = self.case_index.get(str(name)) if isinstance(self.cases, tuple) else self._numbered(str(name))
         if found is None:
             first = listed([str(self.case_name(case)) for case in range(min(self.case_count, 8))])

@@ -74,11 +74,14 @@ def stored_params(field: str, params: object, count: int) -> tuple[Params, ...]:
     return tuple(params)  # type: ignore[arg-type]  # checked
 
 
-def tries(given: object, *, cases: bool) -> int:
-    """How often a failing case is tried."""
+def tries(given: object, *, cases: bool, told: bool) -> int:
+    """How often a failing case is tried; ``told``: a failure is told a reward, and so is never tried again."""
     found = checks.whole("tries", given, least=1, most=1000)
     if found != 3 and not cases:
         raise InvalidInput("tries", given, "only cases can be tried again", "give cases, or leave tries out")
+    if found != 3 and told:
+        rule = "a failed case has the reward of a failure at once, and is not tried again"
+        raise InvalidInput("tries", given, rule, "leave tries out, or failure")
     return found
 
 
@@ -203,6 +206,13 @@ def budget_or_none(budget: object, arms: int, policy: Policy, *, ends: bool) -> 
         remedy = "give a budget or an exploration, or use anytime-evt"
         raise InvalidInput("policy", str(policy), "takes its exploration from the budget, and there is none", remedy)
     return None
+
+
+def check_offset(bounds: Bounds | None, *, counts: bool) -> None:
+    """Counting adds rewards in their own units: far from 0, sums would lose the differences between them."""
+    if bounds and counts and max(map(abs, bounds)) * 2.0**-52 > NEAREST * (bounds[1] - bounds[0]):
+        rule = "lie so far from 0 that sums of rewards lose their differences"
+        raise InvalidInput("bounds", bounds, rule, "subtract the same number from rewards, bounds and bar")
 
 
 def reward_of_failure(

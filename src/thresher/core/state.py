@@ -6,7 +6,7 @@ from typing import Any
 from ..errors import UnknownPull
 from . import columns, evidence, kernel, places, policies, seeds, steps
 from .cases import Cases
-from .events import PENDING, Event
+from .events import LATE, PENDING, TOLD, Event
 from .spec import Spec
 
 
@@ -97,6 +97,11 @@ class State:
     def pending_pulls(self) -> list[int]:
         """The pulls that are pending."""
         return [at + 1 for at, state in enumerate(self.pull_state) if state == PENDING]
+
+    def known_cases(self) -> set[str | int | None]:
+        """The cases that have a reward of any arm."""
+        told = (at + 1 for at, state in enumerate(self.pull_state) if state in (TOLD, LATE))
+        return {self.spec.case_name(case) for case in map(self.case_of, told) if case is not None}
 
     def is_exact(self, arm: int) -> bool:
         """Whether every case of the arm has its reward."""

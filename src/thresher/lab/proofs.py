@@ -131,7 +131,10 @@ def learn(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, reward: f
         tell(docket, arm, entry, (reward - arms.low) / (arms.high - arms.low))
     if sheet.cases > 0 and not lost:
         fill(sheet, arm, sheet.place[pull], KNOWN)
-        counted = settle_by_count(docket, board, sheet, arm, arms.low, arms.high, arms.threshold)
+        before, tolerance = docket.settled[arm], proof.stakes.tolerance * (arms.high - arms.low)
+        counted = settle_by_count(docket, board, sheet, arm, arms.low, arms.high, arms.threshold, tolerance)
+        if not counted:  # where bets were wrong, the label has changed
+            proof.above[0] += int(docket.settled[arm] == ABOVE) - int(before == ABOVE)
     if weigh(docket, sheet, arm, board.pending[arm], proof.capitals[arm], proof.stakes) or counted:
         settled(board, proof, arm)
     if sheet.cases > 0:

@@ -6,6 +6,7 @@ and says what was wrong.
 """
 
 import contextlib
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -15,7 +16,7 @@ from ..errors import AlreadyTold, CannotGoOn, shown
 from ..study import Pull, Study, give_up, look
 from ..text.logs import log
 
-ARMS = 3  # arms that must fail with the same error; in a smaller study, all of them
+ARMS = 3  # arms, or cases, that must fail with the same error; in a smaller study, all of them
 OUTSIDE = "outside the bounds"  # the kind of a reward for which its arm was retired
 WINDOW = 8  # failures in a row, at least, that make an outage
 LONGEST_PAUSE = 60.0
@@ -36,10 +37,11 @@ class SameError:
     """Failures with the same error."""
 
     first: Failure
-    pulls: dict[str, int] = field(default_factory=dict)  # by arm: its first pull that failed this way
+    pulls: dict[str | int, int] = field(default_factory=dict)  # by arm, or by case: the first pull that failed this way
 
     def add(self, pull: Pull) -> None:
-        self.pulls[pull.arm] = min(pull.id, self.pulls.get(pull.arm, pull.id))
+        who = pull.arm if pull.case is None else pull.case
+        self.pulls[who] = min(pull.id, self.pulls.get(who, pull.id))
 
 
 @dataclass
@@ -63,32 +65,43 @@ class Start:
 
     @property
     def is_for_one_arm(self) -> bool:
-        """Whether a single failing arm may end the run."""
-        return not self.over and self._needed() == 1
+        """Whether the failures of a single arm may end the run."""
+        return not self.over and (self._needed() == 1 or (self._has_cases and self._needed() == ARMS))
+
+    @property
+    def _has_cases(self) -> bool:
+        return self.study.spec.cases is not None
 
     def end(self) -> CannotGoOn | None:
         """Why the run must end, if it must."""
         if not self._failed:
             return None
         needed = self._needed()
-        who = {1: "the only arm", 2: "both arms"}.get(needed, f"{needed} arms")
+        what = "case" if self._has_cases else "arm"
+        who = {1: f"the only {what}", 2: f"both {what}s"}.get(needed, f"{needed} {what}s")
         how = "failed" if needed == 1 else "failed with the same error"
         for kind, same in sorted(self._failed.items(), key=lambda found: found[0] == OUTSIDE):
             if not self._is_enough(same, needed):
                 continue
             if kind == OUTSIDE:
-                what = f"{who} returned a reward outside the bounds before anything succeeded"
-                return CannotGoOn("run", rule=f"{what}: {same.first.reason}")
+                rule = f"{who} returned a reward outside the bounds before anything succeeded"
+                return CannotGoOn("run", rule=f"{rule}: {same.first.reason}")
             rule = f"{who} {how} before anything succeeded: {same.first.reason}"
-            names = ", ".join(map(shown, sorted(same.pulls)[:needed]))
-            which = "" if needed < ARMS else f", or take out {names} if only they are wrong,"
+            names = ", ".join(shown(name) for name in sorted(same.pulls, key=str)[:needed])
+            which = "" if needed < ARMS or self._has_cases else f", or take out {names} if only they are wrong,"
             remedy = f"correct the evaluator{which} and run again{'' if self.blamed else '; no arm was retired'}"
             return CannotGoOn("run", rule=rule, remedy=remedy).with_cause(same.first.error)
         return None
 
     def _needed(self) -> int:
-        """The arms that must fail; if there are earlier rewards, the evaluator cannot be entirely wrong."""
+        """The arms that must fail; if there are earlier rewards, the evaluator cannot be entirely wrong.
+
+        With cases, these must fail: one that is broken fails for every arm. If there are earlier rewards, those that
+        are left may all be broken, so that nothing may ever succeed: they are tried until they have failed for good.
+        """
         measured, arms = look(self.study, lambda ledger: (ledger.told - ledger.imported, len(ledger.spec.arms)))
+        if self._has_cases:
+            return sys.maxsize if measured > 0 else min(ARMS, self.study.spec.case_count)
         return ARMS if measured > 0 else min(ARMS, arms)
 
     def _is_enough(self, same: SameError, needed: int) -> bool:
@@ -142,7 +155,7 @@ class Watch:
         elif self._is_the_last_arms(failure):
             self.release()  # with one arm left, its failures are its own
         elif len(self.held) >= self.window:
-            if len({held.pull.arm for held in self.held}) < 2:
+            if len({held.pull.arm for held in self.held}) < 2 or self._are_broken_cases():
                 self.release()
             else:
                 self.since, self.next_try = now, now + self.pause
@@ -157,6 +170,13 @@ class Watch:
         if look(self.study, lambda ledger: ledger.open) > 1:
             return False
         return failure.kind is None or not self.start.is_for_one_arm
+
+    def _are_broken_cases(self) -> bool:
+        """Whether a few cases failed again and again, none of which ever had a reward."""
+        cases = {held.pull.case for held in self.held}
+        if None in cases or len(cases) > len(self.held) // 2:
+            return False
+        return not look(self.study, lambda ledger: cases & ledger.known_cases())
 
     def check_start(self) -> None:
         """Raise `CannotGoOn` if failures before the first success show that the evaluator is wrong."""
