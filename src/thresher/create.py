@@ -57,8 +57,8 @@ def create_study(
         tolerance: an arm provably within ± this of the bar is "close".
         failure: what a failed pull means to the certificate: ``"worst"``, ``"ignore"``, or the reward that it is told.
         storage: ``"sqlite:///file.db"``, ``Path("file.db")``, ``"postgresql://…"``, a store, or None for memory.
-        seed: keys the seeds of the pulls and, with cases, each arm's order of them. None: 0, but with cases a new one for
-            each new study: whoever improves an arm on the cases that came first must not meet them first again.
+        seed: keys the seeds of the pulls and, with cases, each arm's order of them. None is 0; with cases, every new
+            study draws its own, so that an arm that was improved on the first cases does not meet them first again.
         max_failures: this many failures in a row retire an arm; None: never. With cases, a case fails when it has
             failed ``tries`` times.
         clip: count rewards outside the bounds as the bound. Without it such a reward proves the bounds wrong, and its
@@ -83,7 +83,7 @@ def create_study(
     With cases, every pull names one. The study ends when every arm is settled, at the latest when all cases are known:
 
     >>> questions = {"2 + 2": {"answer": 4}, "7 * 6": {"answer": 42}, "9 - 3": {"answer": 6}}
-    >>> study = create_study("sums", arms=["calculator", "guess"], threshold=0.9, cases=questions)
+    >>> study = create_study("sums", arms=["calculator", "guess"], threshold=0.9, cases=questions, seed=1)
     >>> while pull := study.ask():
     ...     study.tell(pull, pull.arm == "calculator" or pull.case_params["answer"] == 4)
     >>> [(row.arm, row.label, row.cases, row.exact) for row in study.verdict()]
@@ -132,6 +132,8 @@ def create(
 
 def _created(name: str, store: Store, spec: Spec) -> bool:
     """Whether this call created the study. If the reply is lost, the event's key shows it."""
+    if spec.is_seed_open:  # with the order of the last study, whoever improved an arm on it would meet its cases first
+        spec = spec.seeded(int.from_bytes(os.urandom(4)))
     created = Event(1, "created", spec=spec.to_json(), key=os.urandom(8).hex(), time=time.time())
     (event,) = chained([created])
     with store.turn(name):

@@ -22,7 +22,7 @@ from thresher.study import Study
 
 
 def eval_set(**given: Any) -> Study:
-    return make(**{"arms": ["a"], "budget": None, "cases": 10, "max_failures": None} | given)
+    return make(**{"arms": ["a"], "budget": None, "cases": 10, "max_failures": None, "seed": 0} | given)
 
 
 def tell_next(study: Study, rewards: "list[float]") -> None:

@@ -15,7 +15,7 @@ ARMS = ["a", "b", "c", "d", "e"]
 
 
 def searching(**given: Any) -> Study:
-    return make(**{"arms": ARMS, "budget": None, "find": 2} | given)
+    return make(**{"arms": ARMS, "budget": None, "find": 2, "seed": 0} | given)
 
 
 def play(study: Study, good: str, *, workers: int = 1, seed: int = 0) -> thresher.Verdict:

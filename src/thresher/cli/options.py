@@ -214,7 +214,11 @@ ARM_OPTIONS = (
     option("--tolerance T", "An arm provably within ± T of the bar is settled as close.", type=Number(), default=0.0),
     option("--failure REWARD", "What a failed pull counts as: worst, ignore, or a reward.", default="worst"),
     option("--max-failures N", "Retire an arm after N failures in a row.", type=Whole(), default=3),
-    option("--seed S", "The pulls' seeds follow from it.", type=Whole(), default=0),
+    option(
+        "--seed S",
+        "The pulls' seeds and the order of cases follow from it.  [default: 0; with --cases, a new one]",
+        type=Whole(),
+    ),
 )
 
 

@@ -21,7 +21,8 @@ def differences(mine: Spec, other: Spec) -> list[str]:
     >>> differences(first, second)
     ["arm 2 is 'b', not 'c'", 'threshold is 0.5, not 0.6']
     """
-    names = [field.name for field in fields(Spec) if field.name not in LEFT_OUT]
+    left_out = (*LEFT_OUT, "seed") if other.is_seed_open else LEFT_OUT
+    names = [field.name for field in fields(Spec) if field.name not in left_out]
     pairs = [(name, getattr(mine, name), getattr(other, name)) for name in names]
     return [
         *_named("arm", (mine.arms, mine.params), (other.arms, other.params)),

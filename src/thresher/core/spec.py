@@ -3,9 +3,10 @@
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from ..errors import InvalidInput, OutsideBounds, UnknownArm
 from ..text.masking import masked
@@ -60,6 +61,7 @@ class Spec:
     tries: int = 3  # how often a failing case is tried
     guarantee: Guarantee = "all"
     find: int | None = None
+    is_seed_open: ClassVar[bool]  # whether a new study draws its seed: there are cases, and none was given
 
     def __init__(
         self,
@@ -72,7 +74,7 @@ class Spec:
         confidence: float | None = 0.95,
         tolerance: float = 0.0,
         failure: float | Literal["worst", "ignore"] = "worst",
-        seed: int = 0,
+        seed: int | None = None,
         max_failures: int | None = 3,
         clip: bool = False,
         evaluator: str | None = None,
@@ -113,7 +115,8 @@ class Spec:
         keep("confidence", sure)
         keep("tolerance", checks.number("tolerance", tolerance, 0.0, MAX_REWARD))
         keep("failure", rules.reward_of_failure(failure, span, cases=listed_cases is not None))
-        keep("seed", checks.whole("seed", seed, least=0, most=MAX_SEED))
+        keep("seed", 0 if seed is None else checks.whole("seed", seed, least=0, most=MAX_SEED))
+        keep("is_seed_open", seed is None and listed_cases is not None)
         keep("max_failures", None if max_failures is None else checks.whole("max_failures", max_failures, least=1))
         keep("settling_constant", _constant(settling_constant, len(names), sure))
         keep("rule", int(rule))
@@ -123,6 +126,12 @@ class Spec:
         keep("guarantee", rules.guarantee(guarantee, certifies=sure is not None))
         keep("find", rules.find_or_none(find, len(names), guarantee, certifies=sure is not None))
         keep("evaluator", None if evaluator is None else masked(check_evaluator(evaluator))[:MAX_EVALUATOR])
+
+    def seeded(self, seed: int) -> "Spec":
+        """The same specification with another seed."""
+        found = copy(self)
+        vars(found).update(seed=seed, is_seed_open=False)
+        return found
 
     @cached_property
     def index(self) -> dict[str, int]:

@@ -39,7 +39,7 @@ class NewStudy(Strict):
     confidence: Number | None = 0.95
     tolerance: Number = 0
     failure: Number | Literal["worst", "ignore"] = "worst"
-    seed: StrictInt = 0
+    seed: StrictInt | None = None
     max_failures: StrictInt | None = 3
     clip: StrictBool = False
     evaluator: StrictStr | None = None
