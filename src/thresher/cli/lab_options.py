@@ -71,19 +71,19 @@ def recorded_in(file: str) -> "Recorded":
 
 def matrix_in(file: str) -> "Recorded":
     """The rewards of every arm and case in a file: wide or long CSV, a JSON list, or the export of a study."""
-    from ..core.pulls import pulls_in
     from ..core.results import read_json
     from ..lab import matrix
     from ..text.files import read_text
+    from .exporting import rows_of
     from .transfer import folded
 
     text = read_text(file)
     data = read_json(text, file)
     if isinstance(data, dict) and "events" in data:
-        events, ledger = folded(data, file)
+        _, ledger = folded(data, file)
         if ledger.spec.cases is None:
             raise InvalidInput("file", file, "is a study without cases", "a matrix has a reward for every arm and case")
-        return matrix.gather(matrix.cells_of(pulls_in(ledger.spec, events)), file)
+        return matrix.gather(matrix.cells_of(rows_of(ledger)), file)
     return matrix.gather(matrix.cells_in(data, text, file), file)
 
 

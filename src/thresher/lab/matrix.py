@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..core import results
-from ..core.pulls import PullRow
 from ..errors import InvalidInput, shown
 from ..text.escapes import text_of
 from ..text.files import read_text
@@ -53,11 +52,11 @@ def cells_in(data: object, text: str, file: str) -> Iterator[Cell]:
     return _wide([text_of(column) for column in columns], rows, file)
 
 
-def cells_of(pulls: Iterable[PullRow]) -> Iterator[Cell]:
-    """The results of a study with cases."""
-    for pull in pulls:
-        if pull.reward is not None:
-            yield Cell(f"pull {pull.id}", pull.arm, str(pull.case), pull.reward, pull.state == "late")
+def cells_of(rows: Iterable[results.Row]) -> Iterator[Cell]:
+    """The results of a study with cases: each case of an arm has one that counts."""
+    for row in rows:
+        if row.reward is not None and row.state != results.SPARE:
+            yield Cell(row.place, row.arm, str(row.case), row.reward, row.state == "late")
 
 
 def gather(cells: Iterable[Cell], file: str) -> Recorded:

@@ -91,7 +91,9 @@ def read(path: str | Path, *, expected: Sequence[str] = ()) -> Recorded:
 
 
 def gather(rows: Iterable[results.Row], file: str, *, expected: Sequence[str] = ()) -> Recorded:
-    """The rewards in the rows of a file, by arm. Pulls without a reward are counted, cancelled ones are skipped.
+    """The rewards in the rows of a file, by arm. Pulls without a reward are counted.
+
+    Cancelled ones are skipped, and so are second rewards of a case.
 
     >>> gather([results.Row("line 2", "a", "told", 0.5), results.Row("line 3", "a", "dropped", None)], "f").lost
     1
@@ -103,7 +105,7 @@ def gather(rows: Iterable[results.Row], file: str, *, expected: Sequence[str] = 
         name = arm.strip() if isinstance(arm, str) else ""
         if not name:
             raise InvalidInput(f"{place}: arm", arm, "is not a name", "name the arm")
-        if state == results.CANCELLED:
+        if state in (results.CANCELLED, results.SPARE):
             continue
         pulls, lost = pulls + 1, lost + (state in results.LOST)
         mine = found.setdefault(name, [])
