@@ -22,7 +22,7 @@ class Cases:
         self.imported_sum: dict[int, float] = {}  # by arm: their scaled rewards
         self.spare: set[int] = set()  # pulls whose reward came after another one of the same case
         self.failures: dict[tuple[int, int], int] = {}  # by arm and place
-        self.lost = array("q", [0]) * arms  # of an arm: places that failed too often
+        self.missing = array("q", [0]) * arms  # of an arm: places that failed too often
         self._order = [array("q") for _ in range(arms)]  # of an arm and a place: its case
         self._holder = [array("q") for _ in range(arms)]  # of an arm and a place: the last pull that took it
         self._position = array("q", [0]) * arms  # of an arm: how far its permutation has been walked
@@ -81,7 +81,7 @@ class Cases:
         if state == places.KNOWN:
             self.spare.add(pull)
             return False
-        self.lost[arm] -= state == places.FAILED
+        self.missing[arm] -= state == places.FAILED
         places.fill(self.sheet, arm, place, places.KNOWN)
         return True
 
@@ -97,7 +97,7 @@ class Cases:
             self.failures[arm, place] = self.failures.get((arm, place), 0) + 1
             if self.failures[arm, place] >= self.tries:
                 places.fill(self.sheet, arm, place, places.FAILED)
-                self.lost[arm] += 1
+                self.missing[arm] += 1
                 return True
         places.free(self.sheet, arm, place)
         return False

@@ -24,12 +24,12 @@ from .evidence import (
     CANCELLED,
     CHARGED,
     CLOSE,
+    FREED,
     LEFT_OUT,
     NEVER,
     OPEN,
     PENDING,
     SMALLEST,
-    SPARE,
     TOLD,
     Stakes,
     bet,
@@ -55,7 +55,7 @@ class Docket(NamedTuple):
     charged: MutableSequence[int]  # of an arm: pulls charged in its capitals
     settled: MutableSequence[int]  # of an arm: OPEN, ABOVE, BELOW or CLOSE
     following: MutableSequence[int]  # of a pull: the arm's next one
-    outcome: MutableSequence[int]  # of a pull: PENDING, TOLD, CHARGED, LEFT_OUT, CANCELLED or SPARE
+    outcome: MutableSequence[int]  # of a pull: PENDING, TOLD, CHARGED, LEFT_OUT, CANCELLED or FREED
     reward: MutableSequence[float]  # of a pull that was told: its scaled reward
 
 
@@ -70,28 +70,28 @@ def enqueue(docket: Docket, arm: int, pull: int) -> None:
 
 def tell(docket: Docket, arm: int, pull: int, scaled: float) -> None:
     """The reward of a pull came back. It counts unless the pull was charged or left out before."""
-    if docket.outcome[pull] == PENDING or docket.outcome[pull] == SPARE:
+    if docket.outcome[pull] == PENDING or docket.outcome[pull] == FREED:
         docket.outcome[pull] = TOLD
         docket.reward[pull] = scaled
         docket.waiting[arm] += 1
 
 
 def give_up(docket: Docket, pull: int, outcome: int) -> None:
-    """A pull was dropped: it is CHARGED, LEFT_OUT, CANCELLED or SPARE."""
+    """A pull was dropped: it is CHARGED, LEFT_OUT, CANCELLED or FREED."""
     if docket.outcome[pull] == PENDING:
         docket.outcome[pull] = outcome
 
 
 def try_again(docket: Docket, pull: int) -> None:
     """The place of this pull is tried again."""
-    if docket.outcome[pull] == SPARE:
+    if docket.outcome[pull] == FREED:
         docket.outcome[pull] = PENDING
 
 
 def ready(docket: Docket, arm: int, pending: int) -> bool:
     """Whether the arm's first pull can be committed. If too many rewards wait behind a pending one, it is charged."""
     pull = docket.first[arm]
-    if pull == 0 or docket.settled[arm] != OPEN or docket.outcome[pull] == SPARE:
+    if pull == 0 or docket.settled[arm] != OPEN or docket.outcome[pull] == FREED:
         return False
     if docket.outcome[pull] == CANCELLED:
         if docket.waiting[arm] == 0:

@@ -22,8 +22,8 @@ STAKE = 13.6 / (7.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * 
 NEVER = 1e308  # a level that nothing reaches
 SMALLEST = 1e-300  # a product below this becomes 0, which is the same on every machine
 
-# What the certificate knows about a pull; of a place: SPARE if its pull was dropped and it may be tried again.
-PENDING, TOLD, CHARGED, LEFT_OUT, CANCELLED, SPARE = 0, 1, 2, 3, 4, 5
+# What the certificate knows about a pull; of a place: FREED if its pull was dropped and it may be tried again.
+PENDING, TOLD, CHARGED, LEFT_OUT, CANCELLED, FREED = 0, 1, 2, 3, 4, 5
 OPEN, ABOVE, BELOW, CLOSE = 0, 1, 2, 3  # an arm's settled label
 
 

@@ -20,7 +20,7 @@ def hints(ledger: Ledger) -> tuple[str, ...]:
     left = [arm for arm in arms if ledger.docket.settled[arm] == OPEN and arm not in ledger.retired]
     if ledger.spec.find is not None and ledger.found >= ledger.spec.find:
         return ()
-    lacking = [arm for arm in left if ledger.cases and ledger.cases.lost[arm] and is_used_up(ledger.sheet, arm)]
+    lacking = [arm for arm in left if ledger.cases and ledger.cases.missing[arm] and is_used_up(ledger.sheet, arm)]
     stuck = [arm for arm in left if not ledger.cases and _is_stuck(ledger, arm)]
     slow = [arm for arm in left if arm not in stuck and arm not in lacking]
     found = []

@@ -121,7 +121,7 @@ class Ledger(Settling):
         if self.cases:
             entry = self.cases.entry(arm, pull)
             failed = self.cases.drop(arm, pull, failed=failed)  # a case that may be tried again is no failure yet
-            outcome = evidence.CHARGED if failed else evidence.SPARE
+            outcome = evidence.CHARGED if failed else evidence.FREED
         if event.cause == "failed":
             self._blame(arm, event)
         if failed:

@@ -111,11 +111,26 @@ def free(sheet: Sheet, arm: int, place: int) -> None:
 
 
 def waiting(sheet: Sheet, settled: Sequence[int], pending: Sequence[int]) -> int:
-    """How many arms have no free place and yet may be settled: by their pending pulls."""
+    """How many arms have no free place, but can still be settled by their pending pulls."""
     count = 0
     for arm in range(len(sheet.lowest)):
         count += is_used_up(sheet, arm) and settled[arm] == 0 and pending[arm] > 0
     return count
+
+
+def is_finished(
+    sheet: Sheet, settled: Sequence[int], pending: Sequence[int], others: int, found: int, find: int
+) -> bool:
+    """Whether no arm takes more pulls, or the arms that are to be found (0: all) are found, or cannot be.
+
+    ``others`` arms take pulls, and ``found`` are certified to reach the bar.
+    """
+    if others == 0 or find == 0:
+        return others == 0
+    lacking = find - found
+    if lacking <= others:
+        return lacking <= 0
+    return lacking > others + waiting(sheet, settled, pending)
 
 
 def is_used_up(sheet: Sheet, arm: int) -> bool:

@@ -72,7 +72,7 @@ def row_of(ledger: Ledger, arm: int) -> Row:
         reason=ledger.retired.get(arm, ledger.complaint.get(arm)),
         cases=seen if ledger.cases else None,
         exact=ledger.is_exact(arm),
-        missing=ledger.cases.lost[arm] if ledger.cases else 0,
+        missing=ledger.cases.missing[arm] if ledger.cases else 0,
     )
 
 

@@ -282,9 +282,9 @@ def _caveats(ledger: Ledger) -> str:
     if ledger.imported:
         were = "was" if ledger.imported == 1 else "were"
         found.append(f"{plural(ledger.imported, 'pull')} {were} imported; this log does not record how old they are.")
-    lacking = [arm for arm in range(len(ledger.spec.arms)) if ledger.cases and ledger.cases.lost[arm]]
+    lacking = [arm for arm in range(len(ledger.spec.arms)) if ledger.cases and ledger.cases.missing[arm]]
     if ledger.cases and lacking:
-        count = sum(ledger.cases.lost[arm] for arm in lacking)
+        count = sum(ledger.cases.missing[arm] for arm in lacking)
         tried = f"{plural(count, 'case')} of {named(ledger, lacking)} failed {plural(ledger.spec.tries, 'time')}"
         found.append(f"{tried}: {'it has' if count == 1 else 'they have'} no reward, and count as the worst.")
     if ledger.unweighed:

@@ -66,14 +66,10 @@ class State:
         """Whether the budget is issued or no arm takes more pulls. Imported rewards must be weighed by an ask first."""
         if self.unweighed:
             return False
-        if self.open == 0 or (self.budget is not None and self.issued >= self.budget):
+        if self.budget is not None and self.issued >= self.budget:
             return True
-        if self.spec.find is None:
-            return False
-        lacking = self.spec.find - self.found
-        if lacking <= self.open:
-            return lacking <= 0
-        return lacking > self.open + places.waiting(self.sheet, self.docket.settled, self.board.pending)
+        settled, pending, find = self.docket.settled, self.board.pending, self.spec.find or 0
+        return places.is_finished(self.sheet, settled, pending, self.open, self.found if find else 0, find)
 
     @property
     def found(self) -> int:

@@ -12,7 +12,8 @@ def check(study: State, event: Event) -> None:
         raise InvalidInput("event", event.seq, f"must have the number {study.seq + 1}")
     if study.due is not None and (event.kind, event.arm, event.cause) != ("retired", study.due, "failures"):
         raise InvalidInput("event", event.kind, f"the retirement of arm {study.due} must come first")
-    if study.cases and study.pending and study.issued == study.imported and event[1:3] != ("told", study.issued):
+    awaited = study.cases and study.pending and study.issued == study.imported
+    if awaited and (event.kind, event.pull) != ("told", study.issued):
         raise InvalidInput("event", event.kind, "the reward of the imported case must come first")
     rule = _RULES.get(event.kind)
     if rule is None:

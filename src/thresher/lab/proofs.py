@@ -6,9 +6,9 @@ import numpy as np
 
 from ..core import columns
 from ..core.docket import Docket, enqueue, give_up, settle_by_count, tell, try_again, weigh
-from ..core.evidence import ABOVE, BELOW, CLOSE, OPEN, PENDING, SPARE, Stakes, columns_needed, reset
+from ..core.evidence import ABOVE, BELOW, CLOSE, FREED, OPEN, PENDING, Stakes, columns_needed, reset
 from ..core.kernel import SHUT, Board
-from ..core.places import FREE, KNOWN, Sheet, fill, free, take, waiting
+from ..core.places import FREE, KNOWN, Sheet, fill, free, is_finished, take
 from ..core.rate import LISTS, Ranking, clear, closed, update
 from .parts import Arms, Counts, Measures, Times, misjudged, table, zeros
 
@@ -73,13 +73,8 @@ def open_proof(proof: Proof) -> None:
 
 def is_over(board: Board, proof: Proof) -> bool:
     """Whether no arm takes more pulls, or the arms that are to be found are found, or cannot be."""
-    others = proof.open[0]
-    if others == 0 or proof.find == 0:
-        return bool(others == 0)
-    lacking = proof.find - proof.above[0]
-    if lacking <= others:
-        return bool(lacking <= 0)
-    return bool(lacking > others + waiting(proof.sheet, proof.docket.settled, board.pending))
+    settled = proof.docket.settled
+    return is_finished(proof.sheet, settled, board.pending, proof.open[0], proof.above[0], proof.find)
 
 
 def issue(board: Board, proof: Proof, arm: int, pull: int) -> None:
@@ -124,7 +119,7 @@ def learn(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, reward: f
         entry = sheet.entry[arm][sheet.place[pull]]
     if lost and sheet.cases > 0:
         free(sheet, arm, sheet.place[pull])
-        give_up(docket, entry, SPARE)
+        give_up(docket, entry, FREED)
     elif lost:
         give_up(docket, entry, proof.lost)
     else:
