@@ -49,22 +49,18 @@ class Study:
     ['loaded']
     """
 
-    spec: Spec  # as given when the study was created
-
     def __init__(self, name: str, store: Store, *, lease: float = LEASE) -> None:
         self.name, self.store = name, store
         self._keys = Keys(name, store)
         self._journal = Journal(name, store, lease, on_write=self._keys.follow)
-        self._keeper = Keeper(store, name, lease)
-        self._next_sweep = 0.0
+        self._keeper, self._next_sweep = Keeper(store, name, lease), 0.0
         self.spec, self._earlier = look(self, lambda ledger: (ledger.spec, ledger.told))  # rewards from before
 
     # -- asking and telling -------------------------------------------------------------------------------------
 
     def ask(self) -> Pull | None:
         """The next pull to make, or None exactly when the study is `done`."""
-        pulls = self.ask_many(1)
-        return pulls[0] if pulls else None
+        return next(iter(self.ask_many(1)), None)
 
     def ask_many(self, n: int, *, lease: float | None = None, key: str | None = None) -> list[Pull]:
         """The same as ``n`` times `ask`, in one write; fewer pulls only when the study is done.
@@ -165,10 +161,8 @@ class Study:
 
     def _let_go_of_ended(self) -> None:
         """Stop renewing pulls that another process has told or dropped."""
-        held = self._keeper.held
-        if held:
-            ended = look(self, lambda ledger: [pull for pull in held if ledger.state_of(pull) != PENDING])
-            for pull in ended:
+        if held := self._keeper.held:
+            for pull in look(self, lambda ledger: [each for each in held if ledger.state_of(each) != PENDING]):
                 self._keeper.let_go(pull)
 
     # -- steering -----------------------------------------------------------------------------------------------
@@ -257,7 +251,6 @@ class Study:
         raise InvalidInput("study", self.name, "cannot be pickled or copied: it holds connections and leases", remedy)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
         return self.verdict()._repr_html_()
 
 
@@ -269,6 +262,12 @@ def look(study: Study, reader: Callable[[Ledger], Answer]) -> Answer:
 def ask_for_reply(study: Study, n: int, *, lease: float, key: str | None) -> Asked:
     """The same as `Study.ask_many`, with what a reply needs besides the pulls, from the same read of the store."""
     return study._ask(n, lease, key)
+
+
+def others_pulls(study: Study) -> int:
+    """With cases: how many pending pulls of other agents may still free one, where none is left to ask for."""
+    pending = look(study, lambda ledger: ledger.pending_pulls() if ledger.waits else [])
+    return sum(not study._keeper.holds(pull) for pull in pending)
 
 
 def tell_for_reply(study: Study, pull: int, reward: object) -> bool:

@@ -108,7 +108,7 @@ class Kept:
         self._check(study)
         resume(study, self.spec)
         verdict, where = study.verdict(), f"study {study.name!r} in {place_of(self.store)}"
-        if verdict.done:
+        if verdict.done and not look(study, lambda ledger: ledger.waits):
             more = "a larger --budget extends it, " if verdict.open and verdict.budget is not None else ""
             say(f"nothing is run: {where} is finished; {more}--fresh starts over")
         elif verdict.issued:

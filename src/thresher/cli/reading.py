@@ -48,7 +48,8 @@ def status(name: str, storage: str | None, style: str) -> int:
     for key in SHOWN:
         if found[key] not in (None, [], "all"):  # "all" is the usual guarantee
             put(f"{key:10} {listed(found[key], MOST_PULLS) if isinstance(found[key], list) else found[key]}")
-    put(f"{'state':10} {'done' if found['done'] else 'not done'}")
+    over = "no case is free, some are pending" if found["waits"] else "done" if found["done"] else "not done"
+    put(f"{'state':10} {over}")
     put(f"{'head':10} event {found['events']:,}, {found['head']}")
     for agent in found["agents"]:
         seen = f"last {duration(max(0.0, time.time() - agent['last']))} ago" if agent["last"] else "nothing yet"
@@ -87,7 +88,7 @@ def summary_of(study: Study) -> dict[str, Any]:
     """How far a study is."""
 
     def read(ledger: Ledger) -> dict[str, Any]:
-        counts = {key: getattr(ledger, key) for key in ("budget", "issued", "told", "pending", "done")}
+        counts = {key: getattr(ledger, key) for key in ("budget", "issued", "told", "pending", "done", "waits")}
         spec = ledger.spec
         return {
             "study": study.name,

@@ -1,5 +1,6 @@
 """``thresher run``: a study whose evaluator is any program."""
 
+import shlex
 from typing import Any
 
 import click
@@ -153,6 +154,8 @@ def run(command: tuple[str, ...], **given: Any) -> int:
         rest = "the same command resumes it" if is_kept(job.study) else "nothing was stored: a new run starts over"
         say(f"stopped; this is the verdict so far, and {rest}")
         return status
+    if verdict.cases and is_kept(job.study):
+        say(f"thresher cases {shlex.quote(job.study.name)} lists the hardest cases")
     if not verdict.told:
         reason = next((row.reason for row in verdict.rows if row.reason), "no pull was made")
         raise CannotGoOn("run", rule=f"no pull gave a reward, the last: {reason}", remedy="fix the command")

@@ -22,7 +22,7 @@ def hints(ledger: Ledger) -> tuple[str, ...]:
         return ()
     lacking = [arm for arm in left if ledger.cases and ledger.cases.missing[arm] and is_used_up(ledger.sheet, arm)]
     stuck = [arm for arm in left if not ledger.cases and _is_stuck(ledger, arm)]
-    slow = [arm for arm in left if arm not in stuck and arm not in lacking]
+    slow = [arm for arm in left if arm not in stuck and not is_used_up(ledger.sheet, arm)]
     found = []
     if lacking:
         why = f"without the cases that failed {plural(ledger.spec.tries, 'time')}"

@@ -1,6 +1,7 @@
 """The state of a study, and what can be read from it directly."""
 
 from array import array
+from collections.abc import Sequence
 from typing import Any
 
 from ..errors import UnknownPull
@@ -70,6 +71,14 @@ class State:
             return True
         settled, pending, find = self.docket.settled, self.board.pending, self.spec.find or 0
         return places.is_finished(self.sheet, settled, pending, self.open, self.found if find else 0, find)
+
+    @property
+    def waits(self) -> bool:
+        """Whether no case is free, but some are pending: what is lost is tried again, so the study may not be over."""
+        return self.done and places.waiting(self.sheet, self._labels(), self.board.pending) > 0
+
+    def _labels(self) -> Sequence[int]:
+        return self.docket.settled if self.certifies else [evidence.OPEN] * len(self.spec.arms)
 
     @property
     def found(self) -> int:

@@ -121,7 +121,11 @@ class Verdict:
         counts = {label: len(names) for label, names in self._by_label.items()}
         certified = {label: sum(self[name].certified for name in names) for label, names in self._by_label.items()}
         known = certified if self.confidence is not None else None
-        return sentences.answer(counts, known, issued=self.issued, budget=self.budget, pending=self.pending)
+        said = sentences.answer(counts, known, issued=self.issued, budget=self.budget, pending=self.pending)
+        found = [row.arm for row in self.rows if row.certified and row.label == "above"]
+        if self.find is None or not (found or self.done):
+            return said
+        return f"{said} Found: {listed(found, show=shown) if found else 'none'}."
 
     @property
     def origin(self) -> str | None:

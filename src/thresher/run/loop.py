@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 from ..errors import AlreadyTold, Busy, CannotGoOn, InvalidInput, OutsideBounds, told_of
-from ..study import SWEEP, Study
+from ..study import SWEEP, Study, others_pulls
 from ..text.logs import log
 from ..text.plural import plural
 from . import signals
@@ -41,7 +41,7 @@ class Runner:
         self._watch = Watch(study, self._evaluations.oldest)
         self._logged: set[str] = set()  # errors whose traceback was logged
         self._no_workers = NoWorkers(engine.sought, limits.give_up)
-        self._withdrawn = False
+        self._withdrawn = self._said_waiting = False
         self._signals = 0
         self._next_sweep = 0.0
         self._meter = Meter(study, on_progress, self._end)
@@ -70,7 +70,19 @@ class Runner:
         if self._hand_out() or self._evaluations:
             return True
         self._watch.release()
-        return not self._watch.out and not self._stopping and (self._hand_out() or bool(self._evaluations))
+        if self._watch.out or self._stopping:
+            return False
+        return self._hand_out() or bool(self._evaluations) or self._waits()
+
+    def _waits(self) -> bool:
+        """Whether other agents have the last cases: what they lose is tried again here."""
+        if not self.study.store.leased:
+            return False
+        count = others_pulls(self.study)
+        if count and not self._said_waiting:
+            log.warning(f"waiting for {plural(count, 'pull')} of other agents: what they lose is tried again here")
+            self._said_waiting = True
+        return count > 0
 
     @property
     def _stopping(self) -> bool:
