@@ -13,7 +13,6 @@ from .core.events import CAUSES, PENDING, Cause, Event
 from .core.hardest import CaseRow, hardest
 from .core.ledger import Ledger
 from .core.pulls import Pull, PullRow, Pulls, pull_of, pulls_in
-from .core.spec import Spec
 from .core.verdict import Verdict
 from .errors import CannotGoOn, InvalidInput
 from .log import calls
