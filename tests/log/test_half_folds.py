@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import thresher
-from thresher.core import evidence, kernel
+from thresher.core import docket, kernel, steps
 from thresher.core.ledger import fold
 from thresher.core.replay import verify
 from thresher.log.memory import MemoryStore
@@ -17,9 +17,9 @@ PLACES = [
     (kernel, "assign"),
     (kernel, "observe"),
     (kernel, "release"),
-    (evidence, "advance"),
-    (evidence, "tell"),
-    (kernel, "rescore"),
+    (docket, "advance"),
+    (docket, "tell"),
+    (steps, "rescore"),
 ]
 ERRORS = [KeyboardInterrupt, SystemExit, MemoryError]
 
