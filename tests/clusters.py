@@ -1,22 +1,39 @@
-"""Clusters for the tests, each started once per session."""
+"""Which tests share a process, and clusters for them, which end after the last test in a row that uses them."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import engines
 import pytest
 
-
-@pytest.fixture(scope="session")
-def dask_client() -> Iterator[Any]:
-    with engines.dask_cluster() as client:
-        yield client
+LONGEST_FIRST = ("run", "web", "cli", "lab", "log", "paper")  # folders
+STARTED: dict[str, tuple[ExitStack, Any]] = {}
 
 
-@pytest.fixture(scope="session")
-def ray_here() -> Iterator[None]:
-    with engines.ray_cluster():
-        yield
+def started(engine: str) -> Any:
+    """What the cluster's context manager gives; it is started now if it is not running."""
+    if engine not in STARTED:
+        stack = ExitStack()
+        cluster = {"dask": engines.dask_cluster, "ray": engines.ray_cluster}[engine]
+        STARTED[engine] = stack, stack.enter_context(cluster())
+    return STARTED[engine][1]
+
+
+def end(engine: str) -> None:
+    """End the cluster, if it is running: even idle, its processes take a tenth of a core."""
+    if engine in STARTED:
+        STARTED.pop(engine)[0].close()
+
+
+@pytest.fixture
+def dask_client() -> Any:
+    return started("dask")
+
+
+@pytest.fixture
+def ray_here() -> None:
+    started("ray")
 
 
 @pytest.fixture
@@ -33,3 +50,30 @@ def place(engine: str, request: pytest.FixtureRequest) -> Iterator[dict[str, Any
         pool.shutdown(wait=False)
     else:
         yield {"workers": engines.WORKERS, "executor": None if engine == "asyncio" else engine}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Under `--dist loadgroup`, the tests of a file share a process, and so do those of a cluster: it starts once.
+
+    Long files come first, so that at the end no process is left alone with one.
+    """
+    items.sort(key=lambda item: [folder not in item.path.parts for folder in LONGEST_FIRST])
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(_cluster(item) or item.path.stem))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """End a cluster that the next test does not use."""
+    engine = _cluster(item)
+    if engine and (nextitem is None or _cluster(nextitem) != engine):
+        end(engine)
+
+
+def _cluster(item: pytest.Item) -> str | None:
+    fixtures, given = getattr(item, "fixturenames", ()), getattr(getattr(item, "callspec", None), "params", {})
+    for engine, fixture in {"dask": "dask_client", "ray": "ray_here"}.items():
+        if fixture in fixtures or ("place" in fixtures and given.get("engine") == engine):
+            return engine
+    return None

@@ -88,6 +88,7 @@ def test_amounts_too_fine_for_ray_are_named_with_its_words(ray_here: None) -> No
         thresher.run(make(), evaluator("ray"), executor="ray", resources={"licence": 0.00001})
 
 
+@pytest.mark.usefixtures("ray_here")
 def test_amounts_that_ray_does_not_have_are_named_with_its_words() -> None:
     with pytest.raises(thresher.InvalidInput, match=r"resources 'CPU 1, GPU 1\.5': Ray says"):
         thresher.run(make(), evaluator("ray"), executor="ray", resources={"GPU": 1.5})
