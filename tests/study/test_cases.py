@@ -97,8 +97,9 @@ def test_a_pull_that_was_dropped_uses_up_no_case_and_comes_back_the_same(cause: 
 def test_a_lost_lease_uses_up_no_case(tmp_path: Path) -> None:
     study = eval_set(storage=f"sqlite:///{tmp_path}/s.db")
     lost = study.ask_many(4, lease=0.001)
-    while study.sweep() == 0:
-        pass
+    dropped = 0
+    while dropped < 4:
+        dropped += study.sweep()
     back = study.ask_many(4)
     assert [(pull.arm, pull.case, pull.seed) for pull in back] == [(pull.arm, pull.case, pull.seed) for pull in lost]
     study.close()
