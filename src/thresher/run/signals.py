@@ -4,6 +4,7 @@ import contextlib
 import os
 import queue
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -82,6 +83,7 @@ class Terminated(BaseException):
 def until_stopped(job: Callable[[], object]) -> int:
     """Do a job. Returns 0, or the exit status for the signal that stopped it: the caller can still print results."""
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    hook, sys.unraisablehook = sys.unraisablehook, _send_again
     try:
         signal.signal(signal.SIGTERM, _terminate)
         if before[signal.SIGHUP] is not signal.SIG_IGN:  # nohup asks to ignore it
@@ -92,9 +94,19 @@ def until_stopped(job: Callable[[], object]) -> int:
     except Terminated:
         return 128 + signal.SIGTERM
     finally:
+        sys.unraisablehook = hook
         for number, handler in before.items():
             signal.signal(number, handler)
     return 0
+
+
+def _send_again(ignored: "sys.UnraisableHookArgs") -> None:
+    """What a signal raises is ignored in a ``__del__``, where Python may be at that moment: send the signal again."""
+    if not isinstance(ignored.exc_value, KeyboardInterrupt | Terminated):
+        sys.__unraisablehook__(ignored)
+        return
+    number = signal.SIGTERM if isinstance(ignored.exc_value, Terminated) else signal.SIGINT
+    threading.Timer(0.05, os.kill, (os.getpid(), number)).start()
 
 
 def _terminate(number: int, frame: object) -> None:
