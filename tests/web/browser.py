@@ -2,10 +2,15 @@
 
 import contextlib
 import shutil
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from running import Served
+
+import thresher
 
 ARGS = [
     "--headless",
@@ -60,3 +65,45 @@ def tab(chromium: Any, **options: Any) -> Tab:
     page.on("request", lambda request: found.origins.add("/".join(request.url.split("/")[:3])))
     page.on("dialog", lambda dialog: found.complaints.append(f"dialog {dialog.message}"))
     return found
+
+
+# -- what the tests of the page share
+
+HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+STATE = "document.getElementById('pulse').dataset.state"
+
+
+@pytest.fixture(name="chromium", scope="module")
+def a_chromium() -> Iterator[Any]:
+    with browser("--host-resolver-rules=MAP rebound.example 127.0.0.1") as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def closed_tabs(chromium: Any) -> Iterator[None]:
+    """A page that stays open draws a running study for as long as the other tests last."""
+    yield
+    for context in chromium.contexts:
+        context.close()
+
+
+@pytest.fixture(name="storage")
+def a_storage(tmp_path: Path) -> str:
+    storage = f"sqlite:///{tmp_path}/s.db?durability=normal"
+    thresher.create_study("coins", arms=["fair", "loaded"], threshold=0.5, budget=500, storage=storage)
+    return storage
+
+
+def entered(chromium: Any, server: Served, path: str, **options: Any) -> Any:
+    found = tab(chromium, **options)
+    found.page.goto(server.entry)
+    found.page.goto(server.url + path)
+    return found
+
+
+def until(page: Any, expression: str) -> None:
+    """Wait until it holds. Playwright's own waiting evaluates strings in the page, which its policy forbids."""
+    end = time.monotonic() + 90
+    while not page.evaluate(expression):
+        assert time.monotonic() < end, f"never came: {expression}"
+        page.wait_for_timeout(50)

@@ -1,41 +1,15 @@
 """The HTTP interface keeps the library's promises."""
 
-import asyncio
 from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
-from asgi import BEARER, Reply, request, server
-from running import TOKEN, WRITE_TOKEN, served
-from running import WRITER as SENT
+from asgi import BEARER, request, server
+from coins import COINS, a_store, coins_app, get, post  # noqa: F401 - fixtures
 
 import thresher
 from thresher.log.memory import MemoryStore
 from thresher.log.stores import open_store
 from thresher.web.gate import Gate
-
-COINS = {"name": "coins", "arms": ["fair", "loaded"], "threshold": 0.6, "budget": 40, "confidence": None}
-
-
-@pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore()
-
-
-@pytest.fixture
-def app(store: MemoryStore) -> Gate:
-    app = server(store)
-    assert post(app, "", COINS).status == 201
-    return app
-
-
-def post(app: Gate, path: str, data: object = None, **headers: str) -> Reply:
-    return request(app, "POST", f"/api/studies{path}", headers={**BEARER, **headers}, json_body=data)
-
-
-def get(app: Gate, path: str) -> Reply:
-    return request(app, "GET", f"/api/studies{path}", headers=BEARER)
 
 
 def test_a_study_runs_from_beginning_to_end_over_http(app: Gate) -> None:
@@ -48,50 +22,6 @@ def test_a_study_runs_from_beginning_to_end_over_http(app: Gate) -> None:
     assert post(app, "/coins/ask").data == {"pulls": [], "done": True}
     assert post(app, "/coins/extend", {"budget": 50}).data["budget"] == 50
     assert len(post(app, "/coins/ask", {"n": 99}).data["pulls"]) == 10
-
-
-EVALS: dict[str, Any] = {
-    "name": "evals",
-    "arms": ["a", "b"],
-    "threshold": 0.5,
-    "cases": {"one": {"text": "1 + 1"}, "two": {}},
-}
-
-
-def test_a_pull_carries_its_case_over_http(app: Gate) -> None:
-    assert post(app, "", EVALS).data["cases"] == 2
-    pulls = post(app, "/evals/ask", {"n": 9}).data["pulls"]
-    assert sorted((pull["arm"], pull["case"]) for pull in pulls) == [
-        (arm, case) for arm in "ab" for case in ("one", "two")
-    ]
-    assert all(pull["case_params"] == EVALS["cases"][pull["case"]] for pull in pulls)
-    for pull in pulls:
-        post(app, "/evals/tell", {"pull": pull["pull"], "reward": pull["case"] == "one"})
-    rows = get(app, "/evals/verdict").data["rows"]
-    assert [(row["cases"], row["exact"], row["label"]) for row in rows] == [(2, True, "above")] * 2
-    found = get(app, "/evals/cases?limit=1").data
-    hardest = {"case": "two", "failed": 2, "passed": 0, "mean": 0.0, "rewards": [[0, 0.0], [1, 0.0]]}
-    assert (found["cases"], found["seen"], found["rows"]) == (2, 2, [hardest])
-    arm = get(app, "/evals/arms/a").data
-    assert (arm["cases"], {pull["case"] for pull in arm["rewards"]}) == (2, {"one", "two"})
-
-
-def test_what_is_wrong_with_cases_is_said_over_http(app: Gate) -> None:
-    wrongs: list[tuple[dict[str, Any], str]] = [
-        ({"cases": []}, "cases"),
-        ({"cases": ["x", "x"]}, "case"),
-        ({"cases": 0}, "cases"),
-        ({"find": 3}, "find"),
-        ({"guarantee": "rate", "confidence": None}, "guarantee"),
-        ({"tries": 0}, "tries"),
-    ]
-    for wrong, what in wrongs:
-        reply = post(app, "", {**EVALS, **wrong})
-        assert (reply.status, reply.data["error"]) == (422, what)
-    assert post(app, "", {**EVALS, "cases": 10, "tries": 5, "guarantee": "rate"}).status == 201
-    assert post(app, "", {**EVALS, "name": "first", "find": 1}).status == 201
-    assert (get(app, "/coins/cases").status, get(app, "/coins/cases").data["rule"]) == (422, "this study has none")
-    assert get(app, "/evals/cases?limit=1001").status == 422
 
 
 def test_repeating_a_key_returns_the_same_pulls_also_from_another_server(app: Gate, store: MemoryStore) -> None:
@@ -280,41 +210,6 @@ def test_the_question_is_on_the_page_before_the_log_is_read(
     monkeypatch.setattr("thresher.web.house.Live", None)  # reading would fail
     page = request(server(store), "GET", "/study/coins", headers={**BEARER, "accept": "text/html"})
     assert (page.status, b"Which of 2 arms reach 0.5?" in page.body) == (200, True)
-
-
-@pytest.mark.alone
-def test_200_agents_over_http_count_exactly(tmp_path: Path) -> None:
-    storage, budget = f"sqlite:///{tmp_path}/s.db?durability=normal", 600
-    arms = [f"arm {k}" for k in range(10)]
-
-    async def agent(client: httpx.AsyncClient, number: int) -> int:
-        made = 0
-        while True:
-            reply = await client.post("/api/studies/many/ask", headers={"idempotency-key": f"{number}-{made}"})
-            pulls = reply.raise_for_status().json()["pulls"]
-            if not pulls:
-                return made
-            data = {"pull": pulls[0]["pull"], "reward": 0.5}
-            (await client.post("/api/studies/many/tell", json=data)).raise_for_status()
-            made += 1
-
-    async def crowd(url: str) -> list[int]:
-        limits = httpx.Limits(max_connections=200)
-        async with httpx.AsyncClient(base_url=url, headers=SENT, timeout=60, limits=limits) as client:
-            new = {"name": "many", "arms": arms, "threshold": 0.6, "budget": budget, "confidence": None}
-            (await client.post("/api/studies", json=new)).raise_for_status()
-            return await asyncio.gather(*(agent(client, number) for number in range(200)))
-
-    log = tmp_path / "log"
-    with served(storage, "--write", log=log) as server:
-        made = asyncio.run(crowd(server.url))
-    study = thresher.open_study("many", storage=storage)
-    verdict = study.verdict()
-    assert (sum(made), verdict.issued, verdict.told, verdict.pending) == (budget, budget, budget, 0)
-    assert sum(row.seen for row in verdict.rows) == budget
-    assert sorted(event.pull for event in study.events() if event.kind == "told") == list(range(1, budget + 1))  # type: ignore[type-var]
-    assert TOKEN not in log.read_text()
-    assert WRITE_TOKEN not in log.read_text()
 
 
 def test_a_study_shows_the_head_of_its_log(app: Gate) -> None:

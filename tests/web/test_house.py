@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from asgi import BEARER, request, server
+from coins import COINS, get, post
 from logs import append
-from test_api import COINS, get, post
 
 import thresher
 from thresher.core.events import Event

@@ -3,19 +3,16 @@
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import browser, tab
+from browser import HOSTILE, STATE, a_chromium, a_storage, closed_tabs, entered, tab, until  # noqa: F401 - fixtures
 from running import Served, served
 
 import thresher
 from thresher.log.stores import open_store
 
-HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 ARMS = [*(f"prompt {k:02}" for k in range(30)), HOSTILE, "'\"&amp;</td>"]
 AGENT = """
 import random, sys, time, thresher
@@ -30,20 +27,6 @@ thresher.run(study, evaluate, workers=4)
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with browser("--host-resolver-rules=MAP rebound.example 127.0.0.1") as found:
-        yield found
-
-
-@pytest.fixture(autouse=True)
-def _tabs_are_closed(chromium: Any) -> Iterator[None]:
-    """A page that stays open draws a running study for as long as the other tests last."""
-    yield
-    for context in chromium.contexts:
-        context.close()
-
-
-@pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, chromium: Any) -> Iterator[Served]:
     storage = f"sqlite:///{tmp_path_factory.mktemp('page')}/s.db?durability=normal"
     thresher.create_study("prompts", arms=ARMS, threshold=0.6, budget=200_000, storage=storage)
@@ -52,21 +35,6 @@ def server(tmp_path_factory: pytest.TempPathFactory, chromium: Any) -> Iterator[
             yield found
         finally:
             agent.terminate()
-
-
-def entered(chromium: Any, server: Served, path: str, **options: Any) -> Any:
-    found = tab(chromium, **options)
-    found.page.goto(server.entry)
-    found.page.goto(server.url + path)
-    return found
-
-
-def until(page: Any, expression: str) -> None:
-    """Wait until it holds. Playwright's own waiting evaluates strings in the page, which its policy forbids."""
-    end = time.monotonic() + 90
-    while not page.evaluate(expression):
-        assert time.monotonic() < end, f"never came: {expression}"
-        page.wait_for_timeout(50)
 
 
 def test_the_token_lets_a_browser_in_and_leaves_the_address(chromium: Any, server: Served) -> None:
@@ -197,15 +165,7 @@ def pulled(storage: str) -> None:
     study.tell(pull, 1)
 
 
-@pytest.fixture
-def storage(tmp_path: Path) -> str:
-    storage = f"sqlite:///{tmp_path}/s.db?durability=normal"
-    thresher.create_study("coins", arms=["fair", "loaded"], threshold=0.5, budget=500, storage=storage)
-    return storage
-
-
 TOLD = "document.getElementById('f-told').textContent"
-STATE = "document.getElementById('pulse').dataset.state"
 NOTICE = "document.getElementById('notice').textContent"
 
 
@@ -295,40 +255,3 @@ def test_screen_readers_are_not_told_every_number(chromium: Any, server: Served)
     until(page, f"{changes} > {before} + 5")
     assert page.evaluate("window.said") <= 2  # a sentence replaces the one before
     assert page.locator("main [aria-live]").count() == 0
-
-
-def test_a_tab_lists_the_cases_the_hardest_first(chromium: Any, tmp_path: Path) -> None:
-    storage = f"sqlite:///{tmp_path}/s.db?durability=normal"
-    names = [HOSTILE, *(f"case {k:03}" for k in range(1, 150))]
-    study = thresher.create_study("evals", arms=["a", "b", "c"], threshold=0.5, cases=names, storage=storage)
-    study.add_many([(arm, 0.0 if case == HOSTILE else 1.0, case) for arm in "ab" for case in names])
-    with served(storage) as server:
-        page, complaints, _ = entered(chromium, server, "/study/evals")
-        page.get_by_text("150 of 150").first.wait_for()
-        assert page.locator("#rows tr", has_text="✓ exact").count() == 2
-        page.get_by_role("tab", name="Cases").click()
-        page.get_by_text("The 100 hardest of 150 cases with a reward.").wait_for()
-        assert not page.locator("#panel-arms").is_visible()
-        first = page.locator("#cases tr").first
-        assert first.locator("td").all_text_contents()[:4] == [HOSTILE, "2", "0", "0"]
-        assert first.locator("a").all_text_contents() == ["a 0", "b 0"]
-        page.locator("#more-cases").click()
-        until(page, "document.querySelectorAll('#cases tr').length === 150")
-        pull = study.ask()
-        assert pull is not None
-        study.tell(pull, 0.0)
-        until(page, "document.querySelector('#cases').textContent.includes('c 0')")
-        page.get_by_role("tab", name="Cases").press("ArrowLeft")
-        assert page.locator("#rows").is_visible()
-        page.goto(f"{server.url}/study/evals/arm/a")
-        page.get_by_text("150 of 150, exact").wait_for()
-        assert page.locator("#pulls tr").first.locator("td").all_text_contents()[3] == "case 149"
-        assert complaints == []
-
-
-def test_a_study_without_cases_has_no_tabs(chromium: Any, storage: str) -> None:
-    with served(storage) as server:
-        page = entered(chromium, server, "/study/coins").page
-        until(page, f"{STATE} === 'live'")
-        assert not page.locator("#tabs").is_visible()
-        assert page.get_by_role("heading", name="Arms", exact=True).is_visible()

@@ -5,8 +5,8 @@ from pathlib import Path
 import apsw
 import pytest
 from asgi import server
+from coins import COINS, get, post
 from stores import CountingStore
-from test_api import COINS, get, post
 
 from thresher.log.stores import open_store
 

@@ -1,0 +1,29 @@
+"""An application with a study of two coins, and how its interface is called."""
+
+import pytest
+from asgi import BEARER, Reply, request, server
+
+from thresher.log.memory import MemoryStore
+from thresher.web.gate import Gate
+
+COINS = {"name": "coins", "arms": ["fair", "loaded"], "threshold": 0.6, "budget": 40, "confidence": None}
+
+
+@pytest.fixture(name="store")
+def a_store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture(name="app")
+def coins_app(store: MemoryStore) -> Gate:
+    app = server(store)
+    assert post(app, "", COINS).status == 201
+    return app
+
+
+def post(app: Gate, path: str, data: object = None, **headers: str) -> Reply:
+    return request(app, "POST", f"/api/studies{path}", headers={**BEARER, **headers}, json_body=data)
+
+
+def get(app: Gate, path: str) -> Reply:
+    return request(app, "GET", f"/api/studies{path}", headers=BEARER)

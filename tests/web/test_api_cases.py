@@ -1,0 +1,50 @@
+"""Cases over HTTP."""
+
+from typing import Any
+
+from coins import a_store, coins_app, get, post  # noqa: F401 - fixtures
+
+from thresher.web.gate import Gate
+
+EVALS: dict[str, Any] = {
+    "name": "evals",
+    "arms": ["a", "b"],
+    "threshold": 0.5,
+    "cases": {"one": {"text": "1 + 1"}, "two": {}},
+}
+
+
+def test_a_pull_carries_its_case_over_http(app: Gate) -> None:
+    assert post(app, "", EVALS).data["cases"] == 2
+    pulls = post(app, "/evals/ask", {"n": 9}).data["pulls"]
+    assert sorted((pull["arm"], pull["case"]) for pull in pulls) == [
+        (arm, case) for arm in "ab" for case in ("one", "two")
+    ]
+    assert all(pull["case_params"] == EVALS["cases"][pull["case"]] for pull in pulls)
+    for pull in pulls:
+        post(app, "/evals/tell", {"pull": pull["pull"], "reward": pull["case"] == "one"})
+    rows = get(app, "/evals/verdict").data["rows"]
+    assert [(row["cases"], row["exact"], row["label"]) for row in rows] == [(2, True, "above")] * 2
+    found = get(app, "/evals/cases?limit=1").data
+    hardest = {"case": "two", "failed": 2, "passed": 0, "mean": 0.0, "rewards": [[0, 0.0], [1, 0.0]]}
+    assert (found["cases"], found["seen"], found["rows"]) == (2, 2, [hardest])
+    arm = get(app, "/evals/arms/a").data
+    assert (arm["cases"], {pull["case"] for pull in arm["rewards"]}) == (2, {"one", "two"})
+
+
+def test_what_is_wrong_with_cases_is_said_over_http(app: Gate) -> None:
+    wrongs: list[tuple[dict[str, Any], str]] = [
+        ({"cases": []}, "cases"),
+        ({"cases": ["x", "x"]}, "case"),
+        ({"cases": 0}, "cases"),
+        ({"find": 3}, "find"),
+        ({"guarantee": "rate", "confidence": None}, "guarantee"),
+        ({"tries": 0}, "tries"),
+    ]
+    for wrong, what in wrongs:
+        reply = post(app, "", {**EVALS, **wrong})
+        assert (reply.status, reply.data["error"]) == (422, what)
+    assert post(app, "", {**EVALS, "cases": 10, "tries": 5, "guarantee": "rate"}).status == 201
+    assert post(app, "", {**EVALS, "name": "first", "find": 1}).status == 201
+    assert (get(app, "/coins/cases").status, get(app, "/coins/cases").data["rule"]) == (422, "this study has none")
+    assert get(app, "/evals/cases?limit=1001").status == 422
