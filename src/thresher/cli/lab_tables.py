@@ -107,9 +107,9 @@ def print_plan(plan: "Plan") -> None:
         table.add_column(name, justify=side, no_wrap=name != "to have")
     for need in plan.needs:
         pulls = f"> {need.beyond:,}" if need.pulls is None else f"{need.pulls:,}"
-        if is_pilot:
+        if is_pilot and need.low is not None:
             ends = [f"> {need.beyond:,}" if end is None else f"{end:,}" for end in (need.low, need.high)]
-            pulls += "" if need.low is None else f" ({ends[0]} – {ends[1]})"
+            pulls += f" ({ends[0]} – {ends[1]})"
         elif need.pulls_se is not None:
             pulls += f" ± {need.pulls_se:,.0f}"
         bar = "█" * max(1, round(24 * (need.pulls or need.beyond) / most)) + ("…" if need.pulls is None else "")

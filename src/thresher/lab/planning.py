@@ -21,6 +21,7 @@ TARGETS = (("90 % of arms right", 0.90), ("95 % of arms right", 0.95), ("99 % of
 ALL_RIGHT = ("all arms right with probability 0.9", 0.9)
 SETTLED = ("90 % of arms settled", 0.9)
 ALL_SETTLED = ("all arms settled with probability 0.9", 0.9)
+SETTLING = (SETTLED[0], ALL_SETTLED[0])  # the targets that stay reached
 SKIPS = "uniform, skips settled"
 STAGES = ((40, 20_000), (200, 5_500), (1500, 2_000), (6000, 700))  # pulls an arm, and repetitions times arms
 FEWEST, MOST = 20, 1000  # repetitions
@@ -37,7 +38,8 @@ class Need:
 
     ``seconds`` is the mean over repetitions; for all arms settled, it is the time within which nine of ten finish.
     ``repetitions`` says how many were played: few of the long runs, so their figures are rough. Nine of ten reach the
-    target between ``low`` and ``high``; None: more than ``beyond``. From a pilot, the arms differ in each of them.
+    target between ``low`` and ``high``; None: more than ``beyond``, or the target is not about settled arms. From a
+    pilot, the arms differ in each of them.
     """
 
     target: str
@@ -158,7 +160,8 @@ def _needs(line: Line, certifies: bool, seed: int, threads: int | None) -> tuple
         )
         for target, level in list(left):
             need = needs[target] = _read(target, level, line.name, result, points, seed)
-            if need.pulls is not None and (need.high is not None or not isinstance(setup.recorded, Pilot)):
+            is_ranged = isinstance(setup.recorded, Pilot) and target in SETTLING
+            if need.pulls is not None and (need.high is not None or not is_ranged):
                 left.remove((target, level))
         _extend(curve, result, points)
         if not left:
@@ -209,8 +212,10 @@ def _reached(target: str, result: Result) -> np.ndarray[tuple[int, int], np.dtyp
 def _read(target: str, level: float, policy: str, result: Result, points: Sequence[int], seed: int) -> Need:
     right = _reached(target, result)[:, :-1]
     place = first_reached(right, level)
-    ends = np.quantile(first_columns(right, level), RANGE, method="inverted_cdf")  # rows of "all" are 0 or 1
-    low, high = (points[int(column)] if np.isfinite(column) else None for column in ends)
+    low = high = None
+    if target in SETTLING:  # an arm that is right may be wrong again, a settled one stays settled
+        ends = np.quantile(first_columns(right, level), RANGE, method="inverted_cdf")
+        low, high = (points[int(column)] if np.isfinite(column) else None for column in ends)
     if place is None:
         return Need(target, policy, None, None, None, points[-1], result.repetitions, low, high)
     again = first_columns(resampled(right, seed), level)
