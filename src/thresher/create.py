@@ -24,7 +24,15 @@ def create_study(
     name: str,
     *,
     arms: Iterable[str] | Mapping[str, Params],
-    threshold: float,
+    threshold: float | None = None,
+    at_least: float | None = None,
+    at_most: float | None = None,
+    share: float | None = None,
+    baseline: str | None = None,
+    margin: float | None = None,
+    ratio: float | None = None,
+    lower_is_better: bool = False,
+    unit: str | None = None,
     bounds: tuple[float, float] | None = (0.0, 1.0),
     budget: int | None = None,
     policy: Policy | str | None = None,
@@ -43,13 +51,25 @@ def create_study(
     if_exists: Literal["error", "join"] = "error",
     lease: float = LEASE,
 ) -> Study:
-    """Ask which of the ``arms`` have a mean reward of at least ``threshold``.
+    """Ask which of the ``arms`` have a mean reward of at least, or at most, a bar.
 
     The arguments:
         name: the study's name.
         arms: names, or ``{name: params}``; the parameters reach the evaluator.
-        threshold: the bar, strictly inside the bounds. A mean on the bar is above.
-        bounds: where rewards can lie. None takes them as they are, without certificates.
+        threshold: another name for ``at_least``.
+        at_least: the bar, strictly inside the bounds, that an arm's mean must reach. A mean on the bar reaches it.
+        at_most: the bar that an arm's mean must stay within. A mean on the bar does.
+        share: ask about pulls instead of means: an arm reaches the bar if at least this share of its pulls does. The
+            bar is a limit then. This needs no bounds.
+        baseline: one of the arms, with which all others are compared, instead of a bar. With cases it goes first,
+            through all of them; without, every pull evaluates the arm and the baseline, and its reward is the pair.
+        margin: by how much an arm must be better than the baseline, 0 by default. If it is negative: by how much it
+            may be worse.
+        ratio: how many times the baseline's reward an arm must reach (where lower is better, stay within), in at least
+            half of the pairs, or a ``share`` of them.
+        lower_is_better: with a baseline, that lower rewards are better; ``at_most`` says so by itself.
+        unit: the unit of rewards, for people; times in ``"s"`` are shown in milliseconds where that reads better.
+        bounds: where rewards can lie. None takes them as they are, without certificates unless a share is asked about.
         budget: pulls, over all agents. None: until every arm is settled.
         policy: a `Policy` or its name; None is `balanced` with certificates (with ``find``, `cheapest`), `anytime_evt`
             without.
@@ -92,6 +112,14 @@ def create_study(
     spec = Spec(
         arms=arms,
         threshold=threshold,
+        at_least=at_least,
+        at_most=at_most,
+        share=share,
+        baseline=baseline,
+        margin=margin,
+        ratio=ratio,
+        lower_is_better=lower_is_better,
+        unit=unit,
         bounds=bounds,
         budget=budget,
         policy=policy,

@@ -10,7 +10,23 @@ from program import run
 from thresher.core.row import Row
 
 ROW_NAMES = ["arm", "label", "certified", "mean", "low", "high"]
-ROW_NAMES += ["seen", "pending", "charged", "failures", "progress", "reason", "cases", "exact", "missing"]
+ROW_NAMES += [
+    "seen",
+    "pending",
+    "charged",
+    "failures",
+    "progress",
+    "reason",
+    "cases",
+    "exact",
+    "missing",
+    "reached",
+    "share",
+    "difference",
+    "baseline",
+    "median",
+    "quantile",
+]
 TWO_ARMS = ["--arm", "0.2", "--arm", "0.8", "--budget", "8"]
 ECHO = ["--", "echo", "{arm}"]
 
@@ -49,7 +65,7 @@ def test_the_table_ends_with_the_question_and_its_answer() -> None:
     lines = run(*TWO_ARMS, "--no-confidence", *ECHO).out.splitlines()
     assert lines[0].split() == ["arm", "mean", "pulls"]
     assert [line.split()[:4] for line in lines[1:3]] == [["0.8", "▲", "above", "0.8"], ["0.2", "▼", "below", "0.2"]]
-    assert lines[4] == "Which of 2 arms reach 0.5? 1 above, 1 below, after 8 of 8 pulls."
+    assert lines[4] == "Which of 2 arms reach 0.5? 1 does, 1 does not, after 8 of 8 pulls."
     assert lines[5].startswith("Nothing is certified")
 
 
@@ -99,7 +115,7 @@ def test_the_table_shows_settled_labels_intervals_and_a_hint() -> None:
     assert lines[1].split()[:4] == ["0.51", "▲", "above", lines[1].split()[3]]
     assert lines[2].split()[:4] == ["0.2", "▼", "below", "✓"]
     assert lines[4].startswith(
-        "Which of 2 arms reach 0.5? 1 above (0 certified), 1 below (1 certified), after 150 of 150"
+        "Which of 2 arms reach 0.5? 1 does (0 certified), 1 does not (1 certified), after 150 of 150"
     )
     text = " ".join(lines[5:])
     assert text.startswith("With probability at least 0.95 the certified label is right, whenever you stop")
@@ -214,7 +230,7 @@ def test_workers_run_at_the_same_time(tmp_path: Path) -> None:
 def test_a_terminal_is_not_needed_and_a_line_now_and_then_shows_progress() -> None:
     result = run("--arm=a", "--budget=6", "--workers=1", "--no-confidence", "--", "sh", "-c", "sleep 0.5; echo 1")
     (line,) = result.err.splitlines()
-    assert line.startswith("thresher: 1 above, 0 below, after ")
+    assert line.startswith("thresher: 1 does, 0 do not, after ")
     assert line.endswith(" left")
     assert run("--arm=a", "--budget=6", "--quiet", "--", "sh", "-c", "sleep 0.5; echo 1").err == ""
 

@@ -61,7 +61,7 @@ def test_at_the_end_the_verdict_alone_remains(tmp_path: Path) -> None:
             ["0.8", "▲", "above", "0.8", terminal.lines[1].split()[-1]],
             ["0.2", "▼", "below", "0.2", terminal.lines[2].split()[-1]],
         ]
-        assert terminal.lines[4] == "Which of 2 arms reach 0.5? 1 above, 1 below, after 30 of 30 pulls."
+        assert terminal.lines[4] == "Which of 2 arms reach 0.5? 1 does, 1 does not, after 30 of 30 pulls."
         assert "pending" not in terminal.text
         assert not any(terminal.lines[7:])
 

@@ -13,7 +13,7 @@ def test_the_answer_counts_certified_labels_only_where_there_are_certificates(
     study = thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=20, confidence=confidence)
     for pull in study.ask_many(2):
         study.tell(pull, 0.9 if pull.arm == "a" else 0.1)
-    assert study.verdict().answer.startswith(f"1 above{certified}, 1 below{certified}, after 2 of 20 pulls")
+    assert study.verdict().answer.startswith(f"1 does{certified}, 1 does not{certified}, after 2 of 20 pulls")
 
 
 def test_an_arm_without_rewards_has_empty_cells_in_markdown() -> None:

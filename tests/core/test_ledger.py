@@ -12,6 +12,7 @@ from thresher.core import seeds
 from thresher.core import spec as specs
 from thresher.core.events import CAUSES
 from thresher.core.ledger import Ledger, fold
+from thresher.core.stored import from_json
 from thresher.study import give_up, look
 
 
@@ -67,7 +68,7 @@ def test_a_log_keeps_the_constant_that_it_was_written_with() -> None:
     """Another machine's logarithm may differ in the last digit, and its decisions must be the same here."""
     data = specs.Spec(arms=["a", "b"], threshold=0.5).to_json()
     for stored in (math.nextafter(data["settling_constant"], step) for step in (-math.inf, math.inf)):
-        read = specs.from_json({**data, "settling_constant": stored})
+        read = from_json({**data, "settling_constant": stored})
         assert read.settling_constant == Ledger(read).second_rule.exploration == stored
 
 

@@ -29,6 +29,12 @@ FIELDS = [
     "cases",
     "exact",
     "missing",
+    "reached",
+    "share",
+    "difference",
+    "baseline",
+    "median",
+    "quantile",
 ]
 
 

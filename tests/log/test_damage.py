@@ -13,6 +13,7 @@ from logs import append
 import thresher
 from thresher.core import spec as specs
 from thresher.core.events import Event
+from thresher.core.stored import from_json
 from thresher.errors import Conflict, StoreFailed
 from thresher.log.store import Store
 from thresher.log.stores import open_store
@@ -89,7 +90,7 @@ def test_a_specification_is_checked_wherever_it_comes_from(what: str) -> None:
     spec = json.loads(json.dumps(SPEC))
     WRONG[what](spec)
     with pytest.raises(thresher.InvalidInput):
-        specs.from_json(spec)
+        from_json(spec)
 
 
 @pytest.mark.parametrize("text", ["", "{broken", "[" * 100_000, "null", "3", '"x"'])

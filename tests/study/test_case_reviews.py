@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import thresher
-from thresher.core.spec import from_json
+from thresher.core.stored import from_json
 from thresher.study import look
 
 

@@ -10,8 +10,8 @@ import pytest
 from studying import finish, make
 
 import thresher
-from thresher.core import spec as specs
 from thresher.core.ledger import fold
+from thresher.core.stored import from_json
 from thresher.errors import Conflict
 from thresher.log.memory import MemoryStore
 from thresher.study import look
@@ -37,7 +37,7 @@ def test_a_restored_study_equals_the_live_one_to_the_bit() -> None:
 
 def test_a_specification_survives_json() -> None:
     study = make(arms={"a": {"x": [1, {"y": None}]}, "ü": {}}, bounds=(0, 3), failure=0.1, tolerance=0.02, seed=2**70)
-    assert specs.from_json(json.loads(json.dumps(study.spec.to_json()))) == study.spec
+    assert from_json(json.loads(json.dumps(study.spec.to_json()))) == study.spec
 
 
 def test_two_agents_on_one_store_share_the_study() -> None:
@@ -188,6 +188,12 @@ def test_a_verdict_in_json_and_csv_has_the_same_names() -> None:
         "cases",
         "exact",
         "missing",
+        "reached",
+        "share",
+        "difference",
+        "baseline",
+        "median",
+        "quantile",
     ]
     assert list(data["rows"][0]) == names
     head, *rows = verdict.to_csv().splitlines()

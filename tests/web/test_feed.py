@@ -29,7 +29,7 @@ def test_what_is_sent_is_what_changed() -> None:
     assert live.news()["rows"] == live.since(3)["rows"] == []
     table = json.loads(live.table())
     assert (table["seen"][0], table["seq"], change["head"]["labels"]["above"]) == (1, 3, 1)
-    assert change["head"]["answer"].startswith("1 above")
+    assert change["head"]["answer"].startswith("1 does")
 
 
 def test_cases_make_no_update_larger() -> None:

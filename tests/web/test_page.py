@@ -196,7 +196,7 @@ def test_a_page_says_that_there_is_no_reward_yet_and_that_its_study_was_deleted(
     with served(storage) as server:
         page, complaints, _ = entered(chromium, server, "/study/coins")
         page.get_by_text("No reward has come back yet.").wait_for()
-        page.get_by_text("0 above (0 certified), 0 below (0 certified), 2 undecided").first.wait_for()
+        page.get_by_text("0 do (0 certified), 0 do not (0 certified), 2 undecided").first.wait_for()
         until(page, f"{STATE} === 'live'")
         assert complaints == []
         open_store(storage).delete("coins")

@@ -10,7 +10,7 @@ import click
 
 from ..core.hardest import CaseRow, hardest, seen_cases
 from ..core.ledger import Ledger
-from ..core.sentences import number
+from ..core.wording import amount
 from ..study import look
 from ..text.escapes import cell, csv_line, visible
 from ..text.plural import plural
@@ -30,7 +30,7 @@ LONGEST = 32  # characters of a case's name, for people
 def cases(name: str, everything: bool, storage: str | None, style: str) -> int:
     """List the cases of study NAME that have a reward: those first that most arms failed, each with the arms' rewards.
 
-    An arm failed a case if its reward is below the bar. Where rewards are graded, the lowest mean comes first.
+    An arm failed a case if its reward does not reach the bar. Where rewards are graded, the lowest mean comes first.
 
     \b
     Examples:
@@ -48,7 +48,7 @@ def cases(name: str, everything: bool, storage: str | None, style: str) -> int:
     elif style == "csv":
         lines = (line.removesuffix("\n") for line in _csv(rows, spec.arms))
     else:
-        table = _text(rows, look(study, _arms_seen), spec.threshold)
+        table = _text(rows, look(study, _arms_seen), spec.unit)
         lines = chain(table, ["", _summary(len(rows), seen, spec.case_count)])
     try:
         for line in lines:
@@ -78,31 +78,31 @@ def _csv(rows: Sequence[CaseRow], arms: Sequence[str]) -> Iterator[str]:
         yield csv_line([cell(str(row.case)), row.failed, row.passed, row.mean, *rewards])
 
 
-def _text(rows: Sequence[CaseRow], arms: Sequence[str], bar: float) -> Iterator[str]:
+def _text(rows: Sequence[CaseRow], arms: Sequence[str], unit: str | None) -> Iterator[str]:
     """A table: a column for each arm if they fit, otherwise the names of those that failed."""
     width = shutil.get_terminal_size((WIDE, 24)).columns if sys.stdout is not None and sys.stdout.isatty() else WIDE
     table = [
         ["case", *(_shortened(str(row.case)) for row in rows)],
         ["failed", *(f"{row.failed:,}" for row in rows)],
         ["passed", *(f"{row.passed:,}" for row in rows)],
-        ["mean", *(number(row.mean) for row in rows)],
+        ["mean", *(amount(row.mean, unit) for row in rows)],
     ]
-    of_arms = [[visible(arm), *(_reward(row, arm) for row in rows)] for arm in arms]
+    of_arms = [[visible(arm), *(_reward(row, arm, unit) for row in rows)] for arm in arms]
     if _width([*table, *of_arms]) <= width:
         table += of_arms
         yield from _lines(table)
         return
     room = max(20, width - _width(table) - 2)
-    yield from _lines([*table, ["failed by", *(_failing(row, bar, room) for row in rows)]])
+    yield from _lines([*table, ["failed by", *(_failing(row, room) for row in rows)]])
 
 
-def _reward(row: CaseRow, arm: str) -> str:
-    return number(row.rewards[arm]) if arm in row.rewards else ""
+def _reward(row: CaseRow, arm: str, unit: str | None) -> str:
+    return amount(row.rewards[arm], unit) if arm in row.rewards else ""
 
 
-def _failing(row: CaseRow, bar: float, room: int) -> str:
+def _failing(row: CaseRow, room: int) -> str:
     """The names of the arms that failed a case, as many as fit."""
-    names = [visible(arm) for arm, reward in row.rewards.items() if reward < bar]
+    names = [visible(arm) for arm in row.failed_by]
     text = ", ".join(names)
     while len(text) > room and len(names) > 1:
         names.pop()

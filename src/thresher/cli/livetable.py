@@ -13,10 +13,11 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ..core.layout import certainty, seen
+from ..core.layout import certainty, estimate_of, head_of, seen, style_of
 from ..core.ledger import Ledger
 from ..core.row import Row, openness, row_of
-from ..core.sentences import SIGNS, duration, number, pulls_made, question_of, speed
+from ..core.sentences import SIGNS, duration, speed
+from ..core.wording import Look, look_of, pulls_made, question_of
 from ..run.progress import Progress
 from ..study import Study, look
 from ..text.plural import plural
@@ -109,20 +110,21 @@ def _bar(ledger: Ledger) -> Group:
 
 def arms_table(rows: list[Row], ledger: Ledger, width: int) -> Table:
     """Arms as a table. The least important columns are left out if they do not fit; a gauge fills the rest."""
-    columns = _columns(rows, width, ledger.spec.case_count or None)
+    asked = look_of(ledger.spec)
+    columns = _columns(rows, width, asked)
     for head in ("failed", "certified"):
         if not any(cell.plain for cell in columns[head]):
             del columns[head]
     for head in ("failed", "pending", "certified"):
         if _needed(columns) > width:
             columns.pop(head, None)
-    bar, means = ledger.spec.threshold, [row.mean for row in rows if row.mean is not None]
+    bar, means = asked.bar, [row.estimate for row in rows if row.estimate is not None]
     farthest = max((abs(mean - bar) for mean in means), default=0.0)
     left = width - _needed(columns) - 2
     if left >= SHORTEST_GAUGE:
         ends = bar - 1.25 * farthest, bar + 1.25 * farthest
         gauges = [gauge_of(row, bar, *ends, width=min(LONGEST_GAUGE, left)) for row in rows]
-        columns = {**columns, f"against {bar:g}"[:left]: gauges}
+        columns = {**columns, f"against {asked.estimate(bar)}"[:left]: gauges}
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
     for head in columns:
         beginning = head in ("arm", "") or head.startswith("against")
@@ -132,13 +134,13 @@ def arms_table(rows: list[Row], ledger: Ledger, width: int) -> Table:
     return table
 
 
-def _columns(rows: list[Row], width: int, cases: int | None) -> dict[str, list[Text]]:
+def _columns(rows: list[Row], width: int, asked: Look) -> dict[str, list[Text]]:
     return {
         "arm": [Text(shortened(row.arm, max(10, width // 3))) for row in rows],
-        "": [Text(SIGNS[row.label], style=COLOURS[row.label]) for row in rows],
+        "": [Text(SIGNS[row.label], style=COLOURS[style_of(row)]) for row in rows],
         "certified": [Text(text, style=STYLES[style]) for text, style in map(certainty, rows)],
-        "mean": [Text(number(row.mean)) for row in rows],
-        "pulls" if cases is None else "cases": [Text(seen(row, cases)) for row in rows],
+        head_of(asked): [Text(asked.estimate(estimate_of(row, asked))) for row in rows],
+        "pulls" if asked.cases is None else "cases": [Text(seen(row, asked.cases)) for row in rows],
         "pending": [Text(f"{row.pending or ''}") for row in rows],
         "failed": [Text(f"{row.failures or ''}") for row in rows],
     }
@@ -177,11 +179,11 @@ def gauge_of(row: Row, bar: float, low: float, high: float, *, width: int = 25) 
         return round((min(max(value, low), high) - low) / (high - low) * (width - 1)) if high > low else width // 2
 
     text = Text("─" * width, style="dim")
-    colour = COLOURS[row.label]
+    colour = COLOURS[style_of(row)]
     if row.low is not None and row.high is not None and row.seen:
         first, last = place(row.low), place(row.high)
         text = text[:first] + Text("━" * (last - first + 1), style=f"dim {colour}") + text[last + 1 :]
-    for value, sign, style in ((bar, "┼", "not dim"), (row.mean, "●", f"not dim {colour}")):
+    for value, sign, style in ((bar, "┼", "not dim"), (row.estimate, "●", f"not dim {colour}")):
         if value is not None:
             text = text[: place(value)] + Text(sign, style=style) + text[place(value) + 1 :]
     return text

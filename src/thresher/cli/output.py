@@ -10,7 +10,14 @@ from ..core.verdict import Verdict
 from ..errors import CannotGoOn
 from . import drain, put, say
 
-COLOURS = {"above": "green", "below": "red", "close": "yellow", "undecided": "dim", "retired": "magenta"}
+COLOURS = {
+    "above": "green",
+    "below": "red",
+    "close": "yellow",
+    "undecided": "dim",
+    "retired": "magenta",
+    "baseline": "cyan",
+}
 STYLES = {**COLOURS, "strong": "bold", "quiet": "dim", "notice": "yellow", "failure": "magenta"}
 FORMATS = ("table", "json", "csv", "markdown")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ..core import sentences
+from ..core import wording
 from ..core.checks import MAX_WHOLE
 from ..core.events import Event, moment, to_json
 from ..core.ledger import Ledger
@@ -93,7 +93,7 @@ def summary_of(study: Study) -> dict[str, Any]:
         return {
             "study": study.name,
             "arms": len(spec.arms),
-            "question": sentences.question_of(spec),
+            "question": wording.question_of(spec),
             "threshold": spec.threshold,
             "policy": str(spec.policy),
             "cases": spec.case_count or None,

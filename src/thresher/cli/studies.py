@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from ..core.sentences import pulls_made
+from ..core.wording import pulls_made
 from ..create import create as create_new
 from ..errors import DamagedStudy, StudyExists, shown
 from ..study import Study, look

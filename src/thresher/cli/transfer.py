@@ -7,12 +7,12 @@ from typing import Any
 import click
 
 from ..core import ledger as ledgers
-from ..core.checks import MAX_NAME, number, whole
+from ..core.checks import MAX_NAME, finite, number, whole
 from ..core.checks import name as checked_name
 from ..core.events import DROPPED, LATE, NO_EVENT, Event
 from ..core.ledger import Ledger
 from ..core.results import LOST, SHAPES, SPARE, Row, read_json, read_rows
-from ..core.spec import Spec, finite
+from ..core.spec import Spec
 from ..errors import Conflict, InvalidInput, StudyExists, ThresherError, shown
 from ..log.calls import Result
 from ..log.chain import Head, chained

@@ -23,6 +23,10 @@ class Cases:
         self.spare: set[int] = set()  # pulls whose reward came after another one of the same case
         self.failures: dict[tuple[int, int], int] = {}  # by arm and place
         self.missing = array("q", [0]) * arms  # of an arm: places that failed too often
+        self.base = spec.base  # the arm that is the baseline; −1: there is none
+        self.awaits = self.base >= 0  # whether the baseline's rewards are not all known yet
+        self.lacking: set[int] = set()  # cases that the baseline has no reward for, once the others are known
+        self._known = 0  # cases whose reward of the baseline is known
         self._order = [array("q") for _ in range(arms)]  # of an arm and a place: its case
         self._holder = [array("q") for _ in range(arms)]  # of an arm and a place: the last pull that took it
         self._position = array("q", [0]) * arms  # of an arm: how far its permutation has been walked
@@ -65,7 +69,7 @@ class Cases:
         while True:
             case = places.case_at(self._position[arm], self.count, *self._keys[arm])
             self._position[arm] += 1
-            if case not in known:
+            if case not in known and case not in self.lacking:
                 return case
 
     def entry(self, arm: int, pull: int) -> int:
@@ -73,17 +77,34 @@ class Cases:
         return self.sheet.entry[arm][self.sheet.place[pull]]
 
     def tell(self, arm: int, pull: int) -> bool:
-        """A reward came back. Returns whether it is the first of its case; only that one counts."""
+        """A reward came back. Returns whether it is the first of its case; only that one counts.
+
+        A reward of the baseline that comes after all its cases were known or given up does not count: the arms'
+        differences are fixed numbers from then on.
+        """
         place = self.sheet.place[pull]
-        if place < 0:
-            return True
-        state = self.sheet.state[arm][place]
-        if state == places.KNOWN:
+        state = places.KNOWN if place < 0 else self.sheet.state[arm][place]
+        late = arm == self.base and not self.awaits
+        if place >= 0 and (state == places.KNOWN or late):
             self.spare.add(pull)
             return False
-        self.missing[arm] -= state == places.FAILED
-        places.fill(self.sheet, arm, place, places.KNOWN)
+        if place >= 0:
+            self.missing[arm] -= state == places.FAILED
+            places.fill(self.sheet, arm, place, places.KNOWN)
+        self._known += arm == self.base
+        self._end_baseline()
         return True
+
+    def _end_baseline(self) -> None:
+        """Once the baseline's last case is known or given up: what it lacks is no case for the arms to try."""
+        if not self.awaits or self._known + self.missing[self.base] < self.count:
+            return
+        self.awaits = False
+        states = enumerate(self.sheet.state[self.base])
+        self.lacking = {self._order[self.base][place] for place, state in states if state == places.FAILED}
+        for arm in range(len(self.sheet.places)):
+            if arm != self.base:
+                self.sheet.places[arm] -= len(self.lacking - self.imported.get(arm, set()))
 
     def drop(self, arm: int, pull: int, *, failed: bool) -> bool:
         """A pull was dropped. Returns whether its place has now failed too often to be tried again.
@@ -98,6 +119,7 @@ class Cases:
             if self.failures[arm, place] >= self.tries:
                 places.fill(self.sheet, arm, place, places.FAILED)
                 self.missing[arm] += 1
+                self._end_baseline()
                 return True
         places.free(self.sheet, arm, place)
         return False

@@ -2,10 +2,12 @@
 
 import math
 import numbers
+import sys
 from decimal import Decimal
 
 from ..errors import InvalidInput
 
+LARGEST = sys.float_info.max  # what stands for infinity in a log, where not every store knows it
 MAX_WHOLE = 2**63 - 1  # databases use 64 bits
 MAX_SECONDS = 1e9  # 31 years; later dates overflow in databases
 MAX_NAME = 1000  # characters: names are printed in tables
@@ -108,3 +110,12 @@ def as_float(value: object) -> float | None:
     if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):  # a numpy scalar, a tensor of no dimension
         return as_float(value.item())
     return None
+
+
+def finite(number: float) -> float:
+    """A number that every store can keep: no infinity, no negative zero.
+
+    >>> finite(-0.0), finite(float("inf")) == LARGEST
+    (0.0, True)
+    """
+    return min(max(number, -LARGEST), LARGEST) + 0.0

@@ -71,7 +71,7 @@ def stakes_of(specification: Spec) -> evidence.Stakes:
     """The stakes of a study."""
     low, high = specification.span
     bar, tolerance = specification.scaled_threshold, specification.tolerance / (high - low)
-    arms, confidence, rule = len(specification.arms), specification.confidence, specification.rule
+    arms, confidence, rule = specification.contenders, specification.confidence, specification.rule
     return stakes(bar, tolerance, arms, confidence, rule, ranks=specification.guarantee == "rate")
 
 

@@ -1,5 +1,6 @@
 """Events: everything that a study's log holds. State is what folding them gives, and nothing else."""
 
+import math
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -26,7 +27,7 @@ class Event(NamedTuple):
     pull: int | None = None  # counts asked events, from 1
     arm: int | None = None
     reward: float | None = None  # as told, in the user's units
-    reason: str | None = None  # of an imported pull: its case, if there are cases
+    reason: str | None = None  # of an imported pull: its case, if there are cases; of a pair: the baseline's reward
     cause: EventCause | None = None  # of a drop: one of CAUSES; of a reward: "imported", "repeatable" or "failed";
     # of a retirement: "failures", by rule, or "bounds", by a pull whose reward lies outside them
     late: bool | None = None  # told after the pull was dropped
@@ -45,6 +46,18 @@ def to_json(event: Event) -> dict[str, Any]:
     '00000000000000000000000000000000'
     """
     return {**event._asdict(), "digest": None if event.digest is None else event.digest.hex()}
+
+
+def other_of(event: Event) -> float:
+    """The baseline's reward in a pair that was told; NaN if there is none.
+
+    >>> other_of(Event(5, "told", 1, 0, 0.5, reason="0.25"))
+    0.25
+    """
+    try:
+        return float(event.reason or "nan")
+    except ValueError:
+        return math.nan
 
 
 def moment(seconds: float | None) -> str | None:

@@ -17,10 +17,11 @@ class CaseRow:
     """One case that has a reward; the names in JSON and CSV are the names here."""
 
     case: str | int
-    failed: int  # arms whose reward is below the bar
+    failed: int  # arms whose reward does not reach the bar
     passed: int
     mean: float  # of the arms' rewards
     rewards: dict[str, float]  # by arm; an arm that has not seen the case is left out
+    failed_by: tuple[str, ...] = ()  # the arms that failed it
 
     def to_dict(self) -> dict[str, Any]:
         """The row as JSON-ready data."""
@@ -45,11 +46,11 @@ def hardest(ledger: Ledger, most: int | None = None) -> list[CaseRow]:
     >>> [(row.case, row.failed, row.rewards) for row in study.cases()]
     [('hard', 2, {'terse': 0.0, 'cot': 0.0}), ('easy', 0, {'terse': 1.0})]
     """
-    bar, ends = ledger.spec.threshold, set[float]()
+    ends, sign = set[float](), -1.0 if ledger.spec.lower_is_better else 1.0
     counts: dict[int, _Count] = {}
-    for _, case, reward in _rewards(ledger):
+    for arm, case, reward in _rewards(ledger):
         count = counts.setdefault(case, _Count())
-        count.failed += reward < bar
+        count.failed += _fails(ledger, arm, case, reward)
         count.seen += 1
         count.total += reward
         if len(ends) < 3:
@@ -59,7 +60,7 @@ def hardest(ledger: Ledger, most: int | None = None) -> list[CaseRow]:
     def key(case: int) -> Key:
         count = counts[case]
         share = count.failed / count.seen
-        return (count.total / count.seen, -share, case) if graded else (-count.failed, -share, case)
+        return (sign * count.total / count.seen, -share, case) if graded else (-count.failed, -share, case)
 
     order = sorted(counts, key=key) if most is None else heapq.nsmallest(most, counts, key=key)
     found: dict[int, dict[str, float]] = {case: {} for case in order}
@@ -67,6 +68,15 @@ def hardest(ledger: Ledger, most: int | None = None) -> list[CaseRow]:
         if case in found:
             found[case][ledger.spec.arms[arm]] = reward
     return [_row(ledger, case, counts[case], found[case]) for case in order]
+
+
+def _fails(ledger: Ledger, arm: int, case: int, reward: float) -> bool:
+    """Whether the reward of a case by itself does not reach the bar; the baseline fails none."""
+    spec = ledger.spec
+    if arm == ledger.base or (ledger.base >= 0 and case not in ledger.table):
+        return False
+    counted = spec.counted(reward, ledger.table.get(case, 0.0))
+    return counted < (1.0 if spec.share is not None else spec.bar)
 
 
 def seen_cases(ledger: Ledger) -> int:
@@ -83,10 +93,11 @@ def _rewards(ledger: Ledger) -> Iterator[tuple[int, int, float]]:
     pulls = zip(ledger.pull_state, ledger.pull_arm, cases.pull_case, ledger.pull_reward, strict=True)
     for pull, (state, arm, case, reward) in enumerate(pulls, start=1):
         if state in (TOLD, LATE) and pull not in cases.spare:
-            yield arm, case, ledger.spec.counted(reward)
+            yield arm, case, ledger.spec.clipped(reward)
 
 
 def _row(ledger: Ledger, case: int, count: _Count, rewards: dict[str, float]) -> CaseRow:
     names = {name: rewards[name] for name in ledger.spec.arms if name in rewards}
-    mean = count.total / count.seen
-    return CaseRow(ledger.spec.case_name(case), count.failed, count.seen - count.failed, mean, names)
+    mean, spec = count.total / count.seen, ledger.spec
+    failing = tuple(name for name, reward in names.items() if _fails(ledger, spec.index[name], case, reward))
+    return CaseRow(spec.case_name(case), count.failed, count.seen - count.failed, mean, names, failing)

@@ -3,10 +3,11 @@
 from ..text.plural import plural
 from . import evidence
 from .evidence import OPEN
+from .guarantees import named
 from .intervals import committed
 from .ledger import Ledger
 from .places import is_used_up
-from .sentences import named
+from .wording import amount
 
 MOST_REPLAYED = 50_000  # rewards that a hint may replay
 WIDEST = 0.5  # the widest tolerance that a hint proposes, as a share of the way from the bar to the nearer bound
@@ -17,7 +18,10 @@ def hints(ledger: Ledger) -> tuple[str, ...]:
     if not ledger.certifies or not ledger.done:
         return ()
     arms = range(len(ledger.spec.arms))
-    left = [arm for arm in arms if ledger.docket.settled[arm] == OPEN and arm not in ledger.retired]
+    left = [arm for arm in arms if ledger.docket.settled[arm] == OPEN and arm not in (*ledger.retired, ledger.base)]
+    if ledger.base in ledger.retired:
+        name = named(ledger, [ledger.base])
+        return (f"The baseline {name} is retired, and no arm can be compared: find out why it fails.",)
     if ledger.spec.find is not None and ledger.found >= ledger.spec.find:
         return ()
     lacking = [arm for arm in left if ledger.cases and ledger.cases.missing[arm] and is_used_up(ledger.sheet, arm)]
@@ -49,7 +53,7 @@ def _hint_of_tolerance(ledger: Ledger, left: list[int]) -> str | None:
     for tolerance in (digit * 10.0**power for power in (-4, -3, -2) for digit in (1, 2, 5, 10)):
         if least < tolerance <= most and all(_is_close(ledger, arm, tolerance) for arm in left):
             share = sum(ledger.asked[arm] for arm in left) / ledger.issued
-            text = f"{tolerance * (high - low):.4g}"
+            text = amount(tolerance * (high - low), None if spec.share is not None else spec.unit)
             where = f"within ±{text} of the bar and took {share:.0%} of the pulls"
             lie = f"{named(ledger, left)} {'lies' if len(left) == 1 else 'lie'} {where}"
             return f"{lie}; a tolerance of {text} would have settled {'it' if len(left) == 1 else 'them'}."

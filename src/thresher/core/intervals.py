@@ -120,7 +120,8 @@ def _against(study: State, arm: int, pull: int, low: float, high: float, sums: S
     cases, left = study.sheet.cases, study.sheet.places[arm] - sums.places
     known = study.imported_sum(arm)
     needed = cases * study.stakes.threshold - known
-    found = Commit(pull, low, high, (needed - sums.low) / left, (needed - sums.high) / left, cases / left)
+    most = needed - study.lacking - sums.high
+    found = Commit(pull, low, high, (needed - sums.low) / left, most / left, cases / left)
     sums.places, sums.low, sums.high = sums.places + 1, sums.low + low, sums.high + high
     return found
 

@@ -13,7 +13,8 @@ from ..text.escapes import markdown as marked
 from ..text.masking import one_line
 from ..text.plural import plural
 from .row import Row, ranked
-from .sentences import SIGNS, number, span
+from .sentences import SIGNS
+from .wording import Look
 
 MOST_ROWS, MOST_REASONS = 300, 20  # in a table for people; the other formats have all
 NARROWEST = 10  # characters of a name on a line, however narrow the screen is
@@ -28,23 +29,51 @@ def certainty(row: Row) -> Piece:
     return ("" if row.progress is None or row.label == "retired" else f"{row.progress:.0%}"), "quiet"
 
 
-def columns(rows: Iterable[Row], cases: int | None = None) -> dict[str, list[Piece]]:
+def style_of(row: Row) -> str:
+    """The style of an arm's label: "above" for what reaches the bar, "below" for what does not."""
+    return row.label if row.reached is None else "above" if row.reached else "below"
+
+
+def columns(rows: Iterable[Row], look: Look) -> dict[str, list[Piece]]:
     """The cells of the table by column; a column without any cell is left out."""
-    pulls = "pulls" if cases is None else "cases"
+    pulls = "pulls" if look.cases is None else "cases"
     found: dict[str, list[Piece]] = {
         "arm": [(visible(row.arm), "") for row in rows],
-        "": [(f"{SIGNS[row.label]} {row.label}", row.label) for row in rows],
+        "": [(f"{SIGNS[row.label]} {row.label}", style_of(row)) for row in rows],
         "certified": [certainty(row) for row in rows],
-        "mean": [(number(row.mean), "") for row in rows],
-        "between": [(span(row.low, row.high), "quiet") for row in rows],
-        pulls: [(seen(row, cases), "") for row in rows],
+        head_of(look): [(look.estimate(estimate_of(row, look)), "") for row in rows],
+        "between": [(look.span(row.low, row.high), "quiet") for row in rows],
+        **{head: [(text, "") for text in cells] for head, cells in details(rows, look).items()},
+        pulls: [(seen(row, look.cases), "") for row in rows],
         "pending": [(f"{row.pending or ''}", "") for row in rows],
         "failed": [(f"{row.failures or ''}", "") for row in rows],
         "charged": [(f"{row.charged or ''}", "") for row in rows],
         "missing": [(f"{row.missing or ''}", "") for row in rows],
     }
-    always = ("arm", "mean", pulls)
+    always = ("arm", head_of(look), pulls)
     return {head: cells for head, cells in found.items() if head in always or any(text for text, _ in cells)}
+
+
+def head_of(look: Look) -> str:
+    """The head of the column with what is compared with the bar."""
+    return {"mean": "mean", "share": "within", "difference": "difference"}[look.asks]
+
+
+def estimate_of(row: Row, look: Look) -> float | None:
+    """What is compared with the bar; None for the baseline, which is compared with nothing."""
+    return row.estimate if look.asks == "mean" or row.label != "baseline" else None
+
+
+def details(rows: Iterable[Row], look: Look) -> dict[str, list[str]]:
+    """Further columns: with a share the median and the quantile, with a baseline the two means."""
+    found: dict[str, list[str]] = {}
+    if look.share is not None:
+        found["median"] = [look.value(row.median) if row.median is not None else "" for row in rows]
+        found[look.quantile()] = [look.value(row.quantile) if row.quantile is not None else "" for row in rows]
+    if look.baseline is not None:
+        found["mean"] = [look.amount(row.mean) for row in rows]
+        found["baseline"] = [look.amount(row.baseline) if row.baseline is not None else "" for row in rows]
+    return found
 
 
 def seen(row: Row, cases: int | None) -> str:
@@ -52,10 +81,10 @@ def seen(row: Row, cases: int | None) -> str:
     return f"{row.seen:,}" if cases is None else f"{row.seen:,} of {cases:,}"
 
 
-def table(rows: Iterable[Row], width: int | None = None, cases: int | None = None) -> Iterator[Line]:
+def table(rows: Iterable[Row], look: Look, width: int | None = None) -> Iterator[Line]:
     """The table, line by line. With a width, long names are folded so that lines fit."""
-    arms = ranked(rows)
-    found = columns(arms[:MOST_ROWS], cases)
+    arms = ranked(rows, lower_is_better=look.lower_is_better)
+    found = columns(arms[:MOST_ROWS], look)
     names = [text.expandtabs() for text, _ in found.pop("arm")]
     widths = {head: max(_cells(text) for text in [head, *(cell[0] for cell in cells)]) for head, cells in found.items()}
     longest = max(_cells(part) for name in ["arm", *names] for part in name.split("\n"))
@@ -98,22 +127,26 @@ def csv(rows: Iterable[Row]) -> str:
     return "".join([csv_line(field.name for field in fields(Row)), *(csv_line(row.values()) for row in cells)])
 
 
-def markdown(rows: Iterable[Row], first: str, remarks: Iterable[str]) -> str:
+def markdown(rows: Iterable[Row], look: Look, first: str, remarks: Iterable[str]) -> str:
     """A sentence, the rows as a Markdown table, and remarks."""
-    head = ["arm", "label", "certified", "mean", "low", "high", "pulls", "failures"]
-    lines = [first, "", f"| {' | '.join(head)} |", "|---|---|---|---:|---:|---:|---:|---:|"]
-    for row in rows:
-        numbers = ["" if value is None else f"{value:.4g}" for value in (row.mean, row.low, row.high)]
+    arms = list(rows)
+    more = details(arms, look)
+    pulls = "pulls" if look.cases is None else "cases"
+    head = ["arm", "label", "certified", head_of(look), "low", "high", *more, pulls, "failures"]
+    lines = [first, "", f"| {' | '.join(head)} |", f"|---|---|---|{'---:|' * (len(head) - 3)}"]
+    for at, row in enumerate(arms):
+        numbers = [estimate_of(row, look), row.low, row.high]
+        texts = ["" if value is None else look.estimate(value) for value in numbers]
         certified = ("yes, exact" if row.exact else "yes") if row.certified else "no"
-        cells = [marked(row.arm), row.label, certified, *numbers, str(row.seen), str(row.failures)]
-        lines.append(f"| {' | '.join(cells)} |")
+        kept = [marked(row.arm), row.label, certified, *texts, *(cells[at] for cells in more.values())]
+        lines.append(f"| {' | '.join([*kept, seen(row, look.cases), str(row.failures)])} |")
     return "\n".join([*lines, "", *map(marked, remarks)]) + "\n"
 
 
-def html(rows: Iterable[Row], question: str, answer: str, remarks: Sequence[str], cases: int | None = None) -> str:
+def html(rows: Iterable[Row], look: Look, question: str, answer: str, remarks: Sequence[str]) -> str:
     """The question, the answer and the table as HTML for a notebook, without scripts or styles."""
-    arms = ranked(rows)
-    found = columns(arms[:MOST_ROWS], cases)
+    arms = ranked(rows, lower_is_better=look.lower_is_better)
+    found = columns(arms[:MOST_ROWS], look)
     heads = "".join(f"<th>{head}</th>" for head in found)
     body = "".join(
         f"<tr>{''.join(f'<td>{_text(text)}</td>' for text, _ in cells)}</tr>"

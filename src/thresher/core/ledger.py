@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..errors import InvalidInput
-from . import docket, evidence, kernel, rate, spec, steps, validity
-from .events import DROPPED, LATE, OUTSIDE, PENDING, TOLD, Event
+from . import docket, evidence, kernel, rate, steps, validity
+from .events import DROPPED, LATE, OUTSIDE, PENDING, TOLD, Event, other_of
 from .settling import Settling
 from .spec import Spec
+from .stored import from_json
 
 
 class Ledger(Settling):
@@ -18,6 +19,8 @@ class Ledger(Settling):
 
     def __init__(self, specification: Spec) -> None:
         super().__init__(specification)
+        for arm in range(len(specification.arms) if self.base >= 0 else 0):
+            self._shut(arm)
         self._rescore_all()
 
     def apply(self, event: Event) -> None:
@@ -55,12 +58,16 @@ class Ledger(Settling):
         self.pull_number.append(self.asked[arm])
         self.pull_state.append(PENDING)
         self.pull_reward.append(0.0)
+        if self.spec.pairs:
+            self.pull_other.append(0.0)
         kernel.assign(self.board, arm)
         if self.certifies:
             self.docket.following.append(0)
             self.docket.outcome.append(evidence.PENDING)
             self.docket.reward.append(0.0)
-            if is_new:
+            if arm == self.base:
+                pass  # nothing is certified about it
+            elif is_new:
                 docket.enqueue(self.docket, arm, self.issued)
                 self.first_pull[arm] = self.first_pull[arm] or self.issued
             elif self.cases and event.cause != "imported":
@@ -100,16 +107,28 @@ class Ledger(Settling):
             self._blame(arm, event)
         elif event.cause == "repeatable":
             self.repeatable = True
-        reward = self.spec.counted(reward)
-        scaled = self.spec.scale(reward)
+        if self.spec.pairs and event.cause != "failed":
+            self.pull_other[pull - 1] = other_of(event)
+        self._count(arm, pull)
+        self._rescore(arm)
+
+    def _count(self, arm: int, pull: int) -> None:
+        """Count a reward that was told: as it is, or as its share or difference."""
+        spec, reward = self.spec, self.pull_reward[pull - 1]
+        if self.base >= 0 and self.cases:
+            self._count_against_table(arm, pull)
+            return
+        other = self.pull_other[pull - 1] if spec.pairs else 0.0
+        counted = spec.counted(reward, other)
+        scaled = spec.scale(counted)
         if self.cases:
-            self._told_case(arm, pull, scaled, reward)
+            self._told_case(arm, pull, scaled, counted)
         else:
-            kernel.observe(self.board, arm, scaled, reward)
+            kernel.observe(self.board, arm, scaled, counted)
+            self._keep(arm, reward, other)
             if self.certifies:
                 docket.tell(self.docket, arm, pull, scaled)
                 self._weigh(arm)
-        self._rescore(arm)
 
     def _dropped(self, event: Event) -> None:
         pull: int = event.pull  # type: ignore[assignment]  # checked
@@ -134,6 +153,7 @@ class Ledger(Settling):
             self._weigh(arm)
         if self.cases:
             self._shut(arm)
+            self._open_arms()
         self._rescore(arm)
 
     def _outcome(self, cause: str | None) -> int:
@@ -148,15 +168,19 @@ class Ledger(Settling):
         if event.cause == "bounds":
             self._proved_wrong(arm, event)
         self.retired[arm] = event.reason or ""
-        self._shut(arm)
-        self._rescore(arm)
+        self._shut_for(arm)
 
     def _restored(self, event: Event) -> None:
         arm: int = event.arm  # type: ignore[assignment]  # checked
         del self.retired[arm]
         self.streak[arm] = 0
-        self._shut(arm)
-        self._rescore(arm)
+        self._shut_for(arm)
+
+    def _shut_for(self, arm: int) -> None:
+        """An arm was retired or restored. Without the baseline, no arm takes pulls."""
+        for other in range(len(self.spec.arms)) if arm == self.base else (arm,):
+            self._shut(other)
+            self._rescore(other)
 
     def _extended(self, event: Event) -> None:
         self.budget = event.budget
@@ -166,10 +190,10 @@ class Ledger(Settling):
     def _proved_wrong(self, arm: int, event: Event) -> None:
         """A pull of the arm returned a reward outside the bounds: nothing about the arm is certified any longer."""
         pull: int = event.pull  # type: ignore[assignment]  # checked
-        state = self.pull_state[pull - 1]
+        state, pulled = self.pull_state[pull - 1], self.pull_arm[pull - 1]
         if state == PENDING:
             self.pending -= 1
-            kernel.release(self.board, arm)
+            kernel.release(self.board, pulled)
         if state in (PENDING, DROPPED):  # otherwise it keeps the reward that was told
             self.pull_state[pull - 1] = OUTSIDE
             self.pull_reward[pull - 1] = event.reward  # type: ignore[assignment]
@@ -182,7 +206,7 @@ class Ledger(Settling):
         if self.certifies and not (self.cases and self.sheet.place[pull] < 0):  # an imported case has no place
             entry = self.cases.entry(arm, pull) if self.cases else pull
             docket.give_up(self.docket, entry, evidence.CHARGED)
-            self._weigh(arm)
+            self._weigh(pulled)
 
     def _weighed(self, event: Event) -> None:
         self.unweighed, self.weighed, self.shuffle = False, True, event.reason or ""
@@ -223,7 +247,7 @@ def begun(first: Event | None) -> Ledger:
     """The ledger after the first event of a log, which must be `created`."""
     if first is None or first.kind != "created" or first.seq != 1 or first.spec is None:
         raise InvalidInput("log", first and first.kind, "must begin with event 1, created", "give a study's log")
-    ledger = Ledger(spec.from_json(first.spec))
+    ledger = Ledger(from_json(first.spec))
     ledger.last = first
     return ledger
 

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple, overload
 from ..text.plural import plural
 from . import seeds
 from .cases import Cases
-from .events import Event, when
+from .events import Event, other_of, when
 from .layout import frame
 from .ledger import Ledger
+from .places import mixed
 from .spec import NO_PARAMS, Params, Spec
 
 
@@ -30,6 +31,24 @@ class Pull(NamedTuple):
     seed: int  # in [0, 2³²), no other pull of the study has it, except those that try the same case again
     case: str | int | None = None  # what to evaluate it on: a name, or a number from 0; None: there are no cases
     case_params: Params = NO_PARAMS
+    baseline: str | None = None  # the arm to evaluate as well, with the same seed; None: there is no pair to tell
+    baseline_params: Params = NO_PARAMS
+    baseline_first: bool = False  # which of the two comes first; the seed decides
+
+    def both(self) -> "list[Pull]":
+        """The pulls to evaluate for a pair, in their order: of the arm and of the baseline.
+
+        >>> import thresher
+        >>> study = thresher.create_study("times", arms=["old", "new"], baseline="old", lower_is_better=True)
+        >>> pull = study.ask()
+        >>> seconds = {one.arm: 0.2 if one.arm == "new" else 0.25 for one in pull.both()}
+        >>> study.tell(pull, (seconds["new"], seconds["old"]))
+        """
+        alone = self._replace(baseline=None, baseline_params=NO_PARAMS, baseline_first=False)
+        if self.baseline is None:
+            return [alone]
+        other = alone._replace(arm=self.baseline, params=self.baseline_params)
+        return [other, alone] if self.baseline_first else [alone, other]
 
 
 def pull_of(ledger: Ledger, pull: int) -> Pull:
@@ -38,6 +57,10 @@ def pull_of(ledger: Ledger, pull: int) -> Pull:
     params = NO_PARAMS if spec.params is None else spec.params[arm]
     found = Pull(pull, spec.arms[arm], ledger.pull_number[pull - 1], params, ledger.seed_of(pull))
     case = ledger.case_of(pull)
+    if spec.baseline is not None and spec.pairs:
+        base = NO_PARAMS if spec.params is None else spec.params[spec.base]
+        first = bool(mixed(found.seed, 1) & 1)
+        return found._replace(baseline=spec.baseline, baseline_params=base, baseline_first=first)
     if case is None:
         return found
     case_params = NO_PARAMS if spec.case_params is None else spec.case_params[case]
@@ -47,6 +70,9 @@ def pull_of(ledger: Ledger, pull: int) -> Pull:
 def pull_json(pull: Pull) -> dict[str, Any]:
     """A pull as JSON-ready data."""
     data = {"pull": pull.id, "arm": pull.arm, "number": pull.number, "seed": pull.seed, "params": dict(pull.params)}
+    if pull.baseline is not None:
+        base = {"baseline": pull.baseline, "baseline_params": dict(pull.baseline_params)}
+        return {**data, **base, "baseline_first": pull.baseline_first}
     if pull.case is None:
         return data
     return {**data, "case": pull.case, "case_params": dict(pull.case_params)}
@@ -65,6 +91,7 @@ class PullRow(NamedTuple):
     asked: datetime | None
     ended: datetime | None  # None while it is pending; for a late reward, when that came
     case: str | int | None = None
+    baseline: float | None = None  # of a pair: the baseline's reward
 
 
 class Pulls(Sequence[PullRow]):
@@ -110,7 +137,7 @@ def pulls_in(spec: Spec, events: Iterable[Event]) -> Pulls:
             rows.append(_asked(spec, event, numbers, cases))
         elif event.pull is not None:
             at = event.pull - 1
-            rows[at] = _changed(rows[at], event)
+            rows[at] = _changed(rows[at], event, spec.pairs)
             if cases:
                 cases.follow(event)
     return Pulls(rows)
@@ -129,10 +156,11 @@ def _asked(spec: Spec, event: Event, numbers: list[int], cases: Cases | None) ->
     return row if case is None else row._replace(case=spec.case_name(case))
 
 
-def _changed(row: PullRow, event: Event) -> PullRow:
+def _changed(row: PullRow, event: Event, pairs: bool) -> PullRow:
     if event.kind == "told":
         state = "late" if event.late else "told"
-        return row._replace(state=state, reward=event.reward, ended=when(event.time))
+        told = row._replace(state=state, reward=event.reward, ended=when(event.time))
+        return told._replace(baseline=other_of(event)) if pairs else told
     if event.kind == "dropped":
         return row._replace(state="dropped", ended=when(event.time))
     if row.state in ("pending", "dropped"):  # retired for its reward; else it keeps the reward that it was told

@@ -131,6 +131,11 @@ def _columns(ledger: Ledger) -> Iterator[Column]:
         yield "pull_case", ledger.cases.pull_case
         for name in ("places", "lowest", "least", "most"):
             yield f"sheet_{name}", getattr(ledger.sheet, name)
+    if ledger.spec.pairs:
+        yield "pull_other", ledger.pull_other
+    if ledger.table:
+        yield "table_cases", array("q", ledger.table)
+        yield "table_rewards", array("d", ledger.table.values())
     if ledger.ranking.level:
         for name in ("rank", "reached"):
             yield name, getattr(ledger.ranking, name)

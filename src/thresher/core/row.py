@@ -1,13 +1,15 @@
 """One arm of a verdict: its label, its numbers, and whether the label is certified."""
 
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal, get_args
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
 
 from . import kernel, sentences
 from .ledger import Ledger
+from .wording import middle
 
-Label = Literal["above", "below", "close", "undecided", "retired"]
+Label = Literal["above", "below", "close", "undecided", "retired", "baseline"]
 LABELS: tuple[Label, ...] = get_args(Label)
 
 
@@ -19,7 +21,7 @@ class Row:
     label: Label
     certified: bool
     mean: float | None  # None: no reward yet
-    low: float | None  # an interval that holds at any time; None without certificates
+    low: float | None  # an interval of what is asked about, that holds at any time; None without certificates
     high: float | None
     seen: int
     pending: int
@@ -30,15 +32,40 @@ class Row:
     cases: int | None = None  # how many cases have a reward; None: the study has none
     exact: bool = False  # every case is known: the mean is exact
     missing: int = 0  # cases that failed too often to be tried again
+    reached: bool | None = None  # whether the arm reaches the bar: the answer; None: close, undecided or retired
+    share: float | None = None  # of the pulls that are within the limit, where the study asks about that
+    difference: float | None = None  # the mean of the arm's rewards less the baseline's, where it asks about that
+    baseline: float | None = None  # the mean of the baseline's rewards in the same pulls or cases
+    median: float | None = None  # with a share: of the rewards; with a ratio, of the arm's over the baseline's
+    quantile: float | None = None  # the one asked about: within the limit if the share is reached
+
+    @property
+    def estimate(self) -> float | None:
+        """What is compared with the bar: the share or the difference, where the study asks about it, or the mean."""
+        if self.share is not None:
+            return self.share
+        return self.mean if self.difference is None else self.difference
 
 
-def ranked(rows: Iterable[Row]) -> list[Row]:
-    """Rows as people read them: by label, the highest mean first."""
-    return sorted(rows, key=lambda row: (LABELS.index(row.label), -(row.mean or 0.0)))
+def ranked(rows: Iterable[Row], *, lower_is_better: bool = False) -> list[Row]:
+    """Rows as people read them: the baseline, then by label, what reaches the bar and the best of it first."""
+    order = ["baseline", "above", "below", *LABELS[2:]]
+    if lower_is_better:
+        order[1:3] = ["below", "above"]
+    sign = 1.0 if lower_is_better else -1.0
+
+    def key(row: Row) -> tuple[int, float]:
+        if row.share is not None:
+            return order.index(row.label), -row.share
+        return order.index(row.label), sign * (row.estimate or 0.0)
+
+    return sorted(rows, key=key)
 
 
 def label_of(ledger: Ledger, arm: int) -> tuple[Label, bool]:
     """An arm's label, and whether it is certified."""
+    if arm == ledger.base:
+        return "baseline", False
     settled = sentences.settled_label(ledger, arm)
     if settled is not None:
         return settled, ledger.is_certified(arm)
@@ -47,21 +74,27 @@ def label_of(ledger: Ledger, arm: int) -> tuple[Label, bool]:
     board, seen = ledger.board, ledger.board.seen[arm]
     if not seen:
         return "undecided", False
-    total = board.total[arm] + board.residue[arm]
-    return "above" if kernel.is_above(total, seen, ledger.spec.threshold) else "below", False
+    reaches = kernel.is_above(board.total[arm] + board.residue[arm], seen, ledger.spec.bar)
+    return "above" if reaches != ledger.spec.lower_is_better else "below", False
+
+
+def has_reached(label: str, lower_is_better: bool) -> bool | None:
+    """Whether an arm with this label reaches the bar; None: the label does not say."""
+    return None if label not in ("above", "below") else (label == "below") == lower_is_better
 
 
 def row_of(ledger: Ledger, arm: int) -> Row:
     """What is known about one arm."""
-    board, seen = ledger.board, ledger.board.seen[arm]
-    mean = (board.total[arm] + board.residue[arm]) / seen if seen else None
+    board, spec = ledger.board, ledger.spec
+    seen = len(_base_rewards(ledger)) if arm == ledger.base else board.seen[arm]
+    counted = (board.total[arm] + board.residue[arm]) / seen if seen else None
     label, certified = label_of(ledger, arm)
-    low, high = sentences.interval(ledger, arm, mean) or (None, None)
-    return Row(
-        arm=ledger.spec.arms[arm],
+    low, high = sentences.interval(ledger, arm, counted) or (None, None)
+    found = Row(
+        arm=spec.arms[arm],
         label=label,
         certified=certified,
-        mean=mean,
+        mean=None if counted is None else spec.shown(counted),
         low=low,
         high=high,
         seen=seen,
@@ -73,7 +106,48 @@ def row_of(ledger: Ledger, arm: int) -> Row:
         cases=seen if ledger.cases else None,
         exact=ledger.is_exact(arm),
         missing=ledger.cases.missing[arm] if ledger.cases else 0,
+        reached=has_reached(label, spec.lower_is_better),
     )
+    return replace(found, **_values(ledger, arm, counted)) if ledger.values and seen else found
+
+
+def _values(ledger: Ledger, arm: int, counted: float | None) -> dict[str, Any]:
+    """The numbers of a row where something else than the reward counts."""
+    spec = ledger.spec
+    if arm == ledger.base:
+        return {"mean": _mean(_base_rewards(ledger))}
+    rewards, found = ledger.values[arm], dict[str, Any]()
+    found["mean"] = _mean(rewards)
+    others = ledger.others[arm] if ledger.others else ()
+    if others:
+        found["baseline"] = _mean(others)
+    if spec.share is None:
+        found["difference"] = None if counted is None else spec.shown(counted)
+        return found
+    found["share"] = counted
+    values = sorted(_compared(rewards, others, divides=spec.ratio is not None)) if others else sorted(rewards)
+    if values:
+        found["median"] = (values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2.0
+        found["quantile"] = middle(values, spec.share, lower_is_better=spec.lower_is_better)
+    return found
+
+
+def _compared(rewards: Iterable[float], others: Iterable[float], *, divides: bool) -> list[float]:
+    """Each reward over the baseline's, or less it."""
+    both = zip(rewards, others, strict=True)
+    return [one / two for one, two in both if two] if divides else [one - two for one, two in both]
+
+
+def _base_rewards(ledger: Ledger) -> list[float]:
+    """Every reward of the baseline."""
+    if ledger.cases:
+        return list(ledger.table.values())
+    return [other for column in ledger.others for other in column]
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    found = list(values)
+    return math.fsum(found) / len(found) if found else None
 
 
 def openness(ledger: Ledger, arm: int) -> float:

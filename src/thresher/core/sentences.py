@@ -1,64 +1,23 @@
-"""What people read: question, answer, how sure it is, numbers and durations. Nothing here decides anything."""
+"""What people read about an arm and a log: where it stands, where its mean lies, durations. Nothing here decides."""
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
-from ..errors import shown
-from ..text.plural import MOST_NAMED, listed, plural
 from . import evidence
-from .evidence import BETS, OPEN
+from .evidence import ABOVE, BELOW, BETS, CLOSE, OPEN
 from .intervals import Interval, way
 from .ledger import Ledger
 from .spec import Spec
 
 Settled = Literal["above", "below", "close"]
 LABELS: dict[int, Settled] = {evidence.ABOVE: "above", evidence.BELOW: "below", evidence.CLOSE: "close"}
-SIGNS = {"above": "▲", "below": "▼", "close": "≈", "undecided": "·", "retired": "✕"}  # for those who see no colours
-
-
-def question(arms: int, threshold: float, cases: int | None = None, find: int | None = None) -> str:
-    """What a study asks.
-
-    >>> question(3, 0.9), question(1, 0.9)
-    ('Which of 3 arms reach 0.9?', 'Does the arm reach 0.9?')
-    >>> question(40, 0.9, 500), question(40, 0.9, None, 2)
-    ('Which of 40 arms reach 0.9 on 500 cases?', 'Which 2 of 40 arms reach 0.9?')
-    """
-    on = f" on {plural(cases, 'case')}" if cases else ""
-    if arms == 1:
-        return f"Does the arm reach {threshold:g}{on}?"
-    return f"Which {f'{find:,} ' if find else ''}of {arms:,} arms reach {threshold:g}{on}?"
-
-
-def question_of(spec: Spec) -> str:
-    """What a study of this specification asks."""
-    return question(len(spec.arms), spec.threshold, spec.case_count or None, spec.find)
-
-
-def answer(
-    counts: Mapping[Any, int], certified: Mapping[Any, int] | None, *, issued: int, budget: int | None, pending: int
-) -> str:
-    """How many arms have which label, how many labels are certified (None: the study certifies none), after how much.
-
-    >>> answer({"above": 2, "below": 0, "close": 1}, {"above": 1, "below": 0}, issued=30, budget=90, pending=3)
-    '2 above (1 certified), 0 below (0 certified), 1 close, after 30 of 90 pulls, 3 pending.'
-    """
-    parts = []
-    for label, count in counts.items():
-        if count or label in ("above", "below"):
-            known = certified is not None and label in ("above", "below")
-            parts.append(f"{count:,} {label}{f' ({certified[label]:,} certified)' if certified and known else ''}")
-    waiting = f", {pending:,} pending" if pending else ""
-    return f"{', '.join(parts)}, after {pulls_made(issued, budget)}{waiting}."
-
-
-def pulls_made(issued: int, budget: int | None) -> str:
-    """How many pulls were issued, and of how many.
-
-    >>> pulls_made(30, 90), pulls_made(1, None)
-    ('30 of 90 pulls', '1 pull')
-    """
-    return plural(issued, "pull") if budget is None else f"{issued:,} of {plural(budget, 'pull')}"
+SIGNS = {
+    "above": "▲",
+    "below": "▼",
+    "close": "≈",
+    "undecided": "·",
+    "retired": "✕",
+    "baseline": "=",
+}  # for those who see no colours
 
 
 def standing(label: str, certified: bool, progress: float | None, reason: str | None, *, outside: bool) -> str:
@@ -141,35 +100,35 @@ def speed(rate: float) -> str:
     return f"{count:,.0f} a {unit}" if count >= 10 else f"{count:.2g} a {unit}"
 
 
-def number(value: float | None) -> str:
-    """A mean, to four digits."""
-    return "–" if value is None else f"{value:.4g}"
-
-
-def span(low: float | None, high: float | None) -> str:
-    """An interval.
-
-    >>> span(0.25, 0.75), span(None, None)
-    ('0.25 – 0.75', '')
-    """
-    return "" if low is None or high is None else f"{number(low)} – {number(high)}"
-
-
 def settled_label(ledger: Ledger, arm: int) -> Settled | None:
     """The settled label; None: not settled."""
-    return LABELS.get(ledger.docket.settled[arm]) if ledger.certifies else None
+    return LABELS.get(side(ledger.spec, ledger.docket.settled[arm])) if ledger.certifies else None
+
+
+def side(spec: Spec, label: int) -> int:
+    """A label as people see it: where lower is better, an arm that reaches the bar lies below it."""
+    if not spec.lower_is_better or label not in (ABOVE, BELOW):
+        return label
+    return BELOW if label == ABOVE else ABOVE
 
 
 def interval(ledger: Ledger, arm: int, mean: float | None) -> tuple[float, float] | None:
-    """Where the arm's mean lies, in the user's units: together with all other arms' at the study's confidence.
+    """Where what is asked about lies, in the user's units: together with all other arms' at the study's confidence.
 
-    Clipped at the bar once the arm is settled and stretched to the mean while it is not, so that it never contradicts
-    the label. As clipped, labels and intervals are right together with probability 1 − 2 · risk, for either may be
-    wrong. None without certificates, and for an arm that proved the bounds wrong.
+    ``mean`` is that of what counts. Clipped at the bar once the arm is settled and stretched to the mean while it is
+    not, so that it never contradicts the label. As clipped, labels and intervals are right together with probability
+    1 − 2 · risk, for either may be wrong. None without certificates, for the baseline, and for an arm that proved the
+    bounds wrong.
     """
-    if not ledger.certifies or arm in ledger.outside:
+    if not ledger.certifies or arm == ledger.base or ledger.is_outside(arm):
         return None
-    spec, label = ledger.spec, settled_label(ledger, arm)
+    low, high = sorted(map(ledger.spec.shown, _counted_interval(ledger, arm, mean)))
+    return low, high
+
+
+def _counted_interval(ledger: Ledger, arm: int, mean: float | None) -> tuple[float, float]:
+    """The same on the scale of what counts."""
+    spec, label, bar = ledger.spec, ledger.docket.settled[arm], ledger.spec.bar
     found = ledger.intervals.get(arm)
     if found is None:
         found = ledger.intervals[arm] = Interval(1.0 / ledger.stakes.level)
@@ -178,12 +137,12 @@ def interval(ledger: Ledger, arm: int, mean: float | None) -> tuple[float, float
     low, high = max(low, least), min(high, most)
     if low > high or ledger.is_exact(arm):
         return least, most
-    if label == "above":
-        return max(low, spec.threshold), max(high, spec.threshold)
-    if label == "below":
-        return min(low, spec.threshold), min(high, spec.threshold)
-    if label == "close":
-        near, far = spec.threshold - spec.tolerance, spec.threshold + spec.tolerance
+    if label == ABOVE:
+        return max(low, bar), max(high, bar)
+    if label == BELOW:
+        return min(low, bar), min(high, bar)
+    if label == CLOSE:
+        near, far = bar - spec.tolerance, bar + spec.tolerance
         return min(max(low, near), far), max(min(high, far), near)
     if mean is not None:
         low, high = min(low, mean), max(high, mean)
@@ -202,7 +161,7 @@ def _by_count(ledger: Ledger, arm: int) -> tuple[float, float]:
 
 def progress(ledger: Ledger, arm: int) -> float | None:
     """The evidence as a share of what settles the arm; None: nothing can settle it."""
-    if not ledger.certifies or arm in ledger.outside:
+    if not ledger.certifies or arm == ledger.base or ledger.is_outside(arm):
         return None
     if ledger.docket.settled[arm] != OPEN:
         return 1.0
@@ -215,78 +174,3 @@ def progress(ledger: Ledger, arm: int) -> float | None:
         return sides
     near = [1.0 if capital[4 * BETS + side] else way(capital, (2 + side) * BETS, level) for side in (0, 1)]
     return max(sides, min(near))
-
-
-def guarantee(ledger: Ledger) -> str:
-    """What may be relied on, in one sentence with its assumptions."""
-    spec = ledger.spec
-    if spec.confidence is None:
-        lacking = "a confidence" if spec.bounds else "bounds (--bounds none), which certificates need"
-        return f"Nothing is certified: the study was created without {lacking}; labels are the side of the mean."
-    low, high = spec.span
-    within = (
-        f"counted as the nearest number between {low:g} and {high:g}" if spec.clip else f"between {low:g} and {high:g}"
-    )
-    assumed = f"an arm's rewards are independent, identically distributed and {within}"
-    if ledger.cases:
-        assumed = f"a case's reward does not depend on when or how often it is tried and is {within}"
-    if isinstance(spec.failure, float):
-        assumed += f", a failed evaluation counting as {spec.failure:g}"
-    if spec.failure == "ignore":
-        assumed += ", and pulls are lost whatever their reward"
-    caveats = _caveats(ledger)
-    settled = ledger.certified
-    risk = f"{1 - spec.confidence:.2g}"
-    if ledger.cases:
-        size = ledger.cases.count
-        which = "this one case" if size == 1 else f"these {size:,} cases"
-        caveats = f" What is certified is the score on {which}.{caveats}"
-    share = f"{100 * (1 - spec.confidence):.2g} % are wrong on average"
-    if settled == 0:
-        rest = f"one is wrong in at most {risk} of studies"
-        if spec.guarantee == "rate":
-            rest = f"at most {share}, in each list"
-        once = f"Once they are certified, provided that {assumed}, {rest}."
-        return f"Nothing is certified yet: labels are the side of the mean. {once}{caveats}"
-    if spec.guarantee == "rate":
-        close = " or close" if spec.tolerance else ""
-        lists = f"Of the arms certified above, at most {share}, and likewise of those certified below{close}"
-        return f"{lists}, whenever you stop, provided that {assumed}.{caveats}"
-    count = {1: "the certified label is", 2: "both certified labels are"}.get(settled)
-    labels = f"{count or f'all {settled:,} certified labels are'} right"
-    return (
-        f"With probability at least {spec.confidence:g} {labels}, whenever you stop, provided that {assumed}.{caveats}"
-    )
-
-
-def named(ledger: Ledger, arms: list[int]) -> str:
-    """The first few arms by name, and how many more there are."""
-    return listed([ledger.spec.arms[arm] for arm in arms], show=shown)
-
-
-def _caveats(ledger: Ledger) -> str:
-    """What else a reader of the guarantee must know, each in a sentence."""
-    found = []
-    if ledger.repeatable:
-        found.append(
-            "Some evaluations were repeated: what is certified is the mean of what the evaluator finally returns."
-        )
-    if ledger.outside:
-        names = named(ledger, sorted(ledger.outside))
-        found.append(f"Not certified, because a reward lay outside the bounds: {names}.")
-    if len(ledger.evaluators) > 1:
-        commands = "; ".join(shown(text, 200) for text in ledger.evaluators[:MOST_NAMED])
-        found.append(
-            f"{len(ledger.evaluators)} evaluators that were accepted as the same measured the rewards: {commands}."
-        )
-    if ledger.imported:
-        were = "was" if ledger.imported == 1 else "were"
-        found.append(f"{plural(ledger.imported, 'pull')} {were} imported; this log does not record how old they are.")
-    lacking = [arm for arm in range(len(ledger.spec.arms)) if ledger.cases and ledger.cases.missing[arm]]
-    if ledger.cases and lacking:
-        count = sum(ledger.cases.missing[arm] for arm in lacking)
-        tried = f"{plural(count, 'case')} of {named(ledger, lacking)} failed {plural(ledger.spec.tries, 'time')}"
-        found.append(f"{tried}: {'it has' if count == 1 else 'they have'} no reward, and count as the worst.")
-    if ledger.unweighed:
-        found.append("Imported results are weighed all together when the first pull is asked for.")
-    return "".join(f" {sentence}" for sentence in found)

@@ -15,6 +15,7 @@ class Settling(State):
         before = self.docket.settled[arm] if self.certifies else evidence.OPEN
         if self.cases.tell(arm, pull):
             kernel.observe(self.board, arm, scaled, reward)
+            self._keep(arm, self.pull_reward[pull - 1], self.table.get(self.cases.pull_case[pull - 1], 0.0))
             if self.certifies and self.sheet.place[pull] < 0:  # imported: known, not a sample
                 self.sheet.least[arm] += scaled
                 self.sheet.most[arm] += scaled
@@ -22,7 +23,7 @@ class Settling(State):
             elif self.certifies:
                 docket.tell(self.docket, arm, self.cases.entry(arm, pull), scaled)
         if self.certifies:
-            ends = (*self.spec.span, self.spec.threshold, self.spec.tolerance)
+            ends = (*self.spec.span, self.spec.bar, self.spec.tolerance)
             if docket.settle_by_count(self.docket, self.board, self.sheet, arm, *ends):
                 self._settle(arm)
                 if self.ranking.level:
@@ -31,6 +32,45 @@ class Settling(State):
                 self.settled_above += (self.docket.settled[arm] == evidence.ABOVE) - (before == evidence.ABOVE)
             self._weigh(arm)
         self._shut(arm)
+
+    def _keep(self, arm: int, reward: float, other: float) -> None:
+        """Keep a reward as it is, for display, where something else counts."""
+        if self.values:
+            self.values[arm].append(reward)
+        if self.others:
+            self.others[arm].append(other)
+
+    def _count_against_table(self, arm: int, pull: int) -> None:
+        """Count a reward of a case against the baseline's; before all of these are known, only imports can come."""
+        assert self.cases
+        reward, case = self.pull_reward[pull - 1], self.cases.pull_case[pull - 1]
+        if arm == self.base:
+            if self.cases.tell(arm, pull):
+                self.table[case] = reward
+                kernel.observe(self.board, arm, 0.0, reward)
+            self._shut(arm)
+            self._open_arms()
+        elif self.awaits:
+            self.deferred.append(pull)
+        elif case in self.table:
+            counted = self.spec.counted(reward, self.table[case])
+            self._told_case(arm, pull, self.spec.scale(counted), counted)
+        else:  # imported, where the baseline has no reward
+            self.cases.spare.add(pull)
+
+    def _open_arms(self) -> None:
+        """Once all of the baseline's cases are known or given up, the other arms are pulled."""
+        if not self.awaits or (self.cases and self.cases.awaits):
+            return
+        self.awaits = False
+        for arm in range(len(self.spec.arms)):
+            if arm != self.base and self.certifies:
+                self.sheet.most[arm] += self.lacking
+        for pull in self.deferred:
+            self._count_against_table(self.pull_arm[pull - 1], pull)
+        for arm in range(len(self.spec.arms)):
+            self._shut(arm)
+            self._rescore(arm)
 
     def _weigh(self, arm: int) -> None:
         """Commit every pull of the arm that can be committed."""
@@ -84,7 +124,7 @@ class Settling(State):
 
     def _shut(self, arm: int) -> None:
         """Retired and settled arms take no further pulls, nor do those without a free case."""
-        if arm in self.retired:
+        if arm in self.retired or (self.base >= 0 and self._stays_shut(arm)):
             shut = kernel.SHUT
         elif self.certifies:
             capital, pending = self.capitals.get(arm, self.untouched), self.board.pending[arm]
@@ -93,6 +133,12 @@ class Settling(State):
             shut = kernel.SHUT if places.is_used_up(self.sheet, arm) else 0
         self.open += (self.board.shut[arm] == kernel.SHUT) - (shut == kernel.SHUT)
         self.board.shut[arm] = shut
+
+    def _stays_shut(self, arm: int) -> bool:
+        """With a baseline: without cases, it is pulled only in pairs; with cases, the other arms wait for it."""
+        if arm == self.base:
+            return not self.cases
+        return self.base in self.retired or self.awaits
 
     def _rescore(self, arm: int) -> None:
         if not self.folding:

@@ -2,7 +2,6 @@
 
 import math
 import numbers
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, fields
@@ -12,16 +11,15 @@ from typing import Any, ClassVar, Literal
 from ..errors import InvalidInput, OutsideBounds, UnknownArm
 from ..text.masking import masked
 from ..text.plural import listed, plural
-from . import checks, policies
+from . import checks, policies, question, question_checks
 from . import spec_checks as rules
 from .evidence import RULE
 from .policies import Policy
 from .spec_checks import MAX_EVALUATOR, MAX_REWARD, Guarantee, Params, check_budget, check_evaluator
 
-__all__ = ["CLIP", "NO_PARAMS", "Guarantee", "Params", "Spec", "check_budget", "check_evaluator", "finite", "from_json"]
+__all__ = ["CLIP", "NO_PARAMS", "Guarantee", "Params", "Spec", "check_budget", "check_evaluator"]
 
 MAX_SEED = 2**128 - 1
-LARGEST = sys.float_info.max  # what stands for infinity in a log, where not every store knows it
 CLIP = (
     "start over (--fresh) with the bounds that rewards can really take, "
     "or with clip=True (--clip) to count such rewards as the bound"
@@ -62,13 +60,29 @@ class Spec:
     tries: int = 3  # how often a failing case is tried
     guarantee: Guarantee = "all"
     find: int | None = None
+    lower_is_better: bool = False  # arms reach the bar from above
+    share: float | None = None  # of pulls that must be within the limit, which is the threshold; None: the mean counts
+    baseline: str | None = None  # the arm that the others are compared with; the threshold is the margin
+    ratio: float | None = None  # of the baseline's reward; None: the difference counts
+    unit: str | None = None  # of rewards, for people
+    measure: ClassVar[question.Measure]  # what a reward counts as; the next two are on its scale
+    limits: ClassVar[tuple[float, float] | None]
+    bar: ClassVar[float]
     is_seed_open: ClassVar[bool]  # whether a new study draws its seed: there are cases, and none was given
 
     def __init__(
         self,
         *,
         arms: Iterable[str] | Mapping[str, Params],
-        threshold: float,
+        threshold: float | None = None,
+        at_least: float | None = None,
+        at_most: float | None = None,
+        lower_is_better: bool = False,
+        share: float | None = None,
+        baseline: str | None = None,
+        margin: float | None = None,
+        ratio: float | None = None,
+        unit: str | None = None,
         bounds: tuple[float, float] | None = (0.0, 1.0),
         budget: int | None = None,
         policy: Policy | str | None = None,
@@ -105,31 +119,43 @@ class Spec:
             case_params = rules.stored_params("case_params", case_params, rules.count_of(listed_cases))
         finds, certifies = find is not None, confidence is not None
         chosen, span = policies.policy(policy, certificates=certifies, finds=finds), rules.bounds_or_none(bounds)
-        bar = rules.bar(threshold, span)
-        sure = rules.confidence_or_none(confidence, bar, span, nearest=0.0 if rule == 1 else rules.NEAREST)
+        bars = {"threshold": threshold, "at_least": at_least, "at_most": at_most}
+        against = {"baseline": baseline, "margin": margin, "ratio": ratio}
+        clips = rules.clips(clip, span)
+        asked = question_checks.asked(
+            bars, against, lower_is_better=lower_is_better, share=share, bounds=span, clip=clips, arms=names
+        )
+        if rule == 1 and asked.measure != question.PLAIN and not clip:
+            raise InvalidInput("rule", rule, "knows one question alone", "leave the rule out")
+        nearest = 0.0 if rule == 1 else rules.NEAREST
+        sure = rules.confidence_or_none(confidence, asked.bar, asked.span, nearest=nearest)
         keep("arms", names)
         keep("params", params)
-        keep("threshold", bar)
-        keep("bounds", span)
-        keep("clip", rules.clips(clip, span))
-        rules.check_offset(span, counts=sure is not None and listed_cases is not None)
-        rules.check_offset(span, counts=sure is not None and listed_cases is not None)
+        for name in ("threshold", "lower_is_better", "share", "baseline", "ratio", "bounds", "bar", "measure"):
+            keep(name, getattr(asked, name))
+        keep("limits", asked.span)
+        keep("unit", question_checks.unit_or_none(unit))
+        keep("clip", bool(clip))
+        rules.check_offset(asked.span, counts=sure is not None and listed_cases is not None)
         ends = sure is not None or listed_cases is not None
-        keep("budget", rules.budget_or_none(budget, len(names), chosen, ends=ends))
+        rivals, before = self.contenders, rules.count_of(listed_cases) if asked.baseline is not None else 0
+        keep("budget", rules.budget_or_none(budget, rivals, chosen, ends=ends, before=before))
         keep("policy", chosen)
         keep("confidence", sure)
         keep("tolerance", checks.number("tolerance", tolerance, 0.0, MAX_REWARD))
-        keep("failure", rules.reward_of_failure(failure, span, cases=listed_cases is not None))
+        pairs = asked.baseline is not None and listed_cases is None
+        failed = rules.reward_of_failure(failure, asked.bounds, cases=listed_cases is not None, pairs=pairs)
+        keep("failure", failed)
         keep("seed", 0 if seed is None else checks.whole("seed", seed, least=0, most=MAX_SEED))
         keep("is_seed_open", seed is None and listed_cases is not None)
         keep("max_failures", None if max_failures is None else checks.whole("max_failures", max_failures, least=1))
-        keep("settling_constant", _constant(settling_constant, len(names), sure))
+        keep("settling_constant", rules.constant(settling_constant, rivals, sure))
         keep("rule", int(rule))
         keep("cases", listed_cases)
         keep("case_params", case_params)
         keep("tries", rules.tries(tries, cases=listed_cases is not None, told=isinstance(self.failure, float)))
         keep("guarantee", rules.guarantee(guarantee, certifies=sure is not None))
-        keep("find", rules.find_or_none(find, len(names), guarantee, certifies=sure is not None))
+        keep("find", rules.find_or_none(find, rivals, guarantee, certifies=sure is not None))
         keep("evaluator", None if evaluator is None else masked(check_evaluator(evaluator))[:MAX_EVALUATOR])
 
     def seeded(self, seed: int) -> "Spec":
@@ -143,33 +169,56 @@ class Spec:
         """The number of each arm, by name."""
         return {name: arm for arm, name in enumerate(self.arms)}
 
+    @cached_property
+    def base(self) -> int:
+        """The number of the baseline; −1: there is none."""
+        return -1 if self.baseline is None else self.index[self.baseline]
+
+    @property
+    def pairs(self) -> bool:
+        """Whether every pull evaluates an arm and the baseline."""
+        return self.baseline is not None and self.cases is None
+
+    @property
+    def contenders(self) -> int:
+        """How many arms are asked about: all but the baseline."""
+        return len(self.arms) - (self.baseline is not None)
+
+    # -- on the scale of what counts ----------------------------------------------------------------------------
+
+    def counted(self, reward: float, other: float = 0.0) -> float:
+        """What a reward counts as; ``other`` is the baseline's."""
+        return question.count(self.measure, reward, other)
+
+    def clipped(self, reward: float) -> float:
+        """A reward, or with ``clip`` the nearest number within the bounds."""
+        return min(max(reward, self.measure.low), self.measure.high)
+
     @property
     def scaled_threshold(self) -> float:
         """The bar on the scale of the kernel."""
-        return self.scale(self.threshold)
+        return self.scale(self.bar)
 
-    def scale(self, reward: float) -> float:
-        """A reward that counts on the scale of the kernel: [0, 1], or as it is where there are no bounds."""
-        if self.bounds is None:
-            return reward
-        low, high = self.bounds
-        return (reward - low) / (high - low)
+    def scale(self, counted: float) -> float:
+        """What counts, on the scale of the kernel: [0, 1], or as it is where there are no bounds."""
+        if self.limits is None:
+            return counted
+        low, high = self.limits
+        return (counted - low) / (high - low)
 
     @property
     def span(self) -> tuple[float, float]:
-        """The lowest and the highest reward; (0, 1) where there are no bounds."""
-        return self.bounds or (0.0, 1.0)
+        """The lowest and the highest that can count; (0, 1) where there are no bounds."""
+        return self.limits or (0.0, 1.0)
 
     def unscale(self, value: float) -> float:
-        """A number on the scale of the kernel in the user's units."""
+        """A number on the scale of the kernel on that of what counts."""
         low, high = self.span
         return low + value * (high - low)
 
-    def counted(self, reward: float) -> float:
-        """What a reward counts as: itself, or with ``clip`` the nearest number within the bounds."""
-        if not self.clip or self.bounds is None:
-            return reward
-        return min(max(reward, self.bounds[0]), self.bounds[1])
+    def shown(self, counted: float) -> float:
+        """A mean of what counts as people see it: a mean, a share, or the difference from the baseline."""
+        return counted if self.share is not None or not self.lower_is_better else 0.0 - counted
 
     def arm(self, name: object) -> int:
         """The number of the arm of that name."""
@@ -220,11 +269,13 @@ class Spec:
         if number is None or math.isnan(number) or (math.isinf(number) and self.bounds is None):
             remedy = "to fail, raise an exception or, in a command, exit with a non-zero status"
             raise InvalidInput("reward", value, "must be a finite number or a bool", remedy)
+        if self.ratio is not None and number < 0.0:
+            raise InvalidInput("reward", number, "a ratio needs rewards of at least 0", "give a margin instead")
         if self.is_outside(number):
             low, high = self.bounds or (-MAX_REWARD, MAX_REWARD)
             kind, remedy = (OutsideBounds, CLIP) if self.bounds else (InvalidInput, "scale the rewards")
             raise kind("reward", number, f"must lie within the bounds ({low:g}, {high:g})", remedy)
-        return finite(number)
+        return checks.finite(number)
 
     def is_outside(self, reward: float) -> bool:
         """Whether no reward may be like this; where there are bounds, it proves them wrong."""
@@ -239,58 +290,3 @@ class Spec:
             if field.name in FORMAT_1 or (self.rule > 1 and (field.name == "rule" or value != field.default)):
                 data[field.name] = value.to_json() if isinstance(value, Policy) else value
         return data
-
-
-def finite(number: float) -> float:
-    """A number that every store can keep: no infinity, no negative zero.
-
-    >>> finite(-0.0), finite(float("inf")) == LARGEST
-    (0.0, True)
-    """
-    return min(max(number, -LARGEST), LARGEST) + 0.0
-
-
-def _constant(given: object, arms: int, confidence: float | None) -> float:
-    """The settling constant. One from a log is kept: a logarithm's last digit may differ elsewhere."""
-    computed = policies.settling_constant(arms, 0.05 if confidence is None else 1 - confidence)
-    if given is None:
-        return computed
-    constant = checks.number("settling_constant", given)
-    if not math.isclose(constant, computed, rel_tol=1e-9):
-        raise InvalidInput("settling_constant", constant, f"must be about {computed!r}")
-    return constant
-
-
-def from_json(data: object) -> Spec:
-    """The specification that `Spec.to_json` wrote, checked as if it had been asked for now.
-
-    >>> import json
-    >>> spec = Spec(arms={"a": {"depth": 2}}, threshold=0.5, budget=2)
-    >>> from_json(json.loads(json.dumps(spec.to_json()))) == spec
-    True
-    """
-    if not isinstance(data, Mapping):
-        raise InvalidInput("specification", data, "must be a JSON object")
-    if data.get("format") not in (1, 2):
-        raise InvalidInput("format", data.get("format"), "is not one that this version reads", "update thresher")
-    kept = {key: value for key, value in data.items() if key != "format"}
-    old = data["format"] == 1
-    wanted = {*FORMAT_1} if old else {*FORMAT_1, "rule"}
-    known = wanted if old else {field.name for field in fields(Spec)}
-    for name in sorted((wanted - kept.keys()) | (kept.keys() - known)):
-        rule = "is not there" if name in wanted else "is not one that this version knows"
-        raise InvalidInput("specification: field", name, rule, "" if name in wanted else "update thresher")
-    if old:
-        kept["rule"] = 1
-    try:
-        kept["policy"] = policies.from_json(kept["policy"])
-    except TypeError:
-        raise InvalidInput("policy", kept["policy"], "is not one that this version knows", "update thresher") from None
-    kept["settling_constant"] = checks.number("settling_constant", kept["settling_constant"])
-    if isinstance(kept["arms"], Mapping):  # a log has the parameters by themselves
-        kept["arms"] = tuple(kept["arms"])
-    evaluator = kept.pop("evaluator", None)
-    spec = Spec(**kept)
-    if evaluator is not None:  # it was masked when it was written
-        vars(spec)["evaluator"] = check_evaluator(evaluator)
-    return spec

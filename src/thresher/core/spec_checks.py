@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from ..errors import InvalidInput, shown
 from ..text.plural import plural
-from . import checks
+from . import checks, policies
 from .policies import Policy
 
 MAX_BUDGET = 10**15  # pulls; stores count with 64 bits
@@ -148,17 +148,18 @@ def bounds_or_none(bounds: object) -> Bounds | None:
     return low, high
 
 
-def bar(threshold: object, bounds: Bounds | None) -> float:
-    """The threshold, strictly inside the bounds."""
-    found = checks.number("threshold", threshold)
+def bar(threshold: object, bounds: Bounds | None, what: str = "threshold") -> float:
+    """The threshold, strictly inside the bounds; ``what`` is the name by which it was given."""
+    found = checks.number(what, threshold)
     if bounds and not bounds[0] < found < bounds[1]:
-        rule = f"must lie strictly inside the bounds ({bounds[0]:g}, {bounds[1]:g})"
+        inner = "the range of differences" if what == "margin" else "the bounds"
+        rule = f"must lie strictly inside {inner} ({bounds[0]:g}, {bounds[1]:g})"
         remedy = "choose another bar, or the bounds that rewards really have"
         if bounds == (0.0, 1.0) and 1 < found < 100:
             remedy = f"if it is a percentage, write {found / 100:g}; else give the bounds that rewards really have"
-        raise InvalidInput("threshold", threshold, rule, remedy)
+        raise InvalidInput(what, threshold, rule, remedy)
     if abs(found) > MAX_REWARD:
-        raise InvalidInput("threshold", threshold, f"must lie within ±{MAX_REWARD:g}", "scale the rewards")
+        raise InvalidInput(what, threshold, f"must lie within ±{MAX_REWARD:g}", "scale the rewards")
     return found
 
 
@@ -169,7 +170,8 @@ def confidence_or_none(confidence: object, threshold: float, bounds: Bounds | No
     remedy = "write one such as 0.95, or None (--no-confidence) to go without certificates"
     sure = checks.share("confidence", confidence, remedy=remedy)
     if bounds is None:
-        raise InvalidInput("bounds", None, "certificates need bounded rewards", "give bounds, or confidence=None")
+        remedy = "give bounds, ask about a share, or confidence=None"
+        raise InvalidInput("bounds", None, "certificates need bounded rewards", remedy)
     scaled = (threshold - bounds[0]) / (bounds[1] - bounds[0])
     if not nearest < scaled < 1.0 - nearest:
         wide = f"are so wide that the bar {threshold:g} cannot be told from one of them"
@@ -186,9 +188,12 @@ def clips(clip: object, bounds: Bounds | None) -> bool:
     return bool(clip)
 
 
-def check_budget(budget: object, arms: int, policy: Policy, *, most: int = MAX_BUDGET) -> int:
-    """A budget that lets every arm warm up, or an error."""
+def check_budget(budget: object, arms: int, policy: Policy, *, most: int = MAX_BUDGET, before: int = 0) -> int:
+    """A budget that lets every arm warm up, ``before`` pulls of the baseline having been made, or an error."""
     pulls, least = checks.whole("budget", budget, least=1, most=most), policy.warmup * arms
+    if before and pulls <= before:
+        rule = f"must be more than {before:,}: the baseline goes through all cases first"
+        raise InvalidInput("budget", budget, rule, "give a larger budget, or none")
     if pulls < least:
         each = f"{plural(policy.warmup, 'warm-up pull')} for each of {plural(arms, 'arm')}"
         rule = f"must be at least {least}: {each}"
@@ -196,10 +201,10 @@ def check_budget(budget: object, arms: int, policy: Policy, *, most: int = MAX_B
     return pulls
 
 
-def budget_or_none(budget: object, arms: int, policy: Policy, *, ends: bool) -> int | None:
+def budget_or_none(budget: object, arms: int, policy: Policy, *, ends: bool, before: int = 0) -> int | None:
     """The budget; a study without one needs another way to end."""
     if budget is not None:
-        return check_budget(budget, arms, policy)
+        return check_budget(budget, arms, policy, before=before)
     if not ends:
         raise InvalidInput("budget", None, "without certificates a study ends with its budget alone", "give a budget")
     if policy.needs_budget:
@@ -216,11 +221,14 @@ def check_offset(bounds: Bounds | None, *, counts: bool) -> None:
 
 
 def reward_of_failure(
-    failure: object, bounds: Bounds | None, *, cases: bool = False
+    failure: object, bounds: Bounds | None, *, cases: bool = False, pairs: bool = False
 ) -> float | Literal["worst", "ignore"]:
     """What a failed pull means."""
     if failure == "worst":
         return "worst"
+    if failure != "ignore" and pairs:
+        rule = "a failed pull of a pair has no reward of its own"
+        raise InvalidInput("failure", failure, rule, "with a baseline, use 'worst' or 'ignore'")
     if failure == "ignore" and cases:
         raise InvalidInput("failure", failure, "no case may be left out", "with cases, use 'worst' or a reward")
     if failure == "ignore":
@@ -239,3 +247,14 @@ def check_evaluator(text: object) -> str:
         rule = f"must be a text of 1 to {MAX_EVALUATOR:,} characters"
         raise InvalidInput("evaluator", text, rule, "name the command or the version that measures the rewards")
     return text
+
+
+def constant(given: object, arms: int, confidence: float | None) -> float:
+    """The settling constant. One from a log is kept: a logarithm's last digit may differ elsewhere."""
+    computed = policies.settling_constant(arms, 0.05 if confidence is None else 1 - confidence)
+    if given is None:
+        return computed
+    constant = checks.number("settling_constant", given)
+    if not math.isclose(constant, computed, rel_tol=1e-9):
+        raise InvalidInput("settling_constant", constant, f"must be about {computed!r}")
+    return constant

@@ -60,6 +60,14 @@ class State:
         self.pull_number = array("q")
         self.pull_state = bytearray()
         self.pull_reward = array("d")
+        self.pull_other = array("d")  # of a pair: the baseline's reward
+        self.base = specification.base  # the arm that is the baseline; −1: there is none
+        self.awaits = self.cases is not None and self.base >= 0  # the baseline's rewards: no other arm is pulled before
+        self.table: dict[int, float] = {}  # the baseline's reward by case
+        self.deferred: list[int] = []  # imported pulls that wait for the table
+        kept = specification.share is not None or self.base >= 0
+        self.values = [array("d") for _ in range(arms if kept else 0)]  # of an arm: its rewards, for display
+        self.others = [array("d") for _ in range(arms if self.base >= 0 else 0)]  # of an arm: the baseline's in them
         self.folding = False  # while a whole log is folded in, scores are not needed
 
     @property
@@ -69,6 +77,8 @@ class State:
             return False
         if self.budget is not None and self.issued >= self.budget:
             return True
+        if self.awaits:
+            return self.open == 0
         settled, pending, find = self.docket.settled, self.board.pending, self.spec.find or 0
         return places.is_finished(self.sheet, settled, pending, self.open, self.found if find else 0, find)
 
@@ -83,6 +93,8 @@ class State:
     @property
     def found(self) -> int:
         """How many arms are certified to reach the bar."""
+        if self.base in self.outside:
+            return 0
         return self.settled_above - sum(self.docket.settled[arm] == evidence.ABOVE for arm in self.outside)
 
     @property
@@ -112,6 +124,11 @@ class State:
         """Whether every case of the arm has its reward."""
         return self.cases is not None and self.board.seen[arm] == self.cases.count
 
+    @property
+    def lacking(self) -> int:
+        """How many cases the baseline has no reward for: they are charged to every arm."""
+        return len(self.cases.lacking) if self.cases else 0
+
     def imported_sum(self, arm: int) -> float:
         """The sum of the arm's imported rewards, scaled; only with cases."""
         return self.cases.imported_sum.get(arm, 0.0) if self.cases else 0.0
@@ -140,13 +157,19 @@ class State:
             return None
         return steps.choose_for(self.board, self.second, self.issued + 1, self.alternates)
 
+    def is_outside(self, arm: int) -> bool:
+        """Whether the arm, or the baseline it is compared with, proved the bounds wrong."""
+        return arm in self.outside or self.base in self.outside
+
     def is_certified(self, arm: int) -> bool:
         """Whether the arm's label is certified."""
-        return self.certifies and self.docket.settled[arm] != evidence.OPEN and arm not in self.outside
+        return self.certifies and self.docket.settled[arm] != evidence.OPEN and not self.is_outside(arm)
 
     @property
     def certified(self) -> int:
         """How many labels are certified."""
+        if self.base in self.outside:
+            return 0
         return self.settled - sum(self.docket.settled[arm] != evidence.OPEN for arm in self.outside if self.certifies)
 
     def state_of(self, pull: object) -> int:

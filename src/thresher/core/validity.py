@@ -2,7 +2,7 @@
 
 from ..errors import AlreadyTold, InvalidInput
 from . import checks, kernel, spec
-from .events import CAUSES, DROPPED, LATE, OUTSIDE, PENDING, TOLD, Event
+from .events import CAUSES, DROPPED, LATE, OUTSIDE, PENDING, TOLD, Event, other_of
 from .state import State
 
 
@@ -25,6 +25,8 @@ def _asked(study: State, event: Event) -> None:
     if event.pull != study.issued + 1:
         raise InvalidInput("pull", event.pull, f"the next pull is {study.issued + 1}")
     arm = _arm_of(study, event)
+    if event.cause == "imported" and study.spec.pairs:
+        raise InvalidInput("arm", study.spec.arms[arm], "is compared in pairs, which cannot be imported")
     if event.cause == "imported" and (study.issued > study.imported or study.weighed):
         raise InvalidInput("arm", study.spec.arms[arm], "rewards can be imported only before the first ask")
     if event.cause != "imported" and study.unweighed:
@@ -50,6 +52,8 @@ def _check_case(study: State, arm: int, text: str | None) -> None:
 def _told(study: State, event: Event) -> None:
     state = study.state_of(event.pull)
     reward = study.spec.reward(event.reward)
+    if study.spec.pairs:
+        study.spec.reward(other_of(event))
     if state in (TOLD, LATE, OUTSIDE):
         before = study.pull_reward[event.pull - 1]  # type: ignore[operator]  # checked by state_of
         raise AlreadyTold(
@@ -74,12 +78,14 @@ def _retired(study: State, event: Event) -> None:
         _check_outside(study, event, arm)
     elif arm in study.retired:
         raise InvalidInput("arm", study.spec.arms[arm], "is retired already")
+    elif arm == study.base and event.cause != "failures":
+        raise InvalidInput("arm", study.spec.arms[arm], "is the baseline, which every other arm needs")
 
 
 def _check_outside(study: State, event: Event, arm: int) -> None:
     """Only a reward outside the bounds retires an arm this way; the pull may have been told another reward before."""
     study.state_of(event.pull)
-    if study.pull_arm[event.pull - 1] != arm:  # type: ignore[operator]  # checked by state_of
+    if study.pull_arm[event.pull - 1] != arm and not (study.spec.pairs and arm == study.base):  # type: ignore[operator]  # checked by state_of
         raise InvalidInput("arm", study.spec.arms[arm], f"pull {event.pull} is of another arm")
     reward = checks.number("reward", event.reward)
     if study.spec.bounds is None or not study.spec.is_outside(reward):

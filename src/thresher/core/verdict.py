@@ -10,10 +10,12 @@ from typing import Any
 from ..errors import UnknownArm, shown
 from ..text.plural import listed
 from . import layout, sentences
+from .guarantees import guarantee
 from .hints import hints
 from .kernel import SHUT
 from .ledger import Ledger
 from .row import LABELS, Label, Row, row_of
+from .wording import Look, answer, by_answer, question
 
 FORMAT = 2  # of the JSON; 1 called a row's arm "name"
 
@@ -21,6 +23,8 @@ FORMAT = 2  # of the JSON; 1 called a row's arm "name"
 @dataclass(frozen=True)
 class Verdict:
     """The answer so far. Every arm is in one of ``above``, ``below``, ``close``, ``undecided`` and ``retired``.
+
+    ``reached`` and ``missed`` are the answer, whichever direction the study asks in. A baseline is in none of them.
 
     >>> from thresher import create_study
     >>> study = create_study("coins", arms=["fair", "loaded"], threshold=0.6, budget=20, confidence=None)
@@ -49,6 +53,11 @@ class Verdict:
     open: list[str]  # the arms that still take pulls: neither settled nor retired
     cases: int | None = None  # how many the eval set has; None: rewards have no cases
     find: int | None = None  # how many arms that reach the bar are enough; None: every arm is to be labelled
+    lower_is_better: bool = False  # arms reach the bar from above
+    share: float | None = None  # of pulls that must be within the limit, which is the threshold; None: the mean counts
+    baseline: str | None = None  # the arm that the others are compared with; the threshold is the margin
+    ratio: float | None = None  # of the baseline's reward; None: the difference counts
+    unit: str | None = None  # of rewards
     outside: tuple[str, ...] = ()  # arms that returned a reward outside the bounds: not certified, whatever their label
     earlier: int = field(default=0, compare=False)  # rewards that were there when this process opened the study
     since: str | None = field(default=None, compare=False)  # when that study was created, as 2026-11-17T02:41:12Z
@@ -111,18 +120,35 @@ class Verdict:
         return self._by_label["retired"]
 
     @property
+    def reached(self) -> list[str]:
+        """The arms that reach the bar: ``above``, or where lower is better, ``below``."""
+        return self.below if self.lower_is_better else self.above
+
+    @property
+    def missed(self) -> list[str]:
+        """The arms that do not reach the bar."""
+        return self.above if self.lower_is_better else self.below
+
+    @cached_property
+    def look(self) -> Look:
+        """What the study asks, for sentences, tables and pictures."""
+        asked = (self.threshold, self.lower_is_better, self.share, self.baseline, self.ratio, self.unit)
+        return Look(*asked, self.cases, self.find)
+
+    @property
     def question(self) -> str:
         """What the study asks."""
-        return sentences.question(len(self.rows), self.threshold, self.cases, self.find)
+        return question(self.look, len(self.rows) - (self.baseline is not None))
 
     @property
     def answer(self) -> str:
         """How many arms have which label, and how many of these labels are certified, in a sentence."""
-        counts = {label: len(names) for label, names in self._by_label.items()}
-        certified = {label: sum(self[name].certified for name in names) for label, names in self._by_label.items()}
-        known = certified if self.confidence is not None else None
-        said = sentences.answer(counts, known, issued=self.issued, budget=self.budget, pending=self.pending)
-        found = [row.arm for row in self.rows if row.certified and row.label == "above"]
+        parts, lower = self._by_label.items(), self.lower_is_better
+        counts = by_answer({label: len(names) for label, names in parts}, lower_is_better=lower)
+        sure = {label: sum(self[name].certified for name in names) for label, names in parts}
+        known = by_answer(sure, lower_is_better=lower) if self.confidence is not None else None
+        said = answer(counts, known, issued=self.issued, budget=self.budget, pending=self.pending)
+        found = [name for name in self.reached if self[name].certified]
         if self.find is None or not (found or self.done):
             return said
         return f"{said} Found: {listed(found, show=shown) if found else 'none'}."
@@ -142,8 +168,9 @@ class Verdict:
     def to_dict(self) -> dict[str, Any]:
         """The verdict as JSON-ready data; ``"format"`` says which shape it has."""
         head = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "rows"}
-        parts = {str(label): names for label, names in self._by_label.items()}
-        return {"format": FORMAT, **head, **parts, "rows": [asdict(row) for row in self.rows]}
+        parts = {str(label): names for label, names in self._by_label.items() if label != "baseline"}
+        answer = {"question": self.question, "answer": self.answer, "reached": self.reached, "missed": self.missed}
+        return {"format": FORMAT, **head, **answer, **parts, "rows": [asdict(row) for row in self.rows]}
 
     def to_json(self) -> str:
         """The verdict as JSON text."""
@@ -155,7 +182,7 @@ class Verdict:
 
     def to_markdown(self) -> str:
         """The answer and a table in Markdown, in which names are text and nothing else."""
-        return layout.markdown(self.rows, f"**{self.question}** {self.answer}", self.remarks)
+        return layout.markdown(self.rows, self.look, f"**{self.question}** {self.answer}", self.remarks)
 
     def to_frame(self) -> Any:
         """The rows as a pandas DataFrame; an error if pandas is not installed."""
@@ -163,7 +190,7 @@ class Verdict:
 
     def lines(self, width: int | None = None) -> Iterator[layout.Line]:
         """The table and the sentences as ``print(verdict)`` shows them, in pieces with a style each."""
-        yield from layout.table(self.rows, width, self.cases)
+        yield from layout.table(self.rows, self.look, width)
         yield from layout.failures(self.rows)
         yield ((self.question, "strong"), (f" {self.answer}", ""))
         if self.origin:
@@ -178,7 +205,7 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        return layout.html(self.rows, self.question, self.answer, self.remarks, self.cases)
+        return layout.html(self.rows, self.look, self.question, self.answer, self.remarks)
 
 
 def read(study: str, ledger: Ledger) -> Verdict:
@@ -195,13 +222,18 @@ def read(study: str, ledger: Ledger) -> Verdict:
         told=ledger.told,
         pending=ledger.pending,
         done=ledger.done,
-        guarantee=sentences.guarantee(ledger),
+        guarantee=guarantee(ledger),
         hints=hints(ledger),
         rows=tuple(row_of(ledger, arm) for arm in range(len(spec.arms))),
         open=[name for arm, name in enumerate(spec.arms) if ledger.board.shut[arm] != SHUT],
         cases=spec.case_count or None,
         find=spec.find,
-        outside=tuple(spec.arms[arm] for arm in sorted(ledger.outside)),
+        lower_is_better=spec.lower_is_better,
+        share=spec.share,
+        baseline=spec.baseline,
+        ratio=spec.ratio,
+        unit=spec.unit,
+        outside=tuple(spec.arms[arm] for arm in range(len(spec.arms)) if ledger.is_outside(arm)),
         events=ledger.seq,
         head=ledger.head,
     )

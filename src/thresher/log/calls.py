@@ -8,7 +8,7 @@ from ..core import checks
 from ..core.events import DROPPED, LATE, OUTSIDE, PENDING, TOLD, Cause, EventCause
 from ..core.ledger import Ledger
 from ..core.pulls import Pull, pull_of
-from ..core.spec import CLIP, Spec, finite
+from ..core.spec import CLIP, Spec
 from ..errors import AlreadyTold, InvalidInput, OutsideBounds
 from .journal import Draft
 
@@ -55,6 +55,9 @@ def result(given: object) -> Result:
 
 def checked(spec: Spec, given: Result) -> tuple[int, float | None, bool, int | None]:
     """A result as numbers: arm, reward, whether it was late, and case."""
+    if spec.pairs:
+        rule = "with a baseline and without cases, results come in pairs, which cannot be imported"
+        raise InvalidInput("result", given.reward, rule, "start without them")
     if given.case is None and spec.cases is not None:
         raise InvalidInput("case", None, "every result of this study needs its case", "name the case of each result")
     case = None if given.case is None else spec.case(given.case)
@@ -65,15 +68,32 @@ def tell(draft: Draft, pull: int, reward: object, *, repeatable: bool) -> Told:
     """Record the reward of a pull. Telling the same reward again writes nothing."""
     ledger = draft.ledger
     state = ledger.state_of(pull)
+    mine, theirs = _both(reward) if ledger.spec.pairs else (reward, None)
     try:
-        value = ledger.spec.reward(reward)
+        value = ledger.spec.reward(mine)
     except OutsideBounds as error:
-        return Told(outside=_retire_for_bounds(draft, pull, error))
+        return Told(outside=_retire_for_bounds(draft, pull, _arm(ledger, pull), error))
+    try:
+        other = ledger.spec.reward(theirs) if ledger.spec.pairs else None
+    except OutsideBounds as error:
+        return Told(outside=_retire_for_bounds(draft, pull, ledger.base, error))
     if state in (TOLD, LATE) and ledger.pull_reward[pull - 1] == value:
-        return Told(late=state == LATE)
+        if other is None or ledger.pull_other[pull - 1] == other:
+            return Told(late=state == LATE)
+        rule = f"it was told {ledger.pull_other[pull - 1]!r} before"
+        raise AlreadyTold(f"pull {pull}, the baseline's reward", other, rule, "a pull has one reward")
     late, cause = state == DROPPED, REPEATABLE if repeatable else None
-    draft.write("told", pull=pull, arm=_arm(ledger, pull), reward=value, late=late or None, cause=cause)
+    reason = None if other is None else repr(other)
+    draft.write("told", pull=pull, arm=_arm(ledger, pull), reward=value, late=late or None, cause=cause, reason=reason)
     return Told(late=late)
+
+
+def _both(reward: object) -> tuple[object, object]:
+    """The rewards of the arm and of the baseline."""
+    if not isinstance(reward, tuple | list) or len(reward) != 2:
+        rule = "must be a pair: with a baseline and without cases, every pull evaluates both"
+        raise InvalidInput("reward", reward, rule, "tell the arm's reward and the baseline's, as (0.8, 0.7)")
+    return reward[0], reward[1]
 
 
 def drop(draft: Draft, pull: int, cause: Cause, reason: str) -> None:
@@ -143,11 +163,11 @@ def accept(draft: Draft, evaluator: str) -> None:
         draft.write("accepted", reason=evaluator)
 
 
-def _retire_for_bounds(draft: Draft, pull: int, error: OutsideBounds) -> OutsideBounds:
+def _retire_for_bounds(draft: Draft, pull: int, arm: int, error: OutsideBounds) -> OutsideBounds:
     ledger = draft.ledger
-    state, arm, reward = ledger.state_of(pull), _arm(ledger, pull), finite(float(error.value))  # type: ignore[arg-type]
+    state, reward = ledger.state_of(pull), checks.finite(float(error.value))  # type: ignore[arg-type]
     if state in (PENDING, DROPPED) or arm not in ledger.outside:
-        low, high = ledger.spec.span
+        low, high = ledger.spec.bounds or ledger.spec.span
         what = f"pull {pull} returned {error.value!r}, outside the bounds ({low:g}, {high:g})"
         draft.write("retired", arm=arm, pull=pull, reward=reward, cause="bounds", reason=f"{what}; {CLIP}")
     rule = f"{error.rule}: they are wrong, so arm {ledger.spec.arms[arm]!r} is retired and not certified"

@@ -11,8 +11,8 @@ from pydantic import AfterValidator
 from starlette.concurrency import run_in_threadpool
 
 from ..core import checks
+from ..core.checks import finite
 from ..core.pulls import pull_json
-from ..core.spec import finite
 from ..create import create as create_study
 from ..log.tail import section
 from ..study import ask_for_reply, look, tell_for_reply

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..core import evidence, sentences
+from ..core import evidence, sentences, wording
 from ..core.events import DROPPED, LATE, PENDING, STATES
 from ..core.evidence import BETS, Stakes
 from ..core.intervals import Commit, Side, committed, way
@@ -45,8 +45,10 @@ def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Sta
         "format": 1,
         "seq": ledger.seq,
         "index": arm,
-        "question": sentences.question_of(spec),
-        "answer": sentences.standing(row.label, row.certified, row.progress, row.reason, outside=arm in ledger.outside),
+        "question": wording.question_of(spec),
+        "answer": sentences.standing(
+            row.label, row.certified, row.progress, row.reason, outside=ledger.is_outside(arm)
+        ),
         "threshold": spec.threshold,
         "bounds": spec.bounds,
         "tolerance": spec.tolerance,
@@ -54,7 +56,7 @@ def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Sta
         "cases": spec.case_count or None,
         "row": {field: getattr(row, field) for field in row.__dataclass_fields__},
         "params": dict(spec.params[arm]) if spec.params else {},
-        "outside": arm in ledger.outside,
+        "outside": ledger.is_outside(arm),
         "asked": len(pulls),
         "late": sum(ledger.pull_state[pull - 1] == LATE for pull in pulls),
         "rewards": rewards,

@@ -13,8 +13,8 @@ from fastapi import Path as PathParam
 from fastapi.responses import FileResponse, HTMLResponse, Response
 from pydantic import AfterValidator
 
-from ..core import sentences
-from ..core.spec import from_json
+from ..core import wording
+from ..core.stored import from_json
 from ..errors import DamagedStudy, InvalidInput
 from ..log.store import Store
 from ..log.tail import section
@@ -50,7 +50,7 @@ def _asked(store: Store, name: str) -> str | None:
         spec = from_json(found[0].spec) if found and found[0].spec else None
     except (InvalidInput, DamagedStudy):
         return None
-    return sentences.question_of(spec) if spec else None
+    return wording.question_of(spec) if spec else None
 
 
 def router(house: House, *, write: bool) -> APIRouter:

@@ -47,7 +47,10 @@ def report(study: Study) -> str:
         when=time.strftime("%Y-%m-%d %H:%M %Z"),
         style=(STATIC / "style.css").read_text(),
         pulls="pulls" if verdict.cases is None else "cases",
-        rows="\n".join(_row(row, row.arm in outside, verdict.cases) for row in ranked(verdict.rows)),
+        rows="\n".join(
+            _row(row, row.arm in outside, verdict.cases)
+            for row in ranked(verdict.rows, lower_is_better=verdict.lower_is_better)
+        ),
         cases=_cases(found.ledger) if verdict.cases else "",
         spec=html.escape(json.dumps(spec, indent=2, ensure_ascii=False)),
         figures=_embedded(figures),
@@ -90,14 +93,14 @@ def _cases(ledger: Ledger) -> str:
     rows, count = hardest(ledger, MOST_CASES), seen_cases(ledger)
     which = f"The {len(rows):,} hardest of {count:,} cases with a reward" if count > len(rows) else "The hardest first"
     head = "<th>case<th class='n'>failed<th class='n'>passed<th class='n'>mean<th>failed by"
-    body = "\n".join(_case(row, ledger.spec.threshold) for row in rows)
+    body = "\n".join(map(_case, rows))
     table = f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>"
     note = f"<p class='note'>{which}. An arm failed a case if its reward is below the bar.</p>"
     return f"<section class='card'><h2>Cases</h2>{note}<div class='scroll'>{table}</div></section>"
 
 
-def _case(row: CaseRow, bar: float) -> str:
-    failed = [html.escape(arm) for arm, reward in row.rewards.items() if reward < bar]
+def _case(row: CaseRow) -> str:
+    failed = [html.escape(arm) for arm in row.failed_by]
     names = ", ".join(failed[:MOST_ARMS]) + (f" and {len(failed) - MOST_ARMS:,} more" if failed[MOST_ARMS:] else "")
     numbers = "".join(
         f"<td class='n'>{text}</td>" for text in (f"{row.failed:,}", f"{row.passed:,}", f"{row.mean:.4g}")

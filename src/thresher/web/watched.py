@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from ..core import sentences
+from ..core import guarantees, sentences, wording
 from ..core import verdict as verdicts
 from ..core.ledger import Ledger
 from ..core.row import LABELS, row_of
@@ -43,7 +43,7 @@ class Live:
         self._news: set[int] = set()  # arms that had events
         self._mark = (self.seq, self._follower.ledger.issued)  # since this event
         self._failures_at = self._guarantee_at = self.seq  # the last events that changed them
-        self._guarantee = sentences.guarantee(self._follower.ledger)
+        self._guarantee = guarantees.guarantee(self._follower.ledger)
         self.earlier, self.created = self._follower.ledger.told, self._follower.created
         self._table: tuple[int, bytes] = (0, b"")
         self._cases: dict[int, tuple[float, bytes]] = {}  # by limit: until when it is fresh, and the cases
@@ -83,7 +83,7 @@ class Live:
         self._stale, self._news = {*self._stale, *touched}, self._news | touched
         failures = [each.seq for each in events if each.cause == "failed" or each.kind in ("retired", "restored")]
         self._failures_at = max([self._failures_at, *failures])
-        guarantee = sentences.guarantee(self._follower.ledger)
+        guarantee = guarantees.guarantee(self._follower.ledger)
         if self._guarantee != guarantee:
             self._guarantee, self._guarantee_at = guarantee, self.seq
 
@@ -101,7 +101,7 @@ class Live:
             return {
                 "format": 1,
                 "study": self.name,
-                "question": sentences.question_of(spec),
+                "question": wording.question_of(spec),
                 "arms": len(spec.arms),
                 "threshold": spec.threshold,
                 "bounds": spec.bounds,
@@ -110,7 +110,7 @@ class Live:
                 "tolerance": spec.tolerance,
                 "cases": spec.case_count or None,
                 **self._counts(ledger),
-                "guarantee": sentences.guarantee(ledger),
+                "guarantee": guarantees.guarantee(ledger),
                 "troubles": troubles(ledger),
             }
 
@@ -120,8 +120,10 @@ class Live:
         over = ledger.done and not ledger.pending
         left = None if ledger.left is None or rate <= 0 or over else ledger.left / rate
         counts, certified = (dict(zip(LABELS, each, strict=True)) for each in (tally.counts, tally.sure))
-        known = certified if ledger.certifies else None
-        answer = sentences.answer(counts, known, issued=ledger.issued, budget=ledger.budget, pending=ledger.pending)
+        lower = ledger.spec.lower_is_better
+        known = wording.by_answer(certified, lower_is_better=lower) if ledger.certifies else None
+        ways = wording.by_answer(counts, lower_is_better=lower)
+        answer = wording.answer(ways, known, issued=ledger.issued, budget=ledger.budget, pending=ledger.pending)
         return {
             "seq": ledger.seq,
             "answer": answer,
@@ -194,7 +196,7 @@ class Live:
         if self._failures_at > after:
             head["troubles"] = troubles(ledger)
         if self._guarantee_at > after:
-            head["guarantee"] = sentences.guarantee(ledger)
+            head["guarantee"] = guarantees.guarantee(ledger)
         return {
             "seq": self.seq,
             "rows": [(arm, *self._rows[arm]) for arm in arms],
@@ -207,5 +209,5 @@ class Live:
         """Update the rows of arms that had events."""
         ledger = self._follower.ledger
         for arm in self._stale:
-            self._rows[arm] = columns_of(row_of(ledger, arm), outside=arm in ledger.outside)
+            self._rows[arm] = columns_of(row_of(ledger, arm), outside=ledger.is_outside(arm))
         self._stale = ()

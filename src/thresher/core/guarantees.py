@@ -1,0 +1,104 @@
+"""What may be relied on, in a sentence with its assumptions, and what else a reader must know."""
+
+from ..errors import shown
+from ..text.plural import MOST_NAMED, listed, plural
+from .ledger import Ledger
+from .wording import look_of
+
+
+def guarantee(ledger: Ledger) -> str:
+    """What may be relied on, in one sentence with its assumptions."""
+    spec = ledger.spec
+    if spec.confidence is None:
+        lacking = "a confidence" if spec.limits else "bounds (--bounds none), which certificates need"
+        return f"Nothing is certified: the study was created without {lacking}; labels are the side of the mean."
+    assumed = _assumed(ledger)
+    if isinstance(spec.failure, float):
+        assumed += f", a failed evaluation counting as {spec.failure:g}"
+    if spec.failure == "ignore":
+        assumed += ", and pulls are lost whatever their reward"
+    caveats = _caveats(ledger)
+    settled = ledger.certified
+    risk = f"{1 - spec.confidence:.2g}"
+    if ledger.cases:
+        size = ledger.cases.count
+        which = "this one case" if size == 1 else f"these {size:,} cases"
+        score = "score" if spec.baseline is None else "difference from the baseline"
+        caveats = f" What is certified is the {score} on {which}.{caveats}"
+    share = f"{100 * (1 - spec.confidence):.2g} % are wrong on average"
+    if settled == 0:
+        rest = f"one is wrong in at most {risk} of studies"
+        if spec.guarantee == "rate":
+            rest = f"at most {share}, in each list"
+        once = f"Once they are certified, provided that {assumed}, {rest}."
+        if ledger.base in ledger.outside:
+            return f"Nothing is certified: a reward of the baseline lay outside the bounds.{caveats}"
+        estimate = {"mean": "the mean", "share": "the share", "difference": "the difference"}[look_of(spec).asks]
+        return f"Nothing is certified yet: labels are the side of {estimate}. {once}{caveats}"
+    if spec.guarantee == "rate":
+        close = " or close" if spec.tolerance else ""
+        one, two = ("below", "above") if spec.lower_is_better else ("above", "below")
+        lists = f"Of the arms certified {one}, at most {share}, and likewise of those certified {two}{close}"
+        return f"{lists}, whenever you stop, provided that {assumed}.{caveats}"
+    count = {1: "the certified label is", 2: "both certified labels are"}.get(settled)
+    labels = f"{count or f'all {settled:,} certified labels are'} right"
+    return (
+        f"With probability at least {spec.confidence:g} {labels}, whenever you stop, provided that {assumed}.{caveats}"
+    )
+
+
+def _assumed(ledger: Ledger) -> str:
+    """What the certificates rest on."""
+    spec = ledger.spec
+    within = ""
+    if spec.bounds is not None:
+        low, high = spec.bounds
+        between = f"between {low:g} and {high:g}"
+        within = f"counted as the nearest number {between}" if spec.clip else between
+    if ledger.cases:
+        rest = f" and is {within}" if within else ""
+        return f"a case's reward does not depend on when or how often it is tried{rest}"
+    if spec.pairs:
+        rest = f" and rewards are {within}" if within else ""
+        return f"the pairs of an arm are independent and identically distributed{rest}"
+    if not within:
+        return "an arm's rewards are independent and identically distributed"
+    return f"an arm's rewards are independent, identically distributed and {within}"
+
+
+def named(ledger: Ledger, arms: list[int]) -> str:
+    """The first few arms by name, and how many more there are."""
+    return listed([ledger.spec.arms[arm] for arm in arms], show=shown)
+
+
+def _caveats(ledger: Ledger) -> str:
+    """What else a reader of the guarantee must know, each in a sentence."""
+    found = []
+    if ledger.repeatable:
+        found.append(
+            "Some evaluations were repeated: what is certified is the mean of what the evaluator finally returns."
+        )
+    if ledger.outside:
+        names = named(ledger, sorted(ledger.outside))
+        found.append(f"Not certified, because a reward lay outside the bounds: {names}.")
+    if len(ledger.evaluators) > 1:
+        commands = "; ".join(shown(text, 200) for text in ledger.evaluators[:MOST_NAMED])
+        found.append(
+            f"{len(ledger.evaluators)} evaluators that were accepted as the same measured the rewards: {commands}."
+        )
+    if ledger.imported:
+        were = "was" if ledger.imported == 1 else "were"
+        found.append(f"{plural(ledger.imported, 'pull')} {were} imported; this log does not record how old they are.")
+    lacking = [arm for arm in range(len(ledger.spec.arms)) if ledger.cases and ledger.cases.missing[arm]]
+    if ledger.cases and lacking:
+        count = sum(ledger.cases.missing[arm] for arm in lacking)
+        tried = f"{plural(count, 'case')} of {named(ledger, lacking)} failed {plural(ledger.spec.tries, 'time')}"
+        found.append(f"{tried}: {'it has' if count == 1 else 'they have'} no reward, and count as the worst.")
+    if ledger.lacking:
+        them = "which counts" if ledger.lacking == 1 else "which count"
+        found.append(
+            f"The baseline has no reward for {plural(ledger.lacking, 'case')}, {them} as the worst for every arm."
+        )
+    if ledger.unweighed:
+        found.append("Imported results are weighed all together when the first pull is asked for.")
+    return "".join(f" {sentence}" for sentence in found)

@@ -1,0 +1,52 @@
+"""What a study asks of an arm, and what a reward counts as.
+
+The fold knows one question: is the mean of what counts at least the bar? All others are turned into it. With x the
+arm's reward and y the baseline's:
+
+    mean at least b                       x                        b
+    mean at most b                        −x                       −b
+    within the limit in a share s         1 if within, else 0      s
+    better than the baseline by m         x − y, or y − x          m
+    at most r times the baseline          1 if x ≤ r y, else 0     s, one half unless given
+
+The rules of this file are those of `kernel.py`.
+"""
+
+import math
+from typing import NamedTuple
+
+HALF = 0.5  # of the pairs: the share that a ratio asks about
+
+
+class Measure(NamedTuple):
+    """What a reward counts as."""
+
+    sign: float = 1.0  # −1 where lower is better
+    low: float = -math.inf  # rewards below this count as this
+    high: float = math.inf  # rewards above this count as this
+    paired: bool = False  # the baseline's reward counts too
+    ratio: float = 0.0  # of the baseline's reward; 0: the difference counts
+    within: bool = False  # what counts is whether the limit is reached
+    limit: float = 0.0  # on the scale of what counts: times the sign
+
+
+PLAIN = Measure()
+
+
+def count(measure: Measure, reward: float, other: float) -> float:
+    """What a reward counts as; ``other`` is the baseline's, where there is one.
+
+    >>> count(Measure(sign=-1.0, within=True, limit=-0.2), 0.2, 0.0), count(Measure(paired=True), 0.75, 0.5)
+    (1.0, 0.25)
+    """
+    reward = min(max(reward, measure.low), measure.high)
+    value, limit = measure.sign * reward, measure.limit
+    if measure.paired:
+        other = min(max(other, measure.low), measure.high)
+        if measure.ratio > 0.0:
+            limit = measure.sign * (measure.ratio * other)
+        else:
+            value = measure.sign * (reward - other)
+    if measure.within:
+        return 1.0 if value >= limit else 0.0
+    return value + 0.0  # no negative zero

@@ -1,0 +1,151 @@
+"""The rules for what a study asks: the bar and its direction, a share, a baseline. See `spec_checks.py`."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ..errors import InvalidInput, shown
+from ..text.plural import listed
+from . import checks
+from .question import HALF, Measure
+from .spec_checks import MAX_REWARD, Bounds
+from .spec_checks import bar as inside
+
+LONGEST_UNIT = 16  # characters
+DEFAULT: Bounds = (0.0, 1.0)  # the bounds, unless others are given
+
+
+class Asked(NamedTuple):
+    """What is asked of an arm, checked, and what follows from it."""
+
+    threshold: float  # the bar or the limit; with a baseline the margin
+    lower_is_better: bool
+    share: float | None
+    baseline: str | None
+    ratio: float | None
+    bounds: Bounds | None  # of rewards
+    span: Bounds | None  # of what counts
+    bar: float  # of what counts
+    measure: Measure
+
+
+def asked(
+    bars: Mapping[str, object],
+    against: Mapping[str, object],
+    *,
+    lower_is_better: object,
+    share: object,
+    bounds: Bounds | None,
+    clip: bool,
+    arms: tuple[str, ...],
+) -> Asked:
+    """The question that these arguments ask together: bars by name, and baseline, margin and ratio."""
+    if lower_is_better not in (False, True):
+        raise InvalidInput("lower_is_better", lower_is_better, "must be True or False")
+    name, given = _named_bar(bars)
+    baseline, margin, ratio = (against[what] for what in ("baseline", "margin", "ratio"))
+    base = baseline_or_none(baseline, arms)
+    if base is None:
+        for what, value in (("margin", margin), ("ratio", ratio)):
+            if value is not None:
+                raise InvalidInput(what, value, "belongs to a baseline", "name one of the arms as baseline")
+        if name is None:
+            raise InvalidInput("threshold", None, "there is no bar", "give at_least or at_most, or a baseline")
+    elif name is not None:
+        rule = "with a baseline, the bar is what the baseline reaches"
+        raise InvalidInput(name, given, rule, "leave it out, or give a margin or a ratio")
+    lower = bool(lower_is_better) or name == "at_most"
+    if lower and name == "at_least":
+        raise InvalidInput("at_least", given, "where lower is better, arms stay within a bar", "give at_most")
+    times = _ratio_or_none(ratio, margin)
+    part = _share_or_none(share, times)
+    if part is not None:
+        _check_no_bounds(bounds, part, clip=clip)
+        bounds = None
+    number = given if base is None else 0.0 if margin is None else margin
+    what = name or "margin"
+    sign = -1.0 if lower else 1.0
+    span = (0.0, 1.0) if part is not None else spanned(bounds, lower=lower, paired=base is not None)
+    if part is not None:
+        bar, counts = inside(number, None, what), part
+    elif base is not None:
+        bar = counts = inside(number, span, what)
+    else:
+        bar = inside(number, bounds, what)
+        counts = sign * bar + 0.0
+    limit = 0.0 if part is None else bar if base is not None else sign * bar + 0.0
+    low, high = bounds if clip and bounds else (-float("inf"), float("inf"))
+    measure = Measure(sign, low, high, base is not None, times or 0.0, part is not None, limit)
+    return Asked(bar, lower, part, base, times, bounds, span, counts, measure)
+
+
+def spanned(bounds: Bounds | None, *, lower: bool, paired: bool) -> Bounds | None:
+    """The range of what counts, from the range of rewards.
+
+    >>> spanned((0.0, 2.0), lower=True, paired=False), spanned((0.0, 2.0), lower=False, paired=True)
+    ((-2.0, 0.0), (-2.0, 2.0))
+    """
+    if bounds is None:
+        return None
+    low, high = bounds
+    if paired:
+        return low - high, high - low
+    return (-high + 0.0, -low + 0.0) if lower else bounds
+
+
+def baseline_or_none(given: object, arms: tuple[str, ...]) -> str | None:
+    """The arm that the others are compared with."""
+    if given is None:
+        return None
+    if not isinstance(given, str) or given not in arms:
+        raise InvalidInput("baseline", given, "is not one of the arms", f"the arms are {listed(arms, show=shown)}")
+    if len(arms) == 1:
+        raise InvalidInput("baseline", given, "is the only arm", "name what is to be compared with it")
+    return given
+
+
+def unit_or_none(given: object) -> str | None:
+    """The unit of rewards, for people."""
+    if given is None:
+        return None
+    if (
+        not isinstance(given, str)
+        or not 0 < len(given) <= LONGEST_UNIT
+        or not given.isprintable()
+        or given != given.strip()
+    ):
+        raise InvalidInput("unit", given, f"must be a text of 1 to {LONGEST_UNIT} characters", "write s, for example")
+    return str(given)
+
+
+def _named_bar(bars: Mapping[str, object]) -> tuple[str | None, object]:
+    """The bar and the name by which it was given."""
+    given = [(name, value) for name, value in bars.items() if value is not None]
+    if len(given) > 1:
+        names = " and ".join(name for name, _ in given)
+        raise InvalidInput(given[1][0], given[1][1], f"a study has one bar, and {names} are given", "leave one out")
+    return given[0] if given else (None, None)
+
+
+def _ratio_or_none(ratio: object, margin: object) -> float | None:
+    if ratio is None:
+        return None
+    if margin is not None:
+        raise InvalidInput("ratio", ratio, "a margin is given too", "give one of them")
+    found = checks.number("ratio", ratio)
+    if not 0.0 < found <= MAX_REWARD:
+        raise InvalidInput("ratio", ratio, "must be a number above 0", "write 1.05 for five percent more")
+    return found
+
+
+def _share_or_none(share: object, ratio: float | None) -> float | None:
+    if share is None:
+        return None if ratio is None else HALF
+    return checks.share("share", share, remedy="write one such as 0.95")
+
+
+def _check_no_bounds(bounds: Bounds | None, share: float, *, clip: bool) -> None:
+    """A share needs no bounds, so none may be given."""
+    if bounds not in (None, DEFAULT):
+        raise InvalidInput("bounds", bounds, f"a share ({share:g}) needs none", "leave one of them out")
+    if clip:
+        raise InvalidInput("clip", clip, f"a share ({share:g}) has no bounds to count rewards as", "leave it out")

@@ -1,0 +1,47 @@
+"""Reading a specification from a log."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+
+from ..errors import InvalidInput
+from . import checks, policies
+from .spec import FORMAT_1, Spec, check_evaluator
+
+
+def from_json(data: object) -> Spec:
+    """The specification that `Spec.to_json` wrote, checked as if it had been asked for now.
+
+    >>> import json
+    >>> from thresher.core.spec import Spec
+    >>> spec = Spec(arms={"a": {"depth": 2}}, threshold=0.5, budget=2)
+    >>> from_json(json.loads(json.dumps(spec.to_json()))) == spec
+    True
+    """
+    if not isinstance(data, Mapping):
+        raise InvalidInput("specification", data, "must be a JSON object")
+    if data.get("format") not in (1, 2):
+        raise InvalidInput("format", data.get("format"), "is not one that this version reads", "update thresher")
+    kept = {key: value for key, value in data.items() if key != "format"}
+    old = data["format"] == 1
+    wanted = {*FORMAT_1} if old else {*FORMAT_1, "rule"}
+    known = wanted if old else {field.name for field in fields(Spec)}
+    for name in sorted((wanted - kept.keys()) | (kept.keys() - known)):
+        rule = "is not there" if name in wanted else "is not one that this version knows"
+        raise InvalidInput("specification: field", name, rule, "" if name in wanted else "update thresher")
+    if old:
+        kept["rule"] = 1
+    try:
+        kept["policy"] = policies.from_json(kept["policy"])
+    except TypeError:
+        raise InvalidInput("policy", kept["policy"], "is not one that this version knows", "update thresher") from None
+    kept["settling_constant"] = checks.number("settling_constant", kept["settling_constant"])
+    if isinstance(kept["arms"], Mapping):  # a log has the parameters by themselves
+        kept["arms"] = tuple(kept["arms"])
+    if kept.get("baseline") is not None:  # the bar is the margin there, and with a ratio nothing
+        kept["margin"] = None if kept.get("ratio") is not None else kept["threshold"]
+        del kept["threshold"]
+    evaluator = kept.pop("evaluator", None)
+    spec = Spec(**kept)
+    if evaluator is not None:  # it was masked when it was written
+        vars(spec)["evaluator"] = check_evaluator(evaluator)
+    return spec

@@ -1,0 +1,214 @@
+"""Question and answer in words, and numbers as people read them."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+from ..text.escapes import visible
+from ..text.plural import plural
+from .spec import Spec
+
+LONGEST_NAME = 40  # characters of the baseline's name in a sentence
+Asks = Literal["mean", "share", "difference"]
+
+
+class Look(NamedTuple):
+    """What a study asks, as far as sentences, tables and pictures show it."""
+
+    threshold: float  # the bar or the limit; with a baseline the margin
+    lower_is_better: bool = False
+    share: float | None = None
+    baseline: str | None = None
+    ratio: float | None = None
+    unit: str | None = None
+    cases: int | None = None  # how many; None: rewards have none
+    find: int | None = None
+
+    @property
+    def asks(self) -> Asks:
+        """What is compared with the bar: `Row.estimate`."""
+        if self.share is not None:
+            return "share"
+        return "mean" if self.baseline is None else "difference"
+
+    @property
+    def bar(self) -> float:
+        """The bar on the scale of `Row.estimate`: a mean, a share, or the arm's mean less the baseline's."""
+        if self.share is not None:
+            return self.share
+        return 0.0 - self.threshold if self.baseline is not None and self.lower_is_better else self.threshold
+
+    def amount(self, value: float | None) -> str:
+        """A reward, or a mean of rewards.
+
+        >>> Look(0.05, unit="s").amount(0.0123), Look(0.5).amount(0.0123), Look(5, unit="points").amount(12)
+        ('12.3 ms', '0.0123', '12 points')
+        """
+        return amount(value, self.unit)
+
+    def estimate(self, value: float | None) -> str:
+        """What is asked about: a mean, a share in percent, or a difference with its sign.
+
+        >>> Look(0.2, share=0.95).estimate(0.975), Look(0.0, baseline="a").estimate(0.03)
+        ('97.5 %', '+0.03')
+        """
+        if value is None or self.asks == "mean":
+            return self.amount(value)
+        if self.asks == "share":
+            return percent(value)
+        return f"{'+' if value > 0 else ''}{self.amount(value)}"
+
+    def span(self, low: float | None, high: float | None) -> str:
+        """An interval of what is asked about.
+
+        >>> Look(0.5).span(0.25, 0.75), Look(0.5).span(None, None)
+        ('0.25 – 0.75', '')
+        """
+        if low is None or high is None:
+            return ""
+        first, last = self.estimate(low), self.estimate(high)
+        unit = first[first.index(" ") :] if " " in first else ""
+        if unit and last.endswith(unit):  # one unit serves both
+            first = first.removesuffix(unit)
+        return f"{first} – {last}"
+
+    def quantile(self) -> str:
+        """The name of the quantile that a share asks about: p95, or p5 where higher is better.
+
+        >>> Look(0.2, lower_is_better=True, share=0.95).quantile(), Look(0.2, share=0.95).quantile()
+        ('p95', 'p5')
+        """
+        share = self.share or 0.0
+        return f"p{100 * (share if self.lower_is_better else 1.0 - share):.6g}"
+
+    def value(self, value: float | None) -> str:
+        """A median or quantile: of rewards, or with a ratio of the arm's reward over the baseline's."""
+        return amount(value, None if self.ratio is not None else self.unit) + ("×" if self.ratio and value else "")
+
+
+def look_of(spec: Spec) -> Look:
+    """What a study of this specification asks."""
+    asked = (spec.threshold, spec.lower_is_better, spec.share, spec.baseline, spec.ratio, spec.unit)
+    return Look(*asked, spec.case_count or None, spec.find)
+
+
+def amount(value: float | None, unit: str | None = None) -> str:
+    """A number to four digits, with its unit; seconds in the unit that reads best.
+
+    >>> amount(0.00005, "s"), amount(0.2, "s"), amount(90, "s"), amount(None)
+    ('50 µs', '200 ms', '90 s', '–')
+    """
+    if value is None:
+        return "–"
+    if unit == "s" and 0.0 < abs(value) < 1.0:
+        small = abs(value) < 0.00099995
+        return f"{value * (1e6 if small else 1e3):.4g} {'µs' if small else 'ms'}"
+    return f"{value:.4g}{f' {unit}' if unit else ''}"
+
+
+def percent(share: float) -> str:
+    """A share.
+
+    >>> percent(0.95), percent(1 / 3)
+    ('95 %', '33.33 %')
+    """
+    return f"{100 * share:.4g} %"
+
+
+def short(name: str) -> str:
+    """A name in a sentence."""
+    text = visible(name)
+    return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
+
+
+def claim(look: Look) -> str:
+    """What an arm that reaches the bar does, after "Which arms" or "Does the arm".
+
+    >>> claim(Look(0.2, lower_is_better=True, share=0.95, unit="s")), claim(Look(0.02, baseline="current"))
+    ('stay within 200 ms in at least 95 % of pulls', 'beat current by 0.02')
+    """
+    reach = "stay within" if look.lower_is_better else "reach"
+    if look.baseline is None:
+        done = f"{reach} {look.amount(look.threshold)}"
+    elif look.ratio is not None:
+        done = f"{reach} {look.ratio:g} times {short(look.baseline)}"
+    elif look.threshold == 0.0:
+        done = f"match or beat {short(look.baseline)}"
+    elif look.threshold > 0.0:
+        done = f"beat {short(look.baseline)} by {look.amount(look.threshold)}"
+    else:
+        done = f"lose at most {look.amount(-look.threshold)} to {short(look.baseline)}"
+    if look.share is None:
+        return f"{done} on {plural(look.cases, 'case')}" if look.cases else done
+    draws = plural(look.cases, "case") if look.cases else "pairs" if look.baseline is not None else "pulls"
+    return f"{done} in at least {percent(look.share)} of {draws}"
+
+
+def question(look: Look, arms: int) -> str:
+    """What a study asks about so many arms.
+
+    >>> question(Look(0.9), 3), question(Look(0.9), 1)
+    ('Which of 3 arms reach 0.9?', 'Does the arm reach 0.9?')
+    >>> question(Look(0.9, cases=500), 40), question(Look(0.9, find=2), 40)
+    ('Which of 40 arms reach 0.9 on 500 cases?', 'Which 2 of 40 arms reach 0.9?')
+    """
+    if arms == 1:
+        return f"Does the arm {claim(look)}?"
+    return f"Which {f'{look.find:,} ' if look.find else ''}of {arms:,} arms {claim(look)}?"
+
+
+def question_of(spec: Spec) -> str:
+    """What a study of this specification asks."""
+    return question(look_of(spec), spec.contenders)
+
+
+def by_answer(counts: Mapping[Any, int], *, lower_is_better: bool) -> dict[Any, int]:
+    """Counts by label as counts of arms that do, arms that do not, and the other labels.
+
+    >>> by_answer({"above": 3, "below": 9, "close": 1, "baseline": 1}, lower_is_better=True)
+    {True: 9, False: 3, 'close': 1}
+    """
+    do, do_not = ("below", "above") if lower_is_better else ("above", "below")
+    others = {label: count for label, count in counts.items() if label not in ("above", "below", "baseline")}
+    return {True: counts[do], False: counts[do_not], **others}
+
+
+def answer(
+    counts: Mapping[Any, int], certified: Mapping[Any, int] | None, *, issued: int, budget: int | None, pending: int
+) -> str:
+    """How many arms do, how many do not, how many of these are certified (None: the study certifies none).
+
+    ``counts`` and ``certified`` have True for the arms that reach the bar, False for those that do not, and the labels
+    of the others.
+
+    >>> answer({True: 2, False: 1, "close": 1}, {True: 1, False: 0, "close": 1}, issued=30, budget=90, pending=3)
+    '2 do (1 certified), 1 does not (0 certified), 1 close, after 30 of 90 pulls, 3 pending.'
+    """
+    parts = []
+    for reached, count in counts.items():
+        if reached in (True, False):
+            known = f" ({certified[reached]:,} certified)" if certified else ""
+            parts.append(f"{count:,} {'does' if count == 1 else 'do'}{'' if reached else ' not'}{known}")
+        elif count:
+            parts.append(f"{count:,} {reached}")
+    waiting = f", {pending:,} pending" if pending else ""
+    return f"{', '.join(parts)}, after {pulls_made(issued, budget)}{waiting}."
+
+
+def pulls_made(issued: int, budget: int | None) -> str:
+    """How many pulls were issued, and of how many.
+
+    >>> pulls_made(30, 90), pulls_made(1, None)
+    ('30 of 90 pulls', '1 pull')
+    """
+    return plural(issued, "pull") if budget is None else f"{issued:,} of {plural(budget, 'pull')}"
+
+
+def middle(values: list[float], share: float, *, lower_is_better: bool) -> float:
+    """The quantile of sorted values: within the limit exactly if at least the share of them is.
+
+    >>> middle([1.0, 2.0, 3.0, 4.0], 0.75, lower_is_better=True), middle([1.0, 2.0, 3.0], 0.5, lower_is_better=False)
+    (3.0, 2.0)
+    """
+    rank = max(1, math.ceil(share * len(values) * (1 - 1e-15)))
+    return values[rank - 1] if lower_is_better else values[-rank]
