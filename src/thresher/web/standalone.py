@@ -17,6 +17,7 @@ from ..core.sentences import SIGNS
 from ..study import Study
 from .charts import arms_figure, history_figure, plotly_script
 from .follow import Follower
+from .names import breakable
 
 MARK = b"<!-- thresher report -->"  # in the first lines of report.html: only such files are overwritten
 STATIC = Path(__file__).parent / "static"
@@ -39,6 +40,7 @@ def report(study: Study) -> str:
     template = string.Template((STATIC / "report.html").read_text())
     return template.substitute(
         study=html.escape(verdict.study),
+        study_name=breakable(verdict.study),
         question=html.escape(verdict.question),
         answer=html.escape(verdict.answer),
         origin=f"<p class='note origin'>{html.escape(verdict.origin)}</p>" if verdict.origin else "",
@@ -72,37 +74,41 @@ def _specification(ledger: Ledger) -> dict[str, Any]:
 def _row(row: Row, outside: bool, cases: int | None) -> str:
     exact = ", exact" if row.exact else ""
     sure = f"✓ certified{exact}" if row.certified else "not certified" if outside else ""
-    numbers = "".join(
-        f"<td class='n'>{'–' if value is None else format(value, '.4g')}</td>"
-        for value in (row.mean, row.low, row.high)
-    )
-    counts = f"<td class='n'>{seen(row, cases)}</td><td class='n'>{row.failures or ''}</td>"
+    mean, low, high = ("–" if value is None else format(value, ".4g") for value in (row.mean, row.low, row.high))
+    numbers = {"low": low, "high": high, "pulls" if cases is None else "cases": seen(row, cases)}
+    numbers["failed"] = str(row.failures or "")
     label = f"<span class='sign'>{SIGNS[row.label]} {row.label}</span> {sure}"
     reason = html.escape(row.reason or "")
     return (
-        f"<tr class='{row.label}'><td class='wrap'>{html.escape(row.arm)}</td><td>{label}</td>{numbers}{counts}"
+        f"<tr class='{row.label}'><td class='name'>{breakable(row.arm)}</td><td class='label'>{label}</td>"
+        f"{_figure('mean', mean, 'n key')}{''.join(_figure(*each) for each in numbers.items())}"
         f"<td class='wrap'>{reason}</td></tr>"
     )
+
+
+def _figure(head: str, text: str, kind: str = "n") -> str:
+    """A cell with a number. On a narrow screen, where a row is a card, its heading stands before it."""
+    return f"<td class='{kind}' data-head='{head}'>{text}</td>"
 
 
 def _cases(ledger: Ledger) -> str:
     """The hardest cases as a table."""
     rows, count = hardest(ledger, MOST_CASES), seen_cases(ledger)
     which = f"The {len(rows):,} hardest of {count:,} cases with a reward" if count > len(rows) else "The hardest first"
-    head = "<th>case<th class='n'>failed<th class='n'>passed<th class='n'>mean<th>failed by"
+    head = "<th class='name'>case<th class='n'>failed<th class='n'>passed<th class='n'>mean<th>failed by"
     body = "\n".join(_case(row, ledger.spec.threshold) for row in rows)
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>"
+    table = f"<table class='cards'><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>"
     note = f"<p class='note'>{which}. An arm failed a case if its reward is below the bar.</p>"
     return f"<section class='card'><h2>Cases</h2>{note}<div class='scroll'>{table}</div></section>"
 
 
 def _case(row: CaseRow, bar: float) -> str:
-    failed = [html.escape(arm) for arm, reward in row.rewards.items() if reward < bar]
+    failed = [breakable(arm) for arm, reward in row.rewards.items() if reward < bar]
     names = ", ".join(failed[:MOST_ARMS]) + (f" and {len(failed) - MOST_ARMS:,} more" if failed[MOST_ARMS:] else "")
-    numbers = "".join(
-        f"<td class='n'>{text}</td>" for text in (f"{row.failed:,}", f"{row.passed:,}", f"{row.mean:.4g}")
-    )
-    return f"<tr><td class='wrap'>{html.escape(str(row.case))}</td>{numbers}<td class='wrap'>{names}</td></tr>"
+    numbers = {"failed": f"{row.failed:,}", "passed": f"{row.passed:,}", "mean": f"{row.mean:.4g}"}
+    cells = "".join(_figure(*each) for each in numbers.items())
+    by = f"<td class='wrap' data-head='failed by'>{names}</td>" if failed else "<td></td>"
+    return f"<tr><td class='name'>{breakable(str(row.case))}</td>{cells}{by}</tr>"
 
 
 def _embedded(data: object) -> str:

@@ -1,5 +1,5 @@
 // The tab of cases: fetched when it is opened, and again now and then while it is open.
-import { at, fetched, grouped, make, set, short } from "./tools.js";
+import { at, breakable, fetched, figure, grouped, make, set, short } from "./tools.js";
 
 const some = 100; // cases at once
 const most = 1000; // that the server sends
@@ -60,11 +60,11 @@ export class Cases {
   row({ case: name, failed, passed, mean, rewards }) {
     const cell = make("td", { class: "wrap" });
     for (const [arm, reward] of rewards.slice(0, named)) {
-      cell.append(make("a", { class: reward < this.bar ? "reward below" : "reward above", href: this.armAddress(this.names[arm]) }, this.names[arm], make("b", {}, ` ${short(reward)}`)), " ");
+      cell.append(make("a", { class: reward < this.bar ? "reward below" : "reward above", href: this.armAddress(this.names[arm]) }, ...breakable(this.names[arm]), make("b", {}, ` ${short(reward)}`)), " ");
     }
     const rest = failed + passed - Math.min(rewards.length, named);
     if (rest) cell.append(make("span", { class: "quiet" }, `and ${grouped(rest)} more`));
-    return make("tr", {}, make("td", { title: name, class: "wrap" }, String(name)), make("td", { class: "n" }, grouped(failed)),
-      make("td", { class: "n" }, grouped(passed)), make("td", { class: "n" }, short(mean)), cell);
+    return make("tr", {}, make("td", { class: "name" }, ...breakable(String(name))), figure("failed", grouped(failed)),
+      figure("passed", grouped(passed)), figure("mean", short(mean)), cell);
   }
 }
