@@ -257,11 +257,12 @@ def test_a_report_lists_the_hardest_cases() -> None:
     study.add_many([(arm, case != "<b>7</b>", case) for arm in arms for case in cases])
     text = report(study)
     assert "The 100 hardest of 150 cases with a reward." in text
-    assert "<td class='n'>150 of 150</td>" in text
+    assert "<td class='n' data-head='cases'>150 of 150</td>" in text
     assert "✓ certified, exact" in text
     _, table = text.split("<h2>Cases</h2>")
     first = table[table.index("<tbody>") :].splitlines()[1]
-    assert "&lt;b&gt;7&lt;/b&gt;</td><td class='n'>30</td><td class='n'>0</td>" in first
+    numbers = "<td class='n' data-head='failed'>30</td><td class='n' data-head='passed'>0</td>"
+    assert f"&lt;b&gt;7&lt;/<wbr>b&gt;</td>{numbers}" in first
     assert " and 10 more</td>" in first
     assert "150 in all" in text, "the specification is cut"
     assert HOSTILE not in text.replace("</script", "")

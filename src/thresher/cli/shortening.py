@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from os.path import commonprefix
+from itertools import takewhile
 
 from rich.cells import cell_len
 
@@ -54,11 +54,20 @@ def _different(names: Sequence[str]) -> list[str]:
     if shortest == max(map(len, words)):
         differs = [len({*column}) > 1 for column in zip(*words, strict=True)]
         return [_joined(word if keep else None for word, keep in zip(each, differs, strict=True)) for each in words]
-    before = len(commonprefix(words))
-    after = min(len(commonprefix([each[::-1] for each in words])), shortest - before)
+    before = _shared(words)
+    after = min(_shared([each[::-1] for each in words]), shortest - before)
     return [
         _joined(word if before <= at < len(each) - after else None for at, word in enumerate(each)) for each in words
     ]
+
+
+def _shared(words: Sequence[Sequence[str]]) -> int:
+    """How many words all begin with.
+
+    >>> _shared(["abc", "abd"])
+    2
+    """
+    return sum(1 for _ in takewhile(lambda column: len({*column}) == 1, zip(*words, strict=False)))
 
 
 def _joined(words: Iterable[str | None]) -> str:
@@ -71,9 +80,9 @@ def _joined(words: Iterable[str | None]) -> str:
 
 
 def _folded(name: str, width: int) -> str:
-    """A name in lines.
+    r"""A name in lines.
 
-    >>> _folded("tests/test_run.py::test_late", 12).split("\\n")
+    >>> _folded("tests/test_run.py::test_late", 12).split("\n")
     ['tests/test_', 'run.py::', 'test_late']
     """
     lines = [""]
