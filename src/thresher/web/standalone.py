@@ -5,6 +5,7 @@ import json
 import string
 import time
 from dataclasses import replace
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from .names import breakable
 MARK = b"<!-- thresher report -->"  # in the first lines of report.html: only such files are overwritten
 STATIC = Path(__file__).parent / "static"
 MOST_ARMS = 20  # named in the specification, or as those that failed a case
+MOST_LETTERS = 300  # of the names of those: a phone shows few
 MOST_CASES = 100  # the hardest
 
 
@@ -51,7 +53,7 @@ def report(study: Study) -> str:
         pulls="pulls" if verdict.cases is None else "cases",
         rows="\n".join(_row(row, row.arm in outside, verdict.cases) for row in ranked(verdict.rows)),
         cases=_cases(found.ledger) if verdict.cases else "",
-        spec=html.escape(json.dumps(spec, indent=2, ensure_ascii=False)),
+        spec=breakable(json.dumps(spec, indent=2, ensure_ascii=False)),
         figures=_embedded(figures),
         verdict=_embedded(verdict.to_dict()),
         plotly=plotly_script().read_text(encoding="utf-8").replace("</script", "<\\/script"),
@@ -103,8 +105,10 @@ def _cases(ledger: Ledger) -> str:
 
 
 def _case(row: CaseRow, bar: float) -> str:
-    failed = [breakable(arm) for arm, reward in row.rewards.items() if reward < bar]
-    names = ", ".join(failed[:MOST_ARMS]) + (f" and {len(failed) - MOST_ARMS:,} more" if failed[MOST_ARMS:] else "")
+    failed = [arm for arm, reward in row.rewards.items() if reward < bar]
+    letters = accumulate(map(len, failed))
+    named = max(1, sum(count <= MOST_LETTERS for count in islice(letters, MOST_ARMS)))
+    names = ", ".join(map(breakable, failed[:named])) + (f" and {len(failed) - named:,} more" if failed[named:] else "")
     numbers = {"failed": f"{row.failed:,}", "passed": f"{row.passed:,}", "mean": f"{row.mean:.4g}"}
     cells = "".join(_figure(*each) for each in numbers.items())
     by = f"<td class='wrap' data-head='failed by'>{names}</td>" if failed else "<td></td>"

@@ -21,7 +21,7 @@ function show() {
   at("last-pulls").classList.toggle("cards", data.cases !== null);
   at("evidence-card").hidden = data.confidence === null;
   at("params-card").hidden = Object.keys(data.params).length === 0;
-  set("params", JSON.stringify(data.params, null, 2));
+  at("params").replaceChildren(...breakable(JSON.stringify(data.params, null, 2)));
   at("pulls").replaceChildren(...data.rewards.slice(-20).reverse().map((each) => make("tr", {},
     make("td", { "data-head": "pull" }, grouped(each.pull)), make("td", { "data-head": "of this arm" }, grouped(each.number)), make("td", { class: "label" }, each.state),
     ...(each.case === undefined ? [] : [make("td", { class: "name" }, ...breakable(String(each.case)))]), figure("reward", short(each.reward), "key"))));

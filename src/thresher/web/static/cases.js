@@ -4,6 +4,7 @@ import { at, breakable, fetched, figure, grouped, make, set, short } from "./too
 const some = 100; // cases at once
 const most = 1000; // that the server sends
 const named = 12; // rewards of a case that are shown
+const longest = 300; // letters of their arms' names: a phone shows few
 const pause = 5000; // milliseconds between two reads
 
 export class Cases {
@@ -59,10 +60,12 @@ export class Cases {
 
   row({ case: name, failed, passed, mean, rewards }) {
     const cell = make("td", { class: "wrap" });
-    for (const [arm, reward] of rewards.slice(0, named)) {
+    let letters = 0;
+    const shown = rewards.slice(0, named).filter(([arm], place) => (letters += this.names[arm].length) <= longest || !place);
+    for (const [arm, reward] of shown) {
       cell.append(make("a", { class: reward < this.bar ? "reward below" : "reward above", href: this.armAddress(this.names[arm]) }, ...breakable(this.names[arm]), make("b", {}, ` ${short(reward)}`)), " ");
     }
-    const rest = failed + passed - Math.min(rewards.length, named);
+    const rest = failed + passed - shown.length;
     if (rest) cell.append(make("span", { class: "quiet" }, `and ${grouped(rest)} more`));
     return make("tr", {}, make("td", { class: "name" }, ...breakable(String(name))), figure("failed", grouped(failed)),
       figure("passed", grouped(passed)), figure("mean", short(mean)), cell);
