@@ -5,6 +5,7 @@ import json
 import string
 import time
 from dataclasses import replace
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,12 @@ from ..core.sentences import SIGNS
 from ..study import Study
 from .charts import arms_figure, history_figure, plotly_script
 from .follow import Follower
+from .names import breakable
 
 MARK = b"<!-- thresher report -->"  # in the first lines of report.html: only such files are overwritten
 STATIC = Path(__file__).parent / "static"
 MOST_ARMS = 20  # named in the specification, or as those that failed a case
+MOST_LETTERS = 300  # of the names of those: a phone shows few
 MOST_CASES = 100  # the hardest
 
 
@@ -39,6 +42,7 @@ def report(study: Study) -> str:
     template = string.Template((STATIC / "report.html").read_text())
     return template.substitute(
         study=html.escape(verdict.study),
+        study_name=breakable(verdict.study),
         question=html.escape(verdict.question),
         answer=html.escape(verdict.answer),
         origin=f"<p class='note origin'>{html.escape(verdict.origin)}</p>" if verdict.origin else "",
@@ -52,7 +56,7 @@ def report(study: Study) -> str:
             for row in ranked(verdict.rows, lower_is_better=verdict.lower_is_better)
         ),
         cases=_cases(found.ledger) if verdict.cases else "",
-        spec=html.escape(json.dumps(spec, indent=2, ensure_ascii=False)),
+        spec=breakable(json.dumps(spec, indent=2, ensure_ascii=False)),
         figures=_embedded(figures),
         verdict=_embedded(verdict.to_dict()),
         plotly=plotly_script().read_text(encoding="utf-8").replace("</script", "<\\/script"),
@@ -75,37 +79,43 @@ def _specification(ledger: Ledger) -> dict[str, Any]:
 def _row(row: Row, outside: bool, cases: int | None) -> str:
     exact = ", exact" if row.exact else ""
     sure = f"✓ certified{exact}" if row.certified else "not certified" if outside else ""
-    numbers = "".join(
-        f"<td class='n'>{'–' if value is None else format(value, '.4g')}</td>"
-        for value in (row.mean, row.low, row.high)
-    )
-    counts = f"<td class='n'>{seen(row, cases)}</td><td class='n'>{row.failures or ''}</td>"
+    mean, low, high = ("–" if value is None else format(value, ".4g") for value in (row.mean, row.low, row.high))
+    numbers = {"low": low, "high": high, "pulls" if cases is None else "cases": seen(row, cases)}
+    numbers["failed"] = str(row.failures or "")
     label = f"<span class='sign'>{SIGNS[row.label]} {row.label}</span> {sure}"
     reason = html.escape(row.reason or "")
     return (
-        f"<tr class='{row.label}'><td class='wrap'>{html.escape(row.arm)}</td><td>{label}</td>{numbers}{counts}"
+        f"<tr class='{row.label}'><td class='name'>{breakable(row.arm)}</td><td class='label'>{label}</td>"
+        f"{_figure('mean', mean, 'n key')}{''.join(_figure(*each) for each in numbers.items())}"
         f"<td class='wrap'>{reason}</td></tr>"
     )
+
+
+def _figure(head: str, text: str, kind: str = "n") -> str:
+    """A cell with a number. On a narrow screen, where a row is a card, its heading stands before it."""
+    return f"<td class='{kind}' data-head='{head}'>{text}</td>"
 
 
 def _cases(ledger: Ledger) -> str:
     """The hardest cases as a table."""
     rows, count = hardest(ledger, MOST_CASES), seen_cases(ledger)
     which = f"The {len(rows):,} hardest of {count:,} cases with a reward" if count > len(rows) else "The hardest first"
-    head = "<th>case<th class='n'>failed<th class='n'>passed<th class='n'>mean<th>failed by"
+    head = "<th class='name'>case<th class='n'>failed<th class='n'>passed<th class='n'>mean<th>failed by"
     body = "\n".join(map(_case, rows))
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>"
+    table = f"<table class='cards'><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>"
     note = f"<p class='note'>{which}. An arm failed a case if its reward is below the bar.</p>"
     return f"<section class='card'><h2>Cases</h2>{note}<div class='scroll'>{table}</div></section>"
 
 
 def _case(row: CaseRow) -> str:
-    failed = [html.escape(arm) for arm in row.failed_by]
-    names = ", ".join(failed[:MOST_ARMS]) + (f" and {len(failed) - MOST_ARMS:,} more" if failed[MOST_ARMS:] else "")
-    numbers = "".join(
-        f"<td class='n'>{text}</td>" for text in (f"{row.failed:,}", f"{row.passed:,}", f"{row.mean:.4g}")
-    )
-    return f"<tr><td class='wrap'>{html.escape(str(row.case))}</td>{numbers}<td class='wrap'>{names}</td></tr>"
+    failed = row.failed_by
+    letters = accumulate(map(len, failed))
+    named = max(1, sum(count <= MOST_LETTERS for count in islice(letters, MOST_ARMS)))
+    names = ", ".join(map(breakable, failed[:named])) + (f" and {len(failed) - named:,} more" if failed[named:] else "")
+    numbers = {"failed": f"{row.failed:,}", "passed": f"{row.passed:,}", "mean": f"{row.mean:.4g}"}
+    cells = "".join(_figure(*each) for each in numbers.items())
+    by = f"<td class='wrap' data-head='failed by'>{names}</td>" if failed else "<td></td>"
+    return f"<tr><td class='name'>{breakable(str(row.case))}</td>{cells}{by}</tr>"
 
 
 def _embedded(data: object) -> str:

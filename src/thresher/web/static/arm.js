@@ -1,7 +1,7 @@
 // One arm: its rewards and its evidence. It is fetched again when the stream says that it changed.
 import * as charts from "./charts.js";
 import { follow } from "./stream.js";
-import { at, fetched, grouped, make, say, seen, set, short } from "./tools.js";
+import { at, breakable, fetched, figure, grouped, make, say, seen, set, short } from "./tools.js";
 
 const study = `/api/studies/${document.body.dataset.study}`;
 const address = `${study}/arms/${document.body.dataset.arm}`;
@@ -18,11 +18,13 @@ function show() {
   set("f-seen", `${seen(row.seen, data.cases)}${row.exact ? ", exact" : ""}`);
   for (const name of ["pending", "failures", "charged"]) set(`f-${name}`, grouped(row[name]));
   at("h-case").hidden = data.cases === null;
+  at("last-pulls").classList.toggle("cards", data.cases !== null);
   at("evidence-card").hidden = data.confidence === null;
   at("params-card").hidden = Object.keys(data.params).length === 0;
-  set("params", JSON.stringify(data.params, null, 2));
+  at("params").replaceChildren(...breakable(JSON.stringify(data.params, null, 2)));
   at("pulls").replaceChildren(...data.rewards.slice(-20).reverse().map((each) => make("tr", {},
-    make("td", {}, grouped(each.pull)), make("td", {}, grouped(each.number)), make("td", {}, each.state), ...(each.case === undefined ? [] : [make("td", { class: "wrap" }, String(each.case))]), make("td", { class: "n" }, short(each.reward)))));
+    make("td", { "data-head": "pull" }, grouped(each.pull)), make("td", { "data-head": "of this arm" }, grouped(each.number)), make("td", { class: "label" }, each.state),
+    ...(each.case === undefined ? [] : [make("td", { class: "name" }, ...breakable(String(each.case)))]), figure("reward", short(each.reward), "key"))));
 }
 
 async function draw() {

@@ -1,9 +1,10 @@
 // The tab of cases: fetched when it is opened, and again now and then while it is open.
-import { at, fetched, grouped, make, set, short } from "./tools.js";
+import { at, breakable, fetched, figure, grouped, make, set, short } from "./tools.js";
 
 const some = 100; // cases at once
 const most = 1000; // that the server sends
 const named = 12; // rewards of a case that are shown
+const longest = 300; // letters of their arms' names: a phone shows few
 const pause = 5000; // milliseconds between two reads
 
 export class Cases {
@@ -59,12 +60,14 @@ export class Cases {
 
   row({ case: name, failed, passed, mean, rewards }) {
     const cell = make("td", { class: "wrap" });
-    for (const [arm, reward] of rewards.slice(0, named)) {
-      cell.append(make("a", { class: reward < this.bar ? "reward below" : "reward above", href: this.armAddress(this.names[arm]) }, this.names[arm], make("b", {}, ` ${short(reward)}`)), " ");
+    let letters = 0;
+    const shown = rewards.slice(0, named).filter(([arm], place) => (letters += this.names[arm].length) <= longest || !place);
+    for (const [arm, reward] of shown) {
+      cell.append(make("a", { class: reward < this.bar ? "reward below" : "reward above", href: this.armAddress(this.names[arm]) }, ...breakable(this.names[arm]), make("b", {}, ` ${short(reward)}`)), " ");
     }
-    const rest = failed + passed - Math.min(rewards.length, named);
+    const rest = failed + passed - shown.length;
     if (rest) cell.append(make("span", { class: "quiet" }, `and ${grouped(rest)} more`));
-    return make("tr", {}, make("td", { title: name, class: "wrap" }, String(name)), make("td", { class: "n" }, grouped(failed)),
-      make("td", { class: "n" }, grouped(passed)), make("td", { class: "n" }, short(mean)), cell);
+    return make("tr", {}, make("td", { class: "name" }, ...breakable(String(name))), figure("failed", grouped(failed)),
+      figure("passed", grouped(passed)), figure("mean", short(mean)), cell);
   }
 }

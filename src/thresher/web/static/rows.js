@@ -1,5 +1,5 @@
 // The table of arms: which ones, in which order, and what a row looks like.
-import { LABELS, SIGNS, grouped, make, seen, short } from "./tools.js";
+import { LABELS, SIGNS, breakable, figure, grouped, make, seen, short } from "./tools.js";
 import { byMean } from "./charts.js";
 
 export const COLUMNS = ["label", "certified", "mean", "low", "high", "seen", "pending", "failures", "progress", "outside"];
@@ -54,15 +54,15 @@ function armRow(table, arm, head, ends, address) {
     fill.style.width = `${Math.round(100 * table.progress[arm])}%`;
     way.append(fill);
   }
-  const cell = make("td", {}, make("span", { class: "sign" }, `${SIGNS[label]} ${label}${sure} `));
+  const cell = make("td", { class: "label" }, make("span", { class: "sign" }, `${SIGNS[label]} ${label}${sure} `));
   if (way.firstChild) cell.append(way);
   if (table.outside[arm]) cell.append(make("span", { class: "quiet", title: "a reward lay outside the bounds" }, "not certified"));
   if (sure) cell.append(make("span", { class: "hidden" }, "certified"));
   return make("tr", { class: label },
-    make("td", { title: table.names[arm] }, make("a", { href: address }, table.names[arm])), cell,
-    make("td", { class: "n" }, short(table.mean[arm])), make("td", {}, whisker(table, arm, head, ends)),
-    make("td", { class: "n" }, seen(table.seen[arm], head.cases)), make("td", { class: "n" }, table.pending[arm] ? grouped(table.pending[arm]) : ""),
-    make("td", { class: "n" }, table.failures[arm] ? grouped(table.failures[arm]) : ""));
+    make("td", { class: "name" }, make("a", { href: address }, ...breakable(table.names[arm]))), cell,
+    figure("mean", short(table.mean[arm]), "key"), make("td", { class: "line" }, whisker(table, arm, head, ends)),
+    figure(head.cases === null ? "pulls" : "cases", seen(table.seen[arm], head.cases)),
+    figure("pending", table.pending[arm] ? grouped(table.pending[arm]) : ""), figure("failed", table.failures[arm] ? grouped(table.failures[arm]) : ""));
 }
 
 // Rows that did not change are left alone, so that selection, focus and hover survive.

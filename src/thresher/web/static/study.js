@@ -3,7 +3,7 @@ import { Cases } from "./cases.js";
 import * as charts from "./charts.js";
 import { COLUMNS, Rows, chosen } from "./rows.js";
 import { follow } from "./stream.js";
-import { at, fetched, grouped, make, say, set } from "./tools.js";
+import { at, breakable, fetched, figure, grouped, make, say, set } from "./tools.js";
 
 const address = `/api/studies/${document.body.dataset.study}`;
 const page = 100; // rows at once
@@ -50,14 +50,14 @@ function showTroubles(troubles) {
   state.troubles = text;
   set("troubles-note", troubles.length ? "Retired arms first." : "None so far.");
   at("troubles").replaceChildren(...troubles.map((each) => make("tr", {},
-    make("td", { class: "wrap" }, make("a", { href: armAddress(each.arm) }, each.arm), each.retired ? " ✕ retired" : ""),
-    make("td", { class: "n" }, grouped(each.failures)), make("td", { class: "wrap" }, each.reason))));
+    make("td", { class: "name" }, make("a", { href: armAddress(each.arm) }, ...breakable(each.arm)), each.retired ? " ✕\u00a0retired" : ""),
+    figure("failures", grouped(each.failures)), make("td", { class: "wrap" }, each.reason))));
 }
 
 function told(event) {
   const what = { asked: "asked", told: event.late ? "late reward" : "reward", dropped: event.cause, retired: "retired", restored: "restored", extended: "extended", created: "created", weighed: "imported results weighed", accepted: "evaluator accepted" }[event.kind];
   const value = event.kind === "told" ? ` ${Number(event.reward.toPrecision(4))}` : event.kind === "extended" ? ` to ${grouped(event.budget)}` : "";
-  return `${event.arm === undefined ? "" : `${event.arm} · `}${what}${value}${event.reason ? ` · ${event.reason}` : ""}`;
+  return [...(event.arm === undefined ? [] : [...breakable(event.arm), " · "]), `${what}${value}${event.reason ? ` · ${event.reason}` : ""}`];
 }
 
 // Put only new lines in front: rebuilding the list would lose the reader's selection.
@@ -65,7 +65,7 @@ function showEvents(news) {
   const list = at("events");
   const newest = Number(list.firstElementChild?.dataset.seq ?? 0);
   const lines = news.filter((event) => event.seq > newest).reverse().map((event) => make("li", { "data-seq": event.seq },
-    make("time", {}, event.time ? new Date(event.time * 1000).toLocaleTimeString("en-GB") : "–"), make("span", { title: told(event) }, told(event))));
+    make("time", {}, event.time ? new Date(event.time * 1000).toLocaleTimeString("en-GB") : "–"), make("span", {}, ...told(event))));
   list.prepend(...lines);
   while (list.children.length > 30) list.lastChild.remove();
 }

@@ -19,6 +19,13 @@ export function make(tag, attributes = {}, ...children) {
   return node;
 }
 
+// A name that may be broken after a separator; text/pieces.py has the same rule.
+export const pieces = (name) => name.match(/.{3,}?[-/_[,=:\\]+(?=.{2})|.+/gsu) ?? [];
+export const breakable = (name) => pieces(name).flatMap((piece, place) => (place ? [make("wbr"), piece] : [piece]));
+
+// A cell with a number. On a narrow screen, where a row is a card, its heading stands before it.
+export const figure = (head, text, kind = "") => make("td", { class: `n ${kind}`.trim(), "data-head": head }, text);
+
 // The server refused, or could not be reached; then the status is 0.
 export class Refused extends Error {
   constructor(status, text) { super(text); this.status = status; }
