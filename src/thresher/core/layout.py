@@ -69,7 +69,8 @@ def details(rows: Iterable[Row], look: Look) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     if look.share is not None:
         found["median"] = [look.value(row.median) if row.median is not None else "" for row in rows]
-        found[look.quantile()] = [look.value(row.quantile) if row.quantile is not None else "" for row in rows]
+        if look.quantile() != "p50":  # the median again
+            found[look.quantile()] = [look.value(row.quantile) if row.quantile is not None else "" for row in rows]
     if look.baseline is not None:
         found["mean"] = [look.amount(row.mean) for row in rows]
         found["baseline"] = [look.amount(row.baseline) if row.baseline is not None else "" for row in rows]
