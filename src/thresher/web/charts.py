@@ -87,16 +87,11 @@ def arms_figure(verdict: Verdict, *, theme: str = "light") -> Figure:
         "margin": {"t": 40},
         "title": title,
         "xaxis": _merged(axis, across),
-        "yaxis": _merged(axis, {"domain": [0.3, 1], **_titled(axis, axis_of(asked))}),
+        "yaxis": _merged(axis, {"domain": [0.3, 1], **axis_of(asked)}),
         "yaxis2": _merged(axis, {"domain": [0, 0.2], "title": {"text": "pulls"}, "rangemode": "tozero"}),
         "shapes": [*filter(None, whiskers), *_lines(look, asked)],
     }
     return _drawn(traces, layout, theme)
-
-
-def _titled(axis: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of an axis that depends on the question, with the look of titles."""
-    return {**more, "title": _merged(axis["title"], more["title"])}
 
 
 def _lines(look: Mapping[str, Any], asked: Look) -> list[dict[str, Any]]:

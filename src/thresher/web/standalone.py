@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from ..core import verdict as verdicts
+from ..core import wording
 from ..core.hardest import CaseRow, hardest, seen_cases
-from ..core.layout import seen
+from ..core.layout import details, estimate_of, head_of, seen, style_of
 from ..core.ledger import Ledger
 from ..core.row import Row, ranked
 from ..core.sentences import SIGNS
+from ..core.wording import Look
 from ..study import Study
 from .charts import arms_figure, history_figure, plotly_script
 from .follow import Follower
@@ -50,9 +52,9 @@ def report(study: Study) -> str:
         hints="".join(f"<p class='note'>{html.escape(hint)}</p>" for hint in verdict.hints),
         when=time.strftime("%Y-%m-%d %H:%M %Z"),
         style=(STATIC / "style.css").read_text(),
-        pulls="pulls" if verdict.cases is None else "cases",
+        heads="".join(f"<th class='n'>{html.escape(head)}" for head in _heads(verdict.look)),
         rows="\n".join(
-            _row(row, row.arm in outside, verdict.cases)
+            _row(row, row.arm in outside, verdict.look)
             for row in ranked(verdict.rows, lower_is_better=verdict.lower_is_better)
         ),
         cases=_cases(found.ledger) if verdict.cases else "",
@@ -76,24 +78,32 @@ def _specification(ledger: Ledger) -> dict[str, Any]:
     return spec
 
 
-def _row(row: Row, outside: bool, cases: int | None) -> str:
+def _heads(look: Look) -> list[str]:
+    """The columns of numbers; the first is what is compared with the bar."""
+    pulls = "pulls" if look.cases is None else "cases"
+    return [head_of(look), "low", "high", *details((), look), pulls, "failed"]
+
+
+def _row(row: Row, outside: bool, look: Look) -> str:
+    """One arm: its name, its label, a cell for each of the heads, and the reason."""
     exact = ", exact" if row.exact else ""
-    sure = f"✓ certified{exact}" if row.certified else "not certified" if outside else ""
-    mean, low, high = ("–" if value is None else format(value, ".4g") for value in (row.mean, row.low, row.high))
-    numbers = {"low": low, "high": high, "pulls" if cases is None else "cases": seen(row, cases)}
-    numbers["failed"] = str(row.failures or "")
+    sure = f"✓ certified{exact}" if row.certified else "not certified" if outside and row.label != "baseline" else ""
+    estimates = [look.estimate(value) for value in (estimate_of(row, look), row.low, row.high)]
+    if row.label == "baseline":  # it is compared with nothing
+        estimates = ["", "", ""]
+    more = [cells[0] for cells in details([row], look).values()]
+    texts = [*estimates, *more, seen(row, look.cases), str(row.failures or "")]
+    cells = zip(_heads(look), texts, ["n key", *["n"] * len(texts)], strict=False)
     label = f"<span class='sign'>{SIGNS[row.label]} {row.label}</span> {sure}"
-    reason = html.escape(row.reason or "")
     return (
-        f"<tr class='{row.label}'><td class='name'>{breakable(row.arm)}</td><td class='label'>{label}</td>"
-        f"{_figure('mean', mean, 'n key')}{''.join(_figure(*each) for each in numbers.items())}"
-        f"<td class='wrap'>{reason}</td></tr>"
+        f"<tr class='{style_of(row)}'><td class='name'>{breakable(row.arm)}</td><td class='label'>{label}</td>"
+        f"{''.join(_figure(*cell) for cell in cells)}<td class='wrap'>{html.escape(row.reason or '')}</td></tr>"
     )
 
 
 def _figure(head: str, text: str, kind: str = "n") -> str:
     """A cell with a number. On a narrow screen, where a row is a card, its heading stands before it."""
-    return f"<td class='{kind}' data-head='{head}'>{text}</td>"
+    return f"<td class='{kind}' data-head='{head}'>{html.escape(text)}</td>"
 
 
 def _cases(ledger: Ledger) -> str:
@@ -101,18 +111,19 @@ def _cases(ledger: Ledger) -> str:
     rows, count = hardest(ledger, MOST_CASES), seen_cases(ledger)
     which = f"The {len(rows):,} hardest of {count:,} cases with a reward" if count > len(rows) else "The hardest first"
     head = "<th class='name'>case<th class='n'>failed<th class='n'>passed<th class='n'>mean<th>failed by"
-    body = "\n".join(map(_case, rows))
+    look = wording.look_of(ledger.spec)
+    body = "\n".join(_case(row, look) for row in rows)
     table = f"<table class='cards'><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>"
-    note = f"<p class='note'>{which}. An arm failed a case if its reward is below the bar.</p>"
+    note = f"<p class='note'>{which}. An arm failed a case if its reward there, by itself, does not reach the bar.</p>"
     return f"<section class='card'><h2>Cases</h2>{note}<div class='scroll'>{table}</div></section>"
 
 
-def _case(row: CaseRow) -> str:
+def _case(row: CaseRow, look: Look) -> str:
     failed = row.failed_by
     letters = accumulate(map(len, failed))
     named = max(1, sum(count <= MOST_LETTERS for count in islice(letters, MOST_ARMS)))
     names = ", ".join(map(breakable, failed[:named])) + (f" and {len(failed) - named:,} more" if failed[named:] else "")
-    numbers = {"failed": f"{row.failed:,}", "passed": f"{row.passed:,}", "mean": f"{row.mean:.4g}"}
+    numbers = {"failed": f"{row.failed:,}", "passed": f"{row.passed:,}", "mean": look.amount(row.mean)}
     cells = "".join(_figure(*each) for each in numbers.items())
     by = f"<td class='wrap' data-head='failed by'>{names}</td>" if failed else "<td></td>"
     return f"<tr><td class='name'>{breakable(str(row.case))}</td>{cells}{by}</tr>"

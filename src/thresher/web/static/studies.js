@@ -16,7 +16,7 @@ async function fill(name, part) {
     const head = await fetched(`/api/studies/${encodeURIComponent(name)}`);
     part.question.textContent = head.question;
     part.answer.textContent = `${head.answer} ${head.done ? (head.pending ? "The last pulls are pending." : "Done.") : head.pending ? "" : "No agent is working."}`;
-    part.bar.value = head.budget ? head.issued / head.budget : head.settled / head.arms;
+    part.bar.value = head.budget ? head.issued / head.budget : head.settled / (head.arms - (head.baseline !== null));
     part.over = head.done && !head.pending;
   } catch (error) {
     if (!error.status) throw error;
