@@ -22,6 +22,7 @@ from .asked import axis_of, hover_of
 from .follow import Follower, Point
 from .shapes import short
 
+FEW = 20  # arms; with more, not every rank is named
 MANY = 500  # arms; with more, whiskers are thin and points small
 DATA = "application/vnd.plotly.v1+json"
 CROWD = 2000  # arms; with more, a line replaces the points
@@ -82,6 +83,7 @@ def arms_figure(verdict: Verdict, *, theme: str = "light") -> Figure:
     axis = look["axis"]
     title = {"text": html.escape(f"{verdict.study}: {verdict.question}"), "font": {"color": "@ink", "size": 15}}
     across = {"range": [0.5, len(rows) + 0.5], "title": {"text": "rank"}, "anchor": "y2", "showgrid": False}
+    across |= {"dtick": 1} if len(rows) <= FEW else {}
     layout = {
         "height": 480,
         "margin": {"t": 40},
@@ -96,12 +98,15 @@ def arms_figure(verdict: Verdict, *, theme: str = "light") -> Figure:
 
 def _lines(look: Mapping[str, Any], asked: Look) -> list[dict[str, Any]]:
     """The bar, and where differences are drawn, zero: the baseline."""
-    across, lines = {"xref": "paper", "x0": 0, "x1": 1}, []
-    if asked.asks == "difference" and asked.baseline is not None:
-        name = html.escape(f"{SIGNS['baseline']} {short_name(asked.baseline)}", quote=False)
-        lines.append(_merged(look["zero"], {**across, "y0": 0, "y1": 0, "label": {"text": name}}))
-    text = {"text": html.escape(f"bar {asked.estimate(asked.bar)}", quote=False)}
-    return [*lines, _merged(look["bar"], {**across, "y0": asked.bar, "y1": asked.bar, "label": text})]
+
+    def line(kind: str, y: float, name: str, *, under: bool) -> dict[str, Any]:
+        label = {"text": html.escape(name, quote=False), "yanchor": "top" if under else "bottom"}
+        return _merged(look[kind], {"xref": "paper", "x0": 0, "x1": 1, "y0": y, "y1": y, "label": label})
+
+    differs, lines = asked.asks == "difference", []
+    if differs and asked.baseline is not None:  # the two lines may be close: their names stand on the outer sides
+        lines.append(line("zero", 0, f"{SIGNS['baseline']} {short_name(asked.baseline)}", under=asked.bar >= 0))
+    return [*lines, line("bar", asked.bar, f"bar {asked.estimate(asked.bar)}", under=differs and asked.bar < 0)]
 
 
 def history_figure(points: Sequence[Point], *, theme: str = "light") -> Figure:
@@ -123,7 +128,7 @@ def history_figure(points: Sequence[Point], *, theme: str = "light") -> Figure:
     layout = {
         "height": 300,
         "showlegend": True,
-        "legend": {"orientation": "h", "y": 1.15, "x": 0},
+        "legend": {"orientation": "h", "y": 1.15, "x": -0.08, "font": {"size": 11}},
         "xaxis": _merged(look["axis"], {"title": {"text": "pulls"}, "rangemode": "tozero"}),
         "yaxis": _merged(look["axis"], {"title": {"text": "arms"}, "rangemode": "tozero"}),
     }

@@ -17,7 +17,7 @@ function show() {
   set("f-seen", `${seen(row.seen, data.cases)}${row.exact ? ", exact" : ""}`);
   for (const name of ["pending", "failures", "charged"]) set(`f-${name}`, grouped(row[name]));
   at("h-case").hidden = data.cases === null;
-  at("last-pulls").classList.toggle("cards", data.cases !== null);
+  at("last-pulls").classList.toggle("cards", data.cases !== null || pairs);
   at("h-base").hidden = !pairs;
   at("evidence-card").hidden = data.confidence === null || row.label === "baseline";
   at("params-card").hidden = Object.keys(data.params).length === 0;

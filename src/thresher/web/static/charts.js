@@ -60,9 +60,10 @@ export const byEstimate = ({ names, estimate }, { asks, lower_is_better }) => {
 
 // The bar, and where differences are drawn, zero: the baseline.
 function lines(look, { asks, bar, bar_text: text, baseline }) {
-  const line = (kind, y, label) => merged(kind, { xref: "paper", x0: 0, x1: 1, y0: y, y1: y, label: { text: plain(label) } });
-  const zero = asks === "difference" ? [line(look.zero, 0, `${SIGNS.baseline} ${baseline.length > 40 ? `${baseline.slice(0, 39)}…` : baseline}`)] : [];
-  return [...zero, line(look.bar, bar, `bar ${text}`)];
+  const line = (kind, y, label, yanchor) => merged(kind, { xref: "paper", x0: 0, x1: 1, y0: y, y1: y, label: { text: plain(label), yanchor } });
+  const differs = asks === "difference"; // the two lines may be close: their names stand on the outer sides
+  const zero = differs ? [line(look.zero, 0, `${SIGNS.baseline} ${baseline.length > 40 ? `${baseline.slice(0, 39)}…` : baseline}`, bar < 0 ? "bottom" : "top")] : [];
+  return [...zero, line(look.bar, bar, `bar ${text}`, differs && bar < 0 ? "top" : "bottom")];
 }
 
 // All intervals of a colour are one path: plotly makes a node for every piece of a line with gaps, which takes seconds.
@@ -102,7 +103,7 @@ export function arms(node, table, head) {
       merged(look.pending, { x, y: order.map((arm) => table.seen[arm] + table.pending[arm]), hovertemplate: "%{y:,} with pending ones<extra></extra>" }),
     ];
     const layout = merged(look.layout, {
-      xaxis: merged(look.axis, { range: [0.5, order.length + 0.5], title: { text: "rank" }, anchor: "y2", showgrid: false }),
+      xaxis: merged(look.axis, { range: [0.5, order.length + 0.5], title: { text: "rank" }, anchor: "y2", showgrid: false }, order.length <= 20 ? { dtick: 1 } : {}),
       yaxis: merged(look.axis, { domain: [0.3, 1] }, head.axis, seen ? {} : { range: empty }),
       yaxis2: merged(look.axis, { domain: [0, 0.2], title: { text: "pulls" }, rangemode: "tozero", nticks: 3 }),
       annotations: seen ? [] : [merged(look.empty, { text: "No reward has come back yet." })],
@@ -117,7 +118,7 @@ export function history(node, points) {
     const x = points.map((point) => point[0]);
     const line = (name, column, colour, dash) => merged(look.line, { x, y: points.map((point) => point[column]), name, line: { color: colour, dash }, hovertemplate: `%{y:,} ${name} after %{x:,} pulls<extra></extra>` });
     const traces = [line("reached", 1, "@above", "solid"), line("missed", 2, "@below", "solid"), line("certified", 3, "@accent", "dot")];
-    const layout = merged(look.layout, { showlegend: true, legend: { orientation: "h", y: 1.18, x: 0 }, margin: { t: 26 }, xaxis: merged(look.axis, { title: { text: "pulls" }, rangemode: "tozero" }), yaxis: merged(look.axis, { title: { text: "arms" }, rangemode: "tozero" }) });
+    const layout = merged(look.layout, { showlegend: true, legend: { orientation: "h", y: 1.18, x: -0.08, font: { size: 11 } }, margin: { t: 26 }, xaxis: merged(look.axis, { title: { text: "pulls" }, rangemode: "tozero" }), yaxis: merged(look.axis, { title: { text: "arms" }, rangemode: "tozero" }) });
     return { traces, layout };
   });
 }
@@ -141,7 +142,7 @@ export function rewards(node, data) {
       merged(look.line, { x, y: running, name: "mean", line: { color: hue }, hovertemplate: `${shares ? "share" : "mean"} of the rewards shown ${shares ? "%{y:.2%}" : "%{y:.4g}"}<extra></extra>`, ...axis }),
     ];
     const what = data.ratio !== null ? "times the baseline" : data.baseline !== null && !base ? "difference" : "reward";
-    const line = (y, text, more = {}) => merged(look.bar, { xref: "paper", x0: 0, x1: 1, y0: y, y1: y, label: { text: plain(text) } }, more);
+    const line = (y, text, more = {}) => merged(look.bar, { xref: "paper", x0: 0, x1: 1, y0: y, y1: y, label: { text: plain(text), yanchor: "top" } }, more);
     const limit = data.ratio ?? (data.baseline !== null && data.lower_is_better ? -data.threshold : data.threshold);
     const layout = merged(look.layout, {
       xaxis: merged(look.axis, { title: { text: "pulls of this arm" }, rangemode: "tozero" }, shares ? { anchor: "y2" } : {}),
