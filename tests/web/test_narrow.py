@@ -110,6 +110,24 @@ def test_further_columns_fit_a_phone(chromium: Any, server: Served) -> None:
         assert (width, cut(page), broken(page)) == (width, [], [])
 
 
+def test_the_name_of_a_point_in_the_chart_fits_a_phone(chromium: Any, server: Served) -> None:
+    page = entered(chromium, server, path(NIGHTLY), viewport=PHONE).page
+    page.wait_for_selector("#chart-arms .main-svg")
+    page.locator("#chart-arms").scroll_into_view_if_needed()
+    points = page.locator("#chart-arms .scatterlayer .trace .points path")
+    points.first.wait_for(state="attached")
+    for place in range(3):
+        box = points.nth(4 * place).bounding_box()
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        label = page.locator("#chart-arms .hovertext")
+        label.first.wait_for()
+        around = label.first.bounding_box()
+        assert around["x"] >= 0
+        assert around["x"] + around["width"] <= PHONE["width"]
+        assert label.first.locator(".nums").text_content().startswith("tests/unit/")
+        page.mouse.move(0, 0)
+
+
 def test_the_page_and_the_report_break_names_in_the_same_places(chromium: Any, server: Served) -> None:
     names = [
         *IDS,

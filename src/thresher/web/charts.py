@@ -14,12 +14,14 @@ from ..core.row import LABELS, Row
 from ..core.verdict import Verdict
 from ..errors import InvalidInput
 from ..study import Study
+from ..text.pieces import folded
 from .follow import Follower, Point
 from .shapes import short
 
 MANY = 500  # arms; with more, whiskers are thin and points small
 DATA = "application/vnd.plotly.v1+json"
 CROWD = 2000  # arms; with more, a line replaces the points
+LINE = 28  # characters of a name in a line of a hover text
 
 
 class Figure(go.Figure):  # type: ignore[misc]
@@ -126,12 +128,17 @@ def _points_of(look: Mapping[str, Any], label: str, ranked: list[tuple[int, Row]
         {
             "x": [rank for rank, _ in found],
             "y": [row.mean for _, row in found],
-            "text": [html.escape(row.arm, quote=False) for _, row in found],  # plotly takes < for markup
+            "text": [_hover(row.arm) for _, row in found],
             "name": label,
             "hovertemplate": f"%{{text}}<br>%{{y:.4g}}<extra>{label}</extra>",
             **(crowd if len(ranked) > CROWD else {"marker": {"color": f"@{label}", "size": size, "symbol": symbols}}),
         },
     )
+
+
+def _hover(name: str) -> str:
+    """A name in lines that fit a phone; plotly takes < for markup."""
+    return "<br>".join(html.escape(line, quote=False) for line in folded(name, LINE))
 
 
 @cache

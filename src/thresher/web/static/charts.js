@@ -1,7 +1,8 @@
 // The charts. Their look is defined in figures.json, which the library's own figures use, too.
-import { LABELS } from "./tools.js";
+import { LABELS, pieces } from "./tools.js";
 
 const CROWD = 2000; // arms
+const LINE = 28; // characters of a name in a line of a hover text
 
 let shared;
 const dark = matchMedia("screen and (prefers-color-scheme: dark)");
@@ -51,6 +52,19 @@ async function draw(node, build) {
 // Plotly takes some text for markup: escape names in hover texts.
 const plain = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 
+// A name in lines that fit a phone.
+function hover(name) {
+  if (name.length <= LINE) return plain(name);
+  const lines = [""];
+  for (const piece of pieces(name)) {
+    for (const part of piece.length <= LINE ? [piece] : piece) { // a piece that is too long is broken anywhere
+      if (lines.at(-1) && lines.at(-1).length + part.length > LINE) lines.push("");
+      lines.push(lines.pop() + part);
+    }
+  }
+  return lines.map(plain).join("<br>");
+}
+
 export const byMean = (table) => {
   const order = table.names.map((_, arm) => arm);
   const mean = table.mean;
@@ -73,7 +87,7 @@ function dots(look, table, order, size) {
     const colour = `@${label}`;
     const symbol = ranks.map((rank) => (table.certified[order[rank]] ? "diamond" : "circle"));
     const style = crowd ? { mode: "lines", line: { color: colour, width: 3 } } : { marker: { color: colour, size, symbol } };
-    const [x, y, text] = [ranks.map((rank) => rank + 1), ranks.map((rank) => table.mean[order[rank]]), ranks.map((rank) => plain(table.names[order[rank]]))];
+    const [x, y, text] = [ranks.map((rank) => rank + 1), ranks.map((rank) => table.mean[order[rank]]), ranks.map((rank) => hover(table.names[order[rank]]))];
     return [merged(look.point, { x, y, text, name: label, hovertemplate: `%{text}<br>%{y:.4g}<extra>${label}</extra>`, ...style })];
   });
 }
