@@ -42,7 +42,7 @@ def studied(which: str, cases: int | None) -> thresher.Study:
     draw = random.Random(7)
     for place, arm in enumerate(arms[:-1]):
         mean, count = (0.02, 0.98, 0.45, 0.55)[place % 4], min(60, cases or 60)
-        study.add_many([(arm, draw.random() < mean, *([case] if cases else [])) for case in range(count)])
+        study.add_many([(arm, draw.random() < mean, case if cases else None) for case in range(count)])
     for pull in study.ask_many(3):
         study.drop(pull, reason="it broke", cause="failed")
     study.retire(arms[2])
