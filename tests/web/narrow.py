@@ -1,6 +1,7 @@
 """Studies with long names and every kind of row, and what is cut off or badly broken on a page."""
 
 import random
+import time
 from typing import Any
 from urllib.parse import quote
 
@@ -110,9 +111,13 @@ ROWS = """(rows) => {%s
 
 
 def cut(page: Any) -> list[str]:
-    """What is wider than its box or than the page."""
-    found: list[str] = page.evaluate(CUT % SEEN)
-    return found
+    """What is wider than its box or than the page. Charts take a moment to follow a change of the width."""
+    end = time.monotonic() + 20
+    while found := page.evaluate(CUT % SEEN):
+        if time.monotonic() > end:
+            break
+        page.wait_for_timeout(100)
+    return list(found)
 
 
 def broken(page: Any) -> list[list[str]]:

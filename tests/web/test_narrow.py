@@ -43,15 +43,16 @@ def shown(page: Any, what: str) -> set[tuple[str, str, bool]]:
     return {*found}
 
 
-@pytest.mark.parametrize("width", [360, 620, 900, 1280])
 @pytest.mark.parametrize("study", STUDIES)
 def test_every_row_of_the_page_has_its_name_label_tick_and_mean(
-    chromium: Any, server: Served, storage: str, study: str, width: int
+    chromium: Any, server: Served, storage: str, study: str
 ) -> None:
-    page = entered(chromium, server, path(study), viewport={**PHONE, "width": width}).page
+    page = entered(chromium, server, path(study), viewport=PHONE).page
     page.wait_for_selector("#chart-history .main-svg")
-    assert (cut(page), broken(page)) == ([], [])
-    assert shown(page, "#rows tr") == expected(storage, study)
+    for width in (360, 620, 1101, 1280):
+        page.set_viewport_size({**PHONE, "width": width})
+        assert (width, cut(page), broken(page)) == (width, [], [])
+        assert shown(page, "#rows tr") == expected(storage, study)
 
 
 @pytest.mark.parametrize("study", STUDIES)
@@ -59,11 +60,12 @@ def test_every_row_of_the_report_has_its_name_label_tick_and_mean(
     chromium: Any, storage: str, study: str, tmp_path: Path
 ) -> None:
     (tmp_path / "report.html").write_text(report(thresher.open_study(study, storage=storage)))
+    page = tab(chromium, viewport=PHONE).page
+    page.goto(f"file://{tmp_path}/report.html")
+    page.wait_for_selector("#figure-1 .main-svg")
     for width in (360, 1280):
-        page = tab(chromium, viewport={**PHONE, "width": width}).page
-        page.goto(f"file://{tmp_path}/report.html")
-        page.wait_for_selector("#figure-1 .main-svg")
-        assert (cut(page), broken(page)) == ([], [])
+        page.set_viewport_size({**PHONE, "width": width})
+        assert (width, cut(page), broken(page)) == (width, [], [])
         assert shown(page, "table:first-of-type tr:has(.key)") == expected(storage, study)
 
 
@@ -103,7 +105,27 @@ def test_further_columns_fit_a_phone(chromium: Any, server: Served) -> None:
         " const cell = mean.cloneNode(true);"
         " cell.dataset.head = head; cell.classList.remove('key'); mean.after(cell); }"
     )
-    assert (cut(page), broken(page)) == ([], [])
+    for width in (360, 1100):
+        page.set_viewport_size({**PHONE, "width": width})
+        assert (width, cut(page), broken(page)) == (width, [], [])
+
+
+def test_the_name_of_a_point_in_the_chart_fits_a_phone(chromium: Any, server: Served) -> None:
+    page = entered(chromium, server, path(NIGHTLY), viewport=PHONE).page
+    page.wait_for_selector("#chart-arms .main-svg")
+    page.locator("#chart-arms").scroll_into_view_if_needed()
+    points = page.locator("#chart-arms .scatterlayer .trace .points path")
+    points.first.wait_for(state="attached")
+    for place in range(3):
+        box = points.nth(4 * place).bounding_box()
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        label = page.locator("#chart-arms .hovertext")
+        label.first.wait_for()
+        around = label.first.bounding_box()
+        assert around["x"] >= 0
+        assert around["x"] + around["width"] <= PHONE["width"]
+        assert label.first.locator(".nums").text_content().startswith("tests/unit/")
+        page.mouse.move(0, 0)
 
 
 def test_the_page_and_the_report_break_names_in_the_same_places(chromium: Any, server: Served) -> None:

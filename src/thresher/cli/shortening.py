@@ -7,7 +7,7 @@ from itertools import takewhile
 
 from rich.cells import cell_len
 
-from ..text.pieces import pieces
+from ..text.pieces import folded
 
 _WORDS = re.compile(r"[^\W_]+|[\W_]")
 
@@ -43,7 +43,7 @@ def distinct(names: tuple[str, ...], width: int) -> dict[str, str]:
     if len({*found}) < len(names):
         found = [shortened(name, width) for name in _different(names)]
     if len({*found}) < len(names):
-        found = [_folded(name, width) for name in names]
+        found = ["\n".join(folded(name, width, cell_len)) for name in names]
     return dict(zip(names, found, strict=True))
 
 
@@ -77,20 +77,3 @@ def _joined(words: Iterable[str | None]) -> str:
     'a…b'
     """
     return re.sub("…+", "…", "".join("…" if word is None else word for word in words))
-
-
-def _folded(name: str, width: int) -> str:
-    r"""A name in lines.
-
-    >>> _folded("tests/test_run.py::test_late", 12).split("\n")
-    ['tests/test_', 'run.py::', 'test_late']
-    """
-    lines = [""]
-    for piece in pieces(name):
-        if lines[-1] and cell_len(lines[-1] + piece) > width:
-            lines.append("")
-        for letter in piece:
-            if cell_len(lines[-1] + letter) > width:
-                lines.append("")
-            lines[-1] += letter
-    return "\n".join(lines)

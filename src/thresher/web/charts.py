@@ -18,6 +18,7 @@ from ..core.wording import Look
 from ..core.wording import short as short_name
 from ..errors import InvalidInput
 from ..study import Study
+from ..text.pieces import folded
 from .asked import axis_of, hover_of
 from .follow import Follower, Point
 from .shapes import short
@@ -26,6 +27,7 @@ FEW = 20  # arms; with more, not every rank is named
 MANY = 500  # arms; with more, whiskers are thin and points small
 DATA = "application/vnd.plotly.v1+json"
 CROWD = 2000  # arms; with more, a line replaces the points
+LINE = 28  # characters of a name in a line of a hover text
 
 
 class Figure(go.Figure):  # type: ignore[misc]
@@ -159,12 +161,17 @@ def _points_of(
         {
             "x": [rank for rank, _ in found],
             "y": [row.estimate for _, row in found],
-            "text": [html.escape(row.arm, quote=False) for _, row in found],  # plotly takes < for markup
+            "text": [_hover(row.arm) for _, row in found],
             "name": label,
             "hovertemplate": f"%{{text}}<br>{hover}<extra>{label}</extra>",
             **(crowd if len(ranked) > CROWD else {"marker": {"color": f"@{style}", "size": size, "symbol": symbols}}),
         },
     )
+
+
+def _hover(name: str) -> str:
+    """A name in lines that fit a phone; plotly takes < for markup."""
+    return "<br>".join(html.escape(line, quote=False) for line in folded(name, LINE))
 
 
 @cache

@@ -1,7 +1,8 @@
 // The charts. Their look is defined in figures.json, which the library's own figures use, too.
-import { LABELS, SIGNS, style } from "./tools.js";
+import { LABELS, SIGNS, pieces, style } from "./tools.js";
 
 const CROWD = 2000; // arms
+const LINE = 28; // characters of a name in a line of a hover text
 
 let shared;
 const dark = matchMedia("screen and (prefers-color-scheme: dark)");
@@ -51,6 +52,19 @@ async function draw(node, build) {
 // Plotly takes some text for markup: escape names in hover texts.
 const plain = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 
+// A name in lines that fit a phone.
+function hover(name) {
+  if (name.length <= LINE) return plain(name);
+  const lines = [""];
+  for (const piece of pieces(name)) {
+    for (const part of piece.length <= LINE ? [piece] : piece) { // a piece that is too long is broken anywhere
+      if (lines.at(-1) && lines.at(-1).length + part.length > LINE) lines.push("");
+      lines.push(lines.pop() + part);
+    }
+  }
+  return lines.map(plain).join("<br>");
+}
+
 // The best first: what is compared with the bar is a mean, a share or a difference.
 export const byEstimate = ({ names, estimate }, { asks, lower_is_better }) => {
   const sign = lower_is_better && asks !== "share" ? -1 : 1;
@@ -73,7 +87,7 @@ function whiskers(look, table, order, width, lower) {
   return paths.flatMap((path, label) => (path.length ? [merged(look.whisker, { path: path.join(""), line: { color: `@${style(LABELS[label], lower)}`, width } })] : []));
 }
 
-function dots(look, table, order, size, { lower_is_better, hover }) {
+function dots(look, table, order, size, { lower_is_better, hover: number }) {
   const crowd = order.length > CROWD; // each point would be a node, too; the points are sorted, so draw a line through them
   return LABELS.flatMap((label, code) => {
     const ranks = [];
@@ -82,8 +96,8 @@ function dots(look, table, order, size, { lower_is_better, hover }) {
     const colour = `@${style(label, lower_is_better)}`;
     const symbol = ranks.map((rank) => (table.certified[order[rank]] ? "diamond" : "circle"));
     const looks = crowd ? { mode: "lines", line: { color: colour, width: 3 } } : { marker: { color: colour, size, symbol } };
-    const [x, y, text] = [ranks.map((rank) => rank + 1), ranks.map((rank) => table.estimate[order[rank]]), ranks.map((rank) => plain(table.names[order[rank]]))];
-    return [merged(look.point, { x, y, text, name: label, hovertemplate: `%{text}<br>${hover}<extra>${label}</extra>`, ...looks })];
+    const [x, y, text] = [ranks.map((rank) => rank + 1), ranks.map((rank) => table.estimate[order[rank]]), ranks.map((rank) => hover(table.names[order[rank]]))];
+    return [merged(look.point, { x, y, text, name: label, hovertemplate: `%{text}<br>${number}<extra>${label}</extra>`, ...looks })];
   });
 }
 
