@@ -11,6 +11,7 @@ Number = StrictInt | StrictFloat
 Id = Annotated[StrictInt, Field(ge=1, le=10**15, description="The pull's id, as ask gave it.")]
 Seconds = Annotated[Number, Field(gt=0, le=10**9)]
 Reward = Number | StrictBool
+TWO = Field(min_length=2, max_length=2)
 QUESTIONS: list[JsonValue] = [
     {"name": "prompts", "arms": ["terse", "polite"], "at_least": 0.9},
     {"name": "latency", "arms": ["nginx", "caddy"], "at_most": 0.2, "share": 0.95, "unit": "s"},
@@ -87,7 +88,7 @@ class Tell(Strict):
     """A pull's reward, or where pulls are pairs, both rewards."""
 
     pull: Id
-    reward: Reward | tuple[Reward, Reward] = Field(
+    reward: Reward | Annotated[list[Reward], TWO] = Field(
         description="A number or a bool. Where `ask` names a baseline, the arm's reward and the baseline's.",
         examples=[0.85, True, [0.8, 0.7]],
     )
@@ -144,7 +145,7 @@ class Told(BaseModel):
     """What was recorded."""
 
     pull: int
-    reward: float | tuple[float, float] = Field(description="The reward, or the arm's and the baseline's.")
+    reward: float | Annotated[list[float], TWO] = Field(description="The reward, or the arm's and the baseline's.")
     late: bool
 
 

@@ -20,7 +20,7 @@ export function estimate(x, { asks, unit }) {
   return `${asks === "difference" && x > 0 ? "+" : ""}${amount(x, unit)}`;
 }
 // A median or quantile: with a ratio, of the arm's reward over the baseline's.
-export const value = (x, { ratio, unit }) => (ratio === null || x === null ? amount(x, unit) : `${short(x)}×`);
+export const value = (x, { ratio, unit }) => (ratio === null ? amount(x, unit) : `${short(x)}${x ? "×" : ""}`);
 
 // The colour of an arm: that of "above" for one that reaches the bar, whichever side of it that is.
 export const style = (label, lower) => (lower ? { above: "below", below: "above" }[label] ?? label : label);
