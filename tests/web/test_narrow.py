@@ -145,3 +145,10 @@ def test_the_page_and_the_report_break_names_in_the_same_places(chromium: Any, s
     page = entered(chromium, server, "/").page
     found = page.evaluate("async (names) => names.map((await import('/static/tools.js')).pieces)", names)
     assert found == [pieces(name) for name in names]
+
+
+def test_the_description_of_the_interface_fits_a_phone(chromium: Any, server: Served) -> None:
+    page = entered(chromium, server, "/docs", viewport=PHONE).page
+    page.wait_for_selector("#operations details")
+    page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+    assert cut(page) == []
