@@ -125,3 +125,12 @@ def test_old_rules_know_nothing_new(new: dict[str, Any]) -> None:
 def test_tries_and_a_reward_for_failures_exclude_each_other() -> None:
     with pytest.raises(thresher.InvalidInput, match="tries 2: a failed case has the reward of a failure at once"):
         thresher.create_study("s", arms=["a"], threshold=0.5, cases=5, tries=2, failure=0.0)
+
+
+def test_an_arm_fails_a_case_on_which_it_is_worse_than_the_baseline() -> None:
+    study = thresher.create_study(
+        "evals", arms=["old", "new"], baseline="old", margin=0.5, cases=["won", "tied", "lost"]
+    )
+    study.add_many([("old", 0.25, "won"), ("old", 1, "tied"), ("old", 1, "lost")])
+    study.add_many([("new", 0.5, "won"), ("new", 1, "tied"), ("new", 0, "lost")])
+    assert {row.case: row.failed_by for row in study.cases()} == {"won": (), "tied": (), "lost": ("new",)}

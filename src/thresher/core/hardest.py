@@ -71,12 +71,17 @@ def hardest(ledger: Ledger, most: int | None = None) -> list[CaseRow]:
 
 
 def _fails(ledger: Ledger, arm: int, case: int, reward: float) -> bool:
-    """Whether the reward of a case by itself does not reach the bar; the baseline fails none."""
+    """Whether the reward of a case by itself does not reach the bar; the baseline fails none.
+
+    With a baseline, a margin is asked of the mean: an arm fails a case on which it is worse than the baseline.
+    """
     spec = ledger.spec
     if arm == ledger.base or (ledger.base >= 0 and case not in ledger.table):
         return False
     counted = spec.counted(reward, ledger.table.get(case, 0.0))
-    return counted < (1.0 if spec.share is not None else spec.bar)
+    if spec.share is not None:
+        return counted < 1.0
+    return counted < (spec.bar if ledger.base < 0 else min(spec.bar, 0.0))
 
 
 def seen_cases(ledger: Ledger) -> int:

@@ -10,7 +10,12 @@ from ..core.wording import Look, short
 def asked_json(look: Look) -> dict[str, Any]:
     """The question as data, with the words by which pages show it."""
     names = ("threshold", "lower_is_better", "share", "baseline", "ratio", "unit", "asks", "bar")
-    texts = {"bar_text": look.estimate(look.bar), "estimate_head": head_of(look), "details": details_of(look)}
+    texts = {
+        "bar_text": look.estimate(look.bar),
+        "estimate_head": head_of(look),
+        "details": details_of(look),
+        "failing": failing(look),
+    }
     return {**{name: getattr(look, name) for name in names}, **texts, "axis": axis_of(look), "hover": hover_of(look)}
 
 
@@ -24,6 +29,14 @@ def details_of(look: Look) -> dict[str, str]:
     if look.baseline is not None:
         found |= {"mean": "mean", "baseline": "baseline"}
     return found
+
+
+def failing(look: Look) -> str:
+    """When an arm failed a case, in a sentence."""
+    if look.asks != "difference":
+        return "An arm failed a case if its reward there, by itself, does not reach the bar."
+    margin = f" by more than {look.amount(-look.threshold)}" if look.threshold < 0 else ""
+    return f"An arm failed a case if its reward there is worse than the baseline's{margin}."
 
 
 def title_of(look: Look) -> str:

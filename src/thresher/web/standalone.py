@@ -18,6 +18,7 @@ from ..core.row import Row, ranked
 from ..core.sentences import SIGNS
 from ..core.wording import Look
 from ..study import Study
+from .asked import failing
 from .charts import arms_figure, history_figure, plotly_script
 from .follow import Follower
 from .names import breakable
@@ -114,7 +115,7 @@ def _cases(ledger: Ledger) -> str:
     look = wording.look_of(ledger.spec)
     body = "\n".join(_case(row, look) for row in rows)
     table = f"<table class='cards'><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>"
-    note = f"<p class='note'>{which}. An arm failed a case if its reward there, by itself, does not reach the bar.</p>"
+    note = f"<p class='note'>{which}. {html.escape(failing(look))}</p>"
     return f"<section class='card'><h2>Cases</h2>{note}<div class='scroll'>{table}</div></section>"
 
 

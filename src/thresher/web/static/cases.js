@@ -52,7 +52,7 @@ export class Cases {
     this.seq = found.seq;
     const { rows, seen, cases } = found;
     const which = rows.length < seen ? `The ${grouped(rows.length)} hardest of ${grouped(seen)} cases with a reward` : `${grouped(seen)} cases with a reward, the hardest first`;
-    set("cases-note", `${which}${seen < cases ? `; ${grouped(cases - seen)} have none yet` : ""}. An arm failed a case if its reward there, by itself, does not reach the bar.`);
+    set("cases-note", `${which}${seen < cases ? `; ${grouped(cases - seen)} have none yet` : ""}. ${this.head.failing}`);
     at("cases").replaceChildren(...rows.map((row) => this.row(row)));
     at("more-cases").hidden = rows.length >= seen || this.limit >= most;
     this.readSoon();
