@@ -18,7 +18,7 @@ SIZE = 12
 
 def create(**given: Any) -> thresher.Study:
     settings = {"arms": ARMS, "baseline": "now", "confidence": 0.5, "max_failures": None, **given}
-    return thresher.create_study("s", **settings)  # type: ignore[arg-type]
+    return thresher.create_study("s", **settings)
 
 
 def told(study: thresher.Study, pull: thresher.Pull | None, reward: Any) -> None:
