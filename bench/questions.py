@@ -69,9 +69,9 @@ def limits() -> Iterator[Figure]:
 def overhead() -> Iterator[Figure]:
     """What a measured time has besides the program's own."""
     command, pull = Command(("sleep", "0.05"), "seconds"), thresher.Pull(1, "a", 1, {}, 7)
-    times = [1000 * (command(pull) - 0.05) for _ in range(100)]
-    yield Figure("sleep 0.05, measured: beyond 50 ms, median", statistics.median(times), "ms", 5, at_most=True)
-    yield Figure("the same, least", min(times), "ms")
+    times = sorted(1000 * (command(pull) - 0.05) for _ in range(200))
+    yield Figure("sleep 0.05, measured: beyond 50 ms, the best tenth", times[20], "ms", 3, at_most=True)
+    yield Figure("the same, median", statistics.median(times), "ms")
 
 
 def programs() -> Iterator[Figure]:

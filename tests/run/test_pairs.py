@@ -10,6 +10,7 @@ from engines import causes
 
 import thresher
 from thresher.errors import EvaluationFailed
+from thresher.run.engines.outcome import opened, outcome
 from thresher.run.pairs import Paired, PairedCoroutine
 
 ARMS = ("old", "a", "b", "c")
@@ -119,6 +120,22 @@ def test_a_baseline_that_fails_after_a_good_start_is_an_outage() -> None:
     assert study.verdict().retired == []
 
 
+def test_an_outage_while_the_baseline_goes_first_costs_no_case_and_not_the_baseline() -> None:
+    calls: list[int] = []
+
+    def evaluate(pull: thresher.Pull) -> float:
+        calls.append(pull.id)
+        if 20 < len(calls) <= 29:
+            raise ConnectionError("no route")
+        return half(pull)
+
+    study = thresher.create_study("s", arms=ARMS, baseline="old", cases=40, seed=4)
+    verdict = thresher.run(study, evaluate, workers=2)
+    assert (verdict.retired, verdict["old"].seen, verdict["old"].failures) == ([], 40, 0)
+    assert verdict.reached == ["a", "b", "c"]
+    assert set(causes(study)) == {"outage"}
+
+
 @pytest.mark.parametrize("bad", [float("nan"), "0.5", None])
 def test_a_reward_that_is_no_number_names_its_side(bad: object) -> None:
     study = make()
@@ -202,6 +219,16 @@ def test_what_is_not_about_the_evaluation_passes_through(error: type[BaseExcepti
         if error is not KeyboardInterrupt:
             with pytest.raises(error):
                 asyncio.run(PairedCoroutine(evaluate_later)(PULL._replace(baseline_first=first)))
+
+
+def test_a_pair_of_numbers_of_a_class_that_cannot_be_sent_travels_as_plain_numbers() -> None:
+    class Odd(float):
+        pass
+
+    both = opened(outcome(Paired(lambda pull: Odd(half(pull))), PULL))
+    assert both == (0.5, 0.25)
+    assert [type(each) for each in both] == [float, float]
+    assert opened(outcome(Paired(lambda pull: Odd(0.5)), PULL._replace(baseline=None))) == 0.5
 
 
 def test_bounds_that_the_baseline_proves_wrong_end_the_study() -> None:

@@ -116,8 +116,8 @@ class Watch:
     """Holds failures back until it is clear whether the arms, the evaluator or an outage is to blame.
 
     A success decides it: the failures before it count against their arms. ``window`` failures in a row over at least
-    two arms are an outage: they are dropped with cause ``outage``, which counts against no arm. So are those that show,
-    before anything succeeded, that the evaluator is wrong: then the run ends.
+    two arms, or of a baseline that goes first, are an outage: they are dropped with cause ``outage``, which counts
+    against no arm. So are those that show, before anything succeeded, that the evaluator is wrong: then the run ends.
     """
 
     study: Study
@@ -157,7 +157,7 @@ class Watch:
         elif self._is_the_last_arms(failure):
             self.release()  # with one arm left, its failures are its own
         elif len(self.held) >= self.window:
-            if len({held.pull.arm for held in self.held}) < 2 or self._are_broken_cases():
+            if not self._is_more_than_an_arm() or self._are_broken_cases():
                 self.release()
             else:
                 self.since, self.next_try = now, now + self.pause
@@ -169,9 +169,13 @@ class Watch:
 
     def _is_the_last_arms(self, failure: Failure) -> bool:
         """Whether there is no other arm to compare with; the only arm of a study may end the run instead."""
-        if look(self.study, lambda ledger: ledger.open) > 1:
+        if look(self.study, lambda ledger: ledger.open > 1 or ledger.awaits):
             return False
         return failure.kind is None or not self.start.is_for_one_arm
+
+    def _is_more_than_an_arm(self) -> bool:
+        """Whether it can be an outage. While the baseline goes first through the cases, no other arm can fail."""
+        return len({held.pull.arm for held in self.held}) > 1 or look(self.study, lambda ledger: ledger.awaits)
 
     def _are_broken_cases(self) -> bool:
         """Whether a few cases failed again and again, none of which ever had a reward."""
