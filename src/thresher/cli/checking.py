@@ -94,9 +94,10 @@ def _programs(template: str, arms: Mapping[str, Params]) -> list[str]:
 def check_reader(reward: str) -> str:
     """The value of ``--reward``, if it is one that thresher knows."""
     kind, _, rest = reward.partition(":")
-    if reward not in ("last-float", "exit-code") and not (kind in ("json", "regex") and rest):
+    known = ("last-float", "exit-code", "seconds", "cpu-seconds")
+    if reward not in known and not (kind in ("json", "regex") and rest):
         near = f"write {reward.rstrip(':')}:{'KEY' if kind == 'json' else 'RE'}" if kind in ("json", "regex") else ""
-        raise InvalidInput("reward", reward, "must be last-float, exit-code, json:KEY or regex:RE", near)
+        raise InvalidInput("reward", reward, f"must be {', '.join(known)}, json:KEY or regex:RE", near)
     if kind == "regex":
         try:
             re.compile(rest)

@@ -5,7 +5,6 @@ from typing import Any
 
 import click
 
-from ..core.verdict import Verdict
 from ..errors import CannotGoOn, StoreFailed
 from ..run.command.process import Command
 from ..run.engines import check_name, open_engine
@@ -13,9 +12,10 @@ from ..run.progress import Progress
 from ..run.runner import Limits, run_on
 from ..run.signals import until_stopped
 from ..study import Study, look
-from ..text.plural import plural
 from . import FINISHED, NOT_MET, say
 from .arms import read_cases
+from .asking import arm_options, arms_given, question, reward_of_failure
+from .baselines import baseline_results
 from .cautions import Cautions, command_cautions
 from .checking import check_command, check_exits, check_reader, check_resources, room_for
 from .keeping import Kept, evaluator_of
@@ -24,17 +24,14 @@ from .options import (
     BoundsCommand,
     Duration,
     Whole,
-    arm_options,
-    arms_given,
     format_option,
     is_kept,
     option,
-    question,
-    reward_of_failure,
     storage_option,
     store_at,
 )
 from .output import FORMATS, print_verdict
+from .requiring import Required, are_met, requirements
 
 HELP = """Find out which arms reach a bar by running COMMAND many times, several at once.
 
@@ -105,6 +102,12 @@ class RunCommand(BoundsCommand):
 @option("--reward HOW", "How to read the reward: last-float, exit-code, json:KEY or regex:RE.", default="last-float")
 @option("--pass CODES", f"{EXITS} reward 1, such as 0,5-7.  [default: 0]", to="passing")
 @option("--fail CODES", f"{EXITS} reward 0; others are failures.  [default: 1]", to="failing")
+@option(
+    "--require WHAT=HOW",
+    "Exit with 1 unless all, any or N arms are certified to reach the bar, or not to: reached=all, missed=any …",
+    type=Required(),
+    multiple=True,
+)
 @option("--require-above [all|any]", f"{UNLESS} above.", type=click.Choice(["all", "any"]))
 @option("--require-below [all|any]", f"{UNLESS} below.", type=click.Choice(["all", "any"]))
 @storage_option
@@ -127,7 +130,10 @@ def run(command: tuple[str, ...], **given: Any) -> int:
     failure = reward_of_failure(given["failure"])
     evaluator = evaluator_of(evaluate, attempts=given["attempts"], failure=failure, elsewhere=elsewhere)
     asked = question(arms, given, evaluator=evaluator)
-    kept = Kept(given["name"], store_at(given["storage"]), asked, fresh=given["fresh"], accepts=given["accepts"])
+    sides = given["require_above"], given["require_below"]
+    required = requirements(*sides, given["require"], arms=asked.contenders)
+    found, store = baseline_results(given, asked), store_at(given["storage"])
+    kept = Kept(given["name"], store, asked, fresh=given["fresh"], accepts=given["accepts"], results=found)
     job = Job(kept, evaluate, given)
     for caution in command_cautions(argv, arms, cases=asked.cases is not None):
         say(f"warning: {caution}")
@@ -159,7 +165,7 @@ def run(command: tuple[str, ...], **given: Any) -> int:
     if not verdict.told:
         reason = next((row.reason for row in verdict.rows if row.reason), "no pull was made")
         raise CannotGoOn("run", rule=f"no pull gave a reward, the last: {reason}", remedy="fix the command")
-    return FINISHED if _met(verdict, given["require_above"], given["require_below"]) else NOT_MET
+    return FINISHED if are_met(verdict, required) else NOT_MET
 
 
 class Job:
@@ -191,18 +197,3 @@ class Job:
 
             run_on(engine, study, limits, on_progress)
             cautions.at_the_end()
-
-
-def _met(verdict: Verdict, above: str | None, below: str | None) -> bool:
-    """Whether the requirements hold; prints on standard error which do not."""
-    fine = True
-    for side, wanted in (("above", above), ("below", below)):
-        found = [row for row in verdict.rows if row.label == side and (row.certified or verdict.confidence is None)]
-        needed = {"all": len(verdict.rows), "any": 1, None: 0}[wanted]
-        if len(found) < needed:
-            fine = False
-            sure = "" if verdict.confidence is None else "certified "
-            say(f"--require-{side} {wanted}: {len(found):,} of {plural(len(verdict.rows), 'arm')} are {sure}{side}")
-        elif wanted and verdict.earlier == verdict.told:
-            say(f"--require-{side} {wanted}: met by earlier runs; nothing new was run")
-    return fine

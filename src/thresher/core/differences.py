@@ -5,6 +5,7 @@ from dataclasses import fields
 from ..errors import shown
 from .policies import Policy
 from .spec import NO_PARAMS, Params, Spec
+from .wording import amount
 
 # The arms are compared one by one, and a budget may grow. The settling constant follows from the rest, but through a
 # logarithm whose last digit may differ between machines. A study keeps the rule it was created with. A study may
@@ -22,13 +23,33 @@ def differences(mine: Spec, other: Spec) -> list[str]:
     ["arm 2 is 'b', not 'c'", 'threshold is 0.5, not 0.6']
     """
     left_out = (*LEFT_OUT, "seed") if other.is_seed_open else LEFT_OUT
+    bars = [_bar(spec) if mine.baseline is None or other.baseline is None else _better(spec) for spec in (mine, other)]
+    kinds = [(spec.lower_is_better, spec.baseline is None) for spec in (mine, other)]
+    if kinds[0] != kinds[1]:
+        left_out = (*left_out, "threshold", "lower_is_better", *(["baseline"] if kinds[0][1] != kinds[1][1] else []))
     names = [field.name for field in fields(Spec) if field.name not in left_out]
-    pairs = [(name, getattr(mine, name), getattr(other, name)) for name in names]
+    pairs = [(_field(name, mine), getattr(mine, name), getattr(other, name)) for name in names]
     return [
         *_named("arm", (mine.arms, mine.params), (other.arms, other.params)),
         *_cases(mine, other),
+        *([f"the bar is {bars[0]}, not {bars[1]}"] if kinds[0] != kinds[1] else []),
         *(f"{name} is {_told(one)}, not {_told(two)}" for name, one, two in pairs if one != two),
     ]
+
+
+def _bar(spec: Spec) -> str:
+    if spec.baseline is not None:
+        return f"the baseline {_told(spec.baseline)}"
+    return f"at {'most' if spec.lower_is_better else 'least'} {amount(spec.threshold, spec.unit)}"
+
+
+def _better(spec: Spec) -> str:
+    return f"the baseline where {'lower' if spec.lower_is_better else 'higher'} is better"
+
+
+def _field(name: str, spec: Spec) -> str:
+    """A field as people name it."""
+    return "margin" if name == "threshold" and spec.baseline is not None else name
 
 
 def _cases(mine: Spec, other: Spec) -> list[str]:
@@ -57,4 +78,4 @@ def _named(what: str, mine: Named, other: Named) -> list[str]:
 
 
 def _told(value: object) -> str:
-    return str(value) if isinstance(value, Policy) else shown(value, 60)
+    return "none" if value is None else str(value) if isinstance(value, Policy) else shown(value, 60)
