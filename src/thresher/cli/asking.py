@@ -154,7 +154,7 @@ def _check_bounds(given: dict[str, Any]) -> None:
     for name in ("share", "ratio"):
         if given["bounds"] is not None and given[name] is not None:
             rule = f"--{name} asks about a share of pulls, which needs no bounds"
-            raise InvalidInput("--bounds", f"{low} {high}", rule, "leave one of them out")
+            raise InvalidInput("--bounds", f"{low:g} {high:g}", rule, "leave one of them out")
 
 
 def _check_bars(given: dict[str, Any]) -> None:
