@@ -15,6 +15,7 @@ from ..core.events import Cause
 from ..errors import AlreadyTold, CannotGoOn, shown
 from ..study import Pull, Study, give_up, look
 from ..text.logs import log
+from .pairs import BASELINE
 
 ARMS = 3  # arms, or cases, that must fail with the same error; in a smaller study, all of them
 OUTSIDE = "outside the bounds"  # the kind of a reward for which its arm was retired
@@ -88,7 +89,8 @@ class Start:
                 return CannotGoOn("run", rule=f"{rule}: {same.first.reason}")
             rule = f"{who} {how} before anything succeeded: {same.first.reason}"
             names = ", ".join(shown(name) for name in sorted(same.pulls, key=str)[:needed])
-            which = "" if needed < ARMS or self._has_cases else f", or take out {names} if only they are wrong,"
+            is_of_all = needed < ARMS or self._has_cases or kind.startswith(BASELINE)
+            which = "" if is_of_all else f", or take out {names} if only they are wrong,"
             remedy = f"correct the evaluator{which} and run again{'' if self.blamed else '; no arm was retired'}"
             return CannotGoOn("run", rule=rule, remedy=remedy).with_cause(same.first.error)
         return None
@@ -99,7 +101,7 @@ class Start:
         With cases, these must fail: one that is broken fails for every arm. If there are earlier rewards, those that
         are left may all be broken, so that nothing may ever succeed: they are tried until they have failed for good.
         """
-        measured, arms = look(self.study, lambda ledger: (ledger.told - ledger.imported, len(ledger.spec.arms)))
+        measured, arms = look(self.study, lambda ledger: (ledger.told - ledger.imported, ledger.spec.contenders))
         if self._has_cases:
             return sys.maxsize if measured > 0 else min(ARMS, self.study.spec.case_count)
         return ARMS if measured > 0 else min(ARMS, arms)
