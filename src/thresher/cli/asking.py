@@ -9,6 +9,7 @@ import click
 from ..core import policies
 from ..core.spec import Params, Spec
 from ..errors import UNSAID, InvalidInput
+from ..run.command.timing import MEASURED
 from ..text.quantities import PERCENT, Quantity
 from . import say
 from .arms import checked, read_arms
@@ -16,7 +17,6 @@ from .cautions import arms_caution
 from .options import Amount, Command, Number, Whole, option
 
 UNIT = (0.0, 1.0)  # the bounds, unless others are given
-MEASURED = ("seconds", "cpu-seconds")  # rewards that thresher measures itself
 SHARE = 0.95  # of measured rewards without bounds, unless another is asked about
 BARS = ("threshold", "at_least", "at_most")
 ON_REWARDS = (*BARS, "margin", "tolerance")  # numbers on the scale of rewards

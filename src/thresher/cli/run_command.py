@@ -99,7 +99,11 @@ class RunCommand(BoundsCommand):
 @option("--attempts N", "Tries for a failing pull, with the same seed.", type=Whole(), default=1)
 @option("--for DURATION", "Start no pull after this time: 90s, 10m, 2h …", to="seconds", type=Duration())
 @option("--give-up DURATION", "Stop when everything has failed for this long.", type=Duration(), default="10m")
-@option("--reward HOW", "How to read the reward: last-float, exit-code, json:KEY or regex:RE.", default="last-float")
+@option(
+    "--reward HOW",
+    "How to read the reward: last-float, exit-code, json:KEY or regex:RE; or seconds or cpu-seconds, to measure COMMAND.",
+    default="last-float",
+)
 @option("--pass CODES", f"{EXITS} reward 1, such as 0,5-7.  [default: 0]", to="passing")
 @option("--fail CODES", f"{EXITS} reward 0; others are failures.  [default: 1]", to="failing")
 @option(
@@ -130,6 +134,7 @@ def run(command: tuple[str, ...], **given: Any) -> int:
     failure = reward_of_failure(given["failure"])
     evaluator = evaluator_of(evaluate, attempts=given["attempts"], failure=failure, elsewhere=elsewhere)
     asked = question(arms, given, evaluator=evaluator)
+    evaluate = evaluate.asked(asked)
     sides = given["require_above"], given["require_below"]
     required = requirements(*sides, given["require"], arms=asked.contenders)
     found, store = baseline_results(given, asked), store_at(given["storage"])

@@ -8,12 +8,13 @@ import click
 from ..core.wording import pulls_made
 from ..create import create as create_new
 from ..errors import DamagedStudy, StudyExists, shown
+from ..run.command.timing import MEASURED
 from ..study import Study, look
 from ..text.masking import one_line
 from ..text.plural import plural
 from . import FINISHED, NOT_MET, put, say, say_done
 from .arms import read_cases
-from .asking import MEASURED, arm_options, arms_given, question
+from .asking import arm_options, arms_given, question
 from .baselines import baseline_results
 from .options import (
     BoundsCommand,

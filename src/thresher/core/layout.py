@@ -12,6 +12,7 @@ from ..text.escapes import cell, csv_line, visible
 from ..text.escapes import markdown as marked
 from ..text.masking import one_line
 from ..text.plural import plural
+from .question import HALF
 from .row import Row, ranked
 from .sentences import SIGNS
 from .wording import Look
@@ -69,7 +70,8 @@ def details(rows: Iterable[Row], look: Look) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     if look.share is not None:
         found["median"] = [look.value(row.median) if row.median is not None else "" for row in rows]
-        found[look.quantile()] = [look.value(row.quantile) if row.quantile is not None else "" for row in rows]
+        if look.share != HALF:  # that is the median
+            found[look.quantile()] = [look.value(row.quantile) if row.quantile is not None else "" for row in rows]
     if look.baseline is not None:
         found["mean"] = [look.amount(row.mean) for row in rows]
         found["baseline"] = [look.amount(row.baseline) if row.baseline is not None else "" for row in rows]

@@ -116,9 +116,14 @@ def percent(share: float) -> str:
 
 
 def short(name: str) -> str:
-    """A name in a sentence."""
+    """A name in a sentence; in quotes if it has several words.
+
+    >>> short("current"), short("sleep 0.03")
+    ('current', "'sleep 0.03'")
+    """
     text = visible(name)
-    return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
+    text = text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
+    return f"'{text}'" if " " in text else text
 
 
 def claim(look: Look) -> str:
