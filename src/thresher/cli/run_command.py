@@ -35,7 +35,13 @@ from .requiring import Required, are_met, requirements
 
 HELP = """Find out which arms reach a bar by running COMMAND many times, several at once.
 
+The bar is --at-least B or --at-most B, for the mean of an arm's rewards; with --share S, for that share of its pulls;
+with --baseline NAME, what that arm reaches. Numbers may have units: 90%, and 200ms or 1.5s for measured times.
+
 Each run replaces {arm} in COMMAND with an arm. COMMAND prints the reward: the last number on its last line.
+With --reward seconds or cpu-seconds, the reward is the time that COMMAND takes from its start to its exit. Unless you
+give --bounds, the question is then about 95 % of the pulls, or another --share. A COMMAND that fails is a failure and
+no time; one that is stopped by a --timeout beyond the limit has missed it.
 Other placeholders: {seed}, {number}, {pull}, and {KEY} for each parameter in the arms file; {{ and }} are braces.
 The environment has the same values as THRESHER_ARM, THRESHER_SEED, THRESHER_NUMBER and THRESHER_PULL.
 
@@ -61,7 +67,22 @@ Examples:
   such as pytest's 4 for a test that does not exist, is a failed pull and never a reward.
     thresher run --threshold 0.99 --arms tests.txt --budget 5000 --reward exit-code -- pytest -q {arm}
 \b
-  Which settings beat the baseline? evaluate.py prints {"gain": …} for the same seed on both.
+  Which commands stay within 50 ms? thresher measures them. Is the median within 20 ms?
+    thresher run --at-most 50ms --reward seconds --arms commands.txt -- sh -c {arm}
+    thresher run --at-most 20ms --share 50% --reward seconds --arms commands.txt -- sh -c {arm}
+\b
+  Which servers answer 95 % of requests within 200 ms? request.sh prints the milliseconds that one took.
+    thresher run --at-most 200 --share 95% --arms servers.txt -- ./request.sh {arm}
+\b
+  Which prompts beat the current one by 2 %, on the same cases? With its results, if you have them.
+    thresher run --baseline current --margin 2% --arms prompts.txt --cases questions.jsonl -- ./ask.sh {arm} {case}
+    thresher run --baseline current --arms prompts.txt --cases questions.jsonl --baseline-results current.csv -- \\
+      ./ask.sh {arm} {case}
+\b
+  Is something slower than before? Each pull runs an arm and CURRENT, one after the other, and compares the two times.
+    thresher run --baseline CURRENT --ratio 1.05 --reward seconds --arms builds.txt -- ./bench.sh {arm}
+\b
+  Which settings gain? evaluate.py prints {"gain": …}, which may be negative.
     thresher run --threshold 0 --bounds -1 1 --arms settings.csv --budget 800 --reward json:gain -- \\
       python evaluate.py --depth {depth} --seed {seed}
 \b
@@ -101,7 +122,7 @@ class RunCommand(BoundsCommand):
 @option("--give-up DURATION", "Stop when everything has failed for this long.", type=Duration(), default="10m")
 @option(
     "--reward HOW",
-    "How to read the reward: last-float, exit-code, json:KEY or regex:RE; or seconds or cpu-seconds, to measure COMMAND.",
+    "How to read the reward: last-float, exit-code, json:KEY, regex:RE; or seconds or cpu-seconds, to measure COMMAND.",
     default="last-float",
 )
 @option("--pass CODES", f"{EXITS} reward 1, such as 0,5-7.  [default: 0]", to="passing")

@@ -23,28 +23,36 @@ def differences(mine: Spec, other: Spec) -> list[str]:
     ["arm 2 is 'b', not 'c'", 'threshold is 0.5, not 0.6']
     """
     left_out = (*LEFT_OUT, "seed") if other.is_seed_open else LEFT_OUT
-    bars = [_bar(spec) if mine.baseline is None or other.baseline is None else _better(spec) for spec in (mine, other)]
-    kinds = [(spec.lower_is_better, spec.baseline is None) for spec in (mine, other)]
-    if kinds[0] != kinds[1]:
-        left_out = (*left_out, "threshold", "lower_is_better", *(["baseline"] if kinds[0][1] != kinds[1][1] else []))
+    bars, covered = _bars(mine, other)
+    left_out = (*left_out, *covered) if bars else left_out
     names = [field.name for field in fields(Spec) if field.name not in left_out]
     pairs = [(_field(name, mine), getattr(mine, name), getattr(other, name)) for name in names]
     return [
         *_named("arm", (mine.arms, mine.params), (other.arms, other.params)),
         *_cases(mine, other),
-        *([f"the bar is {bars[0]}, not {bars[1]}"] if kinds[0] != kinds[1] else []),
+        *bars,
         *(f"{name} is {_told(one)}, not {_told(two)}" for name, one, two in pairs if one != two),
     ]
+
+
+def _bars(mine: Spec, other: Spec) -> tuple[list[str], tuple[str, ...]]:
+    """How the bars differ, if more than a number does, and the fields that this covers."""
+    lower = ["lower" if spec.lower_is_better else "higher" for spec in (mine, other)]
+    if mine.baseline is not None and other.baseline is not None:
+        return ([f"{lower[0]} is better, not {lower[1]}"] if lower[0] != lower[1] else []), ("lower_is_better",)
+    one, two = _bar(mine), _bar(other)
+    plain = mine.baseline == other.baseline and "lower" not in lower
+    return ([] if one == two or plain else [f"the bar is {one}, not {two}"]), (
+        "threshold",
+        "lower_is_better",
+        "baseline",
+    )
 
 
 def _bar(spec: Spec) -> str:
     if spec.baseline is not None:
         return f"the baseline {_told(spec.baseline)}"
     return f"at {'most' if spec.lower_is_better else 'least'} {amount(spec.threshold, spec.unit)}"
-
-
-def _better(spec: Spec) -> str:
-    return f"the baseline where {'lower' if spec.lower_is_better else 'higher'} is better"
 
 
 def _field(name: str, spec: Spec) -> str:
