@@ -17,7 +17,7 @@ class CaseRow:
     """One case that has a reward; the names in JSON and CSV are the names here."""
 
     case: str | int
-    failed: int  # arms whose reward does not reach the bar
+    failed: int  # arms whose reward does not reach the bar, or is worse than the baseline's
     passed: int
     mean: float  # of the arms' rewards
     rewards: dict[str, float]  # by arm; an arm that has not seen the case is left out
@@ -38,7 +38,7 @@ class _Count:
 def hardest(ledger: Ledger, most: int | None = None) -> list[CaseRow]:
     """The cases that have a reward, or the ``most`` hardest of them.
 
-    Cases come in the order of how many arms failed them. Where rewards are graded, the lowest mean comes first.
+    Cases come in the order of how many arms failed them. Where rewards are graded, the worst mean comes first.
 
     >>> import thresher
     >>> study = thresher.create_study("evals", arms=["terse", "cot"], cases=["easy", "hard"], threshold=0.9)
@@ -71,12 +71,17 @@ def hardest(ledger: Ledger, most: int | None = None) -> list[CaseRow]:
 
 
 def _fails(ledger: Ledger, arm: int, case: int, reward: float) -> bool:
-    """Whether the reward of a case by itself does not reach the bar; the baseline fails none."""
+    """Whether the reward of a case by itself does not reach the bar; the baseline fails none.
+
+    Where both pass a case, no arm beats the baseline by a margin: only what is worse than the baseline fails.
+    """
     spec = ledger.spec
     if arm == ledger.base or (ledger.base >= 0 and case not in ledger.table):
         return False
     counted = spec.counted(reward, ledger.table.get(case, 0.0))
-    return counted < (1.0 if spec.share is not None else spec.bar)
+    if spec.share is not None:
+        return counted < 1.0
+    return counted < (spec.bar if ledger.base < 0 else min(spec.bar, 0.0))
 
 
 def seen_cases(ledger: Ledger) -> int:
