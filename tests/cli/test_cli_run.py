@@ -6,27 +6,10 @@ from pathlib import Path
 
 import pytest
 from program import run
+from rows import ROW_NAMES
 
 from thresher.core.row import Row
 
-ROW_NAMES = ["arm", "label", "certified", "mean", "low", "high"]
-ROW_NAMES += [
-    "seen",
-    "pending",
-    "charged",
-    "failures",
-    "progress",
-    "reason",
-    "cases",
-    "exact",
-    "missing",
-    "reached",
-    "share",
-    "difference",
-    "baseline",
-    "median",
-    "quantile",
-]
 TWO_ARMS = ["--arm", "0.2", "--arm", "0.8", "--budget", "8"]
 ECHO = ["--", "echo", "{arm}"]
 

@@ -10,32 +10,9 @@ import sys
 from dataclasses import replace
 
 import pytest
+from rows import ROW_NAMES
 
 import thresher
-
-FIELDS = [
-    "arm",
-    "label",
-    "certified",
-    "mean",
-    "low",
-    "high",
-    "seen",
-    "pending",
-    "charged",
-    "failures",
-    "progress",
-    "reason",
-    "cases",
-    "exact",
-    "missing",
-    "reached",
-    "share",
-    "difference",
-    "baseline",
-    "median",
-    "quantile",
-]
 
 
 def verdict(*arms: str, budget: int = 30) -> thresher.Verdict:
@@ -76,9 +53,9 @@ def test_rows_have_the_same_names_as_data_json_and_csv() -> None:
     data = json.loads(found.to_json())
     assert data["format"] == 2
     assert data == json.loads(json.dumps(found.to_dict()))
-    assert [list(row) for row in data["rows"]] == [FIELDS, FIELDS]
+    assert [list(row) for row in data["rows"]] == [ROW_NAMES, ROW_NAMES]
     rows = list(csv.DictReader(io.StringIO(found.to_csv())))
-    assert [list(row) for row in rows] == [FIELDS, FIELDS]
+    assert [list(row) for row in rows] == [ROW_NAMES, ROW_NAMES]
     assert [row["arm"] for row in rows] == ["a", "b"]
     for label in ("above", "below", "close", "undecided", "retired"):
         assert data[label] == [row["arm"] for row in data["rows"] if row["label"] == label]
@@ -165,7 +142,7 @@ def test_a_frame_has_a_row_for_each_arm(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setitem(sys.modules, "pandas", Pandas)
     frame = verdict("a", "b").to_frame()
-    assert [list(record) for record in frame] == [FIELDS, FIELDS]
+    assert [list(record) for record in frame] == [ROW_NAMES, ROW_NAMES]
     assert [record["arm"] for record in frame] == ["a", "b"]
 
 

@@ -1,12 +1,12 @@
 """A study is its log: restored, shared, raced for, joined; and the verdicts that follow from it."""
 
-import dataclasses
 import json
 import random
 import threading
 from typing import Any
 
 import pytest
+from rows import ROW_NAMES
 from studying import finish, make
 
 import thresher
@@ -174,30 +174,9 @@ def test_a_verdict_in_json_and_csv_has_the_same_names() -> None:
     verdict = finish(make())
     data = json.loads(verdict.to_json())
     assert data["format"] == 2
-    names = [field.name for field in dataclasses.fields(thresher.Row)]
-    assert names[:4] == ["arm", "label", "certified", "mean"]
-    assert names[4:] == [
-        "low",
-        "high",
-        "seen",
-        "pending",
-        "charged",
-        "failures",
-        "progress",
-        "reason",
-        "cases",
-        "exact",
-        "missing",
-        "reached",
-        "share",
-        "difference",
-        "baseline",
-        "median",
-        "quantile",
-    ]
-    assert list(data["rows"][0]) == names
+    assert list(data["rows"][0]) == ROW_NAMES
     head, *rows = verdict.to_csv().splitlines()
-    assert head.split(",") == names
+    assert head.split(",") == ROW_NAMES
     assert len(rows) == 3
     assert {*data["above"], *data["below"]} == {"a", "b", "c"}
 

@@ -69,7 +69,9 @@ class Draft:
         budget: int | None = None,
     ) -> None:
         """Fold in one more event. An invalid event changes nothing."""
-        last, reason = self.ledger.last, None if reason is None else plain(masked(reason))
+        last = self.ledger.last
+        if reason is not None and (kind != "told" or cause == "failed"):  # else it is the baseline's reward
+            reason = plain(masked(reason))
         now, seq = time.time(), last.seq + 1
         fields = (seq, kind, pull, arm, reward, reason, cause, late, budget, None, self.key, now, self.agent)
         try:

@@ -1,0 +1,25 @@
+"""The names of a row's fields, in order: users join tables by them."""
+
+ROW_NAMES = [
+    "arm",
+    "label",
+    "certified",
+    "mean",
+    "low",
+    "high",
+    "seen",
+    "pending",
+    "charged",
+    "failures",
+    "progress",
+    "reason",
+    "cases",
+    "exact",
+    "missing",
+    "reached",
+    "share",
+    "difference",
+    "baseline",
+    "median",
+    "quantile",
+]
