@@ -1,5 +1,9 @@
-"""Questions about times: on machines that drift, pairs stay right; what a slowdown and a limit cost."""
+"""Questions about times: on machines that drift, pairs stay right; what a slowdown and a limit cost; real programs.
 
+The figures of real programs against a limit need a quiet machine.
+"""
+
+import statistics
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,9 +11,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 import drifting
+import timing
 from drifting import slower
 
 import thresher
+from thresher.run.command.process import Command
 
 from .report import Figure
 
@@ -21,6 +27,8 @@ def figures() -> Iterator[Figure]:
     yield from drift()
     yield from slowdowns()
     yield from limits()
+    yield from overhead()
+    yield from programs()
 
 
 def drift() -> Iterator[Figure]:
@@ -56,3 +64,30 @@ def limits() -> Iterator[Figure]:
     assert len(verdict.reached) == 10
     most = max(row.seen for row in verdict.rows)
     yield Figure("p95 within the limit, never exceeded, 10 arms: pulls of an arm", most, "pulls", 150, at_most=True)
+
+
+def overhead() -> Iterator[Figure]:
+    """What a measured time has besides the program's own."""
+    command, pull = Command(("sleep", "0.05"), "seconds"), thresher.Pull(1, "a", 1, {}, 7)
+    times = [1000 * (command(pull) - 0.05) for _ in range(100)]
+    yield Figure("sleep 0.05, measured: beyond 50 ms, median", statistics.median(times), "ms", 5, at_most=True)
+    yield Figure("the same, least", min(times), "ms")
+
+
+def programs() -> Iterator[Figure]:
+    """Nine programs that take at most 10 ms and three that take 200, against 50 ms; then pairs on busy cores."""
+    questions: dict[str, dict[str, object]] = {
+        "p95": {"share": 0.95},
+        "share 0.5": {"share": 0.5},
+        "mean, bounds 0 to 0.25 s": {"bounds": (0.0, 0.25), "clip": True},
+    }
+    for name, question in questions.items():
+        verdict = timing.against_limit(budget=6000, **question)
+        right = sum(row.certified and row.reached == (row.arm in timing.FAST) for row in verdict.rows)
+        yield Figure(f"12 programs against 50 ms, {name}: right and certified", right, "arms", 12)
+        yield Figure("the same, pulls", verdict.issued, "pulls")
+    with timing.busy_cores():
+        verdicts = [timing.against_baseline("seconds") for _ in range(10)]
+    right = sum(v.reached == ["faster"] and v.missed == ["slower"] and not v.open for v in verdicts)
+    yield Figure("10 studies of pairs on busy cores, 4 × and ¼ of the time: right", right, "studies", 10)
+    yield Figure("the same, pairs of an arm", sum(v.issued for v in verdicts) / 20, "pairs")

@@ -137,5 +137,5 @@ def _wide_bounds(ledger: Ledger) -> Iterator[tuple[str, str]]:
 def _rewards(ledger: Ledger) -> list[float]:
     """The rewards that were told, as they came, of pairs both."""
     told = [pull for pull, state in enumerate(ledger.pull_state) if state in (TOLD, LATE)]
-    others = [ledger.pull_other[pull] for pull in told] if ledger.spec.pairs else []
-    return [*(ledger.pull_reward[pull] for pull in told), *others]
+    rewards = [ledger.pull_reward[pull] for pull in told]
+    return rewards + [ledger.pull_other[pull] for pull in told] if ledger.spec.pairs else rewards
