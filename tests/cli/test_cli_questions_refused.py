@@ -64,7 +64,7 @@ LINES = {
     "a ratio in percent": ([*CREATE, "--baseline=a", "--ratio=105%"], "'105%' is not a number; did you mean 1.05?"),
     "a share of 1": ([*CREATE, "--at-most=5", "--share=1"], "--share 1.0: must lie strictly between 0 and 1"),
     "a share out of 100": ([*CREATE, "--at-most=5", "--share=95"], "strictly between 0 and 1; write 0.95"),
-    "a whole share": ([*CREATE, "--at-most=5", "--share=100%"], "--share 100%: must lie strictly between 0 and 1"),
+    "a whole share": ([*CREATE, "--at-most=5", "--share=100%"], "--share 100%: must be less than 100%"),
     "a share that is a time": (
         [*CREATE, "--at-most=5", "--share=200ms"],
         "--share 200ms: is a time, and must be a share; write 95%, for example",
@@ -92,7 +92,9 @@ LINES = {
     ),
     "a percentage as a limit": ([*CREATE, "--at-most=5%", "--share=0.9"], f"--at-most 5%: {PERCENT}write the number"),
     "a percentage of seconds": ([*SECONDS, "--at-most=5%"], f"--at-most 5%: {PERCENT}write a time, such as 200ms"),
-    "bounds in percent": ([*CREATE, "--at-most=0.5", "--bounds", "0", "100%"], f"--bounds 100%: {PERCENT}"),
+    "a bar beyond 100 %": ([*CREATE, "--at-least=105%"], "--at-least 105%: must be less than 100%"),
+    "a bar of 0 %": ([*CREATE, "--at-least=0%"], "--at-least 0%: must lie strictly inside the bounds (0, 1)"),
+    "bounds in percent": ([*CREATE, "--at-most=0.5", "--bounds", "0", "50%"], f"--bounds 50%: {PERCENT}"),
     "an unknown unit": (
         [*CREATE, "--at-most=5 hours"],
         "'5 hours' is not a number; units are %, us, ms, s, min, h and d",

@@ -182,7 +182,9 @@ def _check_unit(name: str, value: Quantity, given: dict[str, Any], *, of_shares:
     A percentage also fits rewards between 0 and 1.
     """
     is_share = name in ("share", "confidence") or (name == "tolerance" and of_shares)
-    if value.unit == PERCENT:
+    if value.unit == PERCENT and value >= 1.0:
+        rule, remedy = "must be less than 100%", ""
+    elif value.unit == PERCENT:
         fits = is_share or (not measured and not of_shares and not given["no_bounds"])
         if fits and (is_share or (name != "bounds" and (given["bounds"] or UNIT) == UNIT)):
             return
