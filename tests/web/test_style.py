@@ -7,7 +7,7 @@ import pytest
 
 from thresher.web import pages
 
-LABELS = ("above", "below", "close", "undecided", "retired")
+LABELS = ("above", "below", "close", "undecided", "retired", "baseline")
 CSS = (pages.STATIC / "style.css").read_text()
 FIGURES = json.loads((pages.STATIC / "figures.json").read_text())["themes"]
 

@@ -23,11 +23,14 @@ from ..study import Study, look
 from ..text.plural import plural
 from . import say
 from .output import COLOURS, STYLES
+from .shortening import distinct
 from .speaking import spoken
 
 REDRAW = 0.25  # seconds
 SHARE = 20  # drawing takes at most 1/20 of the time, however many arms there are
 SHORTEST_GAUGE, LONGEST_GAUGE = 12, 41  # characters
+MANY = 1000  # arms; with more, only names that are shown together need to differ
+SHORTEST_NAME = 8  # characters, however narrow the terminal is
 FIRST_LINE, NEXT_LINES = 2.0, 15.0  # seconds between lines when there is no terminal
 
 
@@ -79,12 +82,13 @@ class Screen:
         width, height = self._live.console.size
         arms = range(len(ledger.spec.arms))
         low = height < 8  # then an arm replaces the progress bar and the note
-        room = max(1, height - (4 if low else 6))
+        asked = Text(question_of(ledger.spec), style="bold")
+        further = len(asked.wrap(self._live.console, width)) - 1  # lines of the question
+        room = max(1, height - (4 if low else 6) - further)
         most_open = heapq.nsmallest(room, arms, key=lambda arm: (openness(ledger, arm), arm))
         rows = [row_of(ledger, arm) for arm in most_open]
         more = len(arms) - len(rows)
         note = Text(f"… and {plural(more, 'more arm')}, less open" if more else "", style="dim", no_wrap=True)
-        asked = Text(question_of(ledger.spec), style="bold", no_wrap=True)
         state, table = _state(ledger, progress, width), arms_table(rows, ledger, width)
         return Group(asked, state, table) if low else Group(asked, state, _bar(ledger), table, note)
 
@@ -109,15 +113,11 @@ def _bar(ledger: Ledger) -> Group:
 
 
 def arms_table(rows: list[Row], ledger: Ledger, width: int) -> Table:
-    """Arms as a table. The least important columns are left out if they do not fit; a gauge fills the rest."""
+    """Arms as a table that fits. The least important columns are left out if they do not; a gauge fills the rest."""
     asked = look_of(ledger.spec)
-    columns = _columns(rows, width, asked)
-    for head in ("failed", "certified"):
-        if not any(cell.plain for cell in columns[head]):
-            del columns[head]
-    for head in ("failed", "pending", "certified"):
-        if _needed(columns) > width:
-            columns.pop(head, None)
+    arms = ledger.spec.arms  # the same short name in every picture, whatever other arms are in it
+    names = arms if len(arms) <= MANY else tuple(row.arm for row in rows)
+    columns = _fitted(_columns(rows, asked), rows, names, width)
     bar, means = asked.bar, [row.estimate for row in rows if row.estimate is not None and row.label != "baseline"]
     farthest = max((abs(mean - bar) for mean in means), default=0.0)
     left = width - _needed(columns) - 2
@@ -134,9 +134,9 @@ def arms_table(rows: list[Row], ledger: Ledger, width: int) -> Table:
     return table
 
 
-def _columns(rows: list[Row], width: int, asked: Look) -> dict[str, list[Text]]:
-    return {
-        "arm": [Text(shortened(row.arm, max(10, width // 3))) for row in rows],
+def _columns(rows: list[Row], asked: Look) -> dict[str, list[Text]]:
+    """The cells by column, without the names; columns of which no arm has a cell are left out."""
+    found = {
         "": [Text(SIGNS[row.label], style=COLOURS[style_of(row)]) for row in rows],
         "certified": [Text(text, style=STYLES[style]) for text, style in map(certainty, rows)],
         head_of(asked): [Text(asked.estimate(estimate_of(row, asked))) for row in rows],
@@ -144,31 +144,39 @@ def _columns(rows: list[Row], width: int, asked: Look) -> dict[str, list[Text]]:
         "pending": [Text(f"{row.pending or ''}") for row in rows],
         "failed": [Text(f"{row.failures or ''}") for row in rows],
     }
+    spare = ("certified", "failed")
+    return {head: cells for head, cells in found.items() if head not in spare or any(cell.plain for cell in cells)}
 
 
-def shortened(name: str, width: int) -> str:
-    """A name that fits, without its middle: paths and test ids often begin alike and differ at the end.
+def _fitted(
+    columns: dict[str, list[Text]], rows: list[Row], names: tuple[str, ...], width: int
+) -> dict[str, list[Text]]:
+    """Columns that fit: numbers give way one after the other, names become shorter, label and tick always stay."""
+    longest = max((cell_len(row.arm) for row in rows), default=0)
+    usual = min(longest, max(10, width // 3))
 
-    >>> shortened("tests/test_run.py::test_a_reward_is_read", 20)
-    'tests/…eward_is_read'
-    """
-    if cell_len(name) <= width:
-        return name
-    head, tail = "", ""
-    for letter in name:
-        if cell_len(head + letter) > (width - 1) // 3:
-            break
-        head += letter
-    for letter in reversed(name):
-        if cell_len(head + letter + tail) > width - 1:
-            break
-        tail = letter + tail
-    return f"{head}…{tail}"
+    def room() -> int:
+        return width - _needed(columns) - 2
+
+    for head in ("failed", "pending"):
+        if room() < usual:
+            columns.pop(head, None)
+    if room() < usual:
+        columns = {"✓" if head == "certified" else head: cells for head, cells in columns.items()}
+    if room() < usual and "cases" in columns:
+        columns["cases"] = [Text(f"{row.seen:,}") for row in rows]
+    for head in ("pulls", "cases", "mean", "within", "difference"):
+        if room() < min(longest, SHORTEST_NAME):
+            columns.pop(head, None)
+    gauge = room() >= usual + 2 + SHORTEST_GAUGE
+    short = distinct(names, usual if gauge else max(1, room()))
+    return {"arm": [Text(short[row.arm]) for row in rows], **columns}
 
 
 def _needed(columns: Mapping[str, Sequence[Text]]) -> int:
     """The width of a table."""
-    widths = [max([len(head), *(cell.cell_len for cell in cells)]) for head, cells in columns.items()]
+    texts = {head: "\n".join([head, *(cell.plain for cell in cells)]) for head, cells in columns.items()}
+    widths = [max(map(cell_len, text.split("\n"))) for text in texts.values()]
     return sum(widths) + 2 * len(widths) - 2
 
 

@@ -12,7 +12,6 @@ from ..text.escapes import cell, csv_line, visible
 from ..text.escapes import markdown as marked
 from ..text.masking import one_line
 from ..text.plural import plural
-from .question import HALF
 from .row import Row, ranked
 from .sentences import SIGNS
 from .wording import Look
@@ -70,7 +69,7 @@ def details(rows: Iterable[Row], look: Look) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     if look.share is not None:
         found["median"] = [look.value(row.median) if row.median is not None else "" for row in rows]
-        if look.share != HALF:  # that is the median
+        if look.quantile() != "p50":  # the median again
             found[look.quantile()] = [look.value(row.quantile) if row.quantile is not None else "" for row in rows]
     if look.baseline is not None:
         found["mean"] = [look.amount(row.mean) for row in rows]

@@ -26,6 +26,8 @@ def standing(label: str, certified: bool, progress: float | None, reason: str | 
     >>> standing("above", False, 0.4, "it timed out", outside=False)
     '▲ above, 40 % of the evidence that would settle it. Last failure: it timed out'
     """
+    if label == "baseline":
+        return f"{SIGNS[label]} the baseline, which the other arms are compared with.{_failure(reason)}"
     if label == "retired" and not outside:
         return f"{SIGNS[label]} {label}{f': {reason}' if reason else '.'}"
     if certified:
@@ -34,7 +36,11 @@ def standing(label: str, certified: bool, progress: float | None, reason: str | 
         known = "not certified, because a reward lay outside the bounds"
     else:
         known = "not certified" if progress is None else f"{100 * progress:.0f} % of the evidence that would settle it"
-    return f"{SIGNS[label]} {label}, {known}.{f' Last failure: {reason}' if reason else ''}"
+    return f"{SIGNS[label]} {label}, {known}.{_failure(reason)}"
+
+
+def _failure(reason: str | None) -> str:
+    return f" Last failure: {reason}" if reason else ""
 
 
 def origin(earlier: int, told: int, since: str | None, others: int = 0) -> str | None:

@@ -68,7 +68,7 @@ def tell(draft: Draft, pull: int, reward: object, *, repeatable: bool) -> Told:
     """Record the reward of a pull. Telling the same reward again writes nothing."""
     ledger = draft.ledger
     state = ledger.state_of(pull)
-    mine, theirs = both(reward) if ledger.spec.pairs else (reward, None)
+    mine, theirs = both(reward) if ledger.spec.pairs else (_one(reward), None)
     try:
         value = ledger.spec.reward(mine)
     except OutsideBounds as error:
@@ -86,6 +86,14 @@ def tell(draft: Draft, pull: int, reward: object, *, repeatable: bool) -> Told:
     reason = None if other is None else repr(other)
     draft.write("told", pull=pull, arm=_arm(ledger, pull), reward=value, late=late or None, cause=cause, reason=reason)
     return Told(late=late)
+
+
+def _one(reward: object) -> object:
+    """The reward of a pull that evaluates one arm."""
+    if isinstance(reward, tuple | list):
+        rule = "must be one number: the pulls of this study are no pairs"
+        raise InvalidInput("reward", reward, rule, "tell the reward of the pull's arm alone")
+    return reward
 
 
 def both(reward: object) -> tuple[object, object]:

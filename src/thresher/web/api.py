@@ -161,13 +161,16 @@ def _writing(api: APIRouter, house: House) -> None:
 
     @api.post("/studies/{study}/tell", response_model=models.Told, responses=_problems(409))
     async def tell(study: Name, told: models.Tell, agent: Agent) -> Any:
-        """Tell a pull's reward. Telling the same reward again is accepted; a different one is an error.
+        """Tell a pull's reward, or where pulls are pairs, the arm's and the baseline's.
+
+        Telling the same reward again is accepted; a different one is an error.
 
         A reward outside the bounds is an error, too, and it retires the pull's arm: nothing is certified about it.
         """
         late = await house.write(lambda: tell_for_reply(house.study(study), told.pull, told.reward), agent)
-        recorded = finite(checks.as_float(told.reward) or 0.0)  # JSON has no infinity
-        return Json({"pull": told.pull, "reward": recorded, "late": late})
+        both = told.reward if isinstance(told.reward, list) else [told.reward]
+        numbers = [finite(checks.as_float(each) or 0.0) for each in both]  # JSON has no infinity
+        return Json({"pull": told.pull, "reward": numbers if len(numbers) > 1 else numbers[0], "late": late})
 
     @api.post("/studies/{study}/renew", response_model=models.Pulls)
     async def renew(study: Name, these: models.Renew, agent: Agent) -> Any:

@@ -1,14 +1,18 @@
 """One arm: its rewards, and how its evidence grew."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from ..core import evidence, sentences, wording
-from ..core.events import DROPPED, LATE, PENDING, STATES
+from ..core.events import DROPPED, LATE, OUTSIDE, PENDING, STATES
 from ..core.evidence import BETS, Stakes
 from ..core.intervals import Commit, Side, committed, way
+from ..core.layout import details, head_of
 from ..core.ledger import Ledger
-from ..core.row import row_of
+from ..core.row import Row, row_of
+from ..core.spec import Spec
+from ..core.wording import Look
+from .asked import amounts_of, asked_json
 from .shapes import short
 from .watched import Live
 
@@ -19,26 +23,17 @@ MOST_POINTS = 400
 
 def arm_json(live: Live, name: str) -> dict[str, Any]:
     """What the arm's page shows. The replay runs outside the lock."""
-    data, commits, stakes, risk, unscale = live.read(lambda ledger: _copied(ledger, ledger.spec.arm(name)))
-    points = list(_replayed(commits, stakes, risk, unscale))
+    data, commits, stakes, risk, spec = live.read(lambda ledger: _copied(ledger, ledger.spec.arm(name)))
+    points = list(_replayed(commits, stakes, risk, spec))
     data["evidence"] = points[: -1 : max(1, len(points) // MOST_POINTS)] + points[-1:]
     return data
 
 
-def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Stakes, float, Callable[[float], float]]:
-    spec = ledger.spec
+def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Stakes, float, Spec]:
+    spec, look = ledger.spec, wording.look_of(ledger.spec)
     row = row_of(ledger, arm)
     pulls = list(_pulls(ledger, arm))
-    rewards = [
-        {
-            "pull": pull,
-            "number": ledger.pull_number[pull - 1],
-            "state": STATES[ledger.pull_state[pull - 1]],
-            "reward": None if ledger.pull_state[pull - 1] in (PENDING, DROPPED) else ledger.pull_reward[pull - 1],
-            **_case(ledger, pull),
-        }
-        for pull in pulls[-MOST_REWARDS:]
-    ]
+    rewards = [_pull(ledger, arm, pull) for pull in pulls[-MOST_REWARDS:]]
     commits = committed(ledger, arm)[:MOST_REPLAYED] if ledger.certifies else []
     commits = [commit._replace(pull=ledger.pull_number[commit.pull - 1]) for commit in commits]
     data = {
@@ -49,7 +44,9 @@ def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Sta
         "answer": sentences.standing(
             row.label, row.certified, row.progress, row.reason, outside=ledger.is_outside(arm)
         ),
-        "threshold": spec.threshold,
+        **asked_json(look),
+        "facts": facts(row, look),
+        "amounts": {} if look.ratio is not None else amounts_of(look),
         "bounds": spec.bounds,
         "tolerance": spec.tolerance,
         "confidence": spec.confidence,
@@ -61,12 +58,39 @@ def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Sta
         "late": sum(ledger.pull_state[pull - 1] == LATE for pull in pulls),
         "rewards": rewards,
     }
-    return data, commits, ledger.stakes, 1.0 / ledger.stakes.level if ledger.certifies else 1.0, spec.unscale
+    return data, commits, ledger.stakes, 1.0 / ledger.stakes.level if ledger.certifies else 1.0, spec
 
 
-def _case(ledger: Ledger, pull: int) -> dict[str, Any]:
-    case = ledger.case_of(pull)
-    return {} if case is None else {"case": ledger.spec.case_name(case)}
+def facts(row: Row, look: Look) -> list[tuple[str, str]]:
+    """The numbers of an arm by what they are, as people read them."""
+    if row.label == "baseline":
+        return [("mean", look.amount(row.mean))]
+    found = {head_of(look): look.estimate(row.estimate), "interval": look.span(row.low, row.high) or "–"}
+    found["bar"] = look.estimate(look.bar)
+    if look.asks == "share" and look.baseline is None:
+        found["limit"] = look.amount(look.threshold)
+    return [*found.items(), *((head, cells[0] or "–") for head, cells in details([row], look).items())]
+
+
+def _pull(ledger: Ledger, arm: int, pull: int) -> dict[str, Any]:
+    """One pull: its reward, and as ``value`` what a picture shows against the bar or the limit."""
+    spec, state, case = ledger.spec, ledger.pull_state[pull - 1], ledger.case_of(pull)
+    told = None if state in (PENDING, DROPPED) else ledger.pull_reward[pull - 1]
+    found: dict[str, Any] = {"pull": pull, "number": ledger.pull_number[pull - 1], "state": STATES[state]}
+    found |= {"reward": told, "value": told}
+    if case is not None:
+        found["case"] = spec.case_name(case)
+    if ledger.base < 0 or arm == ledger.base:
+        return found if spec.share is None or told is None else {**found, "within": spec.counted(told) == 1.0}
+    other = ledger.table.get(case) if case is not None else ledger.pull_other[pull - 1] if told is not None else None
+    found |= {"baseline": other, "value": None}
+    if told is None or other is None or state == OUTSIDE:
+        return found
+    if spec.share is not None:
+        found["within"] = spec.counted(told, other) == 1.0
+    if spec.ratio is None:
+        return {**found, "value": told - other}
+    return {**found, "value": told / other if other else None}
 
 
 def _pulls(ledger: Ledger, arm: int) -> Iterator[int]:
@@ -80,10 +104,11 @@ def _pulls(ledger: Ledger, arm: int) -> Iterator[int]:
         pull = ledger.docket.following[pull]
 
 
-def _replayed(
-    commits: list[Commit], stakes: Stakes, risk: float, unscale: Callable[[float], float]
-) -> Iterator[dict[str, Any]]:
-    """After each commit: the evidence for either side, as a share of what settles the arm, and the interval."""
+def _replayed(commits: list[Commit], stakes: Stakes, risk: float, spec: Spec) -> Iterator[dict[str, Any]]:
+    """After each commit: the evidence for either side, as a share of what settles the arm, and the interval.
+
+    All of it as people see it: where lower is better, what counts in favour of an arm says that it lies below the bar.
+    """
     if not commits:
         return
     capital = evidence.fresh(stakes)
@@ -93,10 +118,8 @@ def _replayed(
         evidence.bet(capital, stakes, commit.low, commit.high, *bars)
         low.feed(commit.low, commit.scale, commit.scale * stakes.threshold - commit.low_bar)
         high.feed(commit.high, commit.scale, commit.scale * stakes.threshold - commit.high_bar)
-        yield {
-            "number": commit.pull,
-            "above": short(way(capital, 0, stakes.level)),
-            "below": short(way(capital, BETS, stakes.level)),
-            "low": short(unscale(low.end)),
-            "high": short(unscale(high.end)),
-        }
+        ends = sorted(spec.shown(spec.unscale(side.end)) for side in (low, high))
+        ways = [short(way(capital, side, stakes.level)) for side in (0, BETS)]  # of reaching the bar, and of not
+        above, below = reversed(ways) if spec.lower_is_better else ways
+        span = {"low": short(ends[0]), "high": short(ends[1])}
+        yield {"number": commit.pull, "above": above, "below": below, **span}

@@ -10,16 +10,24 @@ from typing import Any
 import plotly
 import plotly.graph_objects as go
 
+from ..core.layout import style_of
 from ..core.row import LABELS, Row
+from ..core.sentences import SIGNS
 from ..core.verdict import Verdict
+from ..core.wording import Look
+from ..core.wording import short as short_name
 from ..errors import InvalidInput
 from ..study import Study
+from ..text.pieces import folded
+from .asked import axis_of, hover_of
 from .follow import Follower, Point
 from .shapes import short
 
+FEW = 20  # arms; with more, not every rank is named
 MANY = 500  # arms; with more, whiskers are thin and points small
 DATA = "application/vnd.plotly.v1+json"
 CROWD = 2000  # arms; with more, a line replaces the points
+LINE = 28  # characters of a name in a line of a hover text
 
 
 class Figure(go.Figure):  # type: ignore[misc]
@@ -56,38 +64,57 @@ def figure(study: Study, kind: str = "arms") -> Figure:
 
 
 def arms_figure(verdict: Verdict, *, theme: str = "light") -> Figure:
-    """Every arm sorted by its mean, with its interval, against the bar; below it the pulls of each."""
-    look = _look()
-    rows = sorted(verdict.rows, key=lambda row: -float("inf") if row.mean is None else row.mean, reverse=True)
+    """Every arm, the best first, with its interval, against the bar; below it the pulls of each.
+
+    With a baseline, differences from it are drawn, against zero and the margin.
+    """
+    look, asked = _look(), verdict.look
+    sign = -1.0 if asked.lower_is_better and asked.asks != "share" else 1.0
+    rows = [row for row in verdict.rows if row.label != "baseline"]
+    rows.sort(key=lambda row: float("inf") if row.estimate is None else -sign * row.estimate)
     ranked = list(enumerate(rows, start=1))
     many = len(rows) > MANY
-    whiskers = [_whiskers(look, label, ranked, 1 if many else 2) for label in LABELS]
-    traces = [_points_of(look, label, ranked, 4 if many else 7) for label in LABELS]
-    waiting = [(rank, row.mean) for rank, row in ranked if row.pending and row.mean is not None]
-    traces.append(_merged(look["ring"], {"x": [rank for rank, _ in waiting], "y": [mean for _, mean in waiting]}))
+    styles = [label for label in LABELS if label != "baseline"]
+    whiskers = [_whiskers(look, style, ranked, 1 if many else 2) for style in styles]
+    traces = [_points_of(look, style, ranked, 4 if many else 7, hover_of(asked)) for style in styles]
+    waiting = [(rank, row.estimate) for rank, row in ranked if row.pending and row.estimate is not None]
+    traces.append(_merged(look["ring"], {"x": [rank for rank, _ in waiting], "y": [value for _, value in waiting]}))
     ranks, seen = [rank for rank, _ in ranked], [row.seen for row in rows]
     traces.append(_merged(look["pulls"], {"x": ranks, "y": seen, "hovertemplate": "%{y:,} rewards<extra></extra>"}))
     traces.append(_merged(look["pending"], {"x": ranks, "y": [row.seen + row.pending for row in rows]}))
-    axis, bar = look["axis"], verdict.threshold
+    axis = look["axis"]
     title = {"text": html.escape(f"{verdict.study}: {verdict.question}"), "font": {"color": "@ink", "size": 15}}
-    across = {"range": [0.5, len(rows) + 0.5], "title": {"text": "rank by mean"}, "anchor": "y2", "showgrid": False}
-    line = {"xref": "paper", "x0": 0, "x1": 1, "y0": bar, "y1": bar, "label": {"text": f"bar {bar:g}"}}
+    across = {"range": [0.5, len(rows) + 0.5], "title": {"text": "rank"}, "anchor": "y2", "showgrid": False}
+    across |= {"dtick": 1} if len(rows) <= FEW else {}
     layout = {
         "height": 480,
         "margin": {"t": 40},
         "title": title,
         "xaxis": _merged(axis, across),
-        "yaxis": _merged(axis, {"domain": [0.3, 1], "title": {"text": "mean"}}),
+        "yaxis": _merged(axis, {"domain": [0.3, 1], **axis_of(asked)}),
         "yaxis2": _merged(axis, {"domain": [0, 0.2], "title": {"text": "pulls"}, "rangemode": "tozero"}),
-        "shapes": [*filter(None, whiskers), _merged(look["bar"], line)],
+        "shapes": [*filter(None, whiskers), *_lines(look, asked)],
     }
     return _drawn(traces, layout, theme)
 
 
+def _lines(look: Mapping[str, Any], asked: Look) -> list[dict[str, Any]]:
+    """The bar, and where differences are drawn, zero: the baseline."""
+
+    def line(kind: str, y: float, name: str, *, under: bool) -> dict[str, Any]:
+        label = {"text": html.escape(name, quote=False), "yanchor": "top" if under else "bottom"}
+        return _merged(look[kind], {"xref": "paper", "x0": 0, "x1": 1, "y0": y, "y1": y, "label": label})
+
+    differs, lines = asked.asks == "difference", []
+    if differs and asked.baseline is not None:  # the two lines may be close: their names stand on the outer sides
+        lines.append(line("zero", 0, f"{SIGNS['baseline']} {short_name(asked.baseline)}", under=asked.bar >= 0))
+    return [*lines, line("bar", asked.bar, f"bar {asked.estimate(asked.bar)}", under=differs and asked.bar < 0)]
+
+
 def history_figure(points: Sequence[Point], *, theme: str = "light") -> Figure:
-    """How many arms were above, below and certified over the pulls."""
+    """How many arms reached the bar, missed it and were certified, over the pulls."""
     look = _look()
-    lines = {"above": "@above", "below": "@below", "certified": "@accent"}
+    lines = {"reached": "@above", "missed": "@below", "certified": "@accent"}
     traces = [
         _merged(
             look["line"],
@@ -103,35 +130,48 @@ def history_figure(points: Sequence[Point], *, theme: str = "light") -> Figure:
     layout = {
         "height": 300,
         "showlegend": True,
-        "legend": {"orientation": "h", "y": 1.15, "x": 0},
+        "legend": {"orientation": "h", "y": 1.15, "x": -0.08, "font": {"size": 11}},
         "xaxis": _merged(look["axis"], {"title": {"text": "pulls"}, "rangemode": "tozero"}),
         "yaxis": _merged(look["axis"], {"title": {"text": "arms"}, "rangemode": "tozero"}),
     }
     return _drawn(traces, layout, theme)
 
 
-def _whiskers(look: Mapping[str, Any], label: str, ranked: list[tuple[int, Row]], width: float) -> dict[str, Any]:
-    """All intervals of a label as one path: plotly would make a node for every piece of a line with gaps."""
-    found = [(rank, row) for rank, row in ranked if row.label == label and row.low is not None and row.mean is not None]
+def _styled(style: str, ranked: list[tuple[int, Row]]) -> list[tuple[int, Row]]:
+    """The arms of a colour: that of "above" for those that reach the bar, whichever side of it that is."""
+    return [(rank, row) for rank, row in ranked if style_of(row) == style and row.estimate is not None]
+
+
+def _whiskers(look: Mapping[str, Any], style: str, ranked: list[tuple[int, Row]], width: float) -> dict[str, Any]:
+    """All intervals of a colour as one path: plotly would make a node for every piece of a line with gaps."""
+    found = [(rank, row) for rank, row in _styled(style, ranked) if row.low is not None]
     path = "".join(f"M{rank},{short(row.low)}V{short(row.high)}" for rank, row in found)
-    return _merged(look["whisker"], {"path": path, "line": {"color": f"@{label}", "width": width}}) if path else {}
+    return _merged(look["whisker"], {"path": path, "line": {"color": f"@{style}", "width": width}}) if path else {}
 
 
-def _points_of(look: Mapping[str, Any], label: str, ranked: list[tuple[int, Row]], size: float) -> dict[str, Any]:
-    found = [(rank, row) for rank, row in ranked if row.label == label and row.mean is not None]
+def _points_of(
+    look: Mapping[str, Any], style: str, ranked: list[tuple[int, Row]], size: float, hover: str
+) -> dict[str, Any]:
+    found = _styled(style, ranked)
+    label = found[0][1].label if found else style
     symbols = ["diamond" if row.certified else "circle" for _, row in found]
-    crowd = {"mode": "lines", "line": {"color": f"@{label}", "width": 3}}  # each point would be a node, too
+    crowd = {"mode": "lines", "line": {"color": f"@{style}", "width": 3}}  # each point would be a node, too
     return _merged(
         look["point"],
         {
             "x": [rank for rank, _ in found],
-            "y": [row.mean for _, row in found],
-            "text": [html.escape(row.arm, quote=False) for _, row in found],  # plotly takes < for markup
+            "y": [row.estimate for _, row in found],
+            "text": [_hover(row.arm) for _, row in found],
             "name": label,
-            "hovertemplate": f"%{{text}}<br>%{{y:.4g}}<extra>{label}</extra>",
-            **(crowd if len(ranked) > CROWD else {"marker": {"color": f"@{label}", "size": size, "symbol": symbols}}),
+            "hovertemplate": f"%{{text}}<br>{hover}<extra>{label}</extra>",
+            **(crowd if len(ranked) > CROWD else {"marker": {"color": f"@{style}", "size": size, "symbol": symbols}}),
         },
     )
+
+
+def _hover(name: str) -> str:
+    """A name in lines that fit a phone; plotly takes < for markup."""
+    return "<br>".join(html.escape(line, quote=False) for line in folded(name, LINE))
 
 
 @cache

@@ -11,7 +11,8 @@ from typing import NamedTuple
 from ..core import ledger as ledgers
 from ..core.events import NO_EVENT, Event, moment
 from ..core.ledger import Ledger
-from ..core.row import LABELS, label_of
+from ..core.row import LABELS, Label, label_of
+from ..core.spec import Spec
 from ..errors import DamagedStudy, InvalidInput, ThresherError, UnknownStudy
 from ..log.store import Store
 from ..log.tail import damaged, pages, section
@@ -24,15 +25,18 @@ class Point(NamedTuple):
     """The answer after a number of pulls."""
 
     issued: int
-    above: int
-    below: int
+    reached: int  # arms that reach the bar
+    missed: int
     certified: int
 
 
 class Tally:
     """How many arms have which label, kept up to date one arm at a time."""
 
-    def __init__(self, arms: int) -> None:
+    def __init__(self, spec: Spec) -> None:
+        arms = len(spec.arms)
+        ways: tuple[Label, Label] = ("below", "above") if spec.lower_is_better else ("above", "below")
+        self._reached, self._missed = (CODES[label] for label in ways)
         self._label = bytearray([CODES["undecided"]]) * arms
         self._sure = bytearray(arms)
         self.counts = [0] * len(LABELS)
@@ -51,7 +55,7 @@ class Tally:
         self._label[arm], self._sure[arm] = code, sure
 
     def point(self, issued: int) -> Point:
-        return Point(issued, self.counts[CODES["above"]], self.counts[CODES["below"]], sum(self.sure))
+        return Point(issued, self.counts[self._reached], self.counts[self._missed], sum(self.sure))
 
 
 class History:
@@ -87,9 +91,13 @@ class Follower:
         except InvalidInput as error:
             raise damaged(self.name, f"event 1: {error}") from None
         self.ledger.folding = True
-        self.tally = Tally(len(self.ledger.spec.arms))
+        self.tally = Tally(self.ledger.spec)
+        if self.ledger.base >= 0:
+            self.tally.update(self.ledger, self.ledger.base)
+        self._awaits = self.ledger.awaits
         self.history = History()
         self.changed = array("q", [1]) * len(self.ledger.spec.arms)  # the last event of each arm
+        self.touched: set[int] = set()  # arms that had events since a reader emptied it
         self.created = moment(first.time)
         for page in pages(store, name, first):
             self._fold(page)
@@ -121,16 +129,25 @@ class Follower:
             self._note(event)
 
     def _note(self, event: Event) -> None:
-        if event.kind == "weighed":  # it looks at every arm
-            for each in range(len(self.changed)):
-                self.changed[each] = event.seq
-                self.tally.update(self.ledger, each)
+        ledger, tally, arm = self.ledger, self.tally, event.arm
+        if arm is None and event.pull is not None:
+            arm = ledger.pull_arm[event.pull - 1]
+        if event.kind == "asked" and arm is not None:
+            self._touch(arm, event.seq)
+            self.history.issued(ledger.issued, tally)
             return
-        arm = event.arm if event.pull is None else self.ledger.pull_arm[event.pull - 1]
-        if arm is None:
-            return
-        self.changed[arm] = event.seq
-        if event.kind == "asked":
-            self.history.issued(self.ledger.issued, self.tally)
-        else:
-            self.tally.update(self.ledger, arm)
+        if arm is not None:
+            self._touch(arm, event.seq)
+            tally.update(ledger, arm)
+        if event.kind == "told" and ledger.spec.pairs:  # its reward changes the baseline's row
+            self._touch(ledger.base, event.seq)
+        turns = arm == ledger.base and event.kind in ("retired", "restored")
+        if turns or event.kind == "weighed" or ledger.awaits != self._awaits or ledger.certified != sum(tally.sure):
+            self._awaits = ledger.awaits
+            for each in range(len(self.changed)):  # one event that changes many arms
+                self._touch(each, event.seq)
+                tally.update(ledger, each)
+
+    def _touch(self, arm: int, seq: int) -> None:
+        self.changed[arm] = seq
+        self.touched.add(arm)

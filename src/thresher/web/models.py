@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StrictBool, StrictFloat, StrictInt, StrictStr
 
 from ..core.events import Cause
 from ..core.spec import Spec
@@ -10,6 +10,13 @@ from ..core.spec import Spec
 Number = StrictInt | StrictFloat
 Id = Annotated[StrictInt, Field(ge=1, le=10**15, description="The pull's id, as ask gave it.")]
 Seconds = Annotated[Number, Field(gt=0, le=10**9)]
+Reward = Number | StrictBool
+TWO = Field(min_length=2, max_length=2)
+QUESTIONS: list[JsonValue] = [
+    {"name": "prompts", "arms": ["terse", "polite"], "at_least": 0.9},
+    {"name": "latency", "arms": ["nginx", "caddy"], "at_most": 0.2, "share": 0.95, "unit": "s"},
+    {"name": "beaten", "arms": ["current", "new"], "baseline": "current", "margin": 0.02},
+]
 
 
 class Strict(BaseModel):
@@ -28,11 +35,26 @@ class Problem(BaseModel):
 
 
 class NewStudy(Strict):
-    """The question. The fields are those of `create_study`."""
+    """The question: a bar, or a baseline. The fields are those of `create_study`."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": QUESTIONS})
     name: StrictStr
     arms: list[StrictStr] | dict[str, dict[str, Any]] = Field(description="Names, or names with parameters.")
-    threshold: Number
+    at_least: Number | None = Field(None, description="The bar. An arm reaches it if its mean is at least this.")
+    at_most: Number | None = Field(None, description="The bar where lower is better: the mean is at most this.")
+    threshold: Number | None = Field(None, description="Another name for `at_least`.")
+    share: Number | None = Field(
+        None, description="The bar is a limit, and this share of pulls must be within it: 0.95. It needs no bounds."
+    )
+    baseline: StrictStr | None = Field(
+        None, description="One of the arms: the others are compared with it, and there is no bar."
+    )
+    margin: Number | None = Field(None, description="By how much an arm must beat the baseline; 0 if left out.")
+    ratio: Number | None = Field(
+        None, description="In place of a margin: of the baseline's reward, in half of the pairs or in `share`: 1.05."
+    )
+    lower_is_better: StrictBool = Field(False, description="With a baseline: whether a lower reward is a better one.")
+    unit: StrictStr | None = Field(None, description="Of rewards, for people; `s` is shown as s, ms or µs.")
     bounds: tuple[Number, Number] | None = (0, 1)
     budget: StrictInt | None = None
     policy: StrictStr | None = None
@@ -63,10 +85,13 @@ class Ask(Strict):
 
 
 class Tell(Strict):
-    """A pull's reward: a number or a bool."""
+    """A pull's reward, or where pulls are pairs, both rewards."""
 
     pull: Id
-    reward: Number | StrictBool
+    reward: Reward | Annotated[list[Reward], TWO] = Field(
+        description="A number or a bool. Where `ask` names a baseline, the arm's reward and the baseline's.",
+        examples=[0.85, True, [0.8, 0.7]],
+    )
 
 
 class Renew(Strict):
@@ -102,6 +127,11 @@ class PullOut(BaseModel):
     params: dict[str, Any]
     case: str | int | None = Field(None, description="Its case, where the study has cases.")
     case_params: dict[str, Any] | None = None
+    baseline: str | None = Field(
+        None, description="The arm to evaluate as well, with the same seed, where the study compares in pairs."
+    )
+    baseline_params: dict[str, Any] | None = None
+    baseline_first: bool | None = Field(None, description="Which of the two to evaluate first.")
 
 
 class Asked(BaseModel):
@@ -115,7 +145,7 @@ class Told(BaseModel):
     """What was recorded."""
 
     pull: int
-    reward: float
+    reward: float | Annotated[list[float], TWO] = Field(description="The reward, or the arm's and the baseline's.")
     late: bool
 
 
@@ -132,7 +162,8 @@ class CaseOut(BaseModel):
     failed: int
     passed: int
     mean: float
-    rewards: list[tuple[int, float]] = Field(description="An arm's number and its reward, the lowest first.")
+    rewards: list[tuple[int, float]] = Field(description="An arm's number and its reward, the worst first.")
+    failed_by: list[int] = Field(description="Of these arms: the numbers of those that failed it.")
 
 
 class CasesOut(BaseModel):
@@ -152,6 +183,15 @@ class Summary(BaseModel):
     format: int
     study: str
     question: str
+    answer: str
+    asks: Literal["mean", "share", "difference"] = Field(description="What is compared with the bar.")
+    bar: float = Field(description="The bar: a mean, a share, or the arm's mean less the baseline's.")
+    threshold: float = Field(description="The bar or the limit; with a baseline the margin.")
+    lower_is_better: bool
+    share: float | None
+    baseline: str | None
+    ratio: float | None
+    unit: str | None
     seq: int
     issued: int
     told: int

@@ -20,6 +20,7 @@ from ..log.store import Store
 from ..log.tail import section
 from .charts import plotly_script
 from .house import House
+from .names import breakable
 from .paths import segment
 from .refusals import Refusal
 
@@ -40,6 +41,7 @@ def _template(name: str) -> string.Template:
 
 def _page(name: str, **values: Any) -> HTMLResponse:
     filled = {key: html.escape(str(value)) for key, value in values.items()}
+    filled |= {f"{key}_name": breakable(values[key]) for key in ("study", "arm") if key in values}
     return HTMLResponse(_template(name).substitute(filled))
 
 

@@ -9,13 +9,18 @@ from fastapi.responses import JSONResponse
 
 from ..core.events import Event, to_json
 from ..core.hardest import hardest, seen_cases
+from ..core.layout import estimate_of
 from ..core.ledger import Ledger
 from ..core.row import Row
+from ..core.wording import Look
 from .follow import CODES
 
 LONGEST = 300  # characters of a reason that a page shows
-MOST_REWARDS = 200  # of a case, the lowest
-COLUMNS = ("label", "certified", "mean", "low", "high", "seen", "pending", "failures", "progress", "outside")
+MOST_REWARDS = 200  # of a case, the worst
+COLUMNS = (
+    "label", "certified", "mean", "low", "high", "seen", "pending", "failures", "progress", "outside",
+    "reached", "estimate", "median", "quantile", "baseline",
+)  # fmt: skip
 
 
 def short(value: float | None) -> float | None:
@@ -27,20 +32,26 @@ def short(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else float(f"{value:.6g}")
 
 
-def columns_of(row: Row, *, outside: bool) -> tuple[Any, ...]:
+def columns_of(row: Row, look: Look, *, outside: bool) -> tuple[Any, ...]:
     """One arm in the order of COLUMNS; a label is its index in LABELS. ``outside``: a reward lay outside the bounds."""
     label = (CODES[row.label], int(row.certified), *map(short, (row.mean, row.low, row.high)))
-    return (*label, row.seen, row.pending, row.failures, short(row.progress), int(outside))
+    counts = (row.seen, row.pending, row.failures, short(row.progress), int(outside))
+    reached = None if row.reached is None else int(row.reached)
+    return (*label, *counts, reached, *map(short, (estimate_of(row, look), row.median, row.quantile, row.baseline)))
 
 
 def cases_json(ledger: Ledger, limit: int) -> dict[str, Any]:
-    """The hardest cases; of each the lowest rewards, with the numbers of their arms."""
-    rows = []
+    """The hardest cases; of each the worst rewards, with the numbers of their arms."""
+    rows, sign = [], -1.0 if ledger.spec.lower_is_better else 1.0
     for row in hardest(ledger, limit):
-        rewards = heapq.nsmallest(
-            MOST_REWARDS, ((short(reward), ledger.spec.index[arm]) for arm, reward in row.rewards.items())
+        failed, index = set(row.failed_by), ledger.spec.index
+        worst = heapq.nsmallest(
+            MOST_REWARDS,
+            ((arm not in failed, sign * reward, index[arm], short(reward)) for arm, reward in row.rewards.items()),
         )
-        rows.append({**row.to_dict(), "mean": short(row.mean), "rewards": [(arm, reward) for reward, arm in rewards]})
+        rewards = [(arm, reward) for *_, arm, reward in worst]
+        failing = [arm for passed, _, arm, _ in worst if not passed]
+        rows.append({**row.to_dict(), "mean": short(row.mean), "rewards": rewards, "failed_by": failing})
     count = ledger.spec.case_count
     return {"format": 1, "seq": ledger.seq, "cases": count, "seen": seen_cases(ledger), "rows": rows}
 

@@ -5,22 +5,27 @@ import json
 import string
 import time
 from dataclasses import replace
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
 
 from ..core import verdict as verdicts
+from ..core import wording
 from ..core.hardest import CaseRow, hardest, seen_cases
-from ..core.layout import seen
+from ..core.layout import details, estimate_of, head_of, seen, style_of
 from ..core.ledger import Ledger
 from ..core.row import Row, ranked
 from ..core.sentences import SIGNS
+from ..core.wording import Look
 from ..study import Study
 from .charts import arms_figure, history_figure, plotly_script
 from .follow import Follower
+from .names import breakable
 
 MARK = b"<!-- thresher report -->"  # in the first lines of report.html: only such files are overwritten
 STATIC = Path(__file__).parent / "static"
 MOST_ARMS = 20  # named in the specification, or as those that failed a case
+MOST_LETTERS = 300  # of the names of those: a phone shows few
 MOST_CASES = 100  # the hardest
 
 
@@ -39,6 +44,7 @@ def report(study: Study) -> str:
     template = string.Template((STATIC / "report.html").read_text())
     return template.substitute(
         study=html.escape(verdict.study),
+        study_name=breakable(verdict.study),
         question=html.escape(verdict.question),
         answer=html.escape(verdict.answer),
         origin=f"<p class='note origin'>{html.escape(verdict.origin)}</p>" if verdict.origin else "",
@@ -46,13 +52,13 @@ def report(study: Study) -> str:
         hints="".join(f"<p class='note'>{html.escape(hint)}</p>" for hint in verdict.hints),
         when=time.strftime("%Y-%m-%d %H:%M %Z"),
         style=(STATIC / "style.css").read_text(),
-        pulls="pulls" if verdict.cases is None else "cases",
+        heads="".join(f"<th class='n'>{html.escape(head)}" for head in _heads(verdict.look)),
         rows="\n".join(
-            _row(row, row.arm in outside, verdict.cases)
+            _row(row, row.arm in outside, verdict.look)
             for row in ranked(verdict.rows, lower_is_better=verdict.lower_is_better)
         ),
         cases=_cases(found.ledger) if verdict.cases else "",
-        spec=html.escape(json.dumps(spec, indent=2, ensure_ascii=False)),
+        spec=breakable(json.dumps(spec, indent=2, ensure_ascii=False)),
         figures=_embedded(figures),
         verdict=_embedded(verdict.to_dict()),
         plotly=plotly_script().read_text(encoding="utf-8").replace("</script", "<\\/script"),
@@ -72,40 +78,55 @@ def _specification(ledger: Ledger) -> dict[str, Any]:
     return spec
 
 
-def _row(row: Row, outside: bool, cases: int | None) -> str:
+def _heads(look: Look) -> list[str]:
+    """The columns of numbers; the first is what is compared with the bar."""
+    pulls = "pulls" if look.cases is None else "cases"
+    return [head_of(look), "low", "high", *details((), look), pulls, "failed"]
+
+
+def _row(row: Row, outside: bool, look: Look) -> str:
+    """One arm: its name, its label, a cell for each of the heads, and the reason."""
     exact = ", exact" if row.exact else ""
-    sure = f"✓ certified{exact}" if row.certified else "not certified" if outside else ""
-    numbers = "".join(
-        f"<td class='n'>{'–' if value is None else format(value, '.4g')}</td>"
-        for value in (row.mean, row.low, row.high)
-    )
-    counts = f"<td class='n'>{seen(row, cases)}</td><td class='n'>{row.failures or ''}</td>"
+    sure = f"✓ certified{exact}" if row.certified else "not certified" if outside and row.label != "baseline" else ""
+    estimates = [look.estimate(value) for value in (estimate_of(row, look), row.low, row.high)]
+    if row.label == "baseline":  # it is compared with nothing
+        estimates = ["", "", ""]
+    more = [cells[0] for cells in details([row], look).values()]
+    texts = [*estimates, *more, seen(row, look.cases), str(row.failures or "")]
+    cells = zip(_heads(look), texts, ["n key", *["n"] * len(texts)], strict=False)
     label = f"<span class='sign'>{SIGNS[row.label]} {row.label}</span> {sure}"
-    reason = html.escape(row.reason or "")
     return (
-        f"<tr class='{row.label}'><td class='wrap'>{html.escape(row.arm)}</td><td>{label}</td>{numbers}{counts}"
-        f"<td class='wrap'>{reason}</td></tr>"
+        f"<tr class='{style_of(row)}'><td class='name'>{breakable(row.arm)}</td><td class='label'>{label}</td>"
+        f"{''.join(_figure(*cell) for cell in cells)}<td class='wrap'>{html.escape(row.reason or '')}</td></tr>"
     )
+
+
+def _figure(head: str, text: str, kind: str = "n") -> str:
+    """A cell with a number. On a narrow screen, where a row is a card, its heading stands before it."""
+    return f"<td class='{kind}' data-head='{head}'>{html.escape(text)}</td>"
 
 
 def _cases(ledger: Ledger) -> str:
     """The hardest cases as a table."""
     rows, count = hardest(ledger, MOST_CASES), seen_cases(ledger)
     which = f"The {len(rows):,} hardest of {count:,} cases with a reward" if count > len(rows) else "The hardest first"
-    head = "<th>case<th class='n'>failed<th class='n'>passed<th class='n'>mean<th>failed by"
-    body = "\n".join(map(_case, rows))
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>"
-    note = f"<p class='note'>{which}. An arm failed a case if its reward is below the bar.</p>"
+    head = "<th class='name'>case<th class='n'>failed<th class='n'>passed<th class='n'>mean<th>failed by"
+    look = wording.look_of(ledger.spec)
+    body = "\n".join(_case(row, look) for row in rows)
+    table = f"<table class='cards'><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>"
+    note = f"<p class='note'>{which}. An arm failed a case if its reward there, by itself, does not reach the bar.</p>"
     return f"<section class='card'><h2>Cases</h2>{note}<div class='scroll'>{table}</div></section>"
 
 
-def _case(row: CaseRow) -> str:
-    failed = [html.escape(arm) for arm in row.failed_by]
-    names = ", ".join(failed[:MOST_ARMS]) + (f" and {len(failed) - MOST_ARMS:,} more" if failed[MOST_ARMS:] else "")
-    numbers = "".join(
-        f"<td class='n'>{text}</td>" for text in (f"{row.failed:,}", f"{row.passed:,}", f"{row.mean:.4g}")
-    )
-    return f"<tr><td class='wrap'>{html.escape(str(row.case))}</td>{numbers}<td class='wrap'>{names}</td></tr>"
+def _case(row: CaseRow, look: Look) -> str:
+    failed = row.failed_by
+    letters = accumulate(map(len, failed))
+    named = max(1, sum(count <= MOST_LETTERS for count in islice(letters, MOST_ARMS)))
+    names = ", ".join(map(breakable, failed[:named])) + (f" and {len(failed) - named:,} more" if failed[named:] else "")
+    numbers = {"failed": f"{row.failed:,}", "passed": f"{row.passed:,}", "mean": look.amount(row.mean)}
+    cells = "".join(_figure(*each) for each in numbers.items())
+    by = f"<td class='wrap' data-head='failed by'>{names}</td>" if failed else "<td></td>"
+    return f"<tr><td class='name'>{breakable(str(row.case))}</td>{cells}{by}</tr>"
 
 
 def _embedded(data: object) -> str:

@@ -18,6 +18,7 @@ from ..core.row import LABELS, row_of
 from ..core.verdict import Verdict
 from ..log.store import Store
 from ..log.tail import section
+from .asked import asked_json
 from .follow import Follower, Point
 from .shapes import COLUMNS, cases_json, columns_of, encoded, line_json, short, troubles
 
@@ -37,6 +38,7 @@ class Live:
         self._told: deque[float] = deque(maxlen=5000)  # when rewards came
         self._follower = Follower(name, store)
         self.arms = self._follower.ledger.spec.arms
+        self._look = wording.look_of(self._follower.ledger.spec)
         self.last: deque[dict[str, Any]] = deque(maxlen=LAST)
         self._rows: list[tuple[Any, ...]] = [()] * len(self.arms)
         self._stale: Collection[int] = range(len(self.arms))  # arms whose rows must be read again
@@ -77,9 +79,7 @@ class Live:
     def _note(self, events: Any) -> None:
         self._told.extend(event.time for event in events if event.kind == "told" and event.time is not None)
         self.last.extend(line_json(event, self.arms) for event in events[-LAST:])
-        touched = {event.arm for event in events if event.arm is not None}
-        if any(event.kind == "weighed" for event in events):
-            touched = set(range(len(self.arms)))
+        touched, self._follower.touched = self._follower.touched, set()
         self._stale, self._news = {*self._stale, *touched}, self._news | touched
         failures = [each.seq for each in events if each.cause == "failed" or each.kind in ("retired", "restored")]
         self._failures_at = max([self._failures_at, *failures])
@@ -103,7 +103,7 @@ class Live:
                 "study": self.name,
                 "question": wording.question_of(spec),
                 "arms": len(spec.arms),
-                "threshold": spec.threshold,
+                **asked_json(self._look),
                 "bounds": spec.bounds,
                 "policy": str(spec.policy),
                 "confidence": spec.confidence,
@@ -209,5 +209,5 @@ class Live:
         """Update the rows of arms that had events."""
         ledger = self._follower.ledger
         for arm in self._stale:
-            self._rows[arm] = columns_of(row_of(ledger, arm), outside=ledger.is_outside(arm))
+            self._rows[arm] = columns_of(row_of(ledger, arm), self._look, outside=ledger.is_outside(arm))
         self._stale = ()

@@ -1,33 +1,35 @@
 // One arm: its rewards and its evidence. It is fetched again when the stream says that it changed.
 import * as charts from "./charts.js";
 import { follow } from "./stream.js";
-import { at, fetched, grouped, make, say, seen, set, short } from "./tools.js";
+import { amount, at, breakable, fetched, figure, grouped, make, say, seen, set } from "./tools.js";
 
 const study = `/api/studies/${document.body.dataset.study}`;
 const address = `${study}/arms/${document.body.dataset.arm}`;
+const counts = [...at("facts").children];
 let [data, index, seq, busy, stale] = [null, -1, 0, false, false];
 
 function show() {
-  const { row } = data;
+  const [{ row }, pairs] = [data, data.baseline !== null && data.row.label !== "baseline"];
   if (at("answer").textContent !== data.answer) say(data.answer);
   set("answer", data.answer);
-  set("f-mean", short(row.mean));
-  set("f-span", row.low === null ? "–" : `${short(row.low)} – ${short(row.high)}`);
-  set("f-bar", short(data.threshold));
+  at("facts").replaceChildren(...data.facts.map(([name, text]) => make("div", {}, make("dt", {}, name), make("dd", { "data-fact": name }, text))), ...counts);
   set("l-seen", data.cases === null ? "rewards" : "cases");
   set("f-seen", `${seen(row.seen, data.cases)}${row.exact ? ", exact" : ""}`);
   for (const name of ["pending", "failures", "charged"]) set(`f-${name}`, grouped(row[name]));
   at("h-case").hidden = data.cases === null;
-  at("evidence-card").hidden = data.confidence === null;
+  at("last-pulls").classList.toggle("cards", data.cases !== null || pairs);
+  at("h-base").hidden = !pairs;
+  at("evidence-card").hidden = data.confidence === null || row.label === "baseline";
   at("params-card").hidden = Object.keys(data.params).length === 0;
-  set("params", JSON.stringify(data.params, null, 2));
+  at("params").replaceChildren(...breakable(JSON.stringify(data.params, null, 2)));
   at("pulls").replaceChildren(...data.rewards.slice(-20).reverse().map((each) => make("tr", {},
-    make("td", {}, grouped(each.pull)), make("td", {}, grouped(each.number)), make("td", {}, each.state), ...(each.case === undefined ? [] : [make("td", { class: "wrap" }, String(each.case))]), make("td", { class: "n" }, short(each.reward)))));
+    make("td", { "data-head": "pull" }, grouped(each.pull)), make("td", { "data-head": "of this arm" }, grouped(each.number)), make("td", { class: "label" }, each.state),
+    ...(each.case === undefined ? [] : [make("td", { class: "name" }, ...breakable(String(each.case)))]), figure("reward", amount(each.reward, data.unit), "key"), ...(pairs ? [figure("baseline", amount(each.baseline, data.unit))] : []))));
 }
 
 async function draw() {
   await charts.rewards(at("chart-rewards"), data);
-  if (data.confidence !== null) await charts.evidence(at("chart-evidence"), data);
+  if (!at("evidence-card").hidden) await charts.evidence(at("chart-evidence"), data);
 }
 
 async function read() {

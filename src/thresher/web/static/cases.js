@@ -1,14 +1,15 @@
 // The tab of cases: fetched when it is opened, and again now and then while it is open.
-import { at, fetched, grouped, make, set, short } from "./tools.js";
+import { amount, at, breakable, fetched, figure, grouped, make, set } from "./tools.js";
 
 const some = 100; // cases at once
 const most = 1000; // that the server sends
 const named = 12; // rewards of a case that are shown
+const longest = 300; // letters of their arms' names: a phone shows few
 const pause = 5000; // milliseconds between two reads
 
 export class Cases {
   constructor(address, armAddress) {
-    Object.assign(this, { address, armAddress, limit: some, open: false, waiting: false, seq: 0, latest: 0, names: [], bar: 0 });
+    Object.assign(this, { address, armAddress, limit: some, open: false, waiting: false, seq: 0, latest: 0, names: [], head: null });
     for (const name of ["arms", "cases"]) at(`tab-${name}`).addEventListener("click", () => this.choose(name));
     at("tabs").addEventListener("keydown", (event) => {
       if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
@@ -34,7 +35,7 @@ export class Cases {
   change({ names, seq }, head) {
     at("tabs").hidden = head.cases === null;
     at("arms-title").classList.toggle("hidden", head.cases !== null);
-    Object.assign(this, { names, bar: head.threshold, latest: seq });
+    Object.assign(this, { names, head, latest: seq });
     this.readSoon();
   }
 
@@ -51,20 +52,22 @@ export class Cases {
     this.seq = found.seq;
     const { rows, seen, cases } = found;
     const which = rows.length < seen ? `The ${grouped(rows.length)} hardest of ${grouped(seen)} cases with a reward` : `${grouped(seen)} cases with a reward, the hardest first`;
-    set("cases-note", `${which}${seen < cases ? `; ${grouped(cases - seen)} have none yet` : ""}. An arm failed a case if its reward is below the bar.`);
+    set("cases-note", `${which}${seen < cases ? `; ${grouped(cases - seen)} have none yet` : ""}. An arm failed a case if its reward there, by itself, does not reach the bar.`);
     at("cases").replaceChildren(...rows.map((row) => this.row(row)));
     at("more-cases").hidden = rows.length >= seen || this.limit >= most;
     this.readSoon();
   }
 
-  row({ case: name, failed, passed, mean, rewards }) {
-    const cell = make("td", { class: "wrap" });
-    for (const [arm, reward] of rewards.slice(0, named)) {
-      cell.append(make("a", { class: reward < this.bar ? "reward below" : "reward above", href: this.armAddress(this.names[arm]) }, this.names[arm], make("b", {}, ` ${short(reward)}`)), " ");
+  row({ case: name, failed, passed, mean, rewards, failed_by }) {
+    const [cell, { unit, baseline }] = [make("td", { class: "wrap" }), this.head];
+    let letters = 0;
+    const shown = rewards.slice(0, named).filter(([arm], place) => (letters += this.names[arm].length) <= longest || !place);
+    for (const [arm, reward] of shown) {
+      cell.append(make("a", { class: `reward ${failed_by.includes(arm) ? "below" : this.names[arm] === baseline ? "baseline" : "above"}`, href: this.armAddress(this.names[arm]) }, ...breakable(this.names[arm]), make("b", {}, ` ${amount(reward, unit)}`)), " ");
     }
-    const rest = failed + passed - Math.min(rewards.length, named);
+    const rest = failed + passed - shown.length;
     if (rest) cell.append(make("span", { class: "quiet" }, `and ${grouped(rest)} more`));
-    return make("tr", {}, make("td", { title: name, class: "wrap" }, String(name)), make("td", { class: "n" }, grouped(failed)),
-      make("td", { class: "n" }, grouped(passed)), make("td", { class: "n" }, short(mean)), cell);
+    return make("tr", {}, make("td", { class: "name" }, ...breakable(String(name))), figure("failed", grouped(failed)),
+      figure("passed", grouped(passed)), figure("mean", amount(mean, unit)), cell);
   }
 }

@@ -1,7 +1,8 @@
 // The charts. Their look is defined in figures.json, which the library's own figures use, too.
-import { LABELS } from "./tools.js";
+import { LABELS, SIGNS, pieces, style } from "./tools.js";
 
 const CROWD = 2000; // arms
+const LINE = 28; // characters of a name in a line of a hover text
 
 let shared;
 const dark = matchMedia("screen and (prefers-color-scheme: dark)");
@@ -51,53 +52,76 @@ async function draw(node, build) {
 // Plotly takes some text for markup: escape names in hover texts.
 const plain = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 
-export const byMean = (table) => {
-  const order = table.names.map((_, arm) => arm);
-  const mean = table.mean;
-  return order.sort((a, b) => (mean[b] ?? -Infinity) - (mean[a] ?? -Infinity) || a - b);
-};
-
-// All intervals of a label are one path: plotly makes a node for every piece of a line with gaps, which takes seconds.
-function whiskers(look, table, order, width) {
-  const paths = LABELS.map(() => []);
-  order.forEach((arm, rank) => { if (table.low[arm] !== null && table.mean[arm] !== null) paths[table.label[arm]].push(`M${rank + 1},${table.low[arm]}V${table.high[arm]}`); });
-  return paths.flatMap((path, label) => (path.length ? [merged(look.whisker, { path: path.join(""), line: { color: `@${LABELS[label]}`, width } })] : []));
+// A name in lines that fit a phone.
+function hover(name) {
+  if (name.length <= LINE) return plain(name);
+  const lines = [""];
+  for (const piece of pieces(name)) {
+    for (const part of piece.length <= LINE ? [piece] : piece) { // a piece that is too long is broken anywhere
+      if (lines.at(-1) && lines.at(-1).length + part.length > LINE) lines.push("");
+      lines.push(lines.pop() + part);
+    }
+  }
+  return lines.map(plain).join("<br>");
 }
 
-function dots(look, table, order, size) {
+// The best first: what is compared with the bar is a mean, a share or a difference.
+export const byEstimate = ({ names, estimate }, { asks, lower_is_better }) => {
+  const sign = lower_is_better && asks !== "share" ? -1 : 1;
+  const worth = (arm) => (estimate[arm] === null ? -Infinity : sign * estimate[arm]);
+  return names.map((_, arm) => arm).sort((a, b) => (worth(a) === worth(b) ? a - b : worth(b) - worth(a)));
+};
+
+// The bar, and where differences are drawn, zero: the baseline.
+function lines(look, { asks, bar, bar_text: text, baseline }) {
+  const line = (kind, y, label, yanchor) => merged(kind, { xref: "paper", x0: 0, x1: 1, y0: y, y1: y, label: { text: plain(label), yanchor } });
+  const differs = asks === "difference"; // the two lines may be close: their names stand on the outer sides
+  const zero = differs ? [line(look.zero, 0, `${SIGNS.baseline} ${baseline.length > 40 ? `${baseline.slice(0, 39)}…` : baseline}`, bar < 0 ? "bottom" : "top")] : [];
+  return [...zero, line(look.bar, bar, `bar ${text}`, differs && bar < 0 ? "top" : "bottom")];
+}
+
+// All intervals of a colour are one path: plotly makes a node for every piece of a line with gaps, which takes seconds.
+function whiskers(look, table, order, width, lower) {
+  const paths = LABELS.map(() => []);
+  order.forEach((arm, rank) => { if (table.low[arm] !== null && table.estimate[arm] !== null) paths[table.label[arm]].push(`M${rank + 1},${table.low[arm]}V${table.high[arm]}`); });
+  return paths.flatMap((path, label) => (path.length ? [merged(look.whisker, { path: path.join(""), line: { color: `@${style(LABELS[label], lower)}`, width } })] : []));
+}
+
+function dots(look, table, order, size, { lower_is_better, hover: number }) {
   const crowd = order.length > CROWD; // each point would be a node, too; the points are sorted, so draw a line through them
   return LABELS.flatMap((label, code) => {
     const ranks = [];
-    order.forEach((arm, rank) => { if (table.label[arm] === code && table.mean[arm] !== null) ranks.push(rank); });
+    order.forEach((arm, rank) => { if (table.label[arm] === code && table.estimate[arm] !== null) ranks.push(rank); });
     if (!ranks.length) return [];
-    const colour = `@${label}`;
+    const colour = `@${style(label, lower_is_better)}`;
     const symbol = ranks.map((rank) => (table.certified[order[rank]] ? "diamond" : "circle"));
-    const style = crowd ? { mode: "lines", line: { color: colour, width: 3 } } : { marker: { color: colour, size, symbol } };
-    const [x, y, text] = [ranks.map((rank) => rank + 1), ranks.map((rank) => table.mean[order[rank]]), ranks.map((rank) => plain(table.names[order[rank]]))];
-    return [merged(look.point, { x, y, text, name: label, hovertemplate: `%{text}<br>%{y:.4g}<extra>${label}</extra>`, ...style })];
+    const looks = crowd ? { mode: "lines", line: { color: colour, width: 3 } } : { marker: { color: colour, size, symbol } };
+    const [x, y, text] = [ranks.map((rank) => rank + 1), ranks.map((rank) => table.estimate[order[rank]]), ranks.map((rank) => hover(table.names[order[rank]]))];
+    return [merged(look.point, { x, y, text, name: label, hovertemplate: `%{text}<br>${number}<extra>${label}</extra>`, ...looks })];
   });
 }
 
-export function arms(node, table, { threshold, bounds }) {
+export function arms(node, table, head) {
   return draw(node, (look) => {
-    const order = byMean(table);
-    const seen = order.some((arm) => table.mean[arm] !== null);
+    const order = byEstimate(table, head).filter((arm) => table.names[arm] !== head.baseline);
+    const seen = order.some((arm) => table.estimate[arm] !== null);
+    const empty = head.asks === "share" ? [0, 1] : head.asks === "mean" && head.bounds ? head.bounds : [head.bar - 1, head.bar + 1];
     const many = order.length > 500;
     const size = order.length > 3000 ? 3 : many ? 4.5 : 7;
-    const rings = order.map((arm, rank) => [rank + 1, table.mean[arm], table.pending[arm]]).filter(([, mean, pending]) => pending && mean !== null);
+    const rings = order.map((arm, rank) => [rank + 1, table.estimate[arm], table.pending[arm]]).filter(([, y, pending]) => pending && y !== null);
     const x = order.map((_, rank) => rank + 1);
     const traces = [
-      ...dots(look, table, order, size),
-      merged(look.ring, { x: rings.map(([rank]) => rank), y: rings.map(([, mean]) => mean), marker: { size: size + 5 } }),
+      ...dots(look, table, order, size, head),
+      merged(look.ring, { x: rings.map(([rank]) => rank), y: rings.map(([, y]) => y), marker: { size: size + 5 } }),
       merged(look.pulls, { x, y: order.map((arm) => table.seen[arm]), hovertemplate: "%{y:,} rewards<extra></extra>" }),
       merged(look.pending, { x, y: order.map((arm) => table.seen[arm] + table.pending[arm]), hovertemplate: "%{y:,} with pending ones<extra></extra>" }),
     ];
     const layout = merged(look.layout, {
-      xaxis: merged(look.axis, { range: [0.5, order.length + 0.5], title: { text: "rank by mean" }, anchor: "y2", showgrid: false }),
-      yaxis: merged(look.axis, { domain: [0.3, 1], title: { text: "mean" } }, seen ? {} : { range: bounds ?? [threshold - 1, threshold + 1] }),
+      xaxis: merged(look.axis, { range: [0.5, order.length + 0.5], title: { text: "rank" }, anchor: "y2", showgrid: false }, order.length <= 20 ? { dtick: 1 } : {}),
+      yaxis: merged(look.axis, { domain: [0.3, 1] }, head.axis, seen ? {} : { range: empty }),
       yaxis2: merged(look.axis, { domain: [0, 0.2], title: { text: "pulls" }, rangemode: "tozero", nticks: 3 }),
       annotations: seen ? [] : [merged(look.empty, { text: "No reward has come back yet." })],
-      shapes: [...whiskers(look, table, order, many ? 1 : 2), merged(look.bar, { xref: "paper", x0: 0, x1: 1, y0: threshold, y1: threshold, label: { text: `bar ${threshold}` } })],
+      shapes: [...whiskers(look, table, order, many ? 1 : 2, head.lower_is_better), ...lines(look, head)],
     });
     return { traces, layout };
   });
@@ -107,26 +131,40 @@ export function history(node, points) {
   return draw(node, (look) => {
     const x = points.map((point) => point[0]);
     const line = (name, column, colour, dash) => merged(look.line, { x, y: points.map((point) => point[column]), name, line: { color: colour, dash }, hovertemplate: `%{y:,} ${name} after %{x:,} pulls<extra></extra>` });
-    const traces = [line("above", 1, "@above", "solid"), line("below", 2, "@below", "solid"), line("certified", 3, "@accent", "dot")];
-    const layout = merged(look.layout, { showlegend: true, legend: { orientation: "h", y: 1.18, x: 0 }, margin: { t: 26 }, xaxis: merged(look.axis, { title: { text: "pulls" }, rangemode: "tozero" }), yaxis: merged(look.axis, { title: { text: "arms" }, rangemode: "tozero" }) });
+    const traces = [line("reached", 1, "@above", "solid"), line("missed", 2, "@below", "solid"), line("certified", 3, "@accent", "dot")];
+    const layout = merged(look.layout, { showlegend: true, legend: { orientation: "h", y: 1.18, x: -0.08, font: { size: 11 } }, margin: { t: 26 }, xaxis: merged(look.axis, { title: { text: "pulls" }, rangemode: "tozero" }), yaxis: merged(look.axis, { title: { text: "arms" }, rangemode: "tozero" }) });
     return { traces, layout };
   });
 }
 
+// Rewards against the limit, or what is compared with the bar: the difference from the baseline, or its multiple. Where
+// a share is asked about, it has an axis of its own, with its interval.
 export function rewards(node, data) {
   return draw(node, (look) => {
-    const told = data.rewards.filter((each) => each.reward !== null && each.state !== "outside");
-    const hue = `@${data.row.label}`;
+    const base = data.row.label === "baseline";
+    const told = data.rewards.filter((each) => each.value !== null && each.state !== "outside");
+    const hue = `@${style(data.row.label, data.lower_is_better)}`;
+    const shares = data.asks === "share" && !base;
     let [sum, count] = [0, 0];
-    const running = told.map((each) => (sum += each.reward) / (count += 1));
+    const running = told.map((each) => (sum += shares ? Number(each.within) : each.value) / (count += 1));
     const x = told.map((each) => each.number);
+    const axis = shares ? { yaxis: "y2" } : {};
+    const end = (side) => merged(look.line, { x: data.evidence.map((e) => e.number), y: data.evidence.map((e) => e[side]), name: "interval", line: { color: hue, width: 1, dash: "dot" }, hoverinfo: "skip", ...axis });
     const traces = [
-      merged(look.point, { x, y: told.map((each) => each.reward), name: "reward", marker: { color: hue, size: 5, opacity: 0.35 }, hovertemplate: "pull %{x}: %{y:.4g}<extra></extra>" }),
-      merged(look.line, { x: data.evidence.map((e) => e.number), y: data.evidence.map((e) => e.low), name: "interval", line: { color: hue, width: 1, dash: "dot" }, hoverinfo: "skip" }),
-      merged(look.line, { x: data.evidence.map((e) => e.number), y: data.evidence.map((e) => e.high), name: "interval", line: { color: hue, width: 1, dash: "dot" }, hoverinfo: "skip" }),
-      merged(look.line, { x, y: running, name: "mean", line: { color: hue }, hovertemplate: "mean of the rewards shown %{y:.4g}<extra></extra>" }),
+      merged(look.point, { x, y: told.map((each) => each.value), name: "reward", marker: { color: hue, size: 5, opacity: 0.35 }, hovertemplate: "pull %{x}: %{y:.4g}<extra></extra>" }),
+      end("low"), end("high"),
+      merged(look.line, { x, y: running, name: "mean", line: { color: hue }, hovertemplate: `${shares ? "share" : "mean"} of the rewards shown ${shares ? "%{y:.2%}" : "%{y:.4g}"}<extra></extra>`, ...axis }),
     ];
-    const layout = merged(look.layout, { xaxis: merged(look.axis, { title: { text: "pulls of this arm" }, rangemode: "tozero" }), yaxis: merged(look.axis, { title: { text: "reward" } }), shapes: [merged(look.bar, { xref: "paper", x0: 0, x1: 1, y0: data.threshold, y1: data.threshold })] });
+    const what = data.ratio !== null ? "times the baseline" : data.baseline !== null && !base ? "difference" : "reward";
+    const line = (y, text, more = {}) => merged(look.bar, { xref: "paper", x0: 0, x1: 1, y0: y, y1: y, label: { text: plain(text), yanchor: "top" } }, more);
+    const limit = data.ratio ?? (data.baseline !== null && data.lower_is_better ? -data.threshold : data.threshold);
+    const layout = merged(look.layout, {
+      xaxis: merged(look.axis, { title: { text: "pulls of this arm" }, rangemode: "tozero" }, shares ? { anchor: "y2" } : {}),
+      yaxis: merged(look.axis, { title: { text: what } }, data.amounts, shares ? { domain: [0.45, 1] } : {}),
+      shapes: base ? [] : shares ? [line(limit, "limit"), line(data.bar, `bar ${data.bar_text}`, { yref: "y2" })] : lines(look, data),
+      annotations: base && !told.length ? [merged(look.empty, { text: "Its rewards are in the pairs of the other arms." })] : [],
+    });
+    if (shares) layout.yaxis2 = merged(look.axis, { title: { text: "share within" }, tickformat: ".0%", domain: [0, 0.36], range: [-0.03, 1.03] });
     return { traces, layout };
   });
 }
@@ -134,7 +172,7 @@ export function rewards(node, data) {
 export function evidence(node, data) {
   return draw(node, (look) => {
     const x = data.evidence.map((each) => each.number);
-    const line = (side) => merged(look.line, { x, y: data.evidence.map((each) => 100 * each[side]), name: `for ${side}`, line: { color: `@${side}` }, hovertemplate: `%{y:.0f} % of the evidence for ${side}<extra></extra>` });
+    const line = (side) => merged(look.line, { x, y: data.evidence.map((each) => 100 * each[side]), name: `for ${side}`, line: { color: `@${style(side, data.lower_is_better)}` }, hovertemplate: `%{y:.0f} % of the evidence for ${side}<extra></extra>` });
     const layout = merged(look.layout, { showlegend: true, legend: { orientation: "h", y: 1.18, x: 0 }, margin: { t: 26 }, xaxis: merged(look.axis, { title: { text: "pulls of this arm" } }), yaxis: merged(look.axis, { title: { text: "%" }, range: [0, 105] }) });
     return { traces: [line("above"), line("below")], layout };
   });

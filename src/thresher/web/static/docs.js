@@ -19,8 +19,8 @@ function kind(schema) {
 function fields(schema) {
   const needed = new Set(schema.required ?? []);
   const rows = Object.entries(schema.properties ?? {}).map(([name, field]) => make("tr", {},
-    make("td", {}, make("code", {}, name)), make("td", {}, kind(field)),
-    make("td", { class: "wrap" }, needed.has(name) ? "needed" : `default ${JSON.stringify(field.default ?? null)}`)));
+    make("td", {}, make("code", {}, name)), make("td", { class: "words" }, kind(field)),
+    make("td", { class: "words" }, needed.has(name) ? "needed" : `default ${JSON.stringify(field.default ?? null)}`)));
   return rows.length ? [make("div", { class: "scroll" }, make("table", {}, make("tbody", {}, ...rows)))] : [];
 }
 

@@ -1,22 +1,25 @@
 // The table of arms: which ones, in which order, and what a row looks like.
-import { LABELS, SIGNS, grouped, make, seen, short } from "./tools.js";
-import { byMean } from "./charts.js";
+import { LABELS, SIGNS, amount, at, breakable, estimate, figure, grouped, make, seen, style, value } from "./tools.js";
+import { byEstimate } from "./charts.js";
 
-export const COLUMNS = ["label", "certified", "mean", "low", "high", "seen", "pending", "failures", "progress", "outside"];
+export const COLUMNS = ["label", "certified", "mean", "low", "high", "seen", "pending", "failures", "progress", "outside", "reached", "estimate", "median", "quantile", "baseline"];
+const OTHERS = ["retired", "baseline"]; // labels of arms that take no pulls
+const isBase = (table, arm) => LABELS[table.label[arm]] === "baseline";
 const TESTS = {
   certified: (t, arm) => t.certified[arm] === 1,
-  open: (t, arm) => !t.certified[arm] && !t.outside[arm] && LABELS[t.label[arm]] !== "retired",
+  open: (t, arm) => !t.certified[arm] && !t.outside[arm] && !OTHERS.includes(LABELS[t.label[arm]]),
   pending: (t, arm) => t.pending[arm] > 0,
   failing: (t, arm) => t.failures[arm] > 0,
 };
 
-export function chosen(table, { text, label, sort }) {
+export function chosen(table, head, { text, label, sort }) {
   const wanted = text.trim().toLowerCase();
   const fits = TESTS[label] ?? ((t, arm) => !label || LABELS[t.label[arm]] === label);
-  let order = sort === "mean" ? byMean(table) : table.names.map((_, arm) => arm);
+  let order = sort === "mean" ? byEstimate(table, head) : table.names.map((_, arm) => arm);
   if (sort === "name") order.sort((a, b) => (table.names[a] < table.names[b] ? -1 : 1));
   if (sort === "seen" || sort === "progress") order.sort((a, b) => (table[sort][b] ?? 0) - (table[sort][a] ?? 0) || a - b);
   order = order.filter((arm) => fits(table, arm));
+  if (head.baseline !== null) order = [...order.filter((arm) => isBase(table, arm)), ...order.filter((arm) => !isBase(table, arm))];
   return wanted ? order.filter((arm) => table.names[arm].toLowerCase().includes(wanted)) : order;
 }
 
@@ -27,11 +30,18 @@ function shape(tag, attributes) {
   return node;
 }
 
-// Without bounds the scale is the range of the means. All rows share one scale.
+// All rows share one scale: all shares, the bounds, or without bounds the range of the means. Differences are small
+// against the bounds: theirs is the range of what is drawn, with zero.
 export function scale(table, head) {
-  if (head.bounds) return head.bounds;
-  let [low, high] = [head.threshold, head.threshold];
-  for (const mean of table.mean) if (mean !== null) [low, high] = [Math.min(low, mean), Math.max(high, mean)];
+  if (head.asks === "share") return [0, 1];
+  if (head.bounds && head.asks === "mean") return head.bounds;
+  let [low, high] = [head.bar, head.bar];
+  const widen = (x) => { if (x !== null) [low, high] = [Math.min(low, x), Math.max(high, x)]; };
+  table.estimate.forEach(widen);
+  if (head.asks === "difference") {
+    widen(0);
+    table.estimate.forEach((x, arm) => { if (x !== null) { widen(table.low[arm]); widen(table.high[arm]); } });
+  }
   return [low, high];
 }
 
@@ -40,8 +50,9 @@ function whisker(table, arm, head, [low, high]) {
   const x = (value) => 3 + (194 * (value - low)) / (high - low || 1);
   svg.append(shape("line", { class: "track", x1: 3, x2: 197, y1: 8, y2: 8 }));
   if (table.low[arm] !== null) svg.append(shape("line", { class: "span", x1: x(table.low[arm]), x2: x(table.high[arm]), y1: 8, y2: 8 }));
-  svg.append(shape("line", { class: "mark", x1: x(head.threshold), x2: x(head.threshold), y1: 1, y2: 15 }));
-  if (table.mean[arm] !== null) svg.append(shape("ellipse", { class: "dot", cx: x(table.mean[arm]), cy: 8, rx: 3.5, ry: 3.5 }));
+  if (head.asks === "difference") svg.append(shape("line", { class: "zero", x1: x(0), x2: x(0), y1: 1, y2: 15 }));
+  svg.append(shape("line", { class: "mark", x1: x(head.bar), x2: x(head.bar), y1: 1, y2: 15 }));
+  if (table.estimate[arm] !== null) svg.append(shape("ellipse", { class: "dot", cx: x(table.estimate[arm]), cy: 8, rx: 3.5, ry: 3.5 }));
   return svg;
 }
 
@@ -49,25 +60,46 @@ function armRow(table, arm, head, ends, address) {
   const label = LABELS[table.label[arm]];
   const sure = table.certified[arm] ? (table.seen[arm] === head.cases ? " ✓ exact" : " ✓") : "";
   const way = make("span", { class: "way", title: "evidence, as a share of what settles the arm" });
-  if (table.progress[arm] !== null && !sure && !table.outside[arm] && label !== "retired") {
+  if (table.progress[arm] !== null && !sure && !table.outside[arm] && !OTHERS.includes(label)) {
     const fill = make("i");
     fill.style.width = `${Math.round(100 * table.progress[arm])}%`;
     way.append(fill);
   }
-  const cell = make("td", {}, make("span", { class: "sign" }, `${SIGNS[label]} ${label}${sure} `));
+  const cell = make("td", { class: "label" }, make("span", { class: "sign" }, `${SIGNS[label]} ${label}${sure} `));
   if (way.firstChild) cell.append(way);
-  if (table.outside[arm]) cell.append(make("span", { class: "quiet", title: "a reward lay outside the bounds" }, "not certified"));
+  if (table.outside[arm] && label !== "baseline") cell.append(make("span", { class: "quiet", title: "a reward lay outside the bounds" }, "not certified"));
   if (sure) cell.append(make("span", { class: "hidden" }, "certified"));
-  return make("tr", { class: label },
-    make("td", { title: table.names[arm] }, make("a", { href: address }, table.names[arm])), cell,
-    make("td", { class: "n" }, short(table.mean[arm])), make("td", {}, whisker(table, arm, head, ends)),
-    make("td", { class: "n" }, seen(table.seen[arm], head.cases)), make("td", { class: "n" }, table.pending[arm] ? grouped(table.pending[arm]) : ""),
-    make("td", { class: "n" }, table.failures[arm] ? grouped(table.failures[arm]) : ""));
+  const base = label === "baseline"; // it is compared with nothing
+  const more = Object.entries(head.details).map(([name, title]) => figure(title, detail(table[name][arm], name, head)));
+  return make("tr", { class: style(label, head.lower_is_better) },
+    make("td", { class: "name" }, make("a", { href: address }, ...breakable(table.names[arm]))), cell,
+    base ? make("td", { class: "n key" }) : figure(head.estimate_head, estimate(table.estimate[arm], head), "key"),
+    make("td", { class: "line" }, ...(base && head.asks === "share" ? [] : [whisker(table, arm, head, ends)])), ...more,
+    figure(head.cases === null ? "pulls" : "cases", seen(table.seen[arm], head.cases)),
+    figure("pending", table.pending[arm] ? grouped(table.pending[arm]) : "", "minor"), figure("failed", table.failures[arm] ? grouped(table.failures[arm]) : "", "minor"));
 }
+
+const detail = (x, name, head) => (x === null ? "" : name === "median" || name === "quantile" ? value(x, head) : amount(x, head.unit));
 
 // Rows that did not change are left alone, so that selection, focus and hover survive.
 export class Rows {
   constructor(body, address) { Object.assign(this, { body, address, made: new Map() }); }
+
+  // The columns that only some questions have; units take room.
+  headings(head) {
+    const [table, titles] = [this.body.parentNode, Object.values(head.details)];
+    const text = JSON.stringify([titles, head.estimate_head, head.cases === null, head.unit]);
+    if (this.headed === text) return;
+    this.headed = text;
+    const row = (tag, more, ends) => [...Array(4).fill(0).map(() => make(tag)), ...titles.map(() => make(tag, more)), ...ends];
+    table.classList.toggle("more", titles.length > 0);
+    table.querySelector("colgroup").replaceChildren(...row("col", { class: "c-more" }, [make("col", { class: "c-seen" }), ...["", ""].map(() => make("col", { class: "c-minor" }))]));
+    table.querySelector("thead tr").replaceChildren(...[["arm"], ["label"], [head.estimate_head, "n"], ["against the bar", "line"], ...titles.map((title) => [title, "n"]),
+      [head.cases === null ? "pulls" : "cases", "n"], ["pending", "n minor"], ["failed", "n minor"]].map(([title, kind]) => make("th", { scope: "col", ...(kind ? { class: kind } : {}) }, title)));
+    const wide = head.unit && head.unit !== "s" ? `calc(5.2rem + ${head.unit.length}ch)` : head.unit ? "6rem" : "";
+    for (const col of table.querySelectorAll(head.asks === "share" ? ".c-more" : ".c-more, col:nth-child(3)")) col.style.width = wide;
+    at("sort").options[0].textContent = `by ${{ mean: "mean", share: "share", difference: "difference" }[head.asks]}`;
+  }
 
   show(table, arms, head) {
     const ends = scale(table, head);

@@ -3,7 +3,7 @@ import { Cases } from "./cases.js";
 import * as charts from "./charts.js";
 import { COLUMNS, Rows, chosen } from "./rows.js";
 import { follow } from "./stream.js";
-import { at, fetched, grouped, make, say, set } from "./tools.js";
+import { SIGNS, amount, at, breakable, fetched, figure, grouped, make, say, set, style } from "./tools.js";
 
 const address = `/api/studies/${document.body.dataset.study}`;
 const page = 100; // rows at once
@@ -22,9 +22,11 @@ function showHead(news) {
     say(head.answer);
   }
   set("origin", head.origin ?? "");
-  for (const label of ["above", "below", "close", "retired"]) {
-    set(`n-${label}`, grouped(head.labels[label]));
-    set(`c-${label}`, head.confidence === null || label === "retired" ? "" : `${grouped(head.certified[label])} certified`);
+  for (const place of ["above", "below", "close", "retired"]) { // those that reach the bar first, in the colour of above
+    const label = style(place, head.lower_is_better);
+    set(`l-${place}`, `${SIGNS[label]} ${label}`);
+    set(`n-${place}`, grouped(head.labels[label]));
+    set(`c-${place}`, head.confidence === null || label === "retired" ? "" : `${grouped(head.certified[label])} certified`);
   }
   const certifies = head.confidence !== null; // without certificates nothing is settled: show the arms without a reward
   set("l-open", certifies ? "· still open" : "· undecided");
@@ -36,10 +38,10 @@ function showHead(news) {
   set("f-told", grouped(head.told));
   set("f-rate", head.pace[0]);
   set("f-left", head.pace[1]);
-  at("budget-bar").value = head.budget ? head.issued / head.budget : head.settled / head.arms;
+  at("budget-bar").value = head.budget ? head.issued / head.budget : head.settled / (head.arms - (head.baseline !== null));
   set("guarantee", head.guarantee);
   set("head", head.log);
-  set("h-seen", head.cases === null ? "pulls" : "cases");
+  rows.headings(head);
   at("rows").parentNode.classList.toggle("of-cases", head.cases !== null);
   showTroubles(head.troubles);
 }
@@ -50,14 +52,17 @@ function showTroubles(troubles) {
   state.troubles = text;
   set("troubles-note", troubles.length ? "Retired arms first." : "None so far.");
   at("troubles").replaceChildren(...troubles.map((each) => make("tr", {},
-    make("td", { class: "wrap" }, make("a", { href: armAddress(each.arm) }, each.arm), each.retired ? " ✕ retired" : ""),
-    make("td", { class: "n" }, grouped(each.failures)), make("td", { class: "wrap" }, each.reason))));
+    make("td", { class: "name" }, make("a", { href: armAddress(each.arm) }, ...breakable(each.arm)), each.retired ? " ✕\u00a0retired" : ""),
+    figure("failures", grouped(each.failures)), make("td", { class: "wrap" }, each.reason))));
 }
 
 function told(event) {
   const what = { asked: "asked", told: event.late ? "late reward" : "reward", dropped: event.cause, retired: "retired", restored: "restored", extended: "extended", created: "created", weighed: "imported results weighed", accepted: "evaluator accepted" }[event.kind];
-  const value = event.kind === "told" ? ` ${Number(event.reward.toPrecision(4))}` : event.kind === "extended" ? ` to ${grouped(event.budget)}` : "";
-  return `${event.arm === undefined ? "" : `${event.arm} · `}${what}${value}${event.reason ? ` · ${event.reason}` : ""}`;
+  const { unit, baseline, cases: of } = state.head;
+  const other = event.kind === "told" && baseline !== null && of === null ? Number(event.reason ?? NaN) : NaN; // of a pair
+  const pair = !Number.isNaN(other);
+  const value = pair ? ` ${amount(event.reward, unit)}, ${baseline} ${amount(other, unit)}` : event.kind === "told" ? ` ${amount(event.reward, unit)}` : event.kind === "extended" ? ` to ${grouped(event.budget)}` : "";
+  return [...(event.arm === undefined ? [] : [...breakable(event.arm), " · "]), `${what}${value}${event.reason && !pair ? ` · ${event.reason}` : ""}`];
 }
 
 // Put only new lines in front: rebuilding the list would lose the reader's selection.
@@ -65,7 +70,7 @@ function showEvents(news) {
   const list = at("events");
   const newest = Number(list.firstElementChild?.dataset.seq ?? 0);
   const lines = news.filter((event) => event.seq > newest).reverse().map((event) => make("li", { "data-seq": event.seq },
-    make("time", {}, event.time ? new Date(event.time * 1000).toLocaleTimeString("en-GB") : "–"), make("span", { title: told(event) }, told(event))));
+    make("time", {}, event.time ? new Date(event.time * 1000).toLocaleTimeString("en-GB") : "–"), make("span", {}, ...told(event))));
   list.prepend(...lines);
   while (list.children.length > 30) list.lastChild.remove();
 }
@@ -73,7 +78,7 @@ function showEvents(news) {
 // While the pointer or the keyboard focus is on a row, rows keep their places.
 function showRows({ force = false } = {}) {
   const held = !force && at("rows").matches(":hover, :focus-within");
-  if (!held) state.arms = chosen(state.table, { text: at("search").value, label: at("filter").value, sort: at("sort").value });
+  if (!held) state.arms = chosen(state.table, state.head, { text: at("search").value, label: at("filter").value, sort: at("sort").value });
   const shown = state.arms.slice(0, state.limit);
   rows.show(state.table, shown, state.head);
   set("shown", `${grouped(shown.length)} of ${grouped(state.arms.length)}`);

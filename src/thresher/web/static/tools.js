@@ -1,11 +1,29 @@
 // Small things that every page needs. Text goes into the page as text, never as markup; sentences come from the server.
-export const LABELS = ["above", "below", "close", "undecided", "retired"];
-export const SIGNS = { above: "▲", below: "▼", close: "≈", undecided: "·", retired: "✕" };
+export const LABELS = ["above", "below", "close", "undecided", "retired", "baseline"];
+export const SIGNS = { above: "▲", below: "▼", close: "≈", undecided: "·", retired: "✕", baseline: "=" };
 export const at = (id) => document.getElementById(id);
 const numbers = new Intl.NumberFormat("en-US");
 export const grouped = (n) => numbers.format(n ?? 0);
 export const seen = (n, cases) => (cases === null ? grouped(n) : `${grouped(n)} of ${grouped(cases)}`);
 export const short = (x) => (x === null || x === undefined ? "–" : String(Number(x.toPrecision(4))));
+
+// Numbers as people read them, the same as in core/wording.py: a reward with its unit, and what is compared with the bar.
+export function amount(x, unit) {
+  if (x === null || x === undefined) return "–";
+  if (unit !== "s" || x === 0 || Math.abs(x) >= 1) return `${short(x)}${unit ? ` ${unit}` : ""}`;
+  const small = Math.abs(x) < 0.00099995;
+  return `${short(x * (small ? 1e6 : 1e3))} ${small ? "µs" : "ms"}`;
+}
+export function estimate(x, { asks, unit }) {
+  if (x === null || x === undefined) return "–";
+  if (asks === "share") return `${short(100 * x)} %`;
+  return `${asks === "difference" && x > 0 ? "+" : ""}${amount(x, unit)}`;
+}
+// A median or quantile: with a ratio, of the arm's reward over the baseline's.
+export const value = (x, { ratio, unit }) => (ratio === null ? amount(x, unit) : `${short(x)}${x ? "×" : ""}`);
+
+// The colour of an arm: that of "above" for one that reaches the bar, whichever side of it that is.
+export const style = (label, lower) => (lower ? { above: "below", below: "above" }[label] ?? label : label);
 
 export function set(id, text) {
   const node = at(id);
@@ -18,6 +36,13 @@ export function make(tag, attributes = {}, ...children) {
   node.append(...children);
   return node;
 }
+
+// A name that may be broken after a separator; text/pieces.py has the same rule.
+export const pieces = (name) => name.match(/.{3,}?[-/_[,=:\\]+(?=.{2})|.+/gsu) ?? [];
+export const breakable = (name) => pieces(name).flatMap((piece, place) => (place ? [make("wbr"), piece] : [piece]));
+
+// A cell with a number. On a narrow screen, where a row is a card, its heading stands before it.
+export const figure = (head, text, kind = "") => make("td", { class: `n ${kind}`.trim(), "data-head": head }, text);
 
 // The server refused, or could not be reached; then the status is 0.
 export class Refused extends Error {

@@ -1,0 +1,68 @@
+"""What a study asks, as pages and pictures show it: headings, axes, and how numbers on them are written."""
+
+import html
+from typing import Any
+
+from ..core.layout import head_of
+from ..core.wording import Look, short
+
+
+def asked_json(look: Look) -> dict[str, Any]:
+    """The question as data, with the words by which pages show it."""
+    names = ("threshold", "lower_is_better", "share", "baseline", "ratio", "unit", "asks", "bar")
+    texts = {"bar_text": look.estimate(look.bar), "estimate_head": head_of(look), "details": details_of(look)}
+    return {**{name: getattr(look, name) for name in names}, **texts, "axis": axis_of(look), "hover": hover_of(look)}
+
+
+def details_of(look: Look) -> dict[str, str]:
+    """The columns of the table that only some questions have, with their headings: as `layout.details`."""
+    found = {}
+    if look.share is not None:
+        found["median"] = "median"
+        if look.quantile() != "p50":
+            found["quantile"] = look.quantile()
+    if look.baseline is not None:
+        found |= {"mean": "mean", "baseline": "baseline"}
+    return found
+
+
+def title_of(look: Look) -> str:
+    """What arms are compared by.
+
+    >>> title_of(Look(0.2, lower_is_better=True, share=0.95, unit="s")), title_of(Look(0.0, baseline="current"))
+    ('share within 200 ms', 'difference from current')
+    """
+    base = "" if look.baseline is None else short(look.baseline)
+    if look.asks == "mean":
+        return "mean"
+    if look.asks == "difference":
+        return f"difference from {base}"
+    if base and look.ratio is None:
+        return f"share better than {base} by {look.amount(look.threshold)}"
+    limit = f"{look.ratio:g} × {base}" if base else look.amount(look.threshold)
+    return f"share {'within' if look.lower_is_better else 'of at least'} {limit}"
+
+
+def axis_of(look: Look) -> dict[str, Any]:
+    """The axis on which arms are compared with the bar, for plotly."""
+    title = html.escape(title_of(look), quote=False)  # plotly takes < for markup
+    if look.asks == "share":
+        return {"title": {"text": title}, "tickformat": ".0%"}
+    return {"title": {"text": title}, **amounts_of(look)}
+
+
+def amounts_of(look: Look) -> dict[str, Any]:
+    """How an axis writes rewards, for plotly: seconds as ms or µs where they are short."""
+    if look.unit == "s":
+        return {"tickformat": "~s", "ticksuffix": "s", "automargin": True}
+    return {"ticksuffix": f" {html.escape(look.unit, quote=False)}", "automargin": True} if look.unit else {}
+
+
+def hover_of(look: Look) -> str:
+    """What is compared with the bar, where the pointer rests on it, for plotly."""
+    if look.asks == "share":
+        return "%{y:.2%}"
+    sign = "+" if look.asks == "difference" else ""
+    if look.unit == "s":
+        return f"%{{y:{sign}.4s}}s"
+    return f"%{{y:{sign}.4g}}" + (f" {html.escape(look.unit, quote=False)}" if look.unit else "")

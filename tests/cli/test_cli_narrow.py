@@ -1,0 +1,100 @@
+"""The live table on a narrow terminal: label, tick and what tells arms apart are never cut off."""
+
+import random
+from functools import cache
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+from rich.live import Live
+
+import thresher
+from thresher.cli.livetable import Screen, arms_table
+from thresher.cli.shortening import distinct
+from thresher.core.ledger import Ledger
+from thresher.core.row import Row, row_of
+from thresher.core.sentences import SIGNS
+from thresher.run.progress import Progress
+from thresher.study import look
+
+IDS = [
+    f"tests/unit/test_payments.py::TestRefund::test_partial_refund_is_idempotent[{currency}-visa-{number}]"
+    for currency in ("eur", "usd")
+    for number in range(40, 50)
+]
+MIDDLE = [f"suite-{letter * 30}-{number}-{letter * 30}-end" for number in range(5) for letter in "ab"]
+UNEVEN = [f"models/{'deep/' * depth}large-{number}/prompt-of-the-day.txt" for depth in range(3) for number in (1, 22)]
+ALIKE = [f"{'x' * 40}{'-' * number}{'y' * 40}" for number in range(8)]  # no words to tell them apart
+NAMES = {
+    "ids": IDS,
+    "prompts": [f"prompt-{n:02}" for n in range(12)],
+    "middle": MIDDLE,
+    "uneven": UNEVEN,
+    "alike": ALIKE,
+}
+
+
+@cache
+def studied(which: str, cases: int | None) -> thresher.Study:
+    """A study with certified, open, retired, failed and pending arms, and with one that has no reward."""
+    arms = NAMES[which]
+    study = thresher.create_study("s", arms=arms, threshold=0.5, cases=cases, confidence=0.9)
+    draw = random.Random(7)
+    for place, arm in enumerate(arms[:-1]):
+        mean, count = (0.02, 0.98, 0.45, 0.55)[place % 4], min(60, cases or 60)
+        study.add_many([(arm, draw.random() < mean, case if cases else None) for case in range(count)])
+    for pull in study.ask_many(3):
+        study.drop(pull, reason="it broke", cause="failed")
+    study.retire(arms[2])
+    study.ask_many(3)
+    return study
+
+
+def drawn(study: thresher.Study, width: int) -> tuple[list[Row], list[str]]:
+    console = Console(width=width, color_system=None)
+
+    def picture(ledger: Ledger) -> tuple[list[Row], list[str]]:
+        rows = [row_of(ledger, arm) for arm in range(len(ledger.spec.arms))]
+        with console.capture() as output:
+            console.print(arms_table(rows, ledger, width))
+        return rows, output.get().splitlines()
+
+    return look(study, picture)
+
+
+@pytest.mark.parametrize("width", [30, 40, 60, 80, 120])
+@pytest.mark.parametrize("cases", [None, 60, 2000])
+@pytest.mark.parametrize("which", NAMES)
+def test_label_tick_and_name_are_whole(which: str, cases: int | None, width: int) -> None:
+    rows, (_, *lines) = drawn(studied(which, cases), width)
+    assert all(cell_len(line) <= width for line in lines)
+    starts = [place for place, line in enumerate(lines) if set(line.split()) & {*SIGNS.values()}]
+    assert len(starts) == len(rows)
+    names = []
+    for row, start, end in zip(rows, starts, [*starts[1:], len(lines)], strict=True):
+        name, *cells = lines[start].split()
+        assert cells[0] == SIGNS[row.label]
+        assert ("✓" in cells) == row.certified
+        assert row.mean is None or f"{row.mean:.4g}" in cells
+        names.append(name + "".join(line.strip() for line in lines[start + 1 : end]))
+    assert len({*names}) == len(rows), "names that look the same"
+
+
+@pytest.mark.parametrize("width", range(8, 40))
+@pytest.mark.parametrize("which", NAMES)
+def test_short_names_fit_and_differ(which: str, width: int) -> None:
+    found = distinct(tuple(NAMES[which]), width)
+    assert [*found] == NAMES[which]
+    assert len({*found.values()}) == len(found)
+    assert all(cell_len(line) <= width for text in found.values() for line in text.split("\n"))
+
+
+def test_a_further_line_of_the_question_takes_the_place_of_an_arm() -> None:
+    study = thresher.create_study("s", arms=[f"a{k}" for k in range(1000)], threshold=0.505, cases=5000)
+    console = Console(width=30, height=24, color_system=None)
+    screen = Screen(study, Live(console=console))
+    with console.capture() as output:
+        console.print(look(study, lambda ledger: screen._picture(ledger, Progress(0, 0, 0, 0, 0.0, None))))
+    lines = output.get().rstrip("\n").splitlines()
+    assert " ".join(" ".join(lines[:2]).split()) == "Which of 1,000 arms reach 0.505 on 5,000 cases?"
+    assert len(lines) < 24

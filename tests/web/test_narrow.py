@@ -1,0 +1,154 @@
+"""On a phone, 360 pixels wide, nothing that matters is cut off, even with long names; in a real browser."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import a_chromium, closed_tabs, entered, tab  # noqa: F401 - fixtures
+from narrow import CASES, IDS, MODELS, NIGHTLY, PHONE, PROMPTS, UNBROKEN, broken, cut, make, path, rows
+from running import Served, served
+
+import thresher
+from thresher.text.pieces import pieces
+from thresher.web.standalone import report
+
+STUDIES = {"prompts": PROMPTS, NIGHTLY: IDS, "evals": MODELS, "unbroken": UNBROKEN}
+
+
+@pytest.fixture(scope="module")
+def storage(tmp_path_factory: pytest.TempPathFactory) -> str:
+    storage = f"sqlite:///{tmp_path_factory.mktemp('narrow')}/s.db?durability=normal"
+    make(storage)
+    return storage
+
+
+@pytest.fixture(scope="module")
+def server(storage: str, chromium: Any) -> Iterator[Served]:
+    with served(storage) as found:
+        yield found
+
+
+def expected(storage: str, study: str) -> set[tuple[str, str, bool]]:
+    verdict = thresher.open_study(study, storage=storage).verdict()
+    return {(row.arm, row.label, row.certified) for row in verdict.rows}
+
+
+def shown(page: Any, what: str) -> set[tuple[str, str, bool]]:
+    """The rows that are within the screen, with label, tick and mean."""
+    found = [
+        (name, label.split()[1], "✓" in label) for name, label, mean, inside in rows(page, what) if inside and mean
+    ]
+    assert len({*found}) == len(found)
+    return {*found}
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_every_row_of_the_page_has_its_name_label_tick_and_mean(
+    chromium: Any, server: Served, storage: str, study: str
+) -> None:
+    page = entered(chromium, server, path(study), viewport=PHONE).page
+    page.wait_for_selector("#chart-history .main-svg")
+    for width in (360, 620, 1101, 1280):
+        page.set_viewport_size({**PHONE, "width": width})
+        assert (width, cut(page), broken(page)) == (width, [], [])
+        assert shown(page, "#rows tr") == expected(storage, study)
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_every_row_of_the_report_has_its_name_label_tick_and_mean(
+    chromium: Any, storage: str, study: str, tmp_path: Path
+) -> None:
+    (tmp_path / "report.html").write_text(report(thresher.open_study(study, storage=storage)))
+    page = tab(chromium, viewport=PHONE).page
+    page.goto(f"file://{tmp_path}/report.html")
+    page.wait_for_selector("#figure-1 .main-svg")
+    for width in (360, 1280):
+        page.set_viewport_size({**PHONE, "width": width})
+        assert (width, cut(page), broken(page)) == (width, [], [])
+        assert shown(page, "table:first-of-type tr:has(.key)") == expected(storage, study)
+
+
+@pytest.mark.parametrize(
+    ("study", "arm"), [("prompts", PROMPTS[0]), (NIGHTLY, IDS[4]), ("evals", MODELS[3]), ("unbroken", UNBROKEN[0])]
+)
+def test_the_page_of_an_arm_fits_a_phone(chromium: Any, server: Served, study: str, arm: str) -> None:
+    page = entered(chromium, server, path(study, arm), viewport=PHONE).page
+    page.wait_for_selector("#chart-evidence .main-svg")
+    page.wait_for_selector("#pulls tr")
+    assert (cut(page), broken(page)) == ([], [])
+    assert page.locator("h1").text_content() == arm
+
+
+def test_the_tab_of_cases_fits_a_phone_and_names_the_arms(chromium: Any, server: Served) -> None:
+    page = entered(chromium, server, path("evals"), viewport=PHONE).page
+    page.get_by_role("tab", name="Cases").click()
+    page.wait_for_selector("#cases tr")
+    assert (cut(page), broken(page)) == ([], [])
+    assert page.locator("#cases .name").first.text_content() in CASES
+    assert page.locator("#cases .reward").first.is_visible()
+
+
+def test_the_list_of_studies_fits_a_phone(chromium: Any, server: Served) -> None:
+    page = entered(chromium, server, "/", viewport=PHONE).page
+    page.get_by_role("heading", name=NIGHTLY).wait_for()
+    page.get_by_text("Which of 40 arms").wait_for()
+    assert (cut(page), broken(page)) == ([], [])
+
+
+def test_further_columns_fit_a_phone(chromium: Any, server: Served) -> None:
+    page = entered(chromium, server, path(NIGHTLY), viewport=PHONE).page
+    page.wait_for_selector("#chart-history .main-svg")
+    page.evaluate(
+        "for (const mean of document.querySelectorAll('#rows .key'))"
+        " for (const head of ['difference', 'quantile 0.95']) {"
+        " const cell = mean.cloneNode(true);"
+        " cell.dataset.head = head; cell.classList.remove('key'); mean.after(cell); }"
+    )
+    for width in (360, 1100):
+        page.set_viewport_size({**PHONE, "width": width})
+        assert (width, cut(page), broken(page)) == (width, [], [])
+
+
+def test_the_name_of_a_point_in_the_chart_fits_a_phone(chromium: Any, server: Served) -> None:
+    page = entered(chromium, server, path(NIGHTLY), viewport=PHONE).page
+    page.wait_for_selector("#chart-arms .main-svg")
+    page.locator("#chart-arms").scroll_into_view_if_needed()
+    points = page.locator("#chart-arms .scatterlayer .trace .points path")
+    points.first.wait_for(state="attached")
+    for place in range(3):
+        box = points.nth(4 * place).bounding_box()
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        label = page.locator("#chart-arms .hovertext")
+        label.first.wait_for()
+        around = label.first.bounding_box()
+        assert around["x"] >= 0
+        assert around["x"] + around["width"] <= PHONE["width"]
+        assert label.first.locator(".nums").text_content().startswith("tests/unit/")
+        page.mouse.move(0, 0)
+
+
+def test_the_page_and_the_report_break_names_in_the_same_places(chromium: Any, server: Served) -> None:
+    names = [
+        *IDS,
+        *PROMPTS,
+        *CASES[:3],
+        *UNBROKEN,
+        "",
+        "a",
+        "__init__",
+        "a/b/c::d",
+        "C:\\eval\\1",
+        "top_p=0.9,k=4",
+        "😀-" * 9,
+    ]
+    page = entered(chromium, server, "/").page
+    found = page.evaluate("async (names) => names.map((await import('/static/tools.js')).pieces)", names)
+    assert found == [pieces(name) for name in names]
+
+
+def test_the_description_of_the_interface_fits_a_phone(chromium: Any, server: Served) -> None:
+    page = entered(chromium, server, "/docs", viewport=PHONE).page
+    page.wait_for_selector("#operations details")
+    page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+    assert cut(page) == []

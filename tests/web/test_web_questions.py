@@ -1,0 +1,190 @@
+"""Each kind of question over HTTP, on the page and in the report; in a real browser where the eye decides."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from browser import a_chromium, closed_tabs, entered, tab, until  # noqa: F401 - fixtures
+from narrow import PHONE, broken, cut
+from questions import QUESTIONS, TIMES, make
+from running import Served, served
+
+import thresher
+from thresher.core.layout import head_of
+from thresher.core.wording import Look
+from thresher.web.standalone import report
+
+GREEN, RED = "rgb(27, 127, 92)", "rgb(180, 84, 58)"
+COLOURS = {True: GREEN, False: RED, None: "rgb(59, 110, 165)"}  # None: the baseline
+HEADS = {
+    "mean at least": ["mean", "against the bar", "pulls"],
+    "mean at most": ["mean", "against the bar", "pulls"],
+    "share": ["within", "against the bar", "median", "p95", "pulls"],
+    "score in points": ["within", "against the bar", "median", "p25", "pulls"],
+    "pairs": ["difference", "against the bar", "mean", "baseline", "pulls"],
+    "slower by": ["difference", "against the bar", "mean", "baseline", "pulls"],
+    "cases": ["difference", "against the bar", "mean", "baseline", "cases"],
+    "ratio": ["within", "against the bar", "median", "mean", "baseline", "pulls"],
+}
+ROWS = """() => [...document.querySelectorAll('#rows tr')].map((row) => [row.querySelector('.name').textContent,
+  getComputedStyle(row.querySelector('.sign')).color, row.querySelector('.key').textContent,
+  [...row.querySelectorAll('[data-head]:not(.key)')].map((cell) => cell.textContent)])"""
+HEAD = "[...document.querySelectorAll('.arms th')].slice(2, -2).map((cell) => cell.textContent)"
+LINES = """(id) => document.getElementById(id).layout.shapes.filter((shape) => shape.type === 'line')
+  .map((shape) => [shape.y0, shape.label.text])"""
+POINTS = """(id) => Object.fromEntries(document.getElementById(id).data
+  .filter((trace) => trace.text).flatMap((trace) => trace.text.map((name, at) => [name, trace.y[at]])))"""
+FORMAT = """async ([values, look]) => { const { estimate, amount, value } = await import('/static/tools.js');
+  return values.map((x) => [estimate(x, look), amount(x, look.unit), value(x, look)]); }"""
+
+
+@pytest.fixture(scope="module")
+def storage(tmp_path_factory: pytest.TempPathFactory) -> str:
+    storage = f"sqlite:///{tmp_path_factory.mktemp('questions')}/s.db?durability=normal"
+    make(storage)
+    return storage
+
+
+@pytest.fixture(scope="module")
+def server(storage: str, chromium: Any) -> Iterator[Served]:
+    with served(storage) as found:
+        yield found
+
+
+def verdict_of(storage: str, name: str) -> thresher.Verdict:
+    return thresher.open_study(name, storage=storage).verdict()
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_the_page_answers_each_kind_of_question(chromium: Any, server: Served, storage: str, name: str) -> None:
+    page, complaints, _ = entered(
+        chromium, server, f"/study/{quote(name)}", viewport={"width": 1280, "height": 800}, color_scheme="light"
+    )
+    page.wait_for_selector("#chart-history .main-svg")
+    verdict = verdict_of(storage, name)
+    look = verdict.look
+    assert page.evaluate(HEAD) == HEADS[name]
+    rows = {arm: (colour, key) for arm, colour, key, _ in page.evaluate(ROWS)}
+    compared = {row.arm: (COLOURS[row.reached], look.estimate(row.estimate)) for row in verdict if row.arm in rows}
+    if verdict.baseline is not None:
+        assert next(iter(rows)) == verdict.baseline, "the baseline is on top"
+        compared[verdict.baseline] = (COLOURS[None], "")
+    assert rows == compared
+    differs = [[0, f"= {verdict.baseline}"]] if look.asks == "difference" else []
+    assert page.evaluate(LINES, "chart-arms") == [*differs, [look.bar, f"bar {look.estimate(look.bar)}"]]
+    drawn = {row.arm: row.estimate for row in verdict if row.label != "baseline"}
+    assert page.evaluate(POINTS, "chart-arms") == pytest.approx(drawn, rel=1e-5)
+    legend = "[...document.querySelectorAll('#chart-history .legendtext')].map((node) => node.textContent)"
+    assert page.evaluate(legend) == ["reached", "missed", "certified"]
+    ends = "document.getElementById('chart-history').data.slice(0, 2).map((line) => line.y.at(-1))"
+    assert page.evaluate(ends) == [len(verdict.reached), len(verdict.missed)]
+    assert [page.locator(f"#n-{place}").text_content() for place in ("above", "below")] == [
+        str(len(verdict.reached)),
+        str(len(verdict.missed)),
+    ]
+    assert (cut(page), broken(page), complaints) == ([], [], [])
+
+
+@pytest.mark.parametrize("name", ["share", "slower by", "cases"])
+def test_page_report_and_arm_fit_a_phone(
+    chromium: Any, server: Served, storage: str, name: str, tmp_path: Path
+) -> None:
+    page = entered(chromium, server, f"/study/{quote(name)}", viewport=PHONE).page
+    page.wait_for_selector("#chart-history .main-svg")
+    assert (cut(page), broken(page)) == ([], [])
+    page.goto(f"{server.url}/study/{quote(name)}/arm/{quote(QUESTIONS[name]['arms'][-1])}")
+    page.wait_for_selector("#chart-evidence .main-svg")
+    page.wait_for_selector("#pulls tr")
+    assert (cut(page), broken(page)) == ([], [])
+    (tmp_path / "report.html").write_text(report(thresher.open_study(name, storage=storage)))
+    page = tab(chromium, viewport=PHONE).page
+    page.goto(f"file://{tmp_path}/report.html")
+    page.wait_for_selector("#figure-1 .main-svg")
+    assert (cut(page), broken(page)) == ([], [])
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_the_report_and_the_figure_answer_each_kind_of_question(storage: str, name: str) -> None:
+    study, verdict = thresher.open_study(name, storage=storage), verdict_of(storage, name)
+    text = report(study).partition("<script")[0]
+    look = verdict.look
+    for row in verdict.rows:
+        found = re.search(rf"<tr class='(\w+)'><td class='name'>{row.arm.replace('-', '-(?:<wbr>)?')}</td>.*", text)
+        assert found is not None
+        assert found[1] == {True: "above", False: "below", None: "baseline"}[row.reached]
+        if row.label != "baseline":
+            assert f"data-head='{head_of(look)}'>{look.estimate(row.estimate)}</td>" in found[0]
+    figure = study.figure()
+    lines = [(shape.y0, shape.label.text) for shape in figure.layout.shapes if shape.type == "line"]
+    differs = [(0, f"= {verdict.baseline}")] if look.asks == "difference" else []
+    assert lines == [*differs, (look.bar, f"bar {look.estimate(look.bar)}")]
+    points = {arm: y for trace in figure.data if trace.text for arm, y in zip(trace.text, trace.y, strict=True)}
+    assert points == {row.arm: row.estimate for row in verdict if row.label != "baseline"}
+    reached, missed, _ = study.figure("history").data
+    assert (reached.name, reached.y[-1]) == ("reached", len(verdict.reached))
+    assert (missed.name, missed.y[-1]) == ("missed", len(verdict.missed))
+
+
+def test_the_page_writes_numbers_as_the_library_does(chromium: Any, server: Served) -> None:
+    page = entered(chromium, server, "/").page
+    values = [0.0, 1.0, 0.25, -0.25, 0.0123456, 0.00025, 0.0009999, 0.99996, 12.5, -3.0, None]
+    looks = [
+        Look(0.5),
+        Look(0.05, lower_is_better=True, unit="s"),
+        Look(0.2, lower_is_better=True, share=0.95, unit="s"),
+        Look(0.02, baseline="a", unit="points"),
+        Look(0.0, lower_is_better=True, baseline="a", ratio=1.05, share=0.5, unit="s"),
+    ]
+    for look in looks:
+        asked = {"asks": look.asks, "unit": look.unit, "ratio": look.ratio}
+        expected = [[text(look, x) for text in (Look.estimate, Look.amount, Look.value)] for x in values]
+        if look.asks == "share":
+            expected[-1][0] = "–"  # the library has a share where it writes one
+        assert page.evaluate(FORMAT, [values, asked]) == expected
+
+
+def test_an_arm_of_a_pair_has_both_rewards(chromium: Any, server: Served, storage: str) -> None:
+    page, complaints, _ = entered(chromium, server, f"/study/{quote('slower by')}/arm/ack")
+    page.wait_for_selector("#chart-evidence .main-svg")
+    row = verdict_of(storage, "slower by")["ack"]
+    look = verdict_of(storage, "slower by").look
+    facts = page.evaluate("Object.fromEntries([...document.querySelectorAll('[data-fact]')]"
+                          ".map((node) => [node.dataset.fact, node.textContent]))")  # fmt: skip
+    assert facts["difference"] == look.estimate(row.difference)
+    assert facts["interval"] == look.span(row.low, row.high)
+    assert (facts["bar"], facts["baseline"]) == ("+10 ms", look.amount(row.baseline))
+    assert all(text.endswith(" ms") for text in page.locator("#pulls td[data-head=baseline]").all_text_contents())
+    assert page.evaluate(LINES, "chart-rewards") == [[0, "= grep -r"], [0.01, "bar +10 ms"]]
+    page.goto(f"{server.url}/study/{quote('slower by')}/arm/{quote('grep -r')}")
+    page.get_by_text("the baseline, which the other arms are compared with").first.wait_for()
+    page.get_by_text("Its rewards are in the pairs of the other arms.").wait_for()
+    assert complaints == []
+
+
+def test_the_tab_of_cases_colours_what_an_arm_failed_against_the_baseline(chromium: Any, server: Served) -> None:
+    page = entered(chromium, server, "/study/cases").page
+    page.get_by_role("tab", name="Cases").click()
+    page.wait_for_selector("#cases tr")
+    first = page.locator("#cases tr").first
+    failed = int(first.locator("td").nth(1).text_content())
+    assert failed == first.locator(".reward.below").count() > 0
+    assert first.locator(".reward.baseline").count() == 1
+
+
+def test_a_page_follows_the_baseline_as_pairs_come(chromium: Any, tmp_path: Path) -> None:
+    storage = f"sqlite:///{tmp_path}/s.db?durability=normal"
+    study = thresher.create_study(
+        "pairs", arms=list(TIMES)[:2], baseline=next(iter(TIMES)), lower_is_better=True, unit="s", storage=storage
+    )
+    with served(storage) as server:
+        page = entered(chromium, server, "/study/pairs").page
+        until(page, "document.getElementById('pulse').dataset.state === 'live'")
+        pull = study.ask()
+        assert pull is not None
+        study.tell(pull, (0.02, 0.03))
+        base = "document.querySelector('#rows tr.baseline')?.textContent ?? ''"
+        until(page, f"{base}.includes('30 ms')")
+        page.get_by_text("reward 20 ms, sqlite3 in memory 30 ms").wait_for()
