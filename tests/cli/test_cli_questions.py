@@ -131,3 +131,16 @@ def test_a_verdict_of_each_kind_is_printed_in_each_format(kind: str, style: str,
         assert set(reached[1:]) <= {"True", "False", ""}
     else:
         assert asked in text
+
+
+@pytest.mark.parametrize("kind", ["at most", "a share", "a margin", "slower", "a margin of time"])
+@pytest.mark.parametrize("width", [70, 80, 100])
+def test_the_table_of_each_kind_fits_the_terminal(kind: str, width: int, tmp_path: Path) -> None:
+    args, _ = QUESTIONS[kind]
+    inside("create", "s", *TWO, *args, storage=tmp_path)
+    study = library.open_study("s", storage=f"sqlite:///{tmp_path}/thresher.db")
+    for pull in study.ask_many(9):
+        reward = 1 / (2 + pull.number)
+        study.tell(pull, (reward, reward / 3) if pull.baseline else reward)
+    lines = ["".join(text for text, _ in line) for line in study.verdict().lines(width)]
+    assert max(len(line) for line in lines[: lines.index("")]) <= width
