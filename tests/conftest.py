@@ -22,6 +22,15 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _compile_in_one_process() -> None:
+    """Other cores are busy with other tests, and a second process would compile the core a second time."""
+    if find_spec("numba"):
+        from thresher.lab import warming
+
+        warming.available_cores = lambda: 1
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _release_hung_threads() -> Iterator[None]:
     yield
     engines.RELEASE.set()
