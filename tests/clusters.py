@@ -67,7 +67,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _name_group(item: Any, group: str) -> None:
-    """xdist reads the group from the end of a test's id, but pytest 9.2 no longer reads the attribute that xdist sets."""
+    """xdist reads the group from the end of a test's id. It sets an attribute that pytest 9.2 no longer reads."""
     if hasattr(item, "_id"):
         item._id = type(item._id).parse(f"{item.nodeid}@{group}")
 

@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import signal
+import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 
@@ -22,12 +23,12 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _compile_in_one_process() -> None:
+def _compile_in_one_process() -> Iterator[None]:
     """Other cores are busy with other tests, and a second process would compile the core a second time."""
-    if find_spec("numba"):
-        from thresher.lab import warming
-
-        warming.available_cores = lambda: 1
+    with pytest.MonkeyPatch.context() as patch:
+        if "thresher.lab" in sys.modules:
+            patch.setattr("thresher.lab.warming.available_cores", lambda: 1)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
