@@ -14,7 +14,6 @@ from .loops import (
     FORMULA,
     RANKS,
     SECOND,
-    TRACED,
     draw_cases,
     draw_instance,
     issued_pull,
@@ -49,8 +48,7 @@ def came_back(
         saw(board, arms, arm, reward)
     if CERTIFIES:
         learned(board, other, rule, other_rule, proof, arms, arm, pull, reward, lost)
-    if TRACED:
-        note(trace, -pull, arm, math.nan if lost else reward)
+    note(trace, -pull, arm, math.nan if lost else reward)
 
 
 def run_late(
@@ -89,8 +87,7 @@ def run_late(
             if RANKS:
                 rank(board, proof, asked, False)  # a pending pull only lowers its arm
             rule = rescore_asked(board, other, asked, FORMULA, rule, SECOND, other_rule, ALTERNATES, DOUBLING, issued)
-            if TRACED:
-                note(trace, issued, asked, reward)
+            note(trace, issued, asked, reward)
             measures.used[row, 0] = issued
             lasts = service(timing.service, timing.seconds, timing.shape, reward < arms.threshold, late)
             if hangs(timing, late):
