@@ -89,7 +89,7 @@ def table(rows: Iterable[Row], look: Look, width: int | None = None) -> Iterator
     names = [text.expandtabs() for text, _ in found.pop("arm")]
     widths = {head: max(_cells(text) for text in [head, *(cell[0] for cell in cells)]) for head, cells in found.items()}
     longest = max(_cells(part) for name in ["arm", *names] for part in name.split("\n"))
-    left_out = []
+    left_out: list[str] = []
     if width is not None:
         for head in reversed(details((), look)):
             if head in found and width < min(longest, NARROWEST) + sum(widths.values()) + 2 * len(widths):
