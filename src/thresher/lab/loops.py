@@ -70,7 +70,7 @@ def truth(arms: Arms, arm: int, other: float) -> float:
     chance = first * base * count(asked, arms.high, arms.high)  # of passes and failures; no other family is simulated
     chance += first * (1.0 - base) * count(asked, arms.high, arms.low)
     chance += (1.0 - first) * base * count(asked, arms.low, arms.high)
-    return chance + (1.0 - first) * (1.0 - base) * count(asked, arms.low, arms.low)
+    return float(chance + (1.0 - first) * (1.0 - base) * count(asked, arms.low, arms.low))
 
 
 def draw_cases(arms: Arms, proof: Proof, state: Words) -> None:

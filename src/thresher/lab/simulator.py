@@ -204,8 +204,8 @@ def blank_arms(setup: Setup) -> Arms:
     (low, high), (least, most) = setup.bounds, setup.span
     ends = (float(low), float(high), float(setup.asked.bar), float(least), float(most), float(setup.tolerance))
     base = -1 if setup.baseline is None else int(setup.baseline)
-    asked = (setup.asked.measure, base, np.zeros(2), np.zeros(1, np.int64))
-    return Arms(*setup.mean_ranges, *setup.spread_ranges, samples, *drawn, *ends, *asked)
+    more = {"measure": setup.asked.measure, "base": base, "drawn": np.zeros(2), "order": np.zeros(1, np.int64)}
+    return Arms(*setup.mean_ranges, *setup.spread_ranges, samples, *drawn, *ends, **more)  # type: ignore[arg-type]
 
 
 def _measures(setup: Setup, rows: int, *, per_arm: bool = True) -> Measures:
