@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..core import checks, columns, policies, spec_checks
+from ..core import checks, columns, policies, question_checks, spec_checks
 from ..core.evidence import Stakes
 from ..core.policies import Policy
 from ..core.question import PLAIN
@@ -62,7 +62,7 @@ bernoulli, beta, normal, clipped, constant, recorded
     budget: int = None  # type: ignore[assignment]  # 20,000; with cases, all of them
     delay: Delay | str = "none"
     checkpoints: Sequence[int] = ()
-    bounds: tuple[float, float] = (0.0, 1.0)
+    bounds: tuple[float, float] = (0.0, 1.0)  # a share needs none
     confidence: float | None = None
     tolerance: float = 0.0
     failure: Literal["worst", "ignore"] = "worst"
@@ -96,6 +96,11 @@ bernoulli, beta, normal, clipped, constant, recorded
         cases = checks.whole("cases", self.cases, least=0, most=spec_checks.MOST_CASES)
         if self.budget is None:
             put(self, "budget", self.arms * max(cases, self.rules.warmup) if cases else BUDGET)
+        if self.bounds is None:
+            if self.share is None and self.ratio is None:
+                remedy = "give bounds, or ask about a share"
+                raise InvalidInput("bounds", None, "the laboratory draws rewards within bounds", remedy)
+            put(self, "bounds", question_checks.DEFAULT)
         put(self, "bounds", spec_checks.bounds_or_none(checks.pair("bounds", self.bounds)))
         if self.threshold is None and self.baseline is None:
             put(self, "threshold", asking.BAR)
