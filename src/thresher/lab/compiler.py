@@ -135,7 +135,12 @@ class Kind(NamedTuple):
 
 
 def kind(policy: Policy, family: str, **flags: bool) -> Kind:
-    """What the loop of a policy and a family is compiled for."""
+    """What the loop of a policy and a family is compiled for.
+
+    Where rewards count as something else, one loop with certificates serves with and without cases, and both guarantees.
+    """
+    if flags.get("counts"):
+        flags["cases"] = flags["ranks"] = flags["certifies"]
     return Kind(policy.function, policy.second, policy.exploration == DOUBLING, family, **flags)
 
 

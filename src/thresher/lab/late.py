@@ -17,7 +17,6 @@ from .loops import (
     SECOND,
     TRACED,
     draw_cases,
-    draw_counted_cases,
     draw_instance,
     ended,
     issued_pull,
@@ -26,6 +25,7 @@ from .loops import (
     note_asked,
     observed,
     open_boards,
+    set_truths,
 )
 from .parts import Arms, Measures, Trace, note
 from .proofs import Proof, rank
@@ -80,8 +80,8 @@ def run_late(
         draw_instance(arms, seed, row, state)
         start(state, seed, row, REWARDS)
         start(late, seed, row, DELAYS)
-        if CASES and COUNTS:
-            draw_counted_cases(arms, proof, state)
+        if COUNTS:
+            set_truths(arms, proof, state)
         elif CASES:
             draw_cases(arms, proof, state)
         rule, other_rule = rules
@@ -93,7 +93,7 @@ def run_late(
             asked = choose_for(board, other, issued, ALTERNATES)
             assign(board, asked)
             reward = issued_pull(board, proof, arms, asked, issued, state)
-            if RANKS:
+            if RANKS and (not COUNTS or proof.ranking.level > 0.0):
                 rank(board, proof, asked, False)  # a pending pull only lowers its arm
             rule = rescore_asked(board, other, asked, FORMULA, rule, SECOND, other_rule, ALTERNATES, DOUBLING, issued)
             if TRACED:

@@ -51,7 +51,13 @@ def draw_instance(arms: Arms, seed: int, repetition: int, state: Words) -> None:
         arms.first[arm], arms.second[arm] = SET(arms.mean[arm], spread, arms.low, arms.high)
         moments = MOMENTS(arms.mean[arm], arms.first[arm], arms.second[arm], arms.low, arms.high, arms.samples)
         arms.mean[arm], arms.variance[arm] = moments
-    if COUNTS and not CASES:
+
+
+def set_truths(arms: Arms, proof: Proof, state: Words) -> None:
+    """Where a reward counts as something else: draw the cases, if there are any, and replace the arms' true means."""
+    if CASES and proof.sheet.cases > 0:
+        draw_counted_cases(arms, proof, state)
+    else:
         other = arms.mean[arms.base] if arms.base >= 0 else 0.0
         for arm in range(len(arms.mean)):
             arms.mean[arm] = truth(arms, arm, other)
@@ -121,19 +127,28 @@ def draw_counted_cases(arms: Arms, proof: Proof, state: Words) -> None:
 
 def issued_pull(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, state: Words) -> float:
     """Issue a pull of the arm to the certificates, if there are any; return what its reward counts as."""
-    if COUNTS and CASES and arm == arms.base:
-        issue_baseline(proof, arm, pull)
-    elif CERTIFIES:
+    if COUNTS:
+        return issued_counted(board, proof, arms, arm, pull, state)
+    if CERTIFIES:
         issue(board, proof, arm, pull)
     if CASES:
         reconsider(board, proof, arm)
-        if COUNTS:
-            place = proof.sheet.place[pull]
-            return value_of_case(arms, proof, arm, case_of(arms, arm, place, proof.sheet.cases))
         return float(proof.values[arm, proof.sheet.place[pull]])
-    if COUNTS:
-        return draw_counted(arms, arm, state)
     return DRAW(arms.first[arm], arms.second[arm], arms.low, arms.high, arms.samples, state)
+
+
+def issued_counted(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, state: Words) -> float:
+    """The same where the reward counts as something else."""
+    if CERTIFIES:
+        if arm == arms.base:
+            issue_baseline(proof, arm, pull)
+        else:
+            issue(board, proof, arm, pull)
+        if proof.sheet.cases > 0:
+            reconsider(board, proof, arm)
+            case = case_of(arms, arm, proof.sheet.place[pull], proof.sheet.cases)
+            return value_of_case(arms, proof, arm, case)
+    return draw_counted(arms, arm, state)
 
 
 def draw_counted(arms: Arms, arm: int, state: Words) -> float:
@@ -181,14 +196,14 @@ def learned(
     lost: bool,
 ) -> None:
     """Pass what came back to the certificates, and take the arms that this settled out of the tournaments."""
-    if COUNTS and CASES and arm == arms.base:
+    if COUNTS and arm == arms.base:
         if learn_baseline(board, proof, arm, pull, lost):
             for each in range(len(board.seen)):
                 rescore_both(board, other, each, FORMULA, rule, SECOND, other_rule, ALTERNATES)
         return
     was_open = proof.docket.settled[arm] == 0
     learn(board, proof, arms, arm, pull, reward, lost)
-    if RANKS:
+    if RANKS and (not COUNTS or proof.ranking.level > 0.0):
         counted = was_open and proof.docket.settled[arm] != 0
         for at in range(rank(board, proof, arm, counted)):
             rescore_both(board, other, proof.ranking.found[at], FORMULA, rule, SECOND, other_rule, ALTERNATES)
@@ -232,8 +247,8 @@ def run_at_once(
     for row in range(begin, end):
         draw_instance(arms, seed, row, state)
         start(state, seed, row, REWARDS)
-        if CASES and COUNTS:
-            draw_counted_cases(arms, proof, state)
+        if COUNTS:
+            set_truths(arms, proof, state)
         elif CASES:
             draw_cases(arms, proof, state)
         rule, other_rule = rules
