@@ -137,7 +137,7 @@ class Kind(NamedTuple):
 def kind(policy: Policy, family: str, **flags: bool) -> Kind:
     """What the loop of a policy and a family is compiled for.
 
-    Where rewards count as something else, one loop with certificates serves with and without cases, and both guarantees.
+    Where rewards count as something else, one loop with certificates serves with and without cases, for any guarantee.
     """
     if flags.get("counts"):
         flags["cases"] = flags["ranks"] = flags["certifies"]
