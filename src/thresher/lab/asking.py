@@ -7,6 +7,7 @@ from ..core import checks, question_checks
 from ..core.question_checks import Asked
 from ..core.wording import Look
 from ..errors import InvalidInput
+from ..text.plural import plural
 
 if TYPE_CHECKING:
     from .setup import Setup
@@ -19,7 +20,9 @@ def asked_by(setup: "Setup") -> Asked:
     """The question of a setup, checked as that of a study."""
     name, others = None, ("other arms",) if setup.arms > 1 else ()
     if setup.baseline is not None:
-        checks.whole("baseline", setup.baseline, least=0, most=setup.arms - 1)
+        if checks.whole("baseline", setup.baseline, least=0) >= setup.arms:
+            rule = f"is not the number of one of {plural(setup.arms, 'arm')}"
+            raise InvalidInput("baseline", setup.baseline, rule, "they are numbered from 0")
         name = name_of(setup, setup.baseline)
     found = question_checks.asked(
         {"threshold": setup.threshold},

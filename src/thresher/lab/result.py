@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core.wording import question
+from .asking import look_of
 from .families import Reals
 from .parts import Measures
 from .settled import LABELS, Certificates, known, standard_error
@@ -82,7 +84,8 @@ class Result:
         setup = self.setup
         if setup.confidence is None:
             return None
-        lists = LABELS[: 3 if setup.tolerance > 0.0 else 2] if setup.guarantee == "rate" else ()
+        names = ("below", "above", "close") if setup.lower_is_better else LABELS  # of those that reach the bar, first
+        lists = names[: 3 if setup.tolerance > 0.0 else 2] if setup.guarantee == "rate" else ()
         return Certificates(setup.contenders, self.measures, setup.find, setup.arms * setup.cases, lists)
 
     def rows(self) -> list[dict[str, Any]]:
@@ -111,7 +114,12 @@ class Result:
             "policy": str(setup.rules),
             "family": setup.family,
             "arms": setup.arms,
+            "question": question(look_of(setup), setup.contenders),
             "threshold": setup.asked.threshold,
+            "lower_is_better": setup.lower_is_better,
+            "share": setup.asked.share,
+            "baseline": setup.baseline,
+            "ratio": setup.ratio,
             "bounds": list(setup.bounds),
             "delay": str(setup.timing),
             "budget": setup.budget,
