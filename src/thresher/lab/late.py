@@ -15,7 +15,6 @@ from .loops import (
     FORMULA,
     RANKS,
     SECOND,
-    TRACED,
     draw_cases,
     draw_instance,
     ended,
@@ -54,8 +53,7 @@ def came_back(
         observed(board, arms, arm, reward)
     if CERTIFIES:
         learned(board, other, rule, other_rule, proof, arms, arm, pull, reward, lost)
-    if TRACED:
-        note(trace, -pull, arm, math.nan if lost else reward, 0.0)
+    note(trace, -pull, arm, math.nan if lost else reward, 0.0)
 
 
 def run_late(
@@ -96,8 +94,7 @@ def run_late(
             if RANKS and (not COUNTS or proof.ranking.level > 0.0):
                 rank(board, proof, asked, False)  # a pending pull only lowers its arm
             rule = rescore_asked(board, other, asked, FORMULA, rule, SECOND, other_rule, ALTERNATES, DOUBLING, issued)
-            if TRACED:
-                note_asked(trace, arms, issued, asked, reward)
+            note_asked(trace, arms, issued, asked, reward)
             measures.used[row, 0] = issued
             lasts = service(timing.service, timing.seconds, timing.shape, reward < arms.threshold, late)
             if hangs(timing, late):

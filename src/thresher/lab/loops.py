@@ -29,7 +29,6 @@ FORMULA: Formula = kernel.evt
 SECOND: Formula = kernel.cheapest
 ALTERNATES = False  # even pulls use the second tournament
 DOUBLING = False  # the exploration doubles with the number of pulls
-TRACED = False  # every event is recorded
 CERTIFIES = False  # arms are settled, and then no longer pulled
 CASES = False  # rewards are those of cases, each of which an arm meets once
 RANKS = False  # the error rate is bounded
@@ -265,8 +264,7 @@ def run_at_once(
                 if CERTIFIES:
                     learned(board, other, rule, other_rule, proof, arms, arm, issued, reward, False)
                 rule = rescore_asked(board, other, arm, FORMULA, rule, SECOND, other_rule, ALTERNATES, DOUBLING, issued)
-                if TRACED:
-                    note_asked(trace, arms, issued, arm, reward)
-                    note(trace, -issued, arm, reward, 0.0)
+                note_asked(trace, arms, issued, arm, reward)
+                note(trace, -issued, arm, reward, 0.0)
             measured(board, proof, arms, measures, row, column)
         measures.used[row, 0] = issued

@@ -101,7 +101,9 @@ def saw(board: Board, arms: Arms, arm: int, reward: float) -> None:
 
 
 def note(trace: Trace, pull: int, arm: int, reward: float, other: float) -> None:
-    """Record an event."""
+    """Record an event, if this run is traced."""
+    if len(trace.pull) == 0:
+        return
     place = trace.length[0]
     trace.pull[place] = pull
     trace.arm[place] = arm

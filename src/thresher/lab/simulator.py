@@ -106,7 +106,7 @@ def trace(setup: Setup, *, repetition: int = 0, seed: int = 0) -> Played:
     if size > MOST_CELLS or (repetition + 1) * len(setup.checkpoints) > MOST_CELLS:
         rule = f"of repetition {repetition:,} is more than memory should hold"
         raise InvalidInput("budget", setup.budget, rule, "give a smaller budget, or an earlier repetition")
-    run = _loop(setup, certifies, traced=True)
+    run = _loop(setup, certifies)
     written = Trace(
         np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size), np.zeros(size), np.zeros(1, np.int64)
     )
@@ -173,8 +173,8 @@ def _arguments(
     return (*shared, np.zeros(4, np.uint64), _slots(min(delay.capacity, setup.budget + 1)), timing)
 
 
-def _loop(setup: Setup, certifies: bool, *, traced: bool = False) -> Callable[..., None]:
-    flags = {"traced": traced, "certifies": certifies, "cases": setup.cases > 0, "ranks": setup.guarantee == "rate"}
+def _loop(setup: Setup, certifies: bool) -> Callable[..., None]:
+    flags = {"certifies": certifies, "cases": setup.cases > 0, "ranks": setup.guarantee == "rate"}
     flags["counts"] = setup.counts
     return compiler.loop(compiler.kind(setup.rules, setup.family, **flags), late_rewards=setup.timing.model != NONE)
 
