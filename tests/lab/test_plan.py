@@ -70,7 +70,7 @@ def test_plan_reads_a_pilot(tmp_path: Path) -> None:
     assert float(rows[0]["pulls"]) >= 4
     file.write_text("arm,reward\na,0.71\na,0.9\na,0.8\nb,0.2\nb,0.4\n")
     text = run("plan", "--threshold", "0.6", "--policy", "uniform", "--pilot", str(file))
-    assert "2 arms of the pilot against 0.6" in text
+    assert "Which of 2 arms reach 0.6? arms of the pilot" in text
     assert "nine of ten simulated studies" in " ".join(text.split())
 
 

@@ -21,12 +21,12 @@ import numba
 from numba.core.types import unliteral
 from numba.extending import overload
 
-from ..core import docket, evidence, kernel, places, rate, steps
+from ..core import docket, evidence, kernel, places, question, rate, steps
 from ..core.policies import DOUBLING, Policy
-from . import delays, families, late, linking, loops, parts, proofs, slots, streams
+from . import counting, delays, families, late, linking, loops, parts, proofs, shares, slots, streams
 
-CORE = (kernel, steps, places, evidence, docket, rate)
-SHARED = (*CORE, streams, families, delays, parts, proofs, slots)  # the same for every loop
+CORE = (kernel, steps, places, evidence, docket, rate, question)
+SHARED = (*CORE, streams, families, shares, delays, parts, proofs, counting, slots)  # the same for every loop
 LOOPS = (loops, late)  # compiled for each policy and family
 FORMULAS = frozenset(name for name, f in vars(kernel).items() if "gap" in getattr(f, "__annotations__", ()))
 njit: Any = numba.njit  # its annotations lack the options below
@@ -127,17 +127,23 @@ class Kind(NamedTuple):
     certifies: bool = False
     cases: bool = False
     ranks: bool = False
+    counts: bool = False
 
     @property
     def variant(self) -> str:
         """The suffix for the names of functions that depend on it."""
-        named = ("doubling", "certifies", "cases", "ranks")
+        named = ("doubling", "certifies", "cases", "ranks", "counts")
         flags = (name for name in named if getattr(self, name))
         return "".join(f"-{part}" for part in (self.formula, self.second, self.family, *flags) if part)
 
 
 def kind(policy: Policy, family: str, **flags: bool) -> Kind:
-    """What the loop of a policy and a family is compiled for."""
+    """What the loop of a policy and a family is compiled for.
+
+    Where rewards count as something else, one loop with certificates serves with and without cases, for any guarantee.
+    """
+    if flags.get("counts"):
+        flags["cases"] = flags["ranks"] = flags["certifies"]
     return Kind(policy.function, policy.second, policy.exploration == DOUBLING, family, **flags)
 
 
@@ -196,10 +202,13 @@ def _namespace(kind: Kind) -> Namespace:
         "CERTIFIES": kind.certifies,
         "CASES": kind.cases,
         "RANKS": kind.ranks,
+        "COUNTS": kind.counts,
         "RECORDED": kind.family == "recorded",
         "SET": shared[f"set_{kind.family}"],
         "DRAW": shared[f"draw_{kind.family}"],
         "MOMENTS": shared[f"moments_{kind.family}"],
+        "WITHIN": shared[f"within_{kind.family}"],
+        "CONSTANT": kind.family == "constant",
     }
     return _extended({**shared, **choices}, LOOPS, kind.variant)
 
