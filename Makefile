@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest
 
 help:
 	@echo "make demo    install the base and run the main job on a real problem"
-	@echo "make test    install what the tests need and run them all, in at most five minutes on two cores"
+	@echo "make test    install what the tests need and run them all, in at most six minutes on two cores"
 	@echo "make lint    ruff, mypy --strict and the layers"
 	@echo "make bench   measure speed, faults and which mutants the tests catch; takes hours"
 	@echo "make paper   the paper's experiments, 1,000 repetitions, into build/paper"
@@ -46,6 +46,8 @@ demo: $(VENV)/base
 	@$(BIN)/thresher demo
 
 # Tests marked `alone` measure time or kill the workers of a cluster: nothing else may run beside them. Both runs must pass.
+# With bytecode on disk, whatever the environment says, the many programs that tests start do so in two thirds of the time.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: $(VENV)/browser
 	@$(PYTEST) --quiet --numprocesses 3 --dist loadgroup --no-loadscope-reorder -m "not alone"; crowd=$$?; \
 	  echo "the tests that run alone:"; $(PYTEST) --quiet -m alone tests/log tests/run tests/web && exit $$crowd

@@ -16,6 +16,27 @@ from .report import Figure
 RISK = 0.05
 ALONE = Setup(policy="uniform", family="bernoulli", arms=1, means=0.45, threshold=0.5, budget=2500, confidence=0.95)
 SPREADS = {"bernoulli": 0.0, "uniform": 0.25, "beta": 0.3}
+LATE = "workers:50:failures:5"
+AGAINST = Setup(
+    policy="uniform",
+    family="bernoulli",
+    arms=4,
+    means=[0.5, 0.6, 0.599, 0.55],
+    baseline=0,
+    budget=4000,
+    confidence=0.95,
+)
+ON_CASES = AGAINST.but(cases=300, budget=1200)
+# arms on the bar, where "below" is wrong, and just on the wrong side of it
+QUESTIONS = {
+    "mean at most": ALONE.but(arms=4, means=[0.5, 0.5001, 0.501, 0.51], lower_is_better=True),
+    "share": ALONE.but(arms=4, means=[0.9, 0.8999, 0.899, 0.89], share=0.9),
+    "share at most": ALONE.but(arms=4, means=[0.1, 0.1001, 0.101, 0.11], share=0.9, lower_is_better=True),
+    "pairs with a margin": AGAINST.but(margin=0.1),
+    "pairs with a ratio": AGAINST.but(ratio=1.0, share=0.8, lower_is_better=True, means=[0.5, 0.4, 0.401, 0.42]),
+    "baseline with cases": ON_CASES.but(margin=0.1),
+    "baseline with cases, lower is better": ON_CASES.but(margin=-0.1, lower_is_better=True),
+}
 
 
 def wrong(setup: Setup, repetitions: int, seed: int = 1) -> float:
@@ -63,6 +84,20 @@ def promise() -> Iterator[Figure]:
     assert hung is not None
     yield Figure("0.2 % of pulls hang: pulls to settle .6 against .5", hung.used[0], "pulls", 900, at_most=True)
     yield Figure("0.2 % of pulls hang: share of runs that settle it", hung.finished, "", 1.0)
+
+
+def questions() -> Iterator[Figure]:
+    """Wrong settled labels where a reward counts as something else: the worse of at once and late."""
+    for name, setup in QUESTIONS.items():
+        shares = [wrong(setup.but(delay=delay), 4000) for delay in ("none", LATE)]
+        yield Figure(f"{name}: studies with a wrong settled label", max(shares), "", RISK, at_most=True)
+    rated = ON_CASES.but(guarantee="rate", arms=9, means=(0.5, 0.65), margin=0.05, budget=2700)
+    for words, delay in (("at once", "none"), ("late", LATE)):
+        result = simulate(rated.but(delay=delay), repetitions=4000, seed=1).certificates
+        assert result is not None
+        for label, (share, _) in result.false_shares.items():
+            what = f"baseline with cases, rate, {words}: wrong labels {label}"
+            yield Figure(what, share, "", RISK, at_most=True)
 
 
 def settling() -> Iterator[Figure]:
@@ -119,6 +154,7 @@ def close() -> Iterator[Figure]:
 def figures() -> Iterator[Figure]:
     yield from eval_sets.figures()
     yield from promise()
+    yield from questions()
     yield from settling()
     yield from benchmarks()
     yield from close()

@@ -5,7 +5,12 @@ classifier read one digit. Each classifier is trained once, by the worker that n
 every classifier is settled at a confidence of 95 %, after 32,000 pulls at the latest, which is what a full run takes.
 Then the example makes the full run, which is affordable here, and says which labels are right. It needs scikit-learn.
 
+With --baseline, it asks instead which of the other 39 beat that one by a margin on the same digits, and says what the
+plain bar would have taken: the baseline's accuracy plus the margin.
+
   python examples/classifiers.py
+  python examples/classifiers.py --baseline
+  python examples/classifiers.py --baseline --margin 0
   python examples/classifiers.py --storage sqlite:///classifiers.db
   thresher cases classifiers --storage sqlite:///classifiers.db       the hardest digits first
 """
@@ -21,6 +26,8 @@ import telling
 import thresher
 
 BAR = 0.93
+CURRENT = "LinearDiscriminantAnalysis solver=lsqr shrinkage=0.1"  # the baseline, unless another one is named
+MARGIN = 0.02
 HELD_OUT = 800  # of 1,797 digits; the classifiers learn from the others
 PIXELS = 64
 
@@ -122,16 +129,72 @@ def truth(digits: Digits, arms: dict[str, dict[str, Any]], images: list[int], ve
     )
 
 
+def against(digits: Digits, arms: dict[str, dict[str, Any]], cases: dict[str, dict[str, int]], given: Any) -> int:
+    """Which classifiers beat the baseline by the margin, next to a plain bar and to the truth."""
+    base, margin = given.baseline, given.margin
+    images = [case["image"] for case in cases.values()]
+    right = {arm: digits.right(arm, params, images) for arm, params in arms.items()}
+    reach = [arm for arm in arms if arm != base and right[arm] / len(cases) >= bar_of(right[base], len(cases), margin)]
+    shared = {"cases": cases, "budget": given.budget, "seed": given.seed}
+    study = thresher.create_study(
+        "classifiers-against",
+        arms=arms,
+        baseline=base,
+        margin=margin,
+        storage=given.storage,
+        if_exists="join",
+        **shared,
+    )
+    work = functools.partial(thresher.run, study, digits.reads, workers=given.workers)
+    status = telling.carry_out(study, work, given.format)
+    verdict = study.verdict()
+    telling.say(f"the truth, by a full run: {len(reach)} of {len(arms) - 1} do. {_right(verdict, reach)}")
+    telling.say(_shares("compared case by case", verdict.issued, len(arms), len(cases), own=True))
+    others = {arm: params for arm, params in arms.items() if arm != base}
+    plain = thresher.create_study(
+        "classifiers-plain-bar", arms=others, at_least=bar_of(right[base], len(cases), margin), **shared
+    )
+    thresher.run(plain, digits.reads, workers=given.workers)
+    issued = plain.verdict().issued
+    telling.say(_shares("against the plain bar", issued, len(arms), len(cases), own=False))
+    telling.say(f"the plain bar: {_right(plain.verdict(), reach)}")
+    return status
+
+
+def bar_of(right: int, cases: int, margin: float) -> float:
+    """The accuracy that the margin asks for; an accuracy exactly on it reaches it."""
+    return (right + round(margin * cases, 6)) / cases
+
+
+def _right(verdict: thresher.Verdict, reach: list[str]) -> str:
+    certified = [row for row in verdict if row.certified]
+    known = sum(row.reached == (row.arm in reach) for row in certified)
+    return f"{known} of {len(certified)} certified labels are right"
+
+
+def _shares(how: str, issued: int, arms: int, cases: int, *, own: bool) -> str:
+    """Pulls as a share of a full run, with the baseline's own pass and without it."""
+    pulls, full = issued - cases * own, arms * cases
+    return (
+        f"{how}: {pulls + cases:,} pulls with the baseline's own {cases:,}, {(pulls + cases) / full:.0%} of a full run "
+        f"({full:,}); {pulls:,} without them, {pulls / (full - cases):.0%}"
+    )
+
+
 def main() -> int:
     """Run the example."""
     options = telling.options(__doc__)
     options.add_argument("--workers", type=int, default=1, metavar="N", help="threads; with 1, pulls repeat exactly")
+    options.add_argument("--baseline", nargs="?", const=CURRENT, metavar="ARM", help="compare the others with this one")
+    options.add_argument("--margin", type=float, default=MARGIN, metavar="M", help="by how much; 0.02 by default")
     given = options.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # one thread per model: the workers share the cores
     digits = Digits()
     arms, cases = classifiers(), digits.cases()
     if given.quick:
         arms, cases = dict(list(arms.items())[::7]), dict(list(cases.items())[::4])
+    if given.baseline is not None:
+        return against(digits, {CURRENT: classifiers()[CURRENT], **arms}, cases, given)
     name = "classifiers-quick" if given.quick else "classifiers"
     study = thresher.create_study(
         name,

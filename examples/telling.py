@@ -43,7 +43,7 @@ def carry_out(study: thresher.Study, work: Callable[..., object], style: str) ->
 
 def comparison(verdict: thresher.Verdict) -> str:
     """What the usual plan would have cost: every arm on every case, or a fixed number of pulls for every arm."""
-    unsettled = len(verdict) - sum(row.certified for row in verdict)
+    unsettled = sum(not row.certified and row.label != "baseline" for row in verdict)
     if verdict.cases:
         full, left = len(verdict) * verdict.cases, f", with {unsettled:,} arms not settled" if unsettled else ""
         return (

@@ -60,7 +60,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     items.sort(key=lambda item: [folder not in item.path.parts for folder in LONGEST_FIRST])
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(_cluster(item) or item.path.stem))
+        group = _cluster(item) or item.path.stem
+        item.add_marker(pytest.mark.xdist_group(group))
+        if getattr(item.config.option, "loadgroup", False):
+            _name_group(item, group)
+
+
+def _name_group(item: Any, group: str) -> None:
+    """xdist reads the group from the end of a test's id. It sets an attribute that pytest 9.2 no longer reads."""
+    if hasattr(item, "_id"):
+        item._id = type(item._id).parse(f"{item.nodeid}@{group}")
 
 
 @pytest.hookimpl(trylast=True)

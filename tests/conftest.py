@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import signal
+import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 
@@ -19,6 +20,15 @@ settings.load_profile("thresher")
 # Under nohup or in the background, the programs that tests start would ignore these.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compile_in_one_process() -> Iterator[None]:
+    """Other cores are busy with other tests, and a second process would compile the core a second time."""
+    with pytest.MonkeyPatch.context() as patch:
+        if "thresher.lab" in sys.modules:
+            patch.setattr("thresher.lab.warming.available_cores", lambda: 1)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -153,6 +153,27 @@ def evaluator(engine: str, folder: Path | None = None) -> Any:
     return (Coroutine if engine == "asyncio" else Plain)(folder)
 
 
+class Sides(Plain):
+    """Leaves a file for each side of a pair: its pull, seed, arm, worker and time."""
+
+    def __call__(self, pull: Pull) -> object:
+        return self._noted(pull)
+
+    def _noted(self, pull: Pull) -> float:
+        worker = f"{os.getpid()}.{threading.get_ident()}"
+        assert self.folder
+        (self.folder / f"side-{pull.id}-{pull.seed}-{pull.arm}-{worker}-{time.monotonic_ns()}").touch()
+        return len(pull.arm) / 10
+
+
+class CoroutineSides(Sides):
+    """The same as a coroutine function."""
+
+    async def __call__(self, pull: Pull) -> object:
+        await asyncio.sleep(0.001)
+        return self._noted(pull)
+
+
 def hangs(pull: Pull) -> bool:
     return pull.arm == "hangs" or (pull.arm == "first-hangs" and pull.number == 1)
 

@@ -74,7 +74,7 @@ CASES = {
     "a folder": ([*ONE, "--", "/"], "command '/': is not an executable file"),
     "a way to read": (
         [*ONE, "--reward=first", *ECHO],
-        "reward 'first': must be last-float, exit-code, json:KEY or regex:RE",
+        "reward 'first': must be last-float, exit-code, seconds, cpu-seconds, json:KEY or regex:RE",
     ),
     "a key left out": ([*ONE, "--reward=json:", *ECHO], "reward 'json:': must be"),
     "a broken regex": ([*ONE, "--reward=regex:(", *ECHO], "regex '(': is not a regular expression (missing )"),
@@ -95,7 +95,6 @@ CASES = {
     "a format": ([*ONE, "--format=xml", *ECHO], "'--format': 'xml' is not one of 'table', 'json', 'csv', 'markdown'"),
     "a requirement": ([*ONE, "--require-above=most", *ECHO], "'--require-above': 'most' is not one of 'all', 'any'"),
     "a confidence in percent": ([*ONE, "--confidence=95", *ECHO], "strictly between 0 and 1; write 0.95"),
-    "a bar in percent": ([*ONE, "--threshold=90%", *ECHO], "'--threshold': '90%' is not a number; did you mean 0.9?"),
     "a decimal comma": ([*ONE, "--threshold=0,9", *ECHO], "'0,9' is not a number; did you mean 0.9?"),
     "a budget with a comma": (
         ["--arm=a", "--budget=2,000", *ECHO],
@@ -140,8 +139,11 @@ def test_a_script_without_its_first_line_gets_an_explanation(tmp_path: Path) -> 
     assert "Exec format error; does it begin with a line such as #!/bin/sh?" in result.err
 
 
-def test_the_threshold_is_asked_for() -> None:
-    assert "'--threshold'" in complaint(thresher("run", "--arm=a", "--budget=4", *ECHO))
+def test_the_bar_is_asked_for() -> None:
+    line = complaint(thresher("run", "--arm=a", "--budget=4", *ECHO))
+    assert line.endswith(
+        "bar: there is none; give it with --at-least B or --at-most B, or compare with --baseline NAME"
+    )
 
 
 def test_an_unknown_command_is_wrong_use() -> None:

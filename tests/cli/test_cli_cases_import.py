@@ -158,7 +158,8 @@ def test_cases_are_printed_as_text_json_and_csv(place: Place) -> None:
     ]
     found = place.json("cases", "t")
     assert (found["study"], found["cases"], found["seen"], found["threshold"]) == ("t", 4, 2, 0.5)
-    assert found["rows"][0] == {"case": "two", "failed": 2, "passed": 0, "mean": 0.0, "rewards": {"a": 0.0, "b": 0.0}}
+    counts = {"case": "two", "failed": 2, "passed": 0, "mean": 0.0}
+    assert found["rows"][0] == {**counts, "rewards": {"a": 0.0, "b": 0.0}, "failed_by": ["a", "b"]}
     assert (
         place.good("cases", "t", "--format=csv")
         == "case,failed,passed,mean,a,b\ntwo,2,0,0.0,0.0,0.0\none,1,1,0.5,1.0,0.0\n"

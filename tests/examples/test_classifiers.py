@@ -2,16 +2,16 @@
 
 import json
 import threading
+from importlib.util import find_spec
 from pathlib import Path
 
+import classifiers
 import pytest
 from showing import show
 
-pytest.importorskip("sklearn", reason="scikit-learn is not here")
-
-import classifiers
-
 import thresher
+
+pytestmark = pytest.mark.skipif(not find_spec("sklearn"), reason="scikit-learn is not here")
 
 ARMS = classifiers.classifiers()
 

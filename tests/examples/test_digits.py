@@ -4,16 +4,16 @@ import json
 import pickle
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
+import digits
 import pytest
 from showing import show
 
-pytest.importorskip("sklearn", reason="scikit-learn is not here")
-
-import digits
-
 import thresher
+
+pytestmark = pytest.mark.skipif(not find_spec("sklearn"), reason="scikit-learn is not here")
 
 
 def pull_of(name: str, seed: int = 12345) -> thresher.Pull:

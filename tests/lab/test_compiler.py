@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from thresher.lab import compiler
+from thresher.core import policies
+from thresher.lab import compiler, warming
 
 PROGRAM = """
 import sys
@@ -62,6 +64,33 @@ def test_loops_that_different_processes_compiled_do_not_get_mixed_up(ran: Ran, t
     nowhere.write_text("")
     expected = run(nowhere, SECOND, FIRST)
     assert ran.said == [expected.splitlines(keepends=True)[1], expected]
+
+
+def test_another_process_compiles_what_it_is_told(ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(ran.folder.parent.parent))
+    share = [warming.Loop(policies.evt(), "constant", late=False, certifies=False)]
+    assert warming._child(share).wait(60) == 0
+    assert {path.name.split("-constant")[0] for path in ran.folder.rglob("*.nbc")} == {*ran.kept[1]}  # it was there
+
+
+@pytest.mark.parametrize("cores", [1, 2, 5])
+def test_each_loop_that_is_missing_is_compiled_by_one_process(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    loops = [
+        warming.Loop(policies.evt(), family, late=True, certifies=False) for family in ("beta", "normal", "clipped")
+    ]
+    shares: list[Sequence[warming.Loop]] = []
+
+    def started(share: Sequence[warming.Loop]) -> "subprocess.Popen[bytes]":
+        shares.append(share)
+        return subprocess.Popen(["true"])
+
+    monkeypatch.setattr(warming, "available_cores", lambda: cores)
+    monkeypatch.setattr(warming, "_child", started)
+    monkeypatch.setattr(warming, "compile_here", shares.append)
+    monkeypatch.setattr(compiler, "kept", lambda kind, late_rewards: kind.family == "normal")
+    warming.compile_together(loops)
+    assert sorted(loop.family for share in shares for loop in share) == ["beta", "clipped"]
+    assert len(shares) == min(cores, 2)
 
 
 def test_every_formula_of_the_kernel_is_known() -> None:

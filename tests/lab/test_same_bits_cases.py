@@ -1,14 +1,11 @@
 """Eval sets, error rate and find: a live study that is told the laboratory's rewards holds the same bits."""
 
-import math
 from typing import Any
 
 import pytest
+from lab_replay import compare, live
 
-import thresher
-from thresher.core.ledger import Ledger
 from thresher.lab import Setup, trace
-from thresher.lab.simulator import Played
 from thresher.study import look
 
 PROBLEM = Setup(family="bernoulli", arms=11, means=(0.5, 1.0), threshold=0.8, confidence=0.95)
@@ -47,50 +44,6 @@ RUNS: dict[str, list[Setup]] = {
         PROBLEM.but(policy=None, find=11, cases=60, budget=660, delay="fifo:3"),
     ],
 }
-
-
-def live(setup: Setup, played: Played) -> thresher.Study:
-    """A study that asked for the same arms and was told the same, in the same order."""
-    named = f"{setup.cases} cases" if setup.cases else "no cases"
-    study = thresher.create_study(
-        named,
-        arms=[f"arm {number}" for number in range(setup.arms)],
-        threshold=setup.threshold,
-        budget=setup.budget,
-        policy=setup.policy,
-        confidence=setup.confidence,
-        tolerance=setup.tolerance,
-        cases=setup.cases or None,
-        guarantee=setup.guarantee,
-        find=setup.find,
-    )
-    pulls: dict[int, thresher.Pull] = {}
-    for pull, arm, reward in zip(played.pull, played.arm, played.reward, strict=True):
-        if pull > 0:
-            asked = study.ask()
-            assert asked is not None, f"pull {pull}"
-            assert (asked.id, asked.arm) == (pull, f"arm {arm}")
-            pulls[pull] = asked
-        elif math.isnan(reward):
-            study.drop(pulls[-pull], cause="lost")
-        else:
-            study.tell(pulls[-pull], reward)
-    assert not study.done or study.ask() is None  # it goes on only where every worker hangs
-    return study
-
-
-def compare(ledger: Ledger, played: Played) -> None:
-    board, proof = played.board, played.proof
-    for name in ("seen", "pending", "mean", "scatter", "total", "residue", "shut", "best", "winner"):
-        assert list(getattr(board, name)) == list(getattr(ledger.board, name)), name
-    for name in ("waiting", "committed", "charged", "settled"):
-        assert list(getattr(proof.docket, name)) == list(getattr(ledger.docket, name)), name
-    for arm, capital in ledger.capitals.items():
-        assert list(proof.capitals[arm]) == list(capital)
-    for name in ("least", "most", "lowest"):
-        assert list(getattr(proof.sheet, name)) == list(getattr(ledger.sheet, name)), name
-    for name in ("rank", "reached"):
-        assert list(getattr(proof.ranking, name)) == list(getattr(ledger.ranking, name)), name
 
 
 @pytest.mark.parametrize("name", RUNS)

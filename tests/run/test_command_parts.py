@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -73,6 +74,8 @@ def test_what_a_program_left_in_its_pipe_is_read_to_the_end() -> None:
     os.write(theirs, b"x" * 300_000 + b"0.5")
     os.close(theirs)
     with os.fdopen(ours, "rb") as out, Path(os.devnull).open("rb") as err:
-        ended: Any = SimpleNamespace(pid=os.getpid(), stdout=out, stderr=err)
-        tails = _follow(ended, None, lambda: True)
+        program = subprocess.Popen(["true"])
+        ended: Any = SimpleNamespace(pid=program.pid, stdout=out, stderr=err)
+        tails = _follow(ended, None, lambda _: True)
+        program.wait()
     assert tails == (b"x" * (TAIL - 3) + b"0.5", b"")

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engines import ENGINES, OF_THEIR_OWN, PLENTY, SHARED, calls, causes, evaluator, make
+from engines import ENGINES, OF_THEIR_OWN, PLENTY, SHARED, CoroutineSides, Sides, calls, causes, evaluator, make
 
 import thresher
+from thresher.core.places import mixed
 from thresher.core.seeds import seed_of
 
 each_engine = pytest.mark.parametrize("engine", ENGINES)
@@ -99,6 +100,25 @@ def test_a_busy_evaluation_is_repeated_and_costs_nothing(engine: str, place: dic
     verdict = thresher.run(study, evaluator(engine, tmp_path), **place)
     assert verdict["busy"].seen == len(list(tmp_path.glob("busy-*"))) > 0
     assert causes(study) == []
+
+
+@each_engine
+def test_both_sides_of_a_pair_are_evaluated_in_one_worker_in_the_order_of_the_seed(
+    engine: str, place: dict[str, Any], tmp_path: Path
+) -> None:
+    study = make("old", "a", "bc", threshold=None, baseline="old", budget=60)
+    verdict = thresher.run(study, (CoroutineSides if engine == "asyncio" else Sides)(tmp_path), **place)
+    assert (verdict.told, verdict.pending) == (60, 0)
+    assert {(row.arm, row.reward, row.baseline) for row in study.pulls()} == {("a", 0.1, 0.3), ("bc", 0.2, 0.3)}
+    sides = sorted((int(each[1]), int(each[5]), *each[2:5]) for each in (f.name.split("-") for f in tmp_path.iterdir()))
+    assert len(sides) == 120
+    first = set()
+    for row, one, other in zip(study.pulls(), sides[::2], sides[1::2], strict=True):
+        assert (one[0], one[2], one[4]) == (other[0], other[2], other[4]) == (row.id, str(row.seed), one[4])
+        assert {one[3], other[3]} == {row.arm, "old"}
+        assert (one[3] == "old") == bool(mixed(row.seed, 1) & 1)
+        first.add(one[3])
+    assert first == {"old", "a", "bc"}
 
 
 @pytest.mark.alone

@@ -8,10 +8,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from running import WRITER as BEARER
 from running import Served, served
 
-schemathesis = pytest.importorskip("schemathesis", reason="the dev extra brings it")
 httpx = pytest.importorskip("httpx")
-
-positive_data_acceptance = pytest.importorskip("schemathesis.specs.openapi.checks").positive_data_acceptance
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +21,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def test_replies_are_as_described(server: Served) -> None:
+    schemathesis = pytest.importorskip("schemathesis", reason="the dev extra brings it")  # here: it imports slowly
+    positive_data_acceptance = pytest.importorskip("schemathesis.specs.openapi.checks").positive_data_acceptance
     document = schemathesis.openapi.from_url(f"{server.url}/openapi.json", headers=BEARER).exclude(
         path_regex="/stream$"
     )

@@ -24,6 +24,9 @@ Prints one line per pull: id, arm, number and seed, separated by tabs, and its c
 object. Exit status 1 without output means that the study is done. Tell, drop or renew the pull before its lease ends.
 After that it counts as lost, and a reward that still comes is late.
 
+If the arms are compared with a baseline, without cases, every pull evaluates both with the same seed. The line then
+ends with the baseline and which of the two comes first: arm or baseline.
+
 \b
 Examples:
   thresher ask prompts
@@ -52,6 +55,8 @@ def ask(name: str, count: int, lease: float, storage: str | None, style: str) ->
 
 def _line(pull: Pull) -> str:
     line = f"{pull.id}\t{pull.arm}\t{pull.number}\t{pull.seed}"
+    if pull.baseline is not None:
+        return f"{line}\t{pull.baseline}\t{'baseline' if pull.baseline_first else 'arm'}"
     return line if pull.case is None else f"{line}\t{pull.case}"
 
 
@@ -59,22 +64,37 @@ def _line(pull: Pull) -> str:
 @name_argument
 @click.argument("pull", type=Whole())
 @click.argument("reward", type=Number())
+@click.argument("baseline", type=Number(), required=False)
 @storage_option
 @format_option("text", "json")
-def tell(name: str, pull: int, reward: float, storage: str | None, style: str) -> int:
+def tell(name: str, pull: int, reward: float, baseline: float | None, storage: str | None, style: str) -> int:
     """Tell the REWARD of PULL, a number. Telling the same reward again is fine: a lost reply may be retried.
 
+    Where a pull evaluates an arm and the baseline, tell both: the arm's REWARD and then the BASELINE's.
+
     \b
-    Example:
+    Examples:
       thresher tell prompts 17 0.85
+      thresher tell rivals 17 0.85 0.8
     """  # noqa: D301 - click wants the character itself
     study = study_at(name, storage)
-    late = tell_for_reply(study, pull, reward)
+    told = _told(study, reward, baseline)
+    late = tell_for_reply(study, pull, told)
     if style == "json":
-        print_lines([json.dumps({"format": 1, "pull": pull, "reward": reward, "late": late})])
+        print_lines([json.dumps({"format": 1, "pull": pull, "reward": told, "late": late})])
     elif late:
         say(f"the reward of pull {pull} is late, because the pull was dropped; it does not count in the certificate")
     return FINISHED
+
+
+def _told(study: Study, reward: float, baseline: float | None) -> float | tuple[float, float]:
+    """What a pull is told: a reward, or the pair of the arm's and the baseline's."""
+    if study.spec.pairs == (baseline is not None):
+        return reward if baseline is None else (reward, baseline)
+    if baseline is None:
+        rule = f"a pull of this study evaluates the baseline {shown(study.spec.baseline)} too"
+        raise InvalidInput("reward", reward, rule, "tell both: the arm's reward and then the baseline's")
+    raise InvalidInput("reward", baseline, "is a second one, and a pull of this study has one", "tell the first alone")
 
 
 @click.command(short_help="Renew the leases of pulls.")

@@ -16,6 +16,7 @@ from ..text.escapes import cell, csv_line, visible
 from ..text.plural import plural
 from . import FINISHED, drain, put
 from .options import format_option, name_argument, option, storage_option, study_at
+from .reading import ASKED
 
 MOST = 20  # cases for people, without --all
 WIDE = 120  # characters of a line where there is no terminal
@@ -30,7 +31,8 @@ LONGEST = 32  # characters of a case's name, for people
 def cases(name: str, everything: bool, storage: str | None, style: str) -> int:
     """List the cases of study NAME that have a reward: those first that most arms failed, each with the arms' rewards.
 
-    An arm failed a case if its reward does not reach the bar. Where rewards are graded, the lowest mean comes first.
+    An arm failed a case if its reward does not reach the bar, or is worse than the baseline's. Where rewards are
+    graded, the worst mean comes first.
 
     \b
     Examples:
@@ -43,7 +45,8 @@ def cases(name: str, everything: bool, storage: str | None, style: str) -> int:
     rows, seen = look(study, lambda ledger: (hardest(ledger, most), seen_cases(ledger)))
     spec = study.spec
     if style == "json":
-        head = {"format": 1, "study": study.name, "cases": spec.case_count, "seen": seen, "threshold": spec.threshold}
+        asked = {name: getattr(spec, name) for name in ASKED}
+        head = {"format": 1, "study": study.name, "cases": spec.case_count, "seen": seen, **asked}
         lines = iter([json.dumps({**head, "rows": [row.to_dict() for row in rows]}, indent=2, ensure_ascii=False)])
     elif style == "csv":
         lines = (line.removesuffix("\n") for line in _csv(rows, spec.arms))

@@ -6,6 +6,7 @@ from pathlib import Path
 from ..core.events import LATE, TOLD
 from ..core.ledger import Ledger
 from ..core.spec import Params
+from ..core.wording import look_of, percent
 from ..errors import shown
 from ..run.command.process import CASE, PLACEHOLDER
 from ..run.progress import Progress
@@ -86,41 +87,55 @@ class Cautions:
 
 def rewards_cautions(ledger: Ledger) -> Iterator[tuple[str, str]]:
     """What is odd about the rewards so far: its kind, and the warning."""
-    rewards = _rewards(ledger)
+    rewards, asked = _rewards(ledger), look_of(ledger.spec)
     if len(rewards) >= ENOUGH and min(rewards) == max(rewards):
-        same = f"all {len(rewards):,} rewards are {rewards[0]:g}"
+        same = f"all {len(rewards):,} rewards are {asked.amount(rewards[0])}"
         other = "seed" if ledger.spec.cases is None else "case"
         yield "same", f"{same}; check that each evaluation depends on its arm and {other}"
     if ledger.spec.clip and ledger.spec.bounds:
         low, high = ledger.spec.bounds
         outside = sum(not low <= reward <= high for reward in rewards)
         if outside == len(rewards) > 1:
-            changed = f"--clip changed all {outside:,} rewards ({min(rewards):g} to {max(rewards):g})"
+            ends = f"{asked.amount(min(rewards))} to {asked.amount(max(rewards))}"
+            changed = f"--clip changed all {outside:,} rewards ({ends})"
             why = f"because they lie outside the bounds ({low:g}, {high:g})"
             yield "clip", f"{changed}, {why}; give the --bounds that rewards really have"
 
 
 def labels_cautions(ledger: Ledger) -> Iterator[tuple[str, str]]:
     """What is odd about the labels at the end: its kind, and the warning."""
-    spec, rewards = ledger.spec, _rewards(ledger)
-    if not ledger.certifies or spec.bounds is None:
+    spec, asked = ledger.spec, look_of(ledger.spec)
+    if not ledger.certifies or spec.limits is None:
         return
-    low, high = spec.bounds
-    if spec.tolerance >= max(spec.threshold - low, high - spec.threshold):
-        covers = f"a tolerance of {spec.tolerance:g} covers all of the bounds ({low:g}, {high:g})"
-        yield "tolerance", f"{covers}, so every arm is close; give a smaller --tolerance"
-    if len(rewards) < ENOUGH:
+    low, high = spec.limits
+    if spec.tolerance >= max(spec.bar - low, high - spec.bar):
+        whole = {"mean": "of the bounds ({:g}, {:g})", "share": "shares", "difference": "differences ({:g}, {:g})"}
+        covers = (
+            f"covers all {whole[asked.asks].format(*(spec.bounds if asked.asks == 'mean' else None) or spec.limits)}"
+        )
+        size = percent(spec.tolerance) if asked.asks == "share" else asked.amount(spec.tolerance)
+        yield "tolerance", f"a tolerance of {size} {covers}, so every arm is close; give a smaller --tolerance"
+    yield from _wide_bounds(ledger)
+
+
+def _wide_bounds(ledger: Ledger) -> Iterator[tuple[str, str]]:
+    """Bounds that are far wider than the rewards, and the bar if they are compared with one."""
+    spec, rewards, asked = ledger.spec, _rewards(ledger), look_of(ledger.spec)
+    if len(rewards) < ENOUGH or spec.bounds is None:
         return
-    least, most = min(*rewards, spec.threshold), max(*rewards, spec.threshold)
-    is_open = ledger.certified + len(ledger.retired) < len(spec.arms)
+    (low, high), bars = spec.bounds, [spec.threshold] if spec.baseline is None else []
+    least, most = min(rewards + bars), max(rewards + bars)
+    is_open = ledger.certified + len(ledger.retired) < spec.contenders
     if is_open and low <= least < most <= high and high - low > WIDE * (most - least):
-        lie = f"all {plural(len(rewards), 'reward')} lie from {min(rewards):g} to {max(rewards):g}"
+        ends = f"{asked.amount(min(rewards))} to {asked.amount(max(rewards))}"
+        lie = f"all {plural(len(rewards), 'reward')} lie from {ends}"
         remedy = "if rewards can never leave a narrower range, give it as --bounds"
         gain = "arms are then settled with far fewer pulls"
         yield "bounds", f"{lie}, far inside the bounds ({low:g}, {high:g}); {remedy}: {gain}"
 
 
 def _rewards(ledger: Ledger) -> list[float]:
-    """The rewards that were told, as they came."""
-    pairs = zip(ledger.pull_state, ledger.pull_reward, strict=True)
-    return [reward for state, reward in pairs if state in (TOLD, LATE)]
+    """The rewards that were told, as they came, of pairs both."""
+    told = [pull for pull, state in enumerate(ledger.pull_state) if state in (TOLD, LATE)]
+    rewards = [ledger.pull_reward[pull] for pull in told]
+    return rewards + [ledger.pull_other[pull] for pull in told] if ledger.spec.pairs else rewards

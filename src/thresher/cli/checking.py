@@ -11,6 +11,7 @@ from ..core.spec import Params
 from ..errors import InvalidInput, shown
 from ..run.command.process import CASE, PLACEHOLDER, PULL_FIELDS, fill, pull_values
 from ..run.command.reward import FAILING, PASSING, codes_text
+from ..run.command.timing import MEASURED
 from ..run.engines import resources
 from ..study import Pull
 from .arms import Cases
@@ -94,9 +95,10 @@ def _programs(template: str, arms: Mapping[str, Params]) -> list[str]:
 def check_reader(reward: str) -> str:
     """The value of ``--reward``, if it is one that thresher knows."""
     kind, _, rest = reward.partition(":")
-    if reward not in ("last-float", "exit-code") and not (kind in ("json", "regex") and rest):
+    known = ("last-float", "exit-code", *MEASURED)
+    if reward not in known and not (kind in ("json", "regex") and rest):
         near = f"write {reward.rstrip(':')}:{'KEY' if kind == 'json' else 'RE'}" if kind in ("json", "regex") else ""
-        raise InvalidInput("reward", reward, "must be last-float, exit-code, json:KEY or regex:RE", near)
+        raise InvalidInput("reward", reward, f"must be {', '.join(known)}, json:KEY or regex:RE", near)
     if kind == "regex":
         try:
             re.compile(rest)

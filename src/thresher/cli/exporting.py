@@ -9,7 +9,7 @@ from itertools import chain, islice
 import click
 
 from ..core import evidence
-from ..core.events import DROPPED, OUTSIDE, STATES, TOLD, to_json
+from ..core.events import DROPPED, LATE, OUTSIDE, STATES, TOLD, to_json
 from ..core.ledger import Ledger
 from ..core.results import CANCELLED, SPARE, WITH_REWARD, Row
 from ..study import Study, look
@@ -26,6 +26,8 @@ LINES = 1000  # lines of CSV that are written at once
 @storage_option
 def export(name: str, style: str, storage: str | None) -> int:
     """Write study NAME to standard output: csv has one line per pull, json has the whole log. import reads both.
+
+    Where every pull evaluates an arm and the baseline, csv has a column baseline, and import reads json alone.
 
     The state of a pull is pending, told, dropped, late (told after it was charged to the certificate), outside (the
     reward lies outside the bounds) or cancelled (it does not count in the certificate).
@@ -57,16 +59,23 @@ def _print_pulls(ledger: Ledger) -> None:
     """Write some lines at a time: all of them together would take more memory than the study."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
-    has_cases = ledger.spec.cases is not None
-    table.writerow(("pull", "arm", "number", "seed", "state", "reward", *(["case"] if has_cases else [])))
+    has_cases, pairs = ledger.spec.cases is not None, ledger.spec.pairs
+    more = ["case"] if has_cases else ["baseline"] if pairs else []
+    table.writerow(("pull", "arm", "number", "seed", "state", "reward", *more))
     for pull, row in enumerate(rows_of(ledger), start=1):
-        seed, case = ledger.seed_of(pull), [cell(str(row.case))] if has_cases else []
-        table.writerow((pull, cell(row.arm), ledger.pull_number[pull - 1], seed, row.state, row.reward, *case))
+        last = [cell(str(row.case))] if has_cases else [_other(ledger, pull, row)] if pairs else []
+        number, seed = ledger.pull_number[pull - 1], ledger.seed_of(pull)
+        table.writerow((pull, cell(row.arm), number, seed, row.state, row.reward, *last))
         if not pull % LINES:
             put(text.getvalue(), end="")
             text.seek(0)
             text.truncate()
     put(text.getvalue(), end="")
+
+
+def _other(ledger: Ledger, pull: int, row: Row) -> float | None:
+    """The baseline's reward in a pair that was told."""
+    return ledger.pull_other[pull - 1] if ledger.pull_state[pull - 1] in (TOLD, LATE) else None
 
 
 def rows_of(ledger: Ledger) -> Iterator[Row]:

@@ -19,6 +19,7 @@ from ..study import Study, look
 from ..text.masking import masked_words
 from ..text.plural import plural
 from . import say
+from .baselines import BaselineResults
 from .options import is_kept, place_of
 
 
@@ -54,9 +55,16 @@ class Kept:
     """The study that a command line asks for. Making this checks everything and writes nothing; `begin` writes."""
 
     def __init__(
-        self, name: str | None, store: Store, spec: Spec, *, fresh: bool = False, accepts: bool = False
+        self,
+        name: str | None,
+        store: Store,
+        spec: Spec,
+        *,
+        fresh: bool = False,
+        accepts: bool = False,
+        results: BaselineResults | None = None,
     ) -> None:
-        self.store, self.spec, self.fresh, self.accepts = store, spec, fresh, accepts
+        self.store, self.spec, self.fresh, self.accepts, self._results = store, spec, fresh, accepts, results
         self.name = name or f"run-{fingerprint(self.spec)}"
         found = self._found()
         if found is not None:
@@ -71,6 +79,8 @@ class Kept:
         except StudyExists:
             study = open_study(self.name, storage=self.store)
             self._resume(study)
+        if self._results is not None:
+            self._results.bring(study)
         if is_kept(study):
             self.store.note(study.name, study.agent, self.spec.evaluator or "")
         return study
@@ -103,6 +113,8 @@ class Kept:
                 "name another --study, start over with --fresh, or say --accept-new-command if it measures the same"
             )
             raise StudyExists("study", self.name, rule, remedy)
+        if self._results is not None:
+            self._results.check(study)
 
     def _resume(self, study: Study) -> None:
         self._check(study)

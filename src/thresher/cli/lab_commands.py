@@ -14,8 +14,11 @@ from .lab_options import (
     TOLERANCE,
     cases_in,
     confidence_in,
+    numbered,
     numbers_in,
     pair_in,
+    question_in,
+    questioned,
     range_in,
     recorded_in,
     setup_of,
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
     "--family", help="uniform, bernoulli, beta, normal, clipped or constant [default: uniform; with --cases bernoulli]."
 )
 @click.option("--arms", type=Whole(), default=100, help="How many arms.")
-@click.option("--threshold", type=Number(), default=0.7, help="The bar.")
+@questioned
 @click.option("--means", default="0.6:0.8", help="LO:HI (drawn again in each repetition), a number, or A,B,C,…")
 @click.option(
     "--spread", default="0.15:0.25", help="In the same form: half-width of uniform arms, otherwise standard deviation."
@@ -93,6 +96,8 @@ def simulate(
     thresher simulate --family bernoulli --means 0.7:0.99 --threshold 0.9 --arms 40 --confidence 0.95 --tolerance 0.02
     thresher simulate --cases 500 --means 0.7:0.99 --threshold 0.9 --arms 40 --guarantee rate
     thresher simulate --matrix last-month.csv --threshold 0.9
+    thresher simulate --matrix last-month.csv --baseline current --margin 0.02
+    thresher simulate --family normal --means 0.1:0.3 --spread 0.05 --at-most 0.25 --share 0.95 --confidence 0.95
     """  # noqa: D301 - click wants the character itself
     from ..lab import delays
     from ..lab import simulate as play
@@ -102,7 +107,7 @@ def simulate(
     if not all(point.is_integer() for point in checkpoints):
         raise InvalidInput("checkpoints", given["checkpoints"], "must be whole numbers")
     certifies = bool(given["cases"] or matrix or given["find"] is not None or given["guarantee"] != "all")
-    same = ("policy", "arms", "threshold", "budget", "tolerance", "hung", "failure", "guarantee", "find")
+    same = ("policy", "arms", "budget", "tolerance", "hung", "failure", "guarantee", "find")
     setup = setup_of(
         recorded,
         matrix,
@@ -116,6 +121,7 @@ def simulate(
         confidence=confidence_in(given["confidence"] or ("0.95" if certifies else "off")),
         lost=pair_in("lost", given["lost"]),
         **{name: given[name] for name in same},
+        **question_in(given),
     )
 
     def work() -> "Result":
@@ -154,7 +160,7 @@ def paper(what: str, out: str, force: bool, repetitions: int, seed: int) -> None
 
 
 @click.command()
-@click.option("--threshold", type=Number(), required=True, help="The bar.")
+@questioned
 @click.option("--arms", type=Whole(), help="How many arms.")
 @click.option("--family", default="bernoulli", help="bernoulli, uniform, beta, normal or clipped.")
 @click.option("--means", help="Where you expect the arms' means: LO:HI, or A,B,C,…")
@@ -191,6 +197,7 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
     thresher plan --threshold 0.9 --arms 40 --means 0.7:0.99 --tolerance 0.02
     thresher plan --threshold 0.9 --arms 40 --means 0.7:0.99 --cases 500
     thresher plan --threshold 0.5 --pilot results.csv --picture plan.png
+    thresher plan --baseline 0 --margin 0.05 --arms 10 --means 0.5:0.8
     """  # noqa: D301 - click wants the character itself
     from ..lab import Setup, pictures, planning
     from ..lab.pilot import pilot_setup
@@ -206,20 +213,25 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
     if picture is not None:
         pictures.check_ready()
     shared = {
-        **{name: given[name] for name in ("policy", "threshold", "tolerance")},
+        **{name: given[name] for name in ("policy", "tolerance")},
+        **question_in(given),
         "bounds": pair_in("bounds", given["bounds"]),
         "confidence": None if given["no_confidence"] else confidence_in(given["confidence"]),
         "cases": cases_in(given["cases"]),
         "budget": 10**12,  # not used: the plan finds the number of pulls
     }
+    if shared["threshold"] is None and shared["baseline"] is None:
+        raise InvalidInput("--at-least", rule="is missing", remedy="give it, --at-most, or a --baseline")
     if pilot is not None:
         data = recorded_in(pilot)
+        shared["baseline"] = numbered(shared["baseline"], data.names)
         if data.lost:
             share = f"{data.lost:,} of the pilot's {data.pulls:,} pulls"
             say(f"{share} were lost or are pending; the plan loses the same share")
         setup = pilot_setup(data, **shared)
     else:
         means, spreads = range_in("means", given["means"]), range_in("spread", given["spread"])
+        shared["baseline"] = numbered(shared["baseline"], ())
         setup = Setup(**shared, family=given["family"], arms=given["arms"], means=means, spreads=spreads)
     timing = {"workers": given["workers"], "seconds": given["seconds_per_pull"], "service": given["service"]}
 

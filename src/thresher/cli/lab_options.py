@@ -1,14 +1,16 @@
 """Options of the laboratory's commands, and how to read their values. Imports nothing heavy."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from ..core.checks import share
+from ..core.question_checks import named_bar
 from ..errors import InvalidInput, shown
 from ..run.signals import until_stopped
+from ..text.plural import listed
 from . import say
 from .options import Number, Whole, format_option
 
@@ -17,12 +19,23 @@ if TYPE_CHECKING:
     from ..lab.setup import Setup
 
 Found = TypeVar("Found")
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 OUTPUT = format_option("table", "json", "csv", text="How to print.")
 SEED = click.option("--seed", type=Whole(), default=0, help="The same seed gives the same numbers.")
 THREADS = click.option("--threads", type=Whole(), help="Threads [default: one per core]; results do not depend on it.")
 TOLERANCE = click.option(
     "--tolerance", type=Number(), default=0.0, help="An arm provably within this distance of the bar is close."
+)
+QUESTION = (
+    click.option("--at-least", type=Number(), help="The bar that an arm's mean must reach."),
+    click.option("--at-most", type=Number(), help="The bar that an arm's mean must stay within."),
+    click.option("--threshold", type=Number(), help="Another name for --at-least."),
+    click.option("--share", type=Number(), help="Ask whether this share of an arm's pulls is within the bar."),
+    click.option("--baseline", help="Instead of a bar: the arm to compare with, a number from 0 or a recorded name."),
+    click.option("--margin", type=Number(), help="How much better than the baseline an arm must be [default: 0]."),
+    click.option("--ratio", type=Number(), help="Or how many times the baseline's reward, in a share of pairs."),
+    click.option("--lower-is-better", is_flag=True, help="With a baseline: lower rewards are better."),
 )
 DELAY_HELP = (
     "When rewards come back: none, fifo:50, random:50, batch:16, workers:16[:exponential|:lognormal:0.5|:failures:5]."
@@ -39,6 +52,38 @@ def whole(work: Callable[[], Found]) -> Found:
     return found[0]
 
 
+def questioned(command: Command) -> Command:
+    """Give a command the options of a question."""
+    for option in reversed(QUESTION):
+        command = option(command)
+    return command
+
+
+def question_in(given: dict[str, Any]) -> dict[str, Any]:
+    """What is asked, as `lab.Setup` takes it; the baseline as it was written."""
+    name, bar = named_bar({name: given[name] for name in ("threshold", "at_least", "at_most")})
+    if name == "at_least" and given["lower_is_better"]:
+        raise InvalidInput("at_least", bar, "where lower is better, arms stay within a bar", "give --at-most")
+    asked = {name: given[name] for name in ("share", "baseline", "margin", "ratio")}
+    return {**asked, "threshold": bar, "lower_is_better": given["lower_is_better"] or name == "at_most"}
+
+
+def numbered(baseline: str | None, names: Sequence[str]) -> int | None:
+    """The number of the baseline, which is written as a number from 0 or as the name of a recorded arm.
+
+    >>> numbered("b", ("a", "b")), numbered("0", ()), numbered(None, ())
+    (1, 0, None)
+    """
+    if baseline is None:
+        return None
+    if baseline in names:
+        return list(names).index(baseline)
+    if names or not baseline.isdecimal():
+        remedy = f"the arms are {listed(list(names), show=shown)}" if names else "write the number of an arm, from 0"
+        raise InvalidInput("--baseline", baseline, "is not one of the arms", remedy)
+    return int(baseline)
+
+
 def setup_of(recorded: str | None, matrix: str | None, **settings: Any) -> "Setup":
     """A setup of the laboratory, with the recorded rewards of a file if one is given."""
     from ..lab import Setup
@@ -48,10 +93,12 @@ def setup_of(recorded: str | None, matrix: str | None, **settings: Any) -> "Setu
             other = "--recorded" if recorded is not None else "--cases"
             raise InvalidInput("matrix", matrix, "already gives the cases and their rewards", f"leave {other} out")
         results = matrix_in(matrix)
+        settings["baseline"] = numbered(settings["baseline"], results.names)
         return Setup(**{**settings, "family": "recorded", "recorded": results, "cases": len(results.rewards[0])})
     if recorded is None:
-        return Setup(**settings)
+        return Setup(**{**settings, "baseline": numbered(settings["baseline"], ())})
     data = recorded_in(recorded)
+    settings["baseline"] = numbered(settings["baseline"], data.names)
     if data.lost and not any(settings["lost"]):
         share = f"{data.lost:,} of the {data.pulls:,} recorded pulls"
         say(f"{share} were lost or are pending; give --lost to lose some here")

@@ -5,6 +5,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from ..core.sentences import duration
+from ..core.wording import question
 from ..text.plural import plural
 from . import put
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from ..lab.planning import Plan
     from ..lab.result import Result
     from ..lab.settled import Certificates
+    from ..lab.setup import Setup
 
 
 def print_data(style: str, rows: list[dict[str, Any]], data: dict[str, Any]) -> None:
@@ -28,10 +30,8 @@ def print_result(result: "Result") -> None:
 
     setup = result.setup
     delay = "every reward seen at once" if str(setup.timing) == "none" else f"delay {setup.timing}"
-    title = f"{setup.rules}, {plural(setup.arms, f'{setup.family} arm')} against {setup.threshold:g}, {delay}"
+    title = f"{asked_by(setup)} {setup.rules}, {setup.family} {'arm' if setup.arms == 1 else 'arms'}, {delay}"
     shares = {"arms right": "accuracy", "all right": "success"}
-    if setup.cases:
-        title += f", {plural(setup.cases, 'case')}"
     if result.certificates is not None:
         title += f", confidence {setup.confidence:g}" + (", error rate" if setup.guarantee == "rate" else "")
         shares |= {"arms settled": "settled", "wrongly settled": "any_wrong_settled"}
@@ -47,6 +47,13 @@ def print_result(result: "Result") -> None:
     console = Console(file=sys.stdout)
     console.print(table)
     console.print("; ".join(_words(result)), highlight=False)
+
+
+def asked_by(setup: "Setup") -> str:
+    """What a setup asks, in words."""
+    from ..lab.asking import look_of
+
+    return question(look_of(setup), setup.contenders)
 
 
 def _words(result: "Result") -> list[str]:
@@ -94,11 +101,8 @@ def print_plan(plan: "Plan") -> None:
     is_pilot = isinstance(plan.setup.recorded, Pilot)
     policies = list(plan.curves)
     most = max((need.pulls or need.beyond) for need in plan.needs)
-    arms = f"{plural(plan.setup.arms, 'arm')} of the pilot"
-    if not is_pilot:
-        arms = plural(plan.setup.arms, f"{plan.setup.family} arm")
-    cases = f", {plural(plan.setup.cases, 'case')}" if plan.setup.cases else ""
-    title = f"{arms} against {plan.setup.threshold:g}{cases}, {plural(plan.workers, 'worker')}"
+    arms = "arms of the pilot" if is_pilot else f"{plan.setup.family} arms"
+    title = f"{asked_by(plan.setup)} {arms}, {plural(plan.workers, 'worker')}"
     console = Console(file=sys.stdout)
     wide = console.width >= 110  # there is room for bars
     table = Table(title=title, title_justify="left", padding=(0, 1 if console.width >= 90 else 0))

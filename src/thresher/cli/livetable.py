@@ -118,7 +118,7 @@ def arms_table(rows: list[Row], ledger: Ledger, width: int) -> Table:
     arms = ledger.spec.arms  # the same short name in every picture, whatever other arms are in it
     names = arms if len(arms) <= MANY else tuple(row.arm for row in rows)
     columns = _fitted(_columns(rows, asked), rows, names, width)
-    bar, means = asked.bar, [row.estimate for row in rows if row.estimate is not None]
+    bar, means = asked.bar, [row.estimate for row in rows if row.estimate is not None and row.label != "baseline"]
     farthest = max((abs(mean - bar) for mean in means), default=0.0)
     left = width - _needed(columns) - 2
     if left >= SHORTEST_GAUGE:
@@ -191,7 +191,8 @@ def gauge_of(row: Row, bar: float, low: float, high: float, *, width: int = 25) 
     if row.low is not None and row.high is not None and row.seen:
         first, last = place(row.low), place(row.high)
         text = text[:first] + Text("━" * (last - first + 1), style=f"dim {colour}") + text[last + 1 :]
-    for value, sign, style in ((bar, "┼", "not dim"), (row.estimate, "●", f"not dim {colour}")):
+    mean = None if row.label == "baseline" else row.estimate  # it is compared with nothing
+    for value, sign, style in ((bar, "┼", "not dim"), (mean, "●", f"not dim {colour}")):
         if value is not None:
             text = text[: place(value)] + Text(sign, style=style) + text[place(value) + 1 :]
     return text

@@ -1,4 +1,4 @@
-"""Options that several commands share: what is asked (arms, bar, confidence), and where studies are stored."""
+"""Options that several commands share: numbers and durations, formats, and where studies are stored."""
 
 import difflib
 import os
@@ -9,24 +9,18 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
-from ..core import policies
 from ..core.checks import MAX_SECONDS
-from ..core.spec import Params, Spec
 from ..create import open_study
-from ..errors import UNSAID, DamagedStudy, InvalidInput, UnknownStudy, shown
+from ..errors import DamagedStudy, InvalidInput, UnknownStudy, shown
 from ..log.memory import MemoryStore
 from ..log.store import Store
 from ..log.stores import open_store
 from ..study import Study
 from ..text.plural import listed
-from . import say
-from .arms import checked, read_arms
-from .cautions import arms_caution
+from ..text.quantities import PERCENT, UNITS, Quantity, read
 
 DEFAULT = "sqlite:///thresher.db"
 VARIABLE = "THRESHER_STORAGE"
-UNIT = (0.0, 1.0)  # the bounds, unless others are given
-UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -38,22 +32,34 @@ class Number(click.ParamType[float]):
     """
 
     name = "number"
+    units = False  # whether it may have one
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """The number that the text says."""
         text = str(value).strip()
-        found = _float(text)
-        if found is None or "_" in text:
+        found = read(text)
+        if found is None or (isinstance(found, Quantity) and not self.units):
             self._refuse(text, param, ctx)
         return found
 
     def _refuse(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> NoReturn:
         if param is not None and param.nargs == 2:
             self.fail(f"{shown(text, 60)} is not a number; give two, as in --{param.name} 0 1", param, ctx)
-        share, comma = _float(text.removesuffix("%")), _float(text.replace(",", "."))
-        near = share / 100 if text.endswith("%") and share is not None else comma
-        hint = "" if near is None or "_" in text else f"; did you mean {near:g}?"
+        near = read(text.replace(",", "."))
+        hint = "" if near is None else f"; did you mean {float(near):g}?"
+        if near is None and self.units and text[:1].isdigit():
+            hint = f"; {UNITS}"
         self.fail(f"{shown(text, 60)} is not a number{hint}", param, ctx)
+
+
+class Amount(Number):
+    """A number that may have a unit: a `Quantity` then, and `asking` says whether the unit fits.
+
+    >>> Amount().convert("200ms", None, None) == 0.2
+    True
+    """
+
+    units = True
 
 
 class Whole(click.ParamType[int]):
@@ -76,7 +82,7 @@ class Whole(click.ParamType[int]):
         plain, factor = text.replace(",", "").replace("_", "").lower(), 1
         if plain.endswith(("k", "m")):
             plain, factor = plain[:-1], {"k": 1000, "m": 1_000_000}[plain[-1]]
-        near = (_float(plain) or 0.5) * factor
+        near = float(read(plain) or 0.5) * factor
         if param is not None and param.name == "arms" and Path(text).suffix:
             self.fail(f"{shown(text, 60)} is not a whole number; give the number of arms here, not a file", param, ctx)
         hint = f"; did you mean {int(near)}?" if near.is_integer() and abs(near) < 1e15 else ""
@@ -84,7 +90,7 @@ class Whole(click.ParamType[int]):
 
 
 class Duration(click.ParamType[float]):
-    """Seconds, or a number with s, m, h or d behind it.
+    """Seconds, or a number with a unit of time.
 
     >>> Duration().convert("1.5h", None, None)
     5400.0
@@ -96,11 +102,11 @@ class Duration(click.ParamType[float]):
         """The length in seconds."""
         if isinstance(value, int | float):
             return float(value)
-        found = re.fullmatch(r"(\d+\.?\d*|\.\d+)\s*([smhd]?)", str(value).strip())
-        if not found or not 0 < float(found[1]) * UNITS[found[2]] <= MAX_SECONDS:
-            rule = "is not a length of time above 0 and below 31 years; write 90, 90s, 10m, 2h or 1d"
+        found = None if "e" in str(value).lower() else read(str(value))  # 1e3 is no length of time
+        if found is None or not 0 < found <= MAX_SECONDS or getattr(found, "unit", "s") == PERCENT:
+            rule = "is not a length of time above 0 and below 31 years; write 90, 90s, 500ms, 10m, 2h or 1d"
             self.fail(f"{shown(value, 60)} {rule}", param, ctx)
-        return float(found[1]) * UNITS[found[2]]
+        return float(found)
 
 
 class BoundsCommand(click.Command):
@@ -121,13 +127,6 @@ class BoundsCommand(click.Command):
 
 def _is_flag(option: click.Parameter) -> bool:
     return isinstance(option, click.Option) and option.is_flag
-
-
-def _float(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
 
 
 def option(usage: str, text: str, *, to: str = "", **more: Any) -> Callable[[Command], Command]:
@@ -185,105 +184,3 @@ def study_or_damage(name: str, store: Store) -> tuple[Study | None, str]:
 def is_kept(study: Study) -> bool:
     """Whether the study is stored beyond this process."""
     return not isinstance(study.store, MemoryStore)
-
-
-ARM_OPTIONS = (
-    option("--threshold B", "The bar that an arm's mean must reach.", type=Number(), required=True),
-    option(
-        "--arms FILE",
-        "A file of arms: one name per line (# begins a comment line), or CSV or JSON; - is stdin.",
-        to="file",
-    ),
-    option("--arm NAME", "An arm; repeat it for more.", to="names", multiple=True),
-    option("--cases FILE|N", "An eval set: a file of cases, written like --arms, or how many there are."),
-    option("--tries N", "How often a case is tried that fails.", type=Whole(), default=3),
-    option("--budget N", "Pulls in total.  [default: until every arm is settled]", type=Whole()),
-    option("--bounds LO HI", "The range of rewards, or none.  [default: 0 1]", type=Number(), nargs=2),
-    option("--no-bounds", "The same as --bounds none.", hidden=True),
-    option("--clip", "Count a reward outside the bounds as the nearest bound. Without this, it retires its arm."),
-    option("--policy P", f"How to choose the next arm: {', '.join(policies.CONSTRUCTORS)}."),
-    option("--confidence C", "How sure to be of all labels.  [default: 0.95]", type=Number()),
-    option("--no-confidence", "Do not certify labels."),
-    option(
-        "--guarantee [all|rate]",
-        "Certify that no label is wrong, or that few are on average, which takes far fewer pulls for many arms.",
-        type=click.Choice(["all", "rate"]),
-        default="all",
-    ),
-    option("--find M", "End when M arms are certified to reach the bar.", type=Whole()),
-    option("--tolerance T", "An arm provably within ± T of the bar is settled as close.", type=Number(), default=0.0),
-    option("--failure REWARD", "What a failed pull counts as: worst, ignore, or a reward.", default="worst"),
-    option("--max-failures N", "Retire an arm after N failures in a row.", type=Whole(), default=3),
-    option(
-        "--seed S",
-        "The pulls' seeds and the order of cases follow from it.  [default: 0; with --cases, a new one]",
-        type=Whole(),
-    ),
-)
-
-
-def arm_options(command: Command) -> Command:
-    """Add the options that define a study's question."""
-    for add in reversed(ARM_OPTIONS):
-        command = add(command)
-    return command
-
-
-def question(arms: dict[str, Params], given: dict[str, Any], *, evaluator: str | None = None) -> Spec:
-    """What `arm_options` ask, once their files are read. An error names the option."""
-    _check_bounds(given)
-    same = ("threshold", "budget", "policy", "tolerance", "seed", "max_failures", "clip")
-    more = ("cases", "tries", "guarantee", "find")
-    try:
-        return Spec(
-            arms=arms,
-            bounds=None if given["no_bounds"] else given["bounds"] or UNIT,
-            confidence=_confidence(given["confidence"], given["no_confidence"], given["no_bounds"]),
-            failure=reward_of_failure(given["failure"]),
-            evaluator=evaluator,
-            **{name: given[name] for name in (*same, *more)},
-        )
-    except InvalidInput as error:
-        if error.what not in given:
-            raise
-        value = UNSAID if error.value is None or error.value is True else error.value
-        raise InvalidInput(f"--{error.what.replace('_', '-')}", value, error.rule, error.remedy) from None
-
-
-def _check_bounds(given: dict[str, Any]) -> None:
-    """Raise if the bounds do not fit exit codes, which are 0 or 1."""
-    low, high = given["bounds"] or UNIT
-    if given.get("reward") == "exit-code" and (given["no_bounds"] or (low, high) != UNIT):
-        shown_bounds = "none" if given["no_bounds"] else f"{low:g} {high:g}"
-        rule = "must be 0 1 with --reward exit-code, whose rewards are 0 and 1"
-        raise InvalidInput("--bounds", shown_bounds, rule, "leave it out, and give the bar as a share, as in 0.9")
-
-
-def arms_given(file: str | None, names: tuple[str, ...]) -> dict[str, Params]:
-    """The arms of `arm_options`."""
-    if file and names:
-        raise InvalidInput("--arm", names[0], "the arms already come from --arms FILE", "use one of the two")
-    if file:
-        return read_arms(file)
-    if not names:
-        raise InvalidInput("arms", rule="there are none", remedy="name them with --arms FILE or --arm NAME")
-    if caution := arms_caution(names):
-        say(f"warning: {caution}")
-    return checked(("--arm", name, {}) for name in names)
-
-
-def _confidence(given: float | None, without: bool, no_bounds: bool) -> float | None:
-    if not without and not no_bounds:
-        return 0.95 if given is None else given
-    if given is not None:
-        other = "--no-confidence" if without else "--bounds none"
-        raise InvalidInput("--confidence", given, f"there are no certificates with {other}", "use one of the two")
-    return None
-
-
-def reward_of_failure(text: str) -> Any:
-    """The meaning of ``--failure``: a number, or a word."""
-    try:
-        return float(text)
-    except ValueError:
-        return text

@@ -23,9 +23,10 @@ from .options import format_option, name_argument, option, place_of, storage_opt
 
 MOST_PULLS = 20  # pending pulls that a status for people lists
 SHOWN = (  # in a status for people
-    "study", "storage", "question", "created", "command", "arms", "cases", "threshold", "policy", "guarantee", "find",
-    "budget", "issued", "told", "pending", "retired",
+    "study", "storage", "question", "created", "command", "arms", "cases", "threshold", "share", "baseline", "ratio",
+    "policy", "guarantee", "find", "budget", "issued", "told", "pending", "retired",
 )  # fmt: skip
+ASKED = ("threshold", "lower_is_better", "share", "baseline", "ratio", "unit")  # of a specification
 POLL = 0.25  # seconds between two reads of --follow
 
 
@@ -46,8 +47,10 @@ def status(name: str, storage: str | None, style: str) -> int:
         put(json.dumps({"format": 2, **found}, indent=2, ensure_ascii=False))
         return FINISHED
     for key in SHOWN:
-        if found[key] not in (None, [], "all"):  # "all" is the usual guarantee
-            put(f"{key:10} {listed(found[key], MOST_PULLS) if isinstance(found[key], list) else found[key]}")
+        hidden = key == "threshold" and found["ratio"] is not None
+        if found[key] not in (None, [], "all") and not hidden:  # "all" is the usual guarantee
+            name = _bar_name(found) if key == "threshold" else key
+            put(f"{name:10} {listed(found[key], MOST_PULLS) if isinstance(found[key], list) else found[key]}")
     over = "no case is free, some are pending" if found["waits"] else "done" if found["done"] else "not done"
     put(f"{'state':10} {over}")
     put(f"{'head':10} event {found['events']:,}, {found['head']}")
@@ -84,6 +87,13 @@ def verdict(name: str, storage: str | None, style: str) -> int:
     return FINISHED
 
 
+def _bar_name(found: dict[str, Any]) -> str:
+    """What the threshold of a study is called."""
+    if found["baseline"] is not None:
+        return "margin"
+    return "at most" if found["lower_is_better"] else "threshold"
+
+
 def summary_of(study: Study) -> dict[str, Any]:
     """How far a study is."""
 
@@ -94,7 +104,7 @@ def summary_of(study: Study) -> dict[str, Any]:
             "study": study.name,
             "arms": len(spec.arms),
             "question": wording.question_of(spec),
-            "threshold": spec.threshold,
+            **{name: getattr(spec, name) for name in ASKED},
             "policy": str(spec.policy),
             "cases": spec.case_count or None,
             "guarantee": spec.guarantee if ledger.certifies else None,
@@ -199,7 +209,12 @@ def line(event: Event, names: tuple[str, ...]) -> str:
         "late" if event.late else None,
         None if event.budget is None else f"budget {event.budget:,}",
         event.cause,
-        event.reason,
+        f"baseline {float(event.reason or 0):g}" if _is_pair(event) else event.reason,
         event.agent,
     ]
     return "  ".join(one_line(part) for part in parts if part)
+
+
+def _is_pair(event: Event) -> bool:
+    """Whether a pull was told two rewards, of its arm and of the baseline."""
+    return event.kind == "told" and event.reason is not None and event.cause != "failed"

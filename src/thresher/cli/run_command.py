@@ -5,7 +5,6 @@ from typing import Any
 
 import click
 
-from ..core.verdict import Verdict
 from ..errors import CannotGoOn, StoreFailed
 from ..run.command.process import Command
 from ..run.engines import check_name, open_engine
@@ -13,9 +12,10 @@ from ..run.progress import Progress
 from ..run.runner import Limits, run_on
 from ..run.signals import until_stopped
 from ..study import Study, look
-from ..text.plural import plural
 from . import FINISHED, NOT_MET, say
 from .arms import read_cases
+from .asking import arm_options, arms_given, question, reward_of_failure
+from .baselines import baseline_results
 from .cautions import Cautions, command_cautions
 from .checking import check_command, check_exits, check_reader, check_resources, room_for
 from .keeping import Kept, evaluator_of
@@ -24,21 +24,24 @@ from .options import (
     BoundsCommand,
     Duration,
     Whole,
-    arm_options,
-    arms_given,
     format_option,
     is_kept,
     option,
-    question,
-    reward_of_failure,
     storage_option,
     store_at,
 )
 from .output import FORMATS, print_verdict
+from .requiring import Required, are_met, requirements
 
 HELP = """Find out which arms reach a bar by running COMMAND many times, several at once.
 
+The bar is --at-least B or --at-most B, for the mean of an arm's rewards; with --share S, for that share of its pulls;
+with --baseline NAME, what that arm reaches. Numbers may have units: 90%, and 200ms or 1.5s for measured times.
+
 Each run replaces {arm} in COMMAND with an arm. COMMAND prints the reward: the last number on its last line.
+With --reward seconds or cpu-seconds, the reward is the time that COMMAND takes from its start to its exit. Unless you
+give --bounds, the question is then about 95 % of the pulls, or another --share. A COMMAND that fails is a failure and
+no time; one that is stopped by a --timeout beyond the limit has missed it.
 Other placeholders: {seed}, {number}, {pull}, and {KEY} for each parameter in the arms file; {{ and }} are braces.
 The environment has the same values as THRESHER_ARM, THRESHER_SEED, THRESHER_NUMBER and THRESHER_PULL.
 
@@ -64,7 +67,22 @@ Examples:
   such as pytest's 4 for a test that does not exist, is a failed pull and never a reward.
     thresher run --threshold 0.99 --arms tests.txt --budget 5000 --reward exit-code -- pytest -q {arm}
 \b
-  Which settings beat the baseline? evaluate.py prints {"gain": …} for the same seed on both.
+  Which commands stay within 50 ms? thresher measures them. Is the median within 20 ms?
+    thresher run --at-most 50ms --reward seconds --arms commands.txt -- sh -c {arm}
+    thresher run --at-most 20ms --share 50% --reward seconds --arms commands.txt -- sh -c {arm}
+\b
+  Which servers answer 95 % of requests within 200 ms? request.sh prints the milliseconds that one took.
+    thresher run --at-most 200 --share 95% --arms servers.txt -- ./request.sh {arm}
+\b
+  Which prompts beat the current one by 2 %, on the same cases? With its results, if you have them.
+    thresher run --baseline current --margin 2% --arms prompts.txt --cases questions.jsonl -- ./ask.sh {arm} {case}
+    thresher run --baseline current --arms prompts.txt --cases questions.jsonl --baseline-results current.csv -- \\
+      ./ask.sh {arm} {case}
+\b
+  Is something slower than before? Each pull runs an arm and CURRENT, one after the other, and compares the two times.
+    thresher run --baseline CURRENT --ratio 1.05 --reward seconds --arms builds.txt -- ./bench.sh {arm}
+\b
+  Which settings gain? evaluate.py prints {"gain": …}, which may be negative.
     thresher run --threshold 0 --bounds -1 1 --arms settings.csv --budget 800 --reward json:gain -- \\
       python evaluate.py --depth {depth} --seed {seed}
 \b
@@ -102,9 +120,19 @@ class RunCommand(BoundsCommand):
 @option("--attempts N", "Tries for a failing pull, with the same seed.", type=Whole(), default=1)
 @option("--for DURATION", "Start no pull after this time: 90s, 10m, 2h …", to="seconds", type=Duration())
 @option("--give-up DURATION", "Stop when everything has failed for this long.", type=Duration(), default="10m")
-@option("--reward HOW", "How to read the reward: last-float, exit-code, json:KEY or regex:RE.", default="last-float")
+@option(
+    "--reward HOW",
+    "How to read the reward: last-float, exit-code, json:KEY, regex:RE; or seconds or cpu-seconds, to measure COMMAND.",
+    default="last-float",
+)
 @option("--pass CODES", f"{EXITS} reward 1, such as 0,5-7.  [default: 0]", to="passing")
 @option("--fail CODES", f"{EXITS} reward 0; others are failures.  [default: 1]", to="failing")
+@option(
+    "--require WHAT=HOW",
+    "Exit with 1 unless all, any or N arms are certified to reach the bar, or not to: reached=all, missed=any …",
+    type=Required(),
+    multiple=True,
+)
 @option("--require-above [all|any]", f"{UNLESS} above.", type=click.Choice(["all", "any"]))
 @option("--require-below [all|any]", f"{UNLESS} below.", type=click.Choice(["all", "any"]))
 @storage_option
@@ -127,7 +155,11 @@ def run(command: tuple[str, ...], **given: Any) -> int:
     failure = reward_of_failure(given["failure"])
     evaluator = evaluator_of(evaluate, attempts=given["attempts"], failure=failure, elsewhere=elsewhere)
     asked = question(arms, given, evaluator=evaluator)
-    kept = Kept(given["name"], store_at(given["storage"]), asked, fresh=given["fresh"], accepts=given["accepts"])
+    evaluate = evaluate.asked(asked)
+    sides = given["require_above"], given["require_below"]
+    required = requirements(*sides, given["require"], arms=asked.contenders)
+    found, store = baseline_results(given, asked), store_at(given["storage"])
+    kept = Kept(given["name"], store, asked, fresh=given["fresh"], accepts=given["accepts"], results=found)
     job = Job(kept, evaluate, given)
     for caution in command_cautions(argv, arms, cases=asked.cases is not None):
         say(f"warning: {caution}")
@@ -159,7 +191,7 @@ def run(command: tuple[str, ...], **given: Any) -> int:
     if not verdict.told:
         reason = next((row.reason for row in verdict.rows if row.reason), "no pull was made")
         raise CannotGoOn("run", rule=f"no pull gave a reward, the last: {reason}", remedy="fix the command")
-    return FINISHED if _met(verdict, given["require_above"], given["require_below"]) else NOT_MET
+    return FINISHED if are_met(verdict, required) else NOT_MET
 
 
 class Job:
@@ -191,18 +223,3 @@ class Job:
 
             run_on(engine, study, limits, on_progress)
             cautions.at_the_end()
-
-
-def _met(verdict: Verdict, above: str | None, below: str | None) -> bool:
-    """Whether the requirements hold; prints on standard error which do not."""
-    fine = True
-    for side, wanted in (("above", above), ("below", below)):
-        found = [row for row in verdict.rows if row.label == side and (row.certified or verdict.confidence is None)]
-        needed = {"all": len(verdict.rows), "any": 1, None: 0}[wanted]
-        if len(found) < needed:
-            fine = False
-            sure = "" if verdict.confidence is None else "certified "
-            say(f"--require-{side} {wanted}: {len(found):,} of {plural(len(verdict.rows), 'arm')} are {sure}{side}")
-        elif wanted and verdict.earlier == verdict.told:
-            say(f"--require-{side} {wanted}: met by earlier runs; nothing new was run")
-    return fine

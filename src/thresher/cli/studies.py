@@ -8,21 +8,21 @@ import click
 from ..core.wording import pulls_made
 from ..create import create as create_new
 from ..errors import DamagedStudy, StudyExists, shown
+from ..run.command.timing import MEASURED
 from ..study import Study, look
 from ..text.masking import one_line
 from ..text.plural import plural
 from . import FINISHED, NOT_MET, put, say, say_done
 from .arms import read_cases
+from .asking import arm_options, arms_given, question
+from .baselines import baseline_results
 from .options import (
     BoundsCommand,
     Whole,
-    arm_options,
-    arms_given,
     format_option,
     name_argument,
     option,
     place_of,
-    question,
     storage_option,
     store_at,
     study_at,
@@ -69,6 +69,11 @@ def studies(storage: str | None, style: str) -> int:
 @click.command(cls=BoundsCommand, short_help="Create a study without running it.")
 @name_argument
 @arm_options
+@option(
+    "--reward [seconds|cpu-seconds]",
+    "Rewards are times that thresher run --study NAME measures.",
+    type=click.Choice(MEASURED),
+)
 @storage_option
 def create(name: str, storage: str | None, **given: Any) -> int:
     """Create study NAME, for agents that ask and tell.
@@ -77,16 +82,20 @@ def create(name: str, storage: str | None, **given: Any) -> int:
     Examples:
       thresher create prompts --threshold 0.9 --arms prompts.txt --budget 2000
       thresher create prompts --threshold 0.9 --arms prompts.txt --cases questions.jsonl
+      thresher create rivals --baseline current --margin 2% --arms prompts.txt --cases questions.jsonl
     """  # noqa: D301 - click wants the character itself
     given["cases"] = read_cases(given["cases"])
     asked, store = question(arms_given(given["file"], given["names"]), given), store_at(storage)
+    results = baseline_results(given, asked)
     try:
-        create_new(name, asked, storage=store)
+        study = create_new(name, asked, storage=store)
     except StudyExists:
         rule = f"already exists in {place_of(store)}"
         raise StudyExists("study", name, rule, "thresher status shows it, thresher delete removes it") from None
     cases = f" and {plural(asked.case_count, 'case')}" if asked.cases is not None else ""
     say_done(name, f"created in {place_of(store)}, with {plural(len(asked.arms), 'arm')}{cases}")
+    if results is not None:
+        results.bring(study)
     return FINISHED
 
 

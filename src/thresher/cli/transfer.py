@@ -1,7 +1,7 @@
 """Import: studies and results, into a store."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import click
@@ -58,9 +58,13 @@ def import_(file: str, name: str | None, again: bool, storage: str | None) -> in
     if name is None:
         raise InvalidInput("--study", "", "results belong to a study", "name it with --study NAME")
     study = study_at(name, storage)
-    pulls = list(_checked(rows, study.spec))
+    if study.spec.pairs:
+        rule = "compares every arm with its baseline in pairs, and results of pairs cannot be imported"
+        raise InvalidInput("study", name, rule, "results of a study with --cases can")
+    pulls = list(checked(rows, study.spec))
     if study.spec.cases is not None:
-        pulls = look(study, lambda ledger: list(_with_cases(zip(rows, pulls, strict=True), ledger)))
+        known = look(study, lambda ledger: {arm: set(cases) for arm, cases in _known(ledger).items()})
+        pulls = list(with_cases(zip(rows, pulls, strict=True), study.spec, known))
         again = True  # no case is counted twice anyway
     if not rows:
         raise InvalidInput("file", file, "has no rows", SHAPES)
@@ -87,15 +91,15 @@ def _check_is_new(pulls: list[Result], ledger: Ledger, file: str) -> None:
         raise InvalidInput("file", file, rule, "import only new results, or say --again if these are new")
 
 
-def rows_in(file: str) -> Iterator[Row]:
-    """The pulls in a file of results or in an exported log."""
+def rows_in(file: str, *, arm: str | None = None) -> Iterator[Row]:
+    """The pulls in a file of results or in an exported log; ``arm``: of this one, where rows name none."""
     text = read_text(file)
     data = read_json(text, file)
     is_log = isinstance(data, dict) and "events" in data
-    return rows_of(folded(data, file)[1]) if is_log else read_rows(data, text, file)
+    return rows_of(folded(data, file)[1]) if is_log else read_rows(data, text, file, arm=arm)
 
 
-def _checked(rows: Iterable[Row], spec: Spec) -> Iterator[Result]:
+def checked(rows: Iterable[Row], spec: Spec) -> Iterator[Result]:
     """What `import_pulls` takes; an error names the row."""
     for place, name, state, reward, case in rows:
         try:
@@ -117,12 +121,13 @@ def _case(given: object, spec: Spec) -> str | int:
     return spec.case_name(spec.case(name))
 
 
-def _with_cases(pairs: Iterable[tuple[Row, Result]], ledger: Ledger) -> Iterator[Result]:
+def _known(ledger: Ledger) -> dict[int, set[int]]:
+    """The cases of each arm that were imported."""
+    return ledger.cases.imported if ledger.cases else {}
+
+
+def with_cases(pairs: Iterable[tuple[Row, Result]], spec: Spec, known: Mapping[int, set[int]]) -> Iterator[Result]:
     """The results that count: pulls without a reward use up no case. An error names a row whose case is known."""
-    spec, known = (
-        ledger.spec,
-        {arm: set(cases) for arm, cases in (ledger.cases.imported if ledger.cases else {}).items()},
-    )
     places: dict[tuple[int, int], str] = {}
     for row, result in pairs:
         if result.reward is None or row.state == SPARE:

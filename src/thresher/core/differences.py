@@ -5,6 +5,7 @@ from dataclasses import fields
 from ..errors import shown
 from .policies import Policy
 from .spec import NO_PARAMS, Params, Spec
+from .wording import amount
 
 # The arms are compared one by one, and a budget may grow. The settling constant follows from the rest, but through a
 # logarithm whose last digit may differ between machines. A study keeps the rule it was created with. A study may
@@ -22,13 +23,41 @@ def differences(mine: Spec, other: Spec) -> list[str]:
     ["arm 2 is 'b', not 'c'", 'threshold is 0.5, not 0.6']
     """
     left_out = (*LEFT_OUT, "seed") if other.is_seed_open else LEFT_OUT
+    bars, covered = _bars(mine, other)
+    left_out = (*left_out, *covered) if bars else left_out
     names = [field.name for field in fields(Spec) if field.name not in left_out]
-    pairs = [(name, getattr(mine, name), getattr(other, name)) for name in names]
+    pairs = [(_field(name, mine), getattr(mine, name), getattr(other, name)) for name in names]
     return [
         *_named("arm", (mine.arms, mine.params), (other.arms, other.params)),
         *_cases(mine, other),
+        *bars,
         *(f"{name} is {_told(one)}, not {_told(two)}" for name, one, two in pairs if one != two),
     ]
+
+
+def _bars(mine: Spec, other: Spec) -> tuple[list[str], tuple[str, ...]]:
+    """How the bars differ, if more than a number does, and the fields that this covers."""
+    lower = ["lower" if spec.lower_is_better else "higher" for spec in (mine, other)]
+    if mine.baseline is not None and other.baseline is not None:
+        return ([f"{lower[0]} is better, not {lower[1]}"] if lower[0] != lower[1] else []), ("lower_is_better",)
+    one, two = _bar(mine), _bar(other)
+    plain = mine.baseline == other.baseline and "lower" not in lower
+    return ([] if one == two or plain else [f"the bar is {one}, not {two}"]), (
+        "threshold",
+        "lower_is_better",
+        "baseline",
+    )
+
+
+def _bar(spec: Spec) -> str:
+    if spec.baseline is not None:
+        return f"the baseline {_told(spec.baseline)}"
+    return f"at {'most' if spec.lower_is_better else 'least'} {amount(spec.threshold, spec.unit)}"
+
+
+def _field(name: str, spec: Spec) -> str:
+    """A field as people name it."""
+    return "margin" if name == "threshold" and spec.baseline is not None else name
 
 
 def _cases(mine: Spec, other: Spec) -> list[str]:
@@ -57,4 +86,4 @@ def _named(what: str, mine: Named, other: Named) -> list[str]:
 
 
 def _told(value: object) -> str:
-    return str(value) if isinstance(value, Policy) else shown(value, 60)
+    return "none" if value is None else str(value) if isinstance(value, Policy) else shown(value, 60)

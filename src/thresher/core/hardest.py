@@ -17,7 +17,7 @@ class CaseRow:
     """One case that has a reward; the names in JSON and CSV are the names here."""
 
     case: str | int
-    failed: int  # arms whose reward does not reach the bar
+    failed: int  # arms whose reward does not reach the bar, or is worse than the baseline's
     passed: int
     mean: float  # of the arms' rewards
     rewards: dict[str, float]  # by arm; an arm that has not seen the case is left out
@@ -38,7 +38,7 @@ class _Count:
 def hardest(ledger: Ledger, most: int | None = None) -> list[CaseRow]:
     """The cases that have a reward, or the ``most`` hardest of them.
 
-    Cases come in the order of how many arms failed them. Where rewards are graded, the lowest mean comes first.
+    Cases come in the order of how many arms failed them. Where rewards are graded, the worst mean comes first.
 
     >>> import thresher
     >>> study = thresher.create_study("evals", arms=["terse", "cot"], cases=["easy", "hard"], threshold=0.9)

@@ -83,13 +83,18 @@ def seen(row: Row, cases: int | None) -> str:
 
 
 def table(rows: Iterable[Row], look: Look, width: int | None = None) -> Iterator[Line]:
-    """The table, line by line. With a width, long names are folded so that lines fit."""
+    """The table, line by line. With a width, long names are folded and details are left out so that lines fit."""
     arms = ranked(rows, lower_is_better=look.lower_is_better)
     found = columns(arms[:MOST_ROWS], look)
     names = [text.expandtabs() for text, _ in found.pop("arm")]
     widths = {head: max(_cells(text) for text in [head, *(cell[0] for cell in cells)]) for head, cells in found.items()}
     longest = max(_cells(part) for name in ["arm", *names] for part in name.split("\n"))
+    left_out: list[str] = []
     if width is not None:
+        for head in reversed(details((), look)):
+            if head in found and width < min(longest, NARROWEST) + sum(widths.values()) + 2 * len(widths):
+                left_out.insert(0, head)
+                del found[head], widths[head]
         longest = min(longest, max(NARROWEST, width - sum(widths.values()) - 2 * len(widths)))
     heads = [_padded(head, widths[head], left=not head) for head in found]
     yield (("  ".join([_padded("arm", longest, left=True), *heads]), "quiet"),)
@@ -101,6 +106,8 @@ def table(rows: Iterable[Row], look: Look, width: int | None = None) -> Iterator
         yield from (((part, ""),) for part in rest)
     if len(arms) > MOST_ROWS:
         yield ((f"… and {plural(len(arms) - MOST_ROWS, 'more arm')}; CSV has all", "quiet"),)
+    if left_out:
+        yield ((f"On a wider screen: {', '.join(left_out)}.", "quiet"),)
     yield ()
 
 

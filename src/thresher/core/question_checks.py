@@ -41,7 +41,7 @@ def asked(
     """The question that these arguments ask together: bars by name, and baseline, margin and ratio."""
     if lower_is_better not in (False, True):
         raise InvalidInput("lower_is_better", lower_is_better, "must be True or False")
-    name, given = _named_bar(bars)
+    name, given = named_bar(bars)
     baseline, margin, ratio = (against[what] for what in ("baseline", "margin", "ratio"))
     base = baseline_or_none(baseline, arms)
     if base is None:
@@ -117,7 +117,7 @@ def unit_or_none(given: object) -> str | None:
     return str(given)
 
 
-def _named_bar(bars: Mapping[str, object]) -> tuple[str | None, object]:
+def named_bar(bars: Mapping[str, object]) -> tuple[str | None, object]:
     """The bar and the name by which it was given."""
     given = [(name, value) for name, value in bars.items() if value is not None]
     if len(given) > 1:

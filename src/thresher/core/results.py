@@ -21,6 +21,7 @@ LOST = (
     SPARE,
 )  # charged to the certificate of the study that imports them
 SHAPES = "give CSV with columns arm and reward, a JSON list of such objects, or what thresher export wrote"
+OF_ONE_ARM = "give CSV with columns case and reward, or a JSON list of such objects"
 WORDS = {"true": True, "pass": True, "false": False, "fail": False}
 Cells = tuple[str, dict[str, Any]]  # the place of a row, and its cells by column
 
@@ -43,22 +44,24 @@ def read_json(text: str, file: str) -> Any:
         raise InvalidInput("file", file, f"cannot be read as JSON ({error})", SHAPES) from None
 
 
-def read_rows(data: object, text: str, file: str) -> Iterator[Row]:
+def read_rows(data: object, text: str, file: str, *, arm: str | None = None) -> Iterator[Row]:
     r"""The rows of a JSON list, if ``data`` is one, otherwise of CSV text. An error names the row and the column.
+
+    With ``arm``, rows that name no arm are of this one.
 
     >>> [row[1:] for row in read_rows(None, "arm,state,reward\na,told,0.5\na,dropped,\n", "f")]
     [('a', 'told', 0.5, None), ('a', 'dropped', None, None)]
     """
     if isinstance(data, dict):
-        raise InvalidInput("file", file, "holds an object without events", SHAPES)
-    stated, rows = _from_json(data, file) if isinstance(data, list) else _from_csv(text, file)
+        raise InvalidInput("file", file, "holds an object without events", OF_ONE_ARM if arm else SHAPES)
+    stated, rows = _from_json(data, file) if isinstance(data, list) else _from_csv(text, file, arm)
     seen = set()
     for place, cells in rows:
         pull = str(cells.get("pull") or "")
         if pull in seen:
             raise InvalidInput(f"{place}: pull", pull, "occurs twice", "a pull has one reward: leave one row out")
         seen.update([pull] if pull else [])
-        yield _row(place, cells, stated)
+        yield _row(place, {"arm": arm, **cells}, stated)
 
 
 def _row(place: str, cells: dict[str, Any], stated: bool) -> Row:
@@ -93,13 +96,14 @@ def _from_json(rows: Sequence[object], file: str) -> tuple[bool, Iterator[Cells]
     return any(isinstance(row, dict) and "state" in row for row in rows), each()
 
 
-def _from_csv(text: str, file: str) -> tuple[bool, Iterator[Cells]]:
+def _from_csv(text: str, file: str, arm: str | None) -> tuple[bool, Iterator[Cells]]:
     names, rows = read_csv(text, file)
     columns = [name.lower() for name in names]
+    optional = ("state",) if arm is None else ("state", "arm")
     for name in ("arm", "reward", "state"):
-        if columns.count(name) > 1 or (name not in columns and name != "state"):
+        if columns.count(name) > 1 or (name not in columns and name not in optional):
             rule = f"{'occurs twice' if name in columns else 'is missing'} among {shown(columns)}"
-            raise InvalidInput(f"line 1 of {file}: column", name, rule, SHAPES)
+            raise InvalidInput(f"line 1 of {file}: column", name, rule, OF_ONE_ARM if arm else SHAPES)
 
     def cells() -> Iterator[Cells]:
         for place, found in rows:

@@ -116,9 +116,18 @@ def percent(share: float) -> str:
 
 
 def short(name: str) -> str:
-    """A name in a sentence."""
+    """A name beside others."""
     text = visible(name)
     return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
+
+
+def quoted(name: str) -> str:
+    """A name in a sentence: in quotes if it has several words.
+
+    >>> quoted("current"), quoted("sleep 0.03")
+    ('current', "'sleep 0.03'")
+    """
+    return f"'{short(name)}'" if " " in name else short(name)
 
 
 def claim(look: Look) -> str:
@@ -131,13 +140,13 @@ def claim(look: Look) -> str:
     if look.baseline is None:
         done = f"{reach} {look.amount(look.threshold)}"
     elif look.ratio is not None:
-        done = f"{reach} {look.ratio:g} times {short(look.baseline)}"
+        done = f"{reach} {look.ratio:g} times {quoted(look.baseline)}"
     elif look.threshold == 0.0:
-        done = f"match or beat {short(look.baseline)}"
+        done = f"match or beat {quoted(look.baseline)}"
     elif look.threshold > 0.0:
-        done = f"beat {short(look.baseline)} by {look.amount(look.threshold)}"
+        done = f"beat {quoted(look.baseline)} by {look.amount(look.threshold)}"
     else:
-        done = f"lose at most {look.amount(-look.threshold)} to {short(look.baseline)}"
+        done = f"lose at most {look.amount(-look.threshold)} to {quoted(look.baseline)}"
     if look.share is None:
         return f"{done} on {plural(look.cases, 'case')}" if look.cases else done
     draws = plural(look.cases, "case") if look.cases else "pairs" if look.baseline is not None else "pulls"

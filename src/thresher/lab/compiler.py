@@ -21,12 +21,12 @@ import numba
 from numba.core.types import unliteral
 from numba.extending import overload
 
-from ..core import docket, evidence, kernel, places, rate, steps
+from ..core import docket, evidence, kernel, places, question, rate, steps
 from ..core.policies import DOUBLING, Policy
-from . import delays, families, late, loops, parts, proofs, slots, streams
+from . import counting, delays, families, late, linking, loops, parts, proofs, shares, slots, streams
 
-CORE = (kernel, steps, places, evidence, docket, rate)
-SHARED = (*CORE, streams, families, delays, parts, proofs, slots)  # the same for every loop
+CORE = (kernel, steps, places, evidence, docket, rate, question)
+SHARED = (*CORE, streams, families, shares, delays, parts, proofs, counting, slots)  # the same for every loop
 LOOPS = (loops, late)  # compiled for each policy and family
 FORMULAS = frozenset(name for name, f in vars(kernel).items() if "gap" in getattr(f, "__annotations__", ()))
 njit: Any = numba.njit  # its annotations lack the options below
@@ -59,8 +59,12 @@ def _rebuilt(function: FunctionType, namespace: Namespace, name: str | None = No
 def _compiled(function: FunctionType, namespace: Namespace, name: str) -> Any:
     compiled = njit(**INNER)(_rebuilt(function, namespace, name))
     typed = compiled.get_call_template
-    # otherwise numba would compile a function again for each constant argument
-    compiled.get_call_template = lambda args, kws: typed(tuple(map(unliteral, args)), kws)
+
+    def template(args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
+        with linking.parts():  # without `unliteral`, numba would compile a function again for each constant argument
+            return typed(tuple(map(unliteral, args)), kws)
+
+    compiled.get_call_template = template
     return compiled
 
 
@@ -97,7 +101,7 @@ def _shared() -> Namespace:
 def _cache_folder() -> str | None:
     """A folder for machine code of exactly these sources, or None if it cannot be written."""
     digest = hashlib.sha256(numba.__version__.encode() + Path(__file__).read_bytes())
-    for module in (*SHARED, *LOOPS):
+    for module in (linking, *SHARED, *LOOPS):
         digest.update(Path(str(module.__file__)).read_bytes())
     try:
         home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -120,21 +124,26 @@ class Kind(NamedTuple):
     second: str | None
     doubling: bool
     family: str
-    traced: bool = False
     certifies: bool = False
     cases: bool = False
     ranks: bool = False
+    counts: bool = False
 
     @property
     def variant(self) -> str:
         """The suffix for the names of functions that depend on it."""
-        named = ("doubling", "traced", "certifies", "cases", "ranks")
+        named = ("doubling", "certifies", "cases", "ranks", "counts")
         flags = (name for name in named if getattr(self, name))
         return "".join(f"-{part}" for part in (self.formula, self.second, self.family, *flags) if part)
 
 
 def kind(policy: Policy, family: str, **flags: bool) -> Kind:
-    """What the loop of a policy and a family is compiled for."""
+    """What the loop of a policy and a family is compiled for.
+
+    Where rewards count as something else, one loop with certificates serves with and without cases, for any guarantee.
+    """
+    if flags.get("counts"):
+        flags["cases"] = flags["ranks"] = flags["certifies"]
     return Kind(policy.function, policy.second, policy.exploration == DOUBLING, family, **flags)
 
 
@@ -190,14 +199,16 @@ def _namespace(kind: Kind) -> Namespace:
         "SECOND": shared[kind.second or "cheapest"],
         "ALTERNATES": kind.second is not None,
         "DOUBLING": kind.doubling,
-        "TRACED": kind.traced,
         "CERTIFIES": kind.certifies,
         "CASES": kind.cases,
         "RANKS": kind.ranks,
+        "COUNTS": kind.counts,
         "RECORDED": kind.family == "recorded",
         "SET": shared[f"set_{kind.family}"],
         "DRAW": shared[f"draw_{kind.family}"],
         "MOMENTS": shared[f"moments_{kind.family}"],
+        "WITHIN": shared[f"within_{kind.family}"],
+        "CONSTANT": kind.family == "constant",
     }
     return _extended({**shared, **choices}, LOOPS, kind.variant)
 

@@ -3,7 +3,7 @@
 Each family is three functions that numba compiles into the simulator: ``set_*`` turns an arm's nominal mean and spread
 into the two numbers that ``draw_*`` needs, ``moments_*`` gives its true mean and variance. If the nominal mean is the
 true one, it is so bit for bit: a mean on the bar stays there. ``low`` and ``high`` are the bounds of the rewards;
-``samples`` holds recorded rewards, arm after arm.
+``samples`` holds recorded rewards, arm after arm. `shares.py` has the chance that a reward is within a limit.
 """
 
 import math

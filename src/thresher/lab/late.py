@@ -10,20 +10,24 @@ from .loops import (
     ALTERNATES,
     CASES,
     CERTIFIES,
+    COUNTS,
     DOUBLING,
     FORMULA,
     RANKS,
     SECOND,
-    TRACED,
     draw_cases,
     draw_instance,
+    ended,
     issued_pull,
     learned,
     measured,
+    note_asked,
+    observed,
     open_boards,
+    set_truths,
 )
-from .parts import Arms, Measures, Trace, note, saw
-from .proofs import Proof, is_over, rank
+from .parts import Arms, Measures, Trace, note
+from .proofs import Proof, rank
 from .slots import Slots, Timing, back_first, empty_slots, hangs, is_lost, owed, put_due, slot_for
 from .streams import DELAYS, REWARDS, Words, start
 
@@ -46,11 +50,10 @@ def came_back(
     lost = is_lost(timing, reward < arms.threshold, late)
     release(board, arm)
     if not lost:
-        saw(board, arms, arm, reward)
+        observed(board, arms, arm, reward)
     if CERTIFIES:
         learned(board, other, rule, other_rule, proof, arms, arm, pull, reward, lost)
-    if TRACED:
-        note(trace, -pull, arm, math.nan if lost else reward)
+    note(trace, -pull, arm, math.nan if lost else reward, 0.0)
 
 
 def run_late(
@@ -75,10 +78,12 @@ def run_late(
         draw_instance(arms, seed, row, state)
         start(state, seed, row, REWARDS)
         start(late, seed, row, DELAYS)
-        if CASES:
+        if COUNTS:
+            set_truths(arms, proof, state)
+        elif CASES:
             draw_cases(arms, proof, state)
         rule, other_rule = rules
-        open_boards(board, other, rule, other_rule, proof)
+        open_boards(board, other, rule, other_rule, proof, arms)
         free = capacity = empty_slots(slots)
         clock, barrier, column, told, hung = 0.0, 0.0, 0, 0, 0
         for issued in range(1, budget + 1):
@@ -86,11 +91,10 @@ def run_late(
             asked = choose_for(board, other, issued, ALTERNATES)
             assign(board, asked)
             reward = issued_pull(board, proof, arms, asked, issued, state)
-            if RANKS:
+            if RANKS and (not COUNTS or proof.ranking.level > 0.0):
                 rank(board, proof, asked, False)  # a pending pull only lowers its arm
             rule = rescore_asked(board, other, asked, FORMULA, rule, SECOND, other_rule, ALTERNATES, DOUBLING, issued)
-            if TRACED:
-                note(trace, issued, asked, reward)
+            note_asked(trace, arms, issued, asked, reward)
             measures.used[row, 0] = issued
             lasts = service(timing.service, timing.seconds, timing.shape, reward < arms.threshold, late)
             if hangs(timing, late):
@@ -107,14 +111,14 @@ def run_late(
             if timing.model == WORKERS:
                 put_due(slots, slot, clock + lasts)
             coming = owed(issued, budget, free, capacity - free - hung, timing)
-            if CERTIFIES and is_over(board, proof):
+            if CERTIFIES and ended(board, proof):
                 coming = capacity - free - hung  # every case is issued: what is lost may be tried again
             while coming > 0:
                 coming -= 1
                 slot = back_first(slots, timing.model, told, late)
                 clock = slots.due[len(slots.due) // 2 + slot] if timing.model == WORKERS else barrier
                 arm = slots.arm[slot]
-                was_open = CERTIFIES and not is_over(board, proof)
+                was_open = CERTIFIES and not ended(board, proof)
                 if CASES and proof.open[0] == 0:  # no case is left to issue, but rewards are pending
                     was_open = proof.docket.settled[arm] == OPEN
                 came_back(board, other, rule, other_rule, proof, arms, trace, slots, slot, timing, late)
@@ -125,13 +129,13 @@ def run_late(
                 told += 1
                 if timing.model == WORKERS:
                     put_due(slots, slot, math.inf)
-                if was_open and is_over(board, proof):
+                if was_open and ended(board, proof):
                     measures.ended[row, 0] = clock
                     coming = capacity - free - hung  # no more asks; wait for the pending pulls
             if board.pending[asked] > measures.ratio[row, 0] * board.seen[asked] and board.seen[asked] > 0:
                 measures.ratio[row, 0] = board.pending[asked] / board.seen[asked]
             # every worker hangs, or every arm is settled: the remaining checkpoints measure this final state
-            over = free == 0 or (CERTIFIES and is_over(board, proof))
+            over = free == 0 or (CERTIFIES and ended(board, proof))
             while column < len(measures.checkpoints) and (over or issued == measures.checkpoints[column]):
                 measured(board, proof, arms, measures, row, column)
                 measures.clock[row, column] = clock

@@ -7,8 +7,20 @@ when it compiles a loop for a policy and a family, so each choice between them i
 from ..core import kernel
 from ..core.kernel import Board, Formula, Rule, is_above, rescore_all
 from ..core.places import case_at
+from ..core.question import count
 from ..core.steps import choose_for, rescore_asked, rescore_both
-from . import families
+from . import families, shares
+from .counting import (
+    await_baseline,
+    case_of,
+    is_done,
+    issue_baseline,
+    learn_baseline,
+    mean_counted,
+    saw_counted,
+    shut_baseline,
+    value_of_case,
+)
 from .parts import Arms, Measures, Trace, measure, note, saw, wipe
 from .proofs import Proof, is_over, issue, learn, measure_proof, open_proof, rank, reconsider
 from .streams import INSTANCE, REWARDS, Words, fraction, start
@@ -17,13 +29,15 @@ FORMULA: Formula = kernel.evt
 SECOND: Formula = kernel.cheapest
 ALTERNATES = False  # even pulls use the second tournament
 DOUBLING = False  # the exploration doubles with the number of pulls
-TRACED = False  # every event is recorded
 CERTIFIES = False  # arms are settled, and then no longer pulled
 CASES = False  # rewards are those of cases, each of which an arm meets once
 RANKS = False  # the error rate is bounded
+COUNTS = False  # a reward counts as something else, see `core/question.py`
 RECORDED = False  # the family is `recorded`
+CONSTANT = False  # the family is `constant`
 SET, DRAW = families.set_uniform, families.draw_uniform
 MOMENTS = families.moments_uniform
+WITHIN = shares.within_uniform
 
 
 def draw_instance(arms: Arms, seed: int, repetition: int, state: Words) -> None:
@@ -36,6 +50,32 @@ def draw_instance(arms: Arms, seed: int, repetition: int, state: Words) -> None:
         arms.first[arm], arms.second[arm] = SET(arms.mean[arm], spread, arms.low, arms.high)
         moments = MOMENTS(arms.mean[arm], arms.first[arm], arms.second[arm], arms.low, arms.high, arms.samples)
         arms.mean[arm], arms.variance[arm] = moments
+
+
+def set_truths(arms: Arms, proof: Proof, state: Words) -> None:
+    """Where a reward counts as something else: draw the cases, if there are any, and replace the arms' true means."""
+    if CASES and proof.sheet.cases > 0:
+        draw_counted_cases(arms, proof, state)
+    else:
+        other = arms.mean[arms.base] if arms.base >= 0 else 0.0
+        for arm in range(len(arms.mean)):
+            arms.mean[arm] = truth(arms, arm, other)
+
+
+def truth(arms: Arms, arm: int, other: float) -> float:
+    """The mean of what counts; ``other`` is the baseline's mean."""
+    asked, first, second = arms.measure, arms.first[arm], arms.second[arm]
+    if not asked.within:
+        return mean_counted(arms, arms.mean[arm], other)
+    if not asked.paired:
+        return float(WITHIN(first, second, arms.low, arms.high, arms.samples, asked.sign, asked.limit))
+    base = arms.first[arms.base]
+    if CONSTANT:
+        return count(asked, first, base)
+    chance = first * base * count(asked, arms.high, arms.high)  # of passes and failures; no other family is simulated
+    chance += first * (1.0 - base) * count(asked, arms.high, arms.low)
+    chance += (1.0 - first) * base * count(asked, arms.low, arms.high)
+    return float(chance + (1.0 - first) * (1.0 - base) * count(asked, arms.low, arms.low))
 
 
 def draw_cases(arms: Arms, proof: Proof, state: Words) -> None:
@@ -61,14 +101,85 @@ def draw_cases(arms: Arms, proof: Proof, state: Words) -> None:
             arms.mean[arm] = max(arms.mean[arm], arms.threshold)
 
 
+def draw_counted_cases(arms: Arms, proof: Proof, state: Words) -> None:
+    """Draw the reward of every case, and so what is true of what counts."""
+    cases = proof.sheet.cases
+    arms.order[0] = int(fraction(state) * 4294967296.0)
+    for arm in range(len(arms.mean)):
+        for case in range(cases):
+            if RECORDED:
+                proof.values[arm, case] = arms.samples[int(arms.first[arm]) + 1 + case]
+            else:
+                reward = DRAW(arms.first[arm], arms.second[arm], arms.low, arms.high, arms.samples, state)
+                proof.values[arm, case] = reward
+    for arm in range(len(arms.mean)):
+        total, lost = 0.0, 0.0
+        for case in range(cases):
+            value = value_of_case(arms, proof, arm, case)
+            grown = total + value
+            lost += (total - grown) + value if abs(total) >= abs(value) else (value - grown) + total
+            total = grown
+        arms.mean[arm] = (total + lost) / cases
+        if is_above(total + lost, cases, arms.threshold):  # exactly on the bar, up to rounding
+            arms.mean[arm] = max(arms.mean[arm], arms.threshold)
+
+
 def issued_pull(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, state: Words) -> float:
-    """Issue a pull of the arm to the certificates, if there are any; return its reward."""
+    """Issue a pull of the arm to the certificates, if there are any; return what its reward counts as."""
+    if COUNTS:
+        return issued_counted(board, proof, arms, arm, pull, state)
     if CERTIFIES:
         issue(board, proof, arm, pull)
     if CASES:
         reconsider(board, proof, arm)
         return float(proof.values[arm, proof.sheet.place[pull]])
     return DRAW(arms.first[arm], arms.second[arm], arms.low, arms.high, arms.samples, state)
+
+
+def issued_counted(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, state: Words) -> float:
+    """The same where the reward counts as something else."""
+    if CERTIFIES:
+        if arm == arms.base:
+            issue_baseline(proof, arm, pull)
+        else:
+            issue(board, proof, arm, pull)
+        if proof.sheet.cases > 0:
+            reconsider(board, proof, arm)
+            case = case_of(arms, arm, proof.sheet.place[pull], proof.sheet.cases)
+            return value_of_case(arms, proof, arm, case)
+    return draw_counted(arms, arm, state)
+
+
+def draw_counted(arms: Arms, arm: int, state: Words) -> float:
+    """Draw what a pull counts as: of a pair, both rewards."""
+    reward = DRAW(arms.first[arm], arms.second[arm], arms.low, arms.high, arms.samples, state)
+    other, base = 0.0, arms.base
+    if base >= 0:
+        other = DRAW(arms.first[base], arms.second[base], arms.low, arms.high, arms.samples, state)
+    arms.drawn[0] = reward
+    arms.drawn[1] = other
+    return count(arms.measure, reward, other)
+
+
+def observed(board: Board, arms: Arms, arm: int, reward: float) -> None:
+    """Observe what counts."""
+    if COUNTS:
+        saw_counted(board, arms, arm, reward)
+    else:
+        saw(board, arms, arm, reward)
+
+
+def note_asked(trace: Trace, arms: Arms, pull: int, arm: int, reward: float) -> None:
+    """Record that a pull was asked for, and the rewards that it drew."""
+    if COUNTS:
+        note(trace, pull, arm, arms.drawn[0], arms.drawn[1])
+    else:
+        note(trace, pull, arm, reward, 0.0)
+
+
+def ended(board: Board, proof: Proof) -> bool:
+    """Whether the repetition is over."""
+    return is_done(board, proof) if COUNTS else is_over(board, proof)
 
 
 def learned(
@@ -84,19 +195,28 @@ def learned(
     lost: bool,
 ) -> None:
     """Pass what came back to the certificates, and take the arms that this settled out of the tournaments."""
+    if COUNTS and arm == arms.base:
+        if learn_baseline(board, proof, arm, pull, lost):
+            for each in range(len(board.seen)):
+                rescore_both(board, other, each, FORMULA, rule, SECOND, other_rule, ALTERNATES)
+        return
     was_open = proof.docket.settled[arm] == 0
     learn(board, proof, arms, arm, pull, reward, lost)
-    if RANKS:
+    if RANKS and (not COUNTS or proof.ranking.level > 0.0):
         counted = was_open and proof.docket.settled[arm] != 0
         for at in range(rank(board, proof, arm, counted)):
             rescore_both(board, other, proof.ranking.found[at], FORMULA, rule, SECOND, other_rule, ALTERNATES)
 
 
-def open_boards(board: Board, other: Board, rule: Rule, other_rule: Rule, proof: Proof) -> None:
+def open_boards(board: Board, other: Board, rule: Rule, other_rule: Rule, proof: Proof, arms: Arms) -> None:
     """Empty the board and its tournaments."""
     wipe(board)
     if CERTIFIES:
         open_proof(proof)
+        if COUNTS:
+            await_baseline(board, proof, arms)
+    elif COUNTS:
+        shut_baseline(board, arms)
     rescore_all(board, FORMULA, rule)
     if ALTERNATES:
         rescore_all(other, SECOND, other_rule)
@@ -126,24 +246,25 @@ def run_at_once(
     for row in range(begin, end):
         draw_instance(arms, seed, row, state)
         start(state, seed, row, REWARDS)
-        if CASES:
+        if COUNTS:
+            set_truths(arms, proof, state)
+        elif CASES:
             draw_cases(arms, proof, state)
         rule, other_rule = rules
-        open_boards(board, other, rule, other_rule, proof)
+        open_boards(board, other, rule, other_rule, proof, arms)
         issued = 0
         for column in range(len(measures.checkpoints)):
             while issued < measures.checkpoints[column]:
-                if CERTIFIES and is_over(board, proof):
+                if CERTIFIES and ended(board, proof):
                     break  # the remaining checkpoints measure this final state
                 issued += 1
                 arm = choose_for(board, other, issued, ALTERNATES)
                 reward = issued_pull(board, proof, arms, arm, issued, state)
-                saw(board, arms, arm, reward)
+                observed(board, arms, arm, reward)
                 if CERTIFIES:
                     learned(board, other, rule, other_rule, proof, arms, arm, issued, reward, False)
                 rule = rescore_asked(board, other, arm, FORMULA, rule, SECOND, other_rule, ALTERNATES, DOUBLING, issued)
-                if TRACED:
-                    note(trace, issued, arm, reward)
-                    note(trace, -issued, arm, reward)
+                note_asked(trace, arms, issued, arm, reward)
+                note(trace, -issued, arm, reward, 0.0)
             measured(board, proof, arms, measures, row, column)
         measures.used[row, 0] = issued

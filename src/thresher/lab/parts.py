@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.kernel import Board, is_above, observe
+from ..core.question import Measure
 from .families import Reals
 
 Counts = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -26,7 +27,15 @@ class Arms(NamedTuple):
     variance: Reals
     low: float  # the bounds of the rewards
     high: float
-    threshold: float  # in the units of the rewards
+    # what counts, see `core/question.py`; of a plain question, the rewards themselves
+    threshold: float  # the bar
+    least: float  # the lowest and the highest that can count
+    most: float
+    tolerance: float
+    measure: Measure
+    base: int  # the arm that is the baseline; −1: there is none
+    drawn: Reals  # two entries: the rewards of the last pull, the arm's and the baseline's
+    order: Counts  # one entry, with cases: the seed of a live study that meets them in the same order
 
 
 class Measures(NamedTuple):
@@ -57,6 +66,7 @@ class Trace(NamedTuple):
     pull: Counts
     arm: Counts
     reward: Reals
+    other: Reals  # of a pair that is asked: the baseline's reward
     length: Counts
 
 
@@ -83,19 +93,22 @@ def wipe(board: Board) -> None:
 
 
 def saw(board: Board, arms: Arms, arm: int, reward: float) -> None:
-    """Observe a reward, scaled by the bounds."""
-    if arms.low == 0.0 and arms.high == 1.0:  # saves a division; the result is the same
+    """Observe what counts, scaled by its bounds."""
+    if arms.least == 0.0 and arms.most == 1.0:  # saves a division; the result is the same
         observe(board, arm, reward, reward)
     else:
-        observe(board, arm, (reward - arms.low) / (arms.high - arms.low), reward)
+        observe(board, arm, (reward - arms.least) / (arms.most - arms.least), reward)
 
 
-def note(trace: Trace, pull: int, arm: int, reward: float) -> None:
-    """Record an event."""
+def note(trace: Trace, pull: int, arm: int, reward: float, other: float) -> None:
+    """Record an event, if this run is traced."""
+    if len(trace.pull) == 0:
+        return
     place = trace.length[0]
     trace.pull[place] = pull
     trace.arm[place] = arm
     trace.reward[place] = reward
+    trace.other[place] = other
     trace.length[0] = place + 1
 
 
@@ -114,5 +127,5 @@ def measure(board: Board, arms: Arms, measures: Measures, row: int, column: int)
     for arm in range(len(board.seen)):
         if len(measures.issued) > 0:
             measures.issued[column, arm] += board.seen[arm] + board.pending[arm]
-        wrong += misjudged(board, arms, arm)
+        wrong += arm != arms.base and misjudged(board, arms, arm)
     measures.wrong[row, column] = wrong

@@ -123,7 +123,8 @@ def plan(
     chosen = lines(setup.but(delay=delay))
     certifies = setup.confidence is not None
     rules = dict.fromkeys(line.setup.rules for line in chosen)  # equal allocation and uniform that skips share code
-    compile_together([Loop(policy, setup.family, True, certifies, cases=setup.cases > 0) for policy in rules])
+    flags = {"cases": setup.cases > 0, "counts": setup.counts}
+    compile_together([Loop(policy, setup.family, True, certifies, **flags) for policy in rules])
     found = [_needs(line, certifies, seed, threads) for line in chosen]
     needs = [mine[target] for target, _ in chosen[0].targets for mine, _, _ in found if target in mine]
     curves = {line.name: curve for line, (_, curve, _) in zip(chosen, found, strict=True)}
@@ -152,7 +153,7 @@ def _needs(line: Line, certifies: bool, seed: int, threads: int | None) -> tuple
     needs: dict[str, Need] = {}
     curve = Curve([], [], [], [], [])
     for last, repetitions in _stages(setup):
-        points = _points(setup.arms * setup.rules.warmup, last)
+        points = _points(setup.contenders * setup.rules.warmup, last)
         # at its budget a run waits for every reward, so measure before it
         played = setup.but(budget=points[-1] + 1, checkpoints=points)
         result = simulate(
@@ -201,7 +202,7 @@ def _extend(curve: Curve, result: Result, points: Sequence[int]) -> None:
 
 def _reached(target: str, result: Result) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
     """The measurement that a target is about: a row for each repetition, a column for each number of pulls."""
-    measures, arms = result.measures, result.setup.arms
+    measures, arms = result.measures, result.setup.contenders
     if target == ALL_RIGHT[0]:
         return np.asarray(measures.wrong == 0, np.float64)
     if target == ALL_SETTLED[0]:
@@ -227,7 +228,7 @@ def _read(target: str, level: float, policy: str, result: Result, points: Sequen
     assert clock is not None
     seconds = float(clock[place])
     if target == ALL_SETTLED[0]:
-        ended = np.where(result.measures.settled[:, -1] == result.setup.arms, result.measures.ended[:, 0], np.inf)
+        ended = np.where(result.measures.settled[:, -1] == result.setup.contenders, result.measures.ended[:, 0], np.inf)
         seconds = float(np.quantile(ended, level, method="inverted_cdf"))
     return Need(target, policy, points[place], error, seconds, points[-1], result.repetitions, low, high)
 

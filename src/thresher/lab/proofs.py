@@ -21,11 +21,12 @@ class Proof(NamedTuple):
     stakes: Stakes
     open: Counts  # one entry: how many arms take pulls
     above: Counts  # one entry: how many arms are settled above
+    awaited: Counts  # one entry: how many cases the baseline has to go through before other arms take pulls
     find: int  # how many arms above are enough; 0: none are
     lost: int  # the outcome of a lost pull: CHARGED or LEFT_OUT
     sheet: Sheet
     ranking: Ranking
-    values: Times  # with cases: the reward of each place, a row for each arm
+    values: Times  # with cases: the reward of each place, or of each case where it is counted; a row for each arm
 
 
 def blank_proof(
@@ -39,6 +40,7 @@ def blank_proof(
         stakes=stakes,
         open=np.zeros(1, np.int64),
         above=np.zeros(1, np.int64),
+        awaited=np.zeros(1, np.int64),
         find=find,
         lost=lost,
         sheet=columns.sheet(arms, cases, budget, zeros, table),
@@ -123,11 +125,11 @@ def learn(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, reward: f
     elif lost:
         give_up(docket, entry, proof.lost)
     else:
-        tell(docket, arm, entry, (reward - arms.low) / (arms.high - arms.low))
+        tell(docket, arm, entry, (reward - arms.least) / (arms.most - arms.least))
     if sheet.cases > 0 and not lost:
         fill(sheet, arm, sheet.place[pull], KNOWN)
-        before, tolerance = docket.settled[arm], proof.stakes.tolerance * (arms.high - arms.low)
-        counted = settle_by_count(docket, board, sheet, arm, arms.low, arms.high, arms.threshold, tolerance)
+        before, ends = docket.settled[arm], (arms.least, arms.most, arms.threshold, arms.tolerance)
+        counted = settle_by_count(docket, board, sheet, arm, *ends)
         if not counted:  # where bets were wrong, the label has changed
             proof.above[0] += int(docket.settled[arm] == ABOVE) - int(before == ABOVE)
     if weigh(docket, sheet, arm, board.pending[arm], proof.capitals[arm], proof.stakes) or counted:
@@ -136,13 +138,13 @@ def learn(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, reward: f
         reconsider(board, proof, arm)
 
 
-def mislabelled(label: int, mean: float, arms: Arms, stakes: Stakes) -> bool:
+def mislabelled(label: int, mean: float, arms: Arms) -> bool:
     """Whether a settled label is wrong. A mean exactly on the bar is above."""
     if label == ABOVE:
         return mean < arms.threshold
     if label == BELOW:
         return mean >= arms.threshold
-    return label == CLOSE and abs(mean - arms.threshold) > stakes.tolerance * (arms.high - arms.low)
+    return label == CLOSE and abs(mean - arms.threshold) > arms.tolerance
 
 
 def measure_proof(board: Board, proof: Proof, arms: Arms, measures: Measures, row: int, column: int) -> None:
@@ -156,9 +158,9 @@ def measure_proof(board: Board, proof: Proof, arms: Arms, measures: Measures, ro
         labels += label != OPEN
         if label != OPEN:
             measures.listed[row, label - 1] += 1
-            measures.false[row, label - 1] += mislabelled(label, arms.mean[arm], arms, proof.stakes)
-        wrong += mislabelled(label, arms.mean[arm], arms, proof.stakes)
-        others += label == OPEN and misjudged(board, arms, arm)
+            measures.false[row, label - 1] += mislabelled(label, arms.mean[arm], arms)
+        wrong += mislabelled(label, arms.mean[arm], arms)
+        others += label == OPEN and arm != arms.base and misjudged(board, arms, arm)
     measures.settled[row, column] = labels
     measures.mislabelled[row, column] = wrong
     measures.wrong[row, column] = wrong + others

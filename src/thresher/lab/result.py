@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core.wording import question
+from .asking import look_of
 from .families import Reals
 from .parts import Measures
 from .settled import LABELS, Certificates, known, standard_error
@@ -29,12 +31,12 @@ class Result:
     @property
     def shares(self) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
         """The share of arms right, a row for each repetition."""
-        return 1.0 - self.measures.wrong / self.setup.arms
+        return 1.0 - self.measures.wrong / self.setup.contenders
 
     @property
     def accuracy(self) -> Reals:
         """The share of arms right."""
-        mean: Reals = 1.0 - self.measures.wrong.sum(axis=0) / (self.repetitions * self.setup.arms)
+        mean: Reals = 1.0 - self.measures.wrong.sum(axis=0) / (self.repetitions * self.setup.contenders)
         return mean
 
     @property
@@ -82,8 +84,9 @@ class Result:
         setup = self.setup
         if setup.confidence is None:
             return None
-        lists = LABELS[: 3 if setup.tolerance > 0.0 else 2] if setup.guarantee == "rate" else ()
-        return Certificates(setup.arms, self.measures, setup.find, setup.arms * setup.cases, lists)
+        names = ("below", "above", "close") if setup.lower_is_better else LABELS  # of those that reach the bar, first
+        lists = names[: 3 if setup.tolerance > 0.0 else 2] if setup.guarantee == "rate" else ()
+        return Certificates(setup.contenders, self.measures, setup.find, setup.arms * setup.cases, lists)
 
     def rows(self) -> list[dict[str, Any]]:
         """A row for each checkpoint, ready for a table, CSV or JSON; the error of a single repetition is None."""
@@ -111,7 +114,12 @@ class Result:
             "policy": str(setup.rules),
             "family": setup.family,
             "arms": setup.arms,
-            "threshold": setup.threshold,
+            "question": question(look_of(setup), setup.contenders),
+            "threshold": setup.asked.threshold,
+            "lower_is_better": setup.lower_is_better,
+            "share": setup.asked.share,
+            "baseline": setup.baseline,
+            "ratio": setup.ratio,
             "bounds": list(setup.bounds),
             "delay": str(setup.timing),
             "budget": setup.budget,

@@ -9,12 +9,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..core import checks, columns, policies, spec_checks
+from ..core import checks, columns, policies, question_checks, spec_checks
 from ..core.evidence import Stakes
 from ..core.policies import Policy
+from ..core.question import PLAIN
+from ..core.question_checks import Asked
 from ..core.spec_checks import Guarantee
 from ..errors import InvalidInput
-from . import delays, families
+from . import asking, delays, families
 from .delays import Delay
 from .families import Reals
 from .recorded import Recorded
@@ -40,6 +42,9 @@ class Setup:
     cases. Recorded rewards are then one for each case. The budget is the full run, all cases of all arms, unless
     another one is given. ``guarantee`` and ``find`` are those of `create_study`.
 
+    So are ``lower_is_better``, ``share``, ``margin`` and ``ratio``; ``baseline`` is the number of an arm. Without
+    cases, a pull draws a reward of the arm and one of the baseline.
+
     >>> Setup(means=(0.2, 0.9), family="bernoulli", budget=500).arms
     100
     >>> Setup(family="cauchy")
@@ -51,13 +56,13 @@ bernoulli, beta, normal, clipped, constant, recorded
     policy: Policy | str | None = None
     family: str = "uniform"
     arms: int = 100
-    threshold: float = 0.7
+    threshold: float = None  # type: ignore[assignment]  # 0.7; None with a baseline
     means: Range = (0.6, 0.8)
     spreads: Range = (0.15, 0.25)
     budget: int = None  # type: ignore[assignment]  # 20,000; with cases, all of them
     delay: Delay | str = "none"
     checkpoints: Sequence[int] = ()
-    bounds: tuple[float, float] = (0.0, 1.0)
+    bounds: tuple[float, float] = (0.0, 1.0)  # a share needs none
     confidence: float | None = None
     tolerance: float = 0.0
     failure: Literal["worst", "ignore"] = "worst"
@@ -67,6 +72,12 @@ bernoulli, beta, normal, clipped, constant, recorded
     cases: int = 0
     guarantee: Guarantee = "all"
     find: int | None = None
+    lower_is_better: bool = False
+    share: float | None = None
+    baseline: int | None = None
+    margin: float | None = None
+    ratio: float | None = None
+    asked: Asked = field(init=False, repr=False, compare=False)  # what these ask together
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -85,12 +96,21 @@ bernoulli, beta, normal, clipped, constant, recorded
         cases = checks.whole("cases", self.cases, least=0, most=spec_checks.MOST_CASES)
         if self.budget is None:
             put(self, "budget", self.arms * max(cases, self.rules.warmup) if cases else BUDGET)
-        put(self, "budget", spec_checks.check_budget(self.budget, self.arms, self.rules, most=MOST_PULLS))
+        if self.bounds is None:
+            if self.share is None and self.ratio is None:
+                remedy = "give bounds, or ask about a share"
+                raise InvalidInput("bounds", None, "the laboratory draws rewards within bounds", remedy)
+            put(self, "bounds", question_checks.DEFAULT)
         put(self, "bounds", spec_checks.bounds_or_none(checks.pair("bounds", self.bounds)))
-        spec_checks.bar(self.threshold, self.bounds)
+        if self.threshold is None and self.baseline is None:
+            put(self, "threshold", asking.BAR)
+        put(self, "asked", asking.asked_by(self))
+        before = cases if self.baseline is not None else 0
+        budget = spec_checks.check_budget(self.budget, self.contenders, self.rules, most=MOST_PULLS, before=before)
+        put(self, "budget", budget)
         self._check_certificates()
         self._check_cases()
-        put(self, "checkpoints", _checkpoints(self.checkpoints, self.budget, self.arms * self.rules.warmup))
+        put(self, "checkpoints", _checkpoints(self.checkpoints, self.budget, self.contenders * self.rules.warmup))
         self._check_arms()
 
     def _check_certificates(self) -> None:
@@ -110,13 +130,16 @@ bernoulli, beta, normal, clipped, constant, recorded
             raise InvalidInput("delay", "none", "only pending pulls can be lost or hang", "write workers:1")
         if self.hung > 0.0 and self.timing.model != delays.WORKERS:
             raise InvalidInput("hung", self.hung, "only workers can hang", "write workers:16 as delay")
-        if self.confidence is not None and not families.family(self.family).bounded:
+        if self.confidence is not None and self.counts:
+            nearest = spec_checks.NEAREST
+            spec_checks.confidence_or_none(self.confidence, self.asked.bar, self.asked.span, nearest=nearest)
+        if self.confidence is not None and self.asked.share is None and not families.family(self.family).bounded:
             self._check_bounded()
 
     def _check_cases(self) -> None:
         certifies = self.confidence is not None
         spec_checks.guarantee(self.guarantee, certifies=certifies)
-        spec_checks.find_or_none(self.find, self.arms, self.guarantee, certifies=certifies)
+        spec_checks.find_or_none(self.find, self.contenders, self.guarantee, certifies=certifies)
         if not self.cases:
             return
         if not certifies:
@@ -137,12 +160,14 @@ bernoulli, beta, normal, clipped, constant, recorded
 
     def _check_arms(self) -> None:
         low, high = self.bounds
+        anywhere = self.asked.share is not None  # rewards count as 0 or 1, wherever they lie
         if self.recorded is not None:
-            self.recorded.check_bounds(low, high)
+            self.recorded.check_bounds(*((-math.inf, math.inf) if anywhere else (low, high)))
             return
         mean_low, mean_high = self.mean_ranges
         spread_low, _ = self.spread_ranges
-        if mean_low.min() < low or mean_high.max() > high:
+        anywhere = anywhere and self.family in ("uniform", "normal", "constant")
+        if not anywhere and (mean_low.min() < low or mean_high.max() > high):
             value = mean_low.min() if mean_low.min() < low else mean_high.max()
             rule = f"must lie within the bounds ({low:g}, {high:g})"
             raise InvalidInput("mean", float(value), rule, "give other means, or the bounds that rewards have")
@@ -166,9 +191,9 @@ bernoulli, beta, normal, clipped, constant, recorded
     @property
     def stakes(self) -> Stakes:
         """The stakes of the certificates; without certificates the level is infinite."""
-        low, high = self.bounds
+        low, high = self.span
         tolerance, ranks = self.tolerance / (high - low), self.guarantee == "rate"
-        stakes = columns.stakes(self.scaled_threshold, tolerance, self.arms, self.confidence, ranks=ranks)
+        stakes = columns.stakes(self.scaled_threshold, tolerance, self.contenders, self.confidence, ranks=ranks)
         upward, downward = (np.array(bets) for bets in (stakes.upward, stakes.downward))
         return stakes._replace(upward=upward, downward=downward)  # type: ignore[arg-type]
 
@@ -189,8 +214,23 @@ bernoulli, beta, normal, clipped, constant, recorded
     @property
     def scaled_threshold(self) -> float:
         """The bar on the kernel's scale."""
-        low, high = self.bounds
-        return (self.threshold - low) / (high - low)
+        low, high = self.span
+        return (self.asked.bar - low) / (high - low)
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The range of what counts."""
+        return self.asked.span or self.bounds
+
+    @property
+    def contenders(self) -> int:
+        """How many arms are asked about: all but the baseline."""
+        return self.arms - (self.baseline is not None)
+
+    @property
+    def counts(self) -> bool:
+        """Whether a reward counts as something else than itself."""
+        return self.asked.measure != PLAIN
 
     def but(self, **changes: Any) -> "Setup":
         """The same setup with some things changed."""

@@ -1,5 +1,6 @@
 """Runs a setup over many repetitions, on all cores."""
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -86,6 +87,8 @@ class Played(NamedTuple):
     pull: list[int]  # the id of a pull asked, or minus the id when its reward was told
     arm: list[int]
     reward: list[float]  # NaN: the pull was lost
+    other: list[float]  # of a pair: the baseline's reward
+    order: int  # with cases, where rewards count as something else: the seed of a study that meets them in this order
     board: Board
     proof: Proof
 
@@ -103,14 +106,20 @@ def trace(setup: Setup, *, repetition: int = 0, seed: int = 0) -> Played:
     if size > MOST_CELLS or (repetition + 1) * len(setup.checkpoints) > MOST_CELLS:
         rule = f"of repetition {repetition:,} is more than memory should hold"
         raise InvalidInput("budget", setup.budget, rule, "give a smaller budget, or an earlier repetition")
-    run = _loop(setup, certifies, traced=True)
-    written = Trace(np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size), np.zeros(1, np.int64))
+    run = _loop(setup, certifies)
+    written = Trace(
+        np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size), np.zeros(size), np.zeros(1, np.int64)
+    )
     measures = _measures(setup, repetition + 1)
     arguments = _arguments(setup, seed, repetition, repetition + 1, measures, written, certifies)
     _compiled(setup, run, arguments)
-    board, proof, events = arguments[3][0], arguments[9], int(written.length[0])
-    pull, arm, reward = (column[:events].tolist() for column in (written.pull, written.arm, written.reward))
-    return Played(pull, arm, reward, board, proof)
+    board, arms, proof, events = arguments[3][0], arguments[5], arguments[9], int(written.length[0])
+    pull, arm, reward, other = (column[:events].tolist() for column in written[:4])
+    drawn = {pull[at]: (reward[at], other[at]) for at in range(events) if pull[at] > 0}
+    for at in range(events):
+        if pull[at] < 0 and not math.isnan(reward[at]):  # not what it counted as
+            reward[at], other[at] = drawn[-pull[at]]
+    return Played(pull, arm, reward, other, int(arms.order[0]), board, proof)
 
 
 def instances(setup: Setup, *, repetitions: int, seed: int = 0) -> list[tuple[Reals, Reals]]:
@@ -134,7 +143,7 @@ def instances(setup: Setup, *, repetitions: int, seed: int = 0) -> list[tuple[Re
 
 def rules(setup: Setup) -> tuple[Rule, Rule]:
     """The initial rule of each tournament."""
-    constant = settling_constant(setup.arms, 0.05 if setup.confidence is None else 1 - setup.confidence)
+    constant = settling_constant(setup.contenders, 0.05 if setup.confidence is None else 1 - setup.confidence)
     first = setup.rules.rule(
         setup.scaled_threshold,
         arms=setup.arms,
@@ -156,7 +165,7 @@ def _arguments(
     shared = (seed, begin, end, (board, other), *fixed)
     if delay.model == NONE:
         return shared
-    first = setup.arms * setup.rules.warmup if delay.warm else 0
+    first = setup.contenders * setup.rules.warmup if delay.warm else 0
     seconds = float(delay.seconds) if delay.timed else 0.0
     timing = Timing(
         delay.model, first, delay.service, seconds, float(delay.shape), *map(float, (*setup.lost, setup.hung))
@@ -164,8 +173,9 @@ def _arguments(
     return (*shared, np.zeros(4, np.uint64), _slots(min(delay.capacity, setup.budget + 1)), timing)
 
 
-def _loop(setup: Setup, certifies: bool, *, traced: bool = False) -> Callable[..., None]:
-    flags = {"traced": traced, "certifies": certifies, "cases": setup.cases > 0, "ranks": setup.guarantee == "rate"}
+def _loop(setup: Setup, certifies: bool) -> Callable[..., None]:
+    flags = {"certifies": certifies, "cases": setup.cases > 0, "ranks": setup.guarantee == "rate"}
+    flags["counts"] = setup.counts
     return compiler.loop(compiler.kind(setup.rules, setup.family, **flags), late_rewards=setup.timing.model != NONE)
 
 
@@ -191,9 +201,11 @@ def blank_arms(setup: Setup) -> Arms:
     size = setup.arms
     samples = setup.recorded.samples if setup.recorded is not None else np.zeros(0)
     drawn = (np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size))
-    low, high = setup.bounds
-    ends = (float(low), float(high), float(setup.threshold))
-    return Arms(*setup.mean_ranges, *setup.spread_ranges, samples, *drawn, *ends)
+    (low, high), (least, most) = setup.bounds, setup.span
+    ends = (float(low), float(high), float(setup.asked.bar), float(least), float(most), float(setup.tolerance))
+    base = -1 if setup.baseline is None else int(setup.baseline)
+    more = {"measure": setup.asked.measure, "base": base, "drawn": np.zeros(2), "order": np.zeros(1, np.int64)}
+    return Arms(*setup.mean_ranges, *setup.spread_ranges, samples, *drawn, *ends, **more)  # type: ignore[arg-type]
 
 
 def _measures(setup: Setup, rows: int, *, per_arm: bool = True) -> Measures:
@@ -224,7 +236,7 @@ def _slots(capacity: int) -> Slots:
 
 
 def _no_trace() -> Trace:
-    return Trace(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(1, np.int64))
+    return Trace(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros(1, np.int64))
 
 
 def _known(setup: object) -> None:

@@ -29,11 +29,12 @@ class Loop(NamedTuple):
     certifies: bool  # whether with certificates
     cases: bool = False
     ranks: bool = False
+    counts: bool = False
 
     @property
     def kind(self) -> compiler.Kind:
         """The same for the compiler."""
-        flags = {"certifies": self.certifies, "cases": self.cases, "ranks": self.ranks}
+        flags = {"certifies": self.certifies, "cases": self.cases, "ranks": self.ranks, "counts": self.counts}
         return compiler.kind(self.policy, self.family, **flags)
 
 
@@ -67,6 +68,7 @@ def compile_here(loops: Sequence[Loop]) -> None:
             recorded=_rewards(loop.family),
             cases=2 if loop.cases else 0,
             guarantee="rate" if loop.ranks else "all",
+            lower_is_better=loop.counts,
         )
         simulate(game, repetitions=1, threads=1)
 

@@ -68,7 +68,7 @@ def tell(draft: Draft, pull: int, reward: object, *, repeatable: bool) -> Told:
     """Record the reward of a pull. Telling the same reward again writes nothing."""
     ledger = draft.ledger
     state = ledger.state_of(pull)
-    mine, theirs = _both(reward) if ledger.spec.pairs else (_one(reward), None)
+    mine, theirs = both(reward) if ledger.spec.pairs else (_one(reward), None)
     try:
         value = ledger.spec.reward(mine)
     except OutsideBounds as error:
@@ -96,7 +96,7 @@ def _one(reward: object) -> object:
     return reward
 
 
-def _both(reward: object) -> tuple[object, object]:
+def both(reward: object) -> tuple[object, object]:
     """The rewards of the arm and of the baseline."""
     if not isinstance(reward, tuple | list) or len(reward) != 2:
         rule = "must be a pair: with a baseline and without cases, every pull evaluates both"

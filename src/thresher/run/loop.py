@@ -16,6 +16,7 @@ from . import signals
 from .engines import Engine, WorkerLost
 from .evaluations import Evaluation, Evaluations
 from .outage import OUTSIDE, WINDOW, Failure, Watch
+from .pairs import check_reward
 from .progress import TICK, Meter, Progress
 from .runner import Limits
 from .tracebacks import is_transient, log_first, same_error
@@ -183,7 +184,7 @@ class Runner:
 
     def _returned(self, evaluation: Evaluation, value: object) -> None:
         try:
-            self._spec.reward(value)
+            check_reward(self._spec, value)
         except OutsideBounds:
             pass  # not a failure: telling it retires the arm
         except InvalidInput as error:
@@ -209,7 +210,7 @@ class Runner:
             with contextlib.suppress(BaseException):
                 value = self._engine.result(future)
                 with contextlib.suppress(OutsideBounds):  # telling it retires the arm
-                    self._spec.reward(value)
+                    check_reward(self._spec, value)
                 self._watch.start.close()
                 self._watch.let_go(evaluation.pull)
                 self._tell(evaluation, value)

@@ -15,6 +15,7 @@ from ..core.events import Cause
 from ..errors import AlreadyTold, CannotGoOn, shown
 from ..study import Pull, Study, give_up, look
 from ..text.logs import log
+from .pairs import BASELINE
 
 ARMS = 3  # arms, or cases, that must fail with the same error; in a smaller study, all of them
 OUTSIDE = "outside the bounds"  # the kind of a reward for which its arm was retired
@@ -88,7 +89,8 @@ class Start:
                 return CannotGoOn("run", rule=f"{rule}: {same.first.reason}")
             rule = f"{who} {how} before anything succeeded: {same.first.reason}"
             names = ", ".join(shown(name) for name in sorted(same.pulls, key=str)[:needed])
-            which = "" if needed < ARMS or self._has_cases else f", or take out {names} if only they are wrong,"
+            is_of_all = needed < ARMS or self._has_cases or kind.startswith(BASELINE)
+            which = "" if is_of_all else f", or take out {names} if only they are wrong,"
             remedy = f"correct the evaluator{which} and run again{'' if self.blamed else '; no arm was retired'}"
             return CannotGoOn("run", rule=rule, remedy=remedy).with_cause(same.first.error)
         return None
@@ -99,7 +101,7 @@ class Start:
         With cases, these must fail: one that is broken fails for every arm. If there are earlier rewards, those that
         are left may all be broken, so that nothing may ever succeed: they are tried until they have failed for good.
         """
-        measured, arms = look(self.study, lambda ledger: (ledger.told - ledger.imported, len(ledger.spec.arms)))
+        measured, arms = look(self.study, lambda ledger: (ledger.told - ledger.imported, ledger.spec.contenders))
         if self._has_cases:
             return sys.maxsize if measured > 0 else min(ARMS, self.study.spec.case_count)
         return ARMS if measured > 0 else min(ARMS, arms)
@@ -114,8 +116,8 @@ class Watch:
     """Holds failures back until it is clear whether the arms, the evaluator or an outage is to blame.
 
     A success decides it: the failures before it count against their arms. ``window`` failures in a row over at least
-    two arms are an outage: they are dropped with cause ``outage``, which counts against no arm. So are those that show,
-    before anything succeeded, that the evaluator is wrong: then the run ends.
+    two arms, or of a baseline that goes first, are an outage: they are dropped with cause ``outage``, which counts
+    against no arm. So are those that show, before anything succeeded, that the evaluator is wrong: then the run ends.
     """
 
     study: Study
@@ -155,7 +157,7 @@ class Watch:
         elif self._is_the_last_arms(failure):
             self.release()  # with one arm left, its failures are its own
         elif len(self.held) >= self.window:
-            if len({held.pull.arm for held in self.held}) < 2 or self._are_broken_cases():
+            if not self._is_more_than_an_arm() or self._are_broken_cases():
                 self.release()
             else:
                 self.since, self.next_try = now, now + self.pause
@@ -167,9 +169,13 @@ class Watch:
 
     def _is_the_last_arms(self, failure: Failure) -> bool:
         """Whether there is no other arm to compare with; the only arm of a study may end the run instead."""
-        if look(self.study, lambda ledger: ledger.open) > 1:
+        if look(self.study, lambda ledger: ledger.open > 1 or ledger.awaits):
             return False
         return failure.kind is None or not self.start.is_for_one_arm
+
+    def _is_more_than_an_arm(self) -> bool:
+        """Whether it can be an outage. While the baseline goes first through the cases, no other arm can fail."""
+        return len({held.pull.arm for held in self.held}) > 1 or look(self.study, lambda ledger: ledger.awaits)
 
     def _are_broken_cases(self) -> bool:
         """Whether a few cases failed again and again, none of which ever had a reward."""

@@ -11,16 +11,20 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from ...core.question import Measure
+from ...core.spec import Spec
 from ...errors import shown
 from ...log.forks import renewed
 from ...study import Pull
 from . import guard
-from .reward import FAILING, PASSING, CommandFailed, read_reward
+from .reward import FAILING, PASSING, CommandFailed, check_exit, read_reward
+from .timing import MEASURED, Stopwatch, TimedOut, cut_off
 
 TAIL = 64 * 1024  # bytes of output that count, from the end
 TOO_MANY = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY)  # a start that may work later
+POLL = 0.002  # seconds between two looks at a program, where the system does not say when one exits
 PLACEHOLDER = re.compile(r"\{\{|\}\}|\{((?:case\.)?[A-Za-z_][A-Za-z0-9_-]*)\}")
 PULL_FIELDS = ("arm", "seed", "number", "pull")
 CASE = "case"  # a pull has it where the study has cases; its parameters are case.KEY
@@ -36,10 +40,11 @@ class Command:
     """
 
     argv: tuple[str, ...]  # never a shell command line
-    reward: str = "last-float"  # or exit-code, json:KEY, regex:RE
+    reward: str = "last-float"  # or exit-code, json:KEY, regex:RE, seconds, cpu-seconds
     timeout: float | None = None
     passing: frozenset[int] = PASSING  # exit codes that mean reward 1, with exit-code
     failing: frozenset[int] = FAILING  # those that mean reward 0; any other is a failure of the pull
+    measure: Measure | None = None  # what a time counts as, where that may be known before the program ends
     _runs: "Runs" = field(default_factory=lambda: Runs(), compare=False, repr=False)
 
     def __call__(self, pull: Pull) -> float:
@@ -48,35 +53,78 @@ class Command:
         argv = [fill(part, values) for part in self.argv]
         fields = PULL_FIELDS if pull.case is None else (*PULL_FIELDS, CASE)
         environment = {**os.environ, **{f"THRESHER_{name.upper()}": values[name] for name in fields}}
-        code, out, err = self._run(argv, environment)
-        return read_reward(self.reward, code, out, err, passing=self.passing, failing=self.failing)
+        try:
+            run = self._run(argv, environment)
+        except TimedOut as error:
+            if self.measure is None or self.measure.paired:  # of a pair, the baseline's time decides
+                raise
+            return error.reward()
+        if self.reward in MEASURED:
+            check_exit(run.code, run.out, run.err)
+            return run.watch.measured(self.reward)
+        return read_reward(self.reward, run.code, run.out, run.err, passing=self.passing, failing=self.failing)
+
+    def asked(self, spec: Spec) -> "Command":
+        """The same command for this question: a run that was cut off may count, if the question is about a limit.
+
+        In a study with a baseline and cases, the limit of a run is not known to it.
+        """
+        has_limit = self.reward in MEASURED and spec.share is not None and (spec.baseline is None or spec.pairs)
+        return replace(self, measure=spec.measure if has_limit else None)
 
     def __reduce__(self) -> tuple[type["Command"], tuple[object, ...]]:
         """A copy in another process has no runs."""
-        return Command, (self.argv, self.reward, self.timeout, self.passing, self.failing)
+        return Command, (self.argv, self.reward, self.timeout, self.passing, self.failing, self.measure)
 
     def stop(self) -> None:
         """Kill every run, and let none begin afterwards."""
         self._runs.stop()
 
-    def _run(self, argv: Sequence[str], environment: Mapping[str, str]) -> tuple[int, bytes, bytes]:
-        """The exit code and the end of each output. A run ends when the program exits, even if its pipes stay open."""
+    def _run(self, argv: Sequence[str], environment: Mapping[str, str]) -> "Run":
+        """A run that has ended, which it does when the program exits, even if its pipes stay open."""
         try:
-            process = self._runs.begin(argv, environment)
+            run = self._runs.begin(argv, environment)
         except (OSError, ValueError) as error:  # ValueError: a NUL or half a surrogate pair among the parameters
             busy = isinstance(error, OSError) and error.errno in TOO_MANY
             text = f"cannot start {shown(argv[0])}: {_why(error)}"
             raise CommandFailed(text, kind=f"cannot start: {_why(error)}", transient=busy) from None
-        with process.stdout, process.stderr:  # type: ignore[union-attr]
+        with run.process.stdout, run.process.stderr:  # type: ignore[union-attr]
             try:
-                tails = _follow(process, self.timeout, lambda: self._runs.over(process))
+                run.out, run.err = _follow(run.process, self.timeout, lambda noticed: self._runs.over(run, noticed))
             except BaseException as error:
-                self._runs.kill(process)
-                if isinstance(error, TimeoutError):
-                    text = f"timed out after {self.timeout:g} s and was killed"
-                    raise CommandFailed(text, kind="timed out", transient=True) from None
+                self._runs.kill(run)
+                if isinstance(error, TimeoutError) and self.timeout is not None:
+                    raise cut_off(run.watch, self.timeout, self.reward, self.measure) from None
                 raise
-        return process.returncode, *tails
+        return run
+
+
+@dataclass
+class Run:
+    """One run of a program, and the ends of its outputs."""
+
+    process: "subprocess.Popen[bytes]"
+    watch: Stopwatch
+    out: bytes = b""
+    err: bytes = b""
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def code(self) -> int:
+        return self.process.returncode
+
+    def is_over(self, noticed: float | None) -> bool:
+        """Whether the program has exited; then it is reaped."""
+        try:
+            code = None if self.process.returncode is not None else self.watch.reap(self.pid, noticed)
+        except ChildProcessError:
+            code = self.process.poll()
+        if code is not None:
+            self.process.returncode = code
+        return self.process.returncode is not None
 
 
 class Runs:
@@ -92,12 +140,13 @@ class Runs:
         self._lock = threading.Lock()
         self._running: set[int] = set()  # each has its own session, and so leads a process group
 
-    def begin(self, argv: Sequence[str], environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+    def begin(self, argv: Sequence[str], environment: Mapping[str, str]) -> Run:
         """Start a program, unless `stop` was called."""
         guard.GUARD.start()
         with self._lock:  # starts are serial anyway, and this way none slips past `stop`
             if self._stopped:
                 raise OSError(errno.ECANCELED, "the run was stopped")
+            watch = Stopwatch()
             process = subprocess.Popen(
                 argv,
                 stdin=subprocess.DEVNULL,
@@ -108,25 +157,25 @@ class Runs:
             )
             self._running.add(process.pid)
             guard.GUARD.watch(process.pid)
-            return process
+            return Run(process, watch)
 
-    def over(self, process: "subprocess.Popen[bytes]") -> bool:
+    def over(self, run: Run, noticed: float | None = None) -> bool:
         """Whether the program has exited. What it started may keep running, unless the program was killed."""
         with self._lock:
-            if process.pid in self._running and _was_killed(process.pid):
-                _kill(process.pid)  # before it is reaped: until then its number is not reused
-            if process.poll() is None:
+            if run.pid in self._running and _was_killed(run.pid):
+                _kill(run.pid)  # before it is reaped: until then its number is not reused
+            if not run.is_over(noticed):
                 return False
-            self._running.discard(process.pid)
-            guard.GUARD.forget(process.pid)
+            self._running.discard(run.pid)
+            guard.GUARD.forget(run.pid)
             return True
 
-    def kill(self, process: "subprocess.Popen[bytes]") -> None:
+    def kill(self, run: Run) -> None:
         """Kill a run and whatever it started in its group."""
         with self._lock:
-            if process.pid in self._running:
-                _kill(process.pid)
-        while not self.over(process):  # without the lock: one that the system cannot kill yet blocks no other run
+            if run.pid in self._running:
+                _kill(run.pid)
+        while not self.over(run):  # without the lock: one that the system cannot kill yet blocks no other run
             time.sleep(0.002)
 
     def stop(self) -> None:
@@ -161,8 +210,10 @@ def _why(error: OSError | ValueError) -> str:
     return str(error)
 
 
-def _follow(process: "subprocess.Popen[bytes]", timeout: float | None, over: Callable[[], bool]) -> tuple[bytes, bytes]:
-    """Read both pipes until the program exits; keep the ends."""
+def _follow(
+    process: "subprocess.Popen[bytes]", timeout: float | None, over: Callable[[float | None], bool]
+) -> tuple[bytes, bytes]:
+    """Read both pipes until the program exits; keep the ends. ``over`` takes the time when the exit was noticed."""
     end = None if timeout is None else time.monotonic() + timeout
     tails = {process.stdout: bytearray(), process.stderr: bytearray()}
     exited = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else None
@@ -173,14 +224,19 @@ def _follow(process: "subprocess.Popen[bytes]", timeout: float | None, over: Cal
                 selector.register(pipe, selectors.EVENT_READ)  # type: ignore[arg-type]
             if exited is not None:
                 selector.register(exited, selectors.EVENT_READ)
-            while not over():
-                left = None if end is None else end - time.monotonic()
-                if left is not None and left <= 0:
+            is_over = False
+            while not is_over:
+                left = None if end is None else max(0.0, end - time.monotonic())
+                patience = left if exited is not None else POLL if left is None else min(POLL, left)
+                ready = [key.fileobj for key, _ in selector.select(patience)]
+                noticed = time.monotonic()
+                if exited is None or exited in ready:
+                    is_over = over(noticed if exited is not None else None)
+                if not is_over and end is not None and noticed >= end:
                     raise TimeoutError
-                patience = left if exited is not None else min(0.02, left or 0.02)
-                for key, _ in selector.select(patience):
-                    if key.fileobj in tails and _read(key.fileobj, tails[key.fileobj]) == 0:
-                        selector.unregister(key.fileobj)
+                for file in ready:
+                    if file in tails and _read(file, tails[file]) == 0:
+                        selector.unregister(file)
     finally:
         if exited is not None:
             os.close(exited)

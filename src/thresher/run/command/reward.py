@@ -39,14 +39,20 @@ def read_reward(
     try:
         if reward == "exit-code":
             return _exit_code(code, err, passing, failing)
-        if code != 0:
-            raise CommandFailed(f"{_ending(code)}{_last_words(err)}", kind=_ending(code))
+        check_exit(code, out, err)
         how, _, rest = reward.partition(":")
         text = out.decode("utf-8", "replace")
         return {"last-float": _last_float, "json": _json, "regex": _regex}[how](text, rest)
     except EvaluationFailed as error:
         error.output = _last_lines(err) or _last_lines(out)
         raise
+
+
+def check_exit(code: int, out: bytes, err: bytes) -> None:
+    """Raise `CommandFailed` unless a run succeeded."""
+    if code != 0:
+        text, kind = f"{_ending(code)}{_last_words(err)}", _ending(code)
+        raise CommandFailed(text, kind=kind, output=_last_lines(err) or _last_lines(out))
 
 
 # -- exit codes --------------------------------------------------------------------------------------------------

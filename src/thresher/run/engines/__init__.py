@@ -13,6 +13,7 @@ from typing import Any
 
 from ...core import checks
 from ...errors import InvalidInput
+from ..pairs import Paired, PairedCoroutine
 from .engine import Engine, Evaluate, WorkerLost
 from .resources import checked
 from .threads import Threads
@@ -35,12 +36,14 @@ def open_engine(
     if workers is not None:
         checks.whole("workers", workers, least=1)
     needed = checked(resources)
-    if not _is_coroutine(evaluate) and (engine := _on_a_cluster(evaluate, executor, workers, needed)) is not None:
+    is_coroutine = _is_coroutine(evaluate)
+    evaluate = PairedCoroutine(evaluate) if is_coroutine else Paired(evaluate)
+    if not is_coroutine and (engine := _on_a_cluster(evaluate, executor, workers, needed)) is not None:
         return engine
     if needed:
         remedy = "leave them out, or name a cluster as executor"
         raise InvalidInput("resources", resources, "only Dask and Ray count them", remedy)
-    if _is_coroutine(evaluate):
+    if is_coroutine:
         if executor is not None:
             raise InvalidInput("executor", executor, "a coroutine function runs on an event loop", "leave executor out")
         from .coroutines import Loop

@@ -29,8 +29,10 @@ def outcome(evaluate: Evaluate, pull: Pull) -> bytes:
     try:
         return pickle.dumps(found)
     except Exception:
-        if isinstance(found[1], numbers.Real):  # probably of a class that only the user's script defines
-            return pickle.dumps((VALUE, float(found[1])))
+        rewards = found[1] if isinstance(found[1], tuple) else found[1:]  # a pair has two
+        if all(isinstance(each, numbers.Real) for each in rewards):  # of a class that only the user's script defines
+            plain = [float(each) for each in rewards]
+            return pickle.dumps((VALUE, plain[0] if rewards is not found[1] else tuple(plain)))
         text = f"TypeError: it returned {found[1]!r:.200}, which cannot be sent between processes"
         return pickle.dumps((NONSENSE, {"text": text, "kind": "returned what cannot be sent between processes"}))
 

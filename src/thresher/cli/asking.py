@@ -1,0 +1,217 @@
+"""The options that say what a study asks: arms, the bar, a share, a baseline, certificates; and their meaning."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from ..core import policies
+from ..core.spec import Params, Spec
+from ..errors import UNSAID, InvalidInput
+from ..run.command.timing import MEASURED
+from ..text.quantities import PERCENT, Quantity
+from . import say
+from .arms import checked, read_arms
+from .cautions import arms_caution
+from .options import Amount, Command, Number, Whole, option
+
+UNIT = (0.0, 1.0)  # the bounds, unless others are given
+SHARE = 0.95  # of measured rewards without bounds, unless another is asked about
+BARS = ("threshold", "at_least", "at_most")
+ON_REWARDS = (*BARS, "margin", "tolerance")  # numbers on the scale of rewards
+
+ARM_OPTIONS = (
+    option("--at-least B", "The bar that an arm's mean must reach, such as 0.9 or 90%.", type=Amount()),
+    option("--at-most B", "The bar that an arm's mean must stay within, such as 5%, or 50ms.", type=Amount()),
+    option("--threshold B", "Another name for --at-least.", type=Amount()),
+    option(
+        "--share S",
+        "Ask about pulls, not means: at least this share of them must reach the bar. It needs no --bounds.",
+        type=Amount(),
+    ),
+    option("--baseline NAME", "Compare the other arms with this one, in pairs or on the same cases, not with a bar."),
+    option("--margin M", "By how much to beat the baseline; if negative, how much may be lost to it.", type=Amount()),
+    option(
+        "--ratio R",
+        "How many times the baseline's reward to reach, or stay within, in half of the pairs or a --share of them.",
+        type=Number(),
+    ),
+    option("--lower-is-better", "With a baseline: lower rewards are better."),
+    option(
+        "--baseline-results FILE", "With --cases: results of the baseline that you already have, with case and reward."
+    ),
+    option(
+        "--arms FILE",
+        "A file of arms: one name per line (# begins a comment line), or CSV or JSON; - is stdin.",
+        to="file",
+    ),
+    option("--arm NAME", "An arm; repeat it for more.", to="names", multiple=True),
+    option("--cases FILE|N", "An eval set: a file of cases, written like --arms, or how many there are."),
+    option("--tries N", "How often a case is tried that fails.", type=Whole(), default=3),
+    option("--budget N", "Pulls in total.  [default: until every arm is settled]", type=Whole()),
+    option("--bounds LO HI", "The range of rewards, or none.  [default: 0 1]", type=Amount(), nargs=2),
+    option("--no-bounds", "The same as --bounds none.", hidden=True),
+    option("--clip", "Count a reward outside the bounds as the nearest bound. Without this, it retires its arm."),
+    option("--policy P", f"How to choose the next arm: {', '.join(policies.CONSTRUCTORS)}."),
+    option("--confidence C", "How sure to be of all labels.  [default: 0.95]", type=Amount()),
+    option("--no-confidence", "Do not certify labels."),
+    option(
+        "--guarantee [all|rate]",
+        "Certify that no label is wrong, or that few are on average, which takes far fewer pulls for many arms.",
+        type=click.Choice(["all", "rate"]),
+        default="all",
+    ),
+    option("--find M", "End when M arms are certified to reach the bar.", type=Whole()),
+    option("--tolerance T", "An arm provably within ± T of the bar is settled as close.", type=Amount(), default=0.0),
+    option("--failure REWARD", "What a failed pull counts as: worst, ignore, or a reward.", default="worst"),
+    option("--max-failures N", "Retire an arm after N failures in a row.", type=Whole(), default=3),
+    option(
+        "--seed S",
+        "The pulls' seeds and the order of cases follow from it.  [default: 0; with --cases, a new one]",
+        type=Whole(),
+    ),
+)
+
+
+def arm_options(command: Command) -> Command:
+    """Add the options that define a study's question."""
+    for add in reversed(ARM_OPTIONS):
+        command = add(command)
+    return command
+
+
+def arms_given(file: str | None, names: tuple[str, ...]) -> dict[str, Params]:
+    """The arms of `arm_options`."""
+    if file and names:
+        raise InvalidInput("--arm", names[0], "the arms already come from --arms FILE", "use one of the two")
+    if file:
+        return read_arms(file)
+    if not names:
+        raise InvalidInput("arms", rule="there are none", remedy="name them with --arms FILE or --arm NAME")
+    if caution := arms_caution(names):
+        say(f"warning: {caution}")
+    return checked(("--arm", name, {}) for name in names)
+
+
+def question(arms: dict[str, Params], given: dict[str, Any], *, evaluator: str | None = None) -> Spec:
+    """What `arm_options` ask, once their files are read. An error names the option."""
+    measured, share = given.get("reward") in MEASURED, _share(given)
+    of_shares = share is not None or given["ratio"] is not None
+    _check_bounds(given)
+    _check_bars(given)
+    for name, value in _units(given):
+        _check_unit(name, value, given, of_shares=of_shares, measured=measured)
+    same = (*BARS, "baseline", "margin", "ratio", "budget", "policy", "tolerance", "seed", "max_failures", "clip")
+    more = ("cases", "tries", "guarantee", "find")
+    bare = given["no_bounds"] and not of_shares
+    try:
+        return Spec(
+            arms=arms,
+            share=share,
+            lower_is_better=given["lower_is_better"] or (measured and given["baseline"] is not None),
+            unit="s" if measured else None,
+            bounds=None if given["no_bounds"] or of_shares else given["bounds"] or UNIT,
+            confidence=_confidence(given["confidence"], given["no_confidence"], bare),
+            failure=reward_of_failure(given["failure"]),
+            evaluator=evaluator,
+            **{name: given[name] for name in (*same, *more)},
+        )
+    except InvalidInput as error:
+        raise _in_options(error, given) from None
+
+
+def _in_options(error: InvalidInput, given: dict[str, Any]) -> InvalidInput:
+    """An error of the library in the words of the command line: --at-least for at_least."""
+    if error.what not in given:
+        return error
+
+    def in_options(text: str) -> str:
+        return re.sub(r"\b(threshold|at_least|at_most|lower_is_better)\b", lambda found: _option(found[1]), text)
+
+    value = UNSAID if error.value is None or error.value is True else error.value
+    return InvalidInput(_option(error.what), value, in_options(error.rule), in_options(error.remedy))
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _share(given: dict[str, Any]) -> float | None:
+    """The share that is asked about. For measured times nobody has to guess bounds, so they have one anyway."""
+    share: float | None = given["share"]
+    plain = share is None and given["ratio"] is None and given["bounds"] is None and not given["no_bounds"]
+    return SHARE if plain and given.get("reward") in MEASURED else share
+
+
+def _check_bounds(given: dict[str, Any]) -> None:
+    """Raise if the bounds do not fit exit codes, which are 0 or 1, or a share, which needs none."""
+    low, high = given["bounds"] or UNIT
+    if given.get("reward") == "exit-code" and (given["no_bounds"] or (low, high) != UNIT):
+        shown_bounds = "none" if given["no_bounds"] else f"{low:g} {high:g}"
+        rule = "must be 0 1 with --reward exit-code, whose rewards are 0 and 1"
+        raise InvalidInput("--bounds", shown_bounds, rule, "leave it out, and give the bar as a share, as in 0.9")
+    for name in ("share", "ratio"):
+        if given["bounds"] is not None and given[name] is not None:
+            rule = f"--{name} asks about a share of pulls, which needs no bounds"
+            raise InvalidInput("--bounds", f"{low:g} {high:g}", rule, "leave one of them out")
+
+
+def _check_bars(given: dict[str, Any]) -> None:
+    """Raise if the bar and the direction do not go together, or are missing."""
+    if given["threshold"] is not None and given["lower_is_better"]:
+        rule = "where lower is better, arms stay within a bar"
+        raise InvalidInput("--threshold", given["threshold"], rule, "give --at-most")
+    named = [name for name in BARS if given[name] is not None]
+    if not named and all(given[name] is None for name in ("baseline", "margin", "ratio")):
+        remedy = "give it with --at-least B or --at-most B, or compare with --baseline NAME"
+        raise InvalidInput("bar", rule="there is none", remedy=remedy)
+
+
+def _units(given: dict[str, Any]) -> Iterator[tuple[str, Quantity]]:
+    """The numbers that were given with a unit."""
+    for name in ("share", "confidence", *ON_REWARDS):
+        if isinstance(given[name], Quantity):
+            yield name, given[name]
+    yield from (("bounds", bound) for bound in given["bounds"] or () if isinstance(bound, Quantity))
+
+
+def _check_unit(name: str, value: Quantity, given: dict[str, Any], *, of_shares: bool, measured: bool) -> None:
+    """Raise if the unit does not fit: shares have percent, measured times have units of time, and other rewards none.
+
+    A percentage also fits rewards between 0 and 1.
+    """
+    is_share = name in ("share", "confidence") or (name == "tolerance" and of_shares)
+    if value.unit == PERCENT and value >= 1.0:
+        rule, remedy = "must be less than 100%", ""
+    elif value.unit == PERCENT:
+        fits = is_share or (not measured and not of_shares and not given["no_bounds"])
+        if fits and (is_share or (name != "bounds" and (given["bounds"] or UNIT) == UNIT)):
+            return
+        rule = "a percentage fits only shares, and rewards between 0 and 1"
+        remedy = "write a time, such as 200ms" if measured else "write the number in the unit that the command prints"
+    elif is_share:
+        rule, remedy = "is a time, and must be a share", f"write {'1%' if name == 'tolerance' else '95%'}, for example"
+    elif measured:
+        return
+    else:
+        rule = "only measured times have units"
+        remedy = "write the number in the unit that the command prints, or let --reward seconds measure the time"
+    raise InvalidInput(_option(name), value, rule, remedy)
+
+
+def _confidence(given: float | None, without: bool, no_bounds: bool) -> float | None:
+    if not without and not no_bounds:
+        return 0.95 if given is None else given
+    if given is not None:
+        other = "--no-confidence" if without else "--bounds none"
+        raise InvalidInput("--confidence", given, f"there are no certificates with {other}", "use one of the two")
+    return None
+
+
+def reward_of_failure(text: str) -> Any:
+    """The meaning of ``--failure``: a number, or a word."""
+    try:
+        return float(text)
+    except ValueError:
+        return text

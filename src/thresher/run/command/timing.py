@@ -1,0 +1,87 @@
+"""The time of a run as its reward: what is measured, and what a run that was cut off counts as.
+
+The seconds are those of a monotonic clock, from just before the program is executed until its exit is noticed: they
+include starting it (fork, exec, loading). The CPU seconds are those that the system counted for the program and for the
+children that it waited for, in user and in system mode.
+"""
+
+import math
+import os
+import time
+
+from ...core import checks
+from ...core.question import Measure, count
+from .reward import CommandFailed
+
+SECONDS, CPU_SECONDS = MEASURED = ("seconds", "cpu-seconds")  # how to find a reward, besides reading one
+
+
+class Stopwatch:
+    """Measures one run. Made just before the program is executed."""
+
+    def __init__(self) -> None:
+        self.start = time.monotonic()
+        self.seconds: float | None = None  # None: it has not ended
+        self.cpu_seconds: float | None = None  # None: it has not ended, or the system does not tell
+
+    def reap(self, pid: int, noticed: float | None) -> int | None:
+        """The exit code of the program, or None while it runs. ``noticed`` is when its exit was; None: now.
+
+        Raises ``ChildProcessError`` if it was reaped elsewhere.
+        """
+        found, status, used = os.wait4(pid, os.WNOHANG)
+        if found == 0:
+            return None
+        self.seconds = (time.monotonic() if noticed is None else noticed) - self.start
+        self.cpu_seconds = used.ru_utime + used.ru_stime
+        return os.waitstatus_to_exitcode(status)
+
+    def measured(self, reward: str) -> float:
+        """The reward of a run that has ended."""
+        found = self.seconds if reward == SECONDS else self.cpu_seconds
+        if found is None:
+            text = "ended, but the system did not say what it used: another part of this process waits for all children"
+            raise CommandFailed(text, kind="not measured")
+        return found
+
+
+class TimedOut(CommandFailed):
+    """A run was killed because it took too long. Had it continued, its reward would have been at least ``least``.
+
+    ``took`` is its time until it was gone, ``measure`` what rewards count as.
+    """
+
+    def __init__(
+        self, timeout: float, *, least: float | None = None, took: float = 0.0, measure: Measure | None = None
+    ) -> None:
+        super().__init__(f"timed out after {timeout:g} s and was killed", kind="timed out", transient=True)
+        self._least, self._took, self._measure = least, took, measure
+
+    def reward(self, other: object = 0.0) -> float:
+        """The reward that stands for every longer time, if all of them count the same; ``other`` is the baseline's.
+
+        >>> within = Measure(sign=-1.0, within=True, limit=-0.2)
+        >>> TimedOut(0.5, least=0.5, took=0.51, measure=within).reward()
+        0.51
+        >>> TimedOut(0.1, least=0.1, took=0.21, measure=within).reward()
+        Traceback (most recent call last):
+        thresher.run.command.timing.TimedOut: timed out after 0.1 s and was killed
+        """
+        theirs = checks.as_float(other)
+        if self._least is None or self._measure is None or not self._measure.within or theirs is None:
+            raise self
+        if count(self._measure, self._least, theirs) != count(self._measure, math.inf, theirs):
+            raise self
+        return max(self._least, self._took)
+
+
+def cut_off(watch: Stopwatch, timeout: float, reward: str, measure: Measure | None) -> TimedOut:
+    """The failure of a run that was killed after ``timeout`` seconds.
+
+    It was still running then, so that its time is longer than the timeout; how much longer nobody knows, because the
+    kill takes time too. The CPU time that it had used can only grow.
+    """
+    if reward == SECONDS:
+        least = math.nextafter(timeout, math.inf)
+        return TimedOut(timeout, least=least, took=watch.seconds or 0.0, measure=measure)
+    return TimedOut(timeout, least=watch.cpu_seconds if reward == CPU_SECONDS else None, measure=measure)

@@ -1,0 +1,112 @@
+"""Each kind of question with real commands: measured times, limits, pairs, requirements, and resuming."""
+
+from pathlib import Path
+
+import pytest
+from program import Result as Done
+from program import complaint, thresher
+
+import thresher as library
+from thresher.cli.requiring import Required, are_met, requirements
+
+SH = ["--", "sh", "-c", "{arm}"]
+TIMES = ["--reward=seconds", "--workers=1", "--quiet"]
+
+
+def run(folder: Path, *args: str) -> Done:
+    return thresher("run", *args, cwd=folder, env={"THRESHER_STORAGE": "sqlite:///thresher.db"})
+
+
+def study(folder: Path, name: str = "s") -> library.Study:
+    return library.open_study(name, storage=f"sqlite:///{folder}/thresher.db")
+
+
+def test_commands_are_timed_against_a_limit_without_bounds(tmp_path: Path) -> None:
+    args = ["--at-most=400ms", "--share=80%", "--arm=true", "--arm=sleep 0.5", "--study=s", *TIMES]
+    done = run(tmp_path, *args, "--require=reached=1", "--require=missed=any", *SH)
+    assert done.status == 0, done
+    assert "Which of 2 arms stay within 400 ms in at least 80 % of pulls? 1 does (1 certified), 1 does not" in done.out
+    verdict = study(tmp_path).verdict()
+    assert (verdict.reached, verdict.missed) == (["true"], ["sleep 0.5"])
+    assert (verdict["sleep 0.5"].median or 0.0) >= 0.5
+    resumed = run(tmp_path, *args, "--require=reached=all", *SH)
+    assert resumed.status == 1
+    assert "--require reached=all: 1 of 2 arms are certified to reach the bar" in resumed.err
+
+
+def test_a_timeout_beyond_the_limit_is_a_miss_and_one_before_it_a_failure(tmp_path: Path) -> None:
+    more = ["--arm=sleep 9", "--share=0.5", "--confidence=60%", "--budget=20", "--study=s", *TIMES]
+    done = run(tmp_path, "--at-most=20ms", "--timeout=60ms", *more, *SH)
+    assert done.status == 0, done
+    row = study(tmp_path).verdict()["sleep 9"]
+    assert (row.reached, row.certified, row.failures) == (False, True, 0)
+    assert "timed out" in complaint_of(run(tmp_path, "--at-most=1s", "--timeout=60ms", *more, "--study=other", *SH))
+
+
+def complaint_of(done: Done) -> str:
+    assert done.status == 3, done
+    return done.err
+
+
+def test_a_failing_command_is_a_failure_and_no_time(tmp_path: Path) -> None:
+    done = run(tmp_path, "--at-most=9s", "--arm=true", "--arm=exit 3", "--budget=20", "--study=s", *TIMES, *SH)
+    assert done.status == 0, done
+    row = study(tmp_path).verdict()["exit 3"]
+    assert (row.label, row.seen, row.failures) == ("retired", 0, 3)
+
+
+def test_pairs_are_timed_and_a_larger_budget_resumes_them(tmp_path: Path) -> None:
+    args = ["--baseline=sleep 0.05", "--ratio=1.5", "--arm=true", "--arm=sleep 0.05", "--study=s", *TIMES]
+    assert run(tmp_path, *args, "--budget=2", *SH).status == 0
+    first = study(tmp_path).pulls()
+    done = run(tmp_path, *args, "--budget=4", *SH)
+    assert "resumes after 2 pulls" in done.err
+    assert "Does the arm stay within 1.5 times 'sleep 0.05' in at least 50 % of pairs?" in done.out
+    pulls = study(tmp_path).pulls()
+    assert list(pulls[:2]) == list(first)
+    assert [row.arm for row in pulls] == ["true"] * 4
+    assert all((row.baseline or 0.0) >= 0.05 and row.reward for row in pulls)
+
+
+def test_a_study_resumes_only_with_the_same_bar(tmp_path: Path) -> None:
+    args = ["--arm=0.25", "--budget=2", "--study=s", "--quiet"]
+    assert run(tmp_path, "--at-most=5%", *args, "--", "echo", "{arm}").status == 0
+    line = complaint(run(tmp_path, "--at-least=5%", *args, "--", "echo", "{arm}"))
+    assert "another specification: the bar is at most 0.05, not at least 0.05; name another --study" in line
+    assert run(tmp_path, "--at-most=0.05", *args, "--", "echo", "{arm}").status == 0, "the same number without its unit"
+
+
+@pytest.mark.parametrize(
+    ("required", "met"),
+    [("reached=any", 1), ("reached=1", 1), ("reached=2", 0), ("reached=all", 0), ("missed=1", 1), ("missed=all", 0)],
+)
+@pytest.mark.parametrize("confidence", [0.95, None])
+def test_requirements_are_about_the_answer_and_not_the_side(
+    required: str, met: int, confidence: float | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arms = ["0.1", "0.9"]
+    study = library.create_study("s", arms=arms, at_most=0.5, budget=100, confidence=confidence)
+    while pull := study.ask():
+        study.tell(pull, float(pull.arm))
+    assert are_met(study.verdict(), [Required().convert(required, None, None)]) == bool(met)
+    side = required.partition("=")[0]
+    said = {"reached": "are certified to reach the bar", "missed": "are certified not to reach the bar"}[side]
+    if confidence is None:
+        said = {"reached": "reach the bar", "missed": "miss it"}[side]
+    assert capsys.readouterr().err == ("" if met else f"thresher: --require {required}: 1 of 2 arms {said}\n")
+
+
+def test_labels_that_are_not_certified_meet_no_requirement() -> None:
+    study = library.create_study("s", arms=["a", "b"], at_most=0.5, budget=4)
+    while pull := study.ask():
+        study.tell(pull, 0.25)
+    assert study.verdict().reached == ["a", "b"]
+    assert not are_met(study.verdict(), [Required().convert("reached=any", None, None)])
+
+
+def test_a_requirement_asks_nothing_of_the_baseline() -> None:
+    study = library.create_study("s", arms=["a", "b", "c"], baseline="a", budget=4, confidence=None)
+    while pull := study.ask():
+        study.tell(pull, (0.75, 0.5))
+    given = [Required().convert("reached=all", None, None)]
+    assert are_met(study.verdict(), requirements("all", None, given, arms=2))
