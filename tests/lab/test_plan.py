@@ -82,13 +82,13 @@ def test_what_a_plan_from_a_small_pilot_says_covers_the_truth_most_of_the_time()
     problem: dict[str, Any] = {"threshold": 0.5, "confidence": 0.95, "budget": 60_000}
     truth = simulate(Setup(family="bernoulli", arms=6, means=list(MEANS), **problem), repetitions=300)
     settled, random, covered = truth.certificates.used[0], np.random.default_rng(7), 0  # type: ignore[union-attr]
-    for seed in range(8):
+    for seed in range(5):
         rewards = [tuple(float(reward) for reward in random.random(20) < mean) for mean in MEANS]
         found = plan(pilot_setup(Recorded(tuple("abcdef"), tuple(rewards)), **problem), seed=seed)
         need = next(need for need in found.needs if need.target == ALL_SETTLED[0])
         assert need.low is not None
         covered += need.low <= settled <= (need.high or need.beyond)
-    assert covered >= 6
+    assert covered >= 4
 
 
 def test_a_pilot_draws_the_chance_of_a_pass_from_its_posterior() -> None:
