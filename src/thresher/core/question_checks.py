@@ -11,6 +11,7 @@ from .spec_checks import MAX_REWARD, Bounds
 from .spec_checks import bar as inside
 
 LONGEST_UNIT = 16  # characters
+ROUNDING = 2.0**-51  # what rounding can take from a difference, as a share of the range of differences
 DEFAULT: Bounds = (0.0, 1.0)  # the bounds, unless others are given
 
 
@@ -26,6 +27,16 @@ class Asked(NamedTuple):
     span: Bounds | None  # of what counts
     bar: float  # of what counts
     measure: Measure
+
+    @property
+    def reach(self) -> float:
+        """The bar for means that are known exactly. Differences are rounded one by one, and that must not decide.
+
+        The differences of 0.3 and 0.2 and of 0.8 and 0.7 are a little less and a little more than 0.1.
+        """
+        if self.span is None or self.baseline is None or self.share is not None:
+            return self.bar
+        return self.bar - ROUNDING * (self.span[1] - self.span[0])
 
 
 def asked(

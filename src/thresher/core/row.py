@@ -74,7 +74,7 @@ def label_of(ledger: Ledger, arm: int) -> tuple[Label, bool]:
     board, seen = ledger.board, ledger.board.seen[arm]
     if not seen:
         return "undecided", False
-    reaches = kernel.is_above(board.total[arm] + board.residue[arm], seen, ledger.spec.bar)
+    reaches = kernel.is_above(board.total[arm] + board.residue[arm], seen, ledger.spec.reach)
     return "above" if reaches != ledger.spec.lower_is_better else "below", False
 
 
@@ -141,7 +141,7 @@ def _compared(rewards: Iterable[float], others: Iterable[float], *, divides: boo
 def _base_rewards(ledger: Ledger) -> list[float]:
     """Every reward of the baseline."""
     if ledger.cases:
-        return list(ledger.table.values())
+        return [ledger.spec.clipped(reward) for reward in ledger.table.values()]
     return [other for column in ledger.others for other in column]
 
 

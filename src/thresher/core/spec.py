@@ -68,6 +68,7 @@ class Spec:
     measure: ClassVar[question.Measure]  # what a reward counts as; the next two are on its scale
     limits: ClassVar[tuple[float, float] | None]
     bar: ClassVar[float]
+    reach: ClassVar[float]  # the bar for means that are known exactly
     is_seed_open: ClassVar[bool]  # whether a new study draws its seed: there are cases, and none was given
 
     def __init__(
@@ -131,7 +132,7 @@ class Spec:
         sure = rules.confidence_or_none(confidence, asked.bar, asked.span, nearest=nearest)
         keep("arms", names)
         keep("params", params)
-        for name in ("threshold", "lower_is_better", "share", "baseline", "ratio", "bounds", "bar", "measure"):
+        for name in ("threshold", "lower_is_better", "share", "baseline", "ratio", "bounds", "bar", "reach", "measure"):
             keep(name, getattr(asked, name))
         keep("limits", asked.span)
         keep("unit", question_checks.unit_or_none(unit))
