@@ -1,0 +1,64 @@
+"""Comparisons with a baseline at their edges: ties, rewards of both sides outside the bounds, huge rewards."""
+
+import math
+import random
+from typing import Any
+
+import pytest
+
+import thresher
+from thresher.core.replay import verify
+
+
+def create(**given: Any) -> thresher.Study:
+    return thresher.create_study("s", **{"arms": ["now", "a", "b"], "baseline": "now", **given})
+
+
+def full_run(table: dict[str, list[float]], **given: Any) -> thresher.Verdict:
+    study = create(arms=list(table), cases=len(table["now"]), **given)
+    while pull := study.ask():
+        study.tell(pull, table[pull.arm][pull.case])  # type: ignore[index]
+    return study.verdict()
+
+
+@pytest.mark.parametrize("lower", [False, True])
+def test_an_arm_with_the_baselines_rewards_in_another_order_matches_it(lower: bool) -> None:
+    """The differences are rounded one by one, and rounding must not decide."""
+    chance = random.Random(1)
+    for seed in range(60):
+        now = [chance.randrange(11) / 10 for _ in range(chance.choice([2, 3, 5, 8]))]
+        row = full_run({"now": now, "a": chance.sample(now, len(now))}, seed=seed, lower_is_better=lower)["a"]
+        assert (row.reached, row.certified) == (True, True), (now, row)
+
+
+@pytest.mark.parametrize(("now", "arm", "margin"), [(0.2, 0.3, 0.1), (0.7, 0.8, 0.1), (0.3, 0.2, -0.1)])
+def test_an_arm_that_beats_the_baseline_by_exactly_the_margin_reaches_it(now: float, arm: float, margin: float) -> None:
+    """0.3 − 0.2 is less than 0.1 in binary."""
+    assert full_run({"now": [now] * 5, "a": [arm] * 5}, margin=margin)["a"].reached is True
+    row = full_run({"now": [now] * 5, "a": [arm - 1e-9] * 5}, margin=margin)["a"]
+    assert (row.reached, row.certified) == (False, True)
+
+
+def test_a_pair_outside_the_bounds_on_both_sides_proves_them_wrong_for_both() -> None:
+    study = create()
+    pull = study.ask()
+    assert pull is not None
+    with pytest.raises(thresher.OutsideBounds):
+        study.tell(pull, (2.0, 3.0))
+    assert "a reward of the baseline lay outside the bounds" in study.verdict().guarantee
+    assert study.done
+    assert verify(study.events()).sound
+
+
+@pytest.mark.parametrize("cases", [None, 4])
+def test_huge_rewards_that_are_clipped_can_be_shown(cases: int | None) -> None:
+    study = create(clip=True, cases=cases, bounds=(0, 2))
+    for _ in range(6):
+        pull = study.ask()
+        assert pull is not None
+        study.tell(pull, 1e308 if cases else (1e308, math.inf))
+    rows = study.verdict()
+    assert rows["now"].mean == 2.0
+    assert rows["a"].mean == 2.0
+    assert rows["a"].baseline == 2.0
+    assert rows["a"].difference == 0.0
