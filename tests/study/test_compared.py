@@ -39,6 +39,14 @@ def test_an_arm_that_beats_the_baseline_by_exactly_the_margin_reaches_it(now: fl
     assert (row.reached, row.certified) == (False, True)
 
 
+@pytest.mark.parametrize(("rewards", "bar"), [([0.6, 0.7, 0.8], 0.7), ([0.1, 0.2, 0.6], 0.3)])
+def test_a_mean_exactly_on_the_bar_stays_within_it(rewards: list[float], bar: float) -> None:
+    study = thresher.create_study("s", arms=["a"], at_most=bar, cases=3)
+    while pull := study.ask():
+        study.tell(pull, rewards[pull.case])  # type: ignore[index]
+    assert study.verdict()["a"].reached is True
+
+
 def test_a_pair_outside_the_bounds_on_both_sides_proves_them_wrong_for_both() -> None:
     study = create()
     pull = study.ask()

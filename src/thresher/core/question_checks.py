@@ -11,7 +11,7 @@ from .spec_checks import MAX_REWARD, Bounds
 from .spec_checks import bar as inside
 
 LONGEST_UNIT = 16  # characters
-ROUNDING = 2.0**-51  # what rounding can take from a difference, as a share of the range of differences
+ROUNDING = 2.0**-51  # what rounding can take from a mean, as a share of the largest that counts
 DEFAULT: Bounds = (0.0, 1.0)  # the bounds, unless others are given
 
 
@@ -30,13 +30,15 @@ class Asked(NamedTuple):
 
     @property
     def reach(self) -> float:
-        """The bar for means that are known exactly. Differences are rounded one by one, and that must not decide.
+        """The bar for means that are known exactly. Rounding must not decide: 0.3 − 0.2 is less than 0.1 in binary.
 
-        The differences of 0.3 and 0.2 and of 0.8 and 0.7 are a little less and a little more than 0.1.
+        Plain bars keep what logs of earlier versions were decided by.
         """
-        if self.span is None or self.baseline is None or self.share is not None:
+        if self.span is None or self.share is not None:
             return self.bar
-        return self.bar - ROUNDING * (self.span[1] - self.span[0])
+        if self.baseline is None and not self.lower_is_better:
+            return self.bar
+        return self.bar - ROUNDING * max(map(abs, self.span))
 
 
 def asked(
