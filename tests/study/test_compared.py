@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import thresher
+from thresher.core.ledger import fold
 from thresher.core.replay import verify
 
 
@@ -70,3 +71,20 @@ def test_huge_rewards_that_are_clipped_can_be_shown(cases: int | None) -> None:
     assert rows["a"].mean == 2.0
     assert rows["a"].baseline == 2.0
     assert rows["a"].difference == 0.0
+
+
+@pytest.mark.parametrize("reason", [None, "", "nan", "inf", "1e999", "0x1", " 0.25", "0.250", "1_0", "0.25" * 9999])
+def test_a_log_with_a_pair_that_was_never_told_is_damaged(reason: str | None) -> None:
+    study = create()
+    study.tell(study.ask() or pytest.fail("done"), (0.5, 0.25))
+    *before, told = study.events()
+    assert told.reason == "0.25"
+    for forged in (told._replace(reason=reason), told._replace(cause="failed")):
+        assert verify([*before, forged]).wrong == told.seq
+        with pytest.raises(thresher.InvalidInput):
+            fold([*before, forged])
+
+
+def test_a_failure_that_counts_as_less_than_nothing_has_no_ratio() -> None:
+    with pytest.raises(thresher.InvalidInput, match=r"failure -1.0: must be .* between 0 and"):
+        create(cases=3, ratio=1.1, failure=-1.0)

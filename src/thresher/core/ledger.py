@@ -107,7 +107,7 @@ class Ledger(Settling):
             self._blame(arm, event)
         elif event.cause == "repeatable":
             self.repeatable = True
-        if self.spec.pairs and event.cause != "failed":
+        if self.spec.pairs:
             self.pull_other[pull - 1] = other_of(event)
         self._count(arm, pull)
         self._rescore(arm)

@@ -145,8 +145,8 @@ class Spec:
         keep("confidence", sure)
         keep("tolerance", checks.number("tolerance", tolerance, 0.0, MAX_REWARD))
         pairs = asked.baseline is not None and listed_cases is None
-        failed = rules.reward_of_failure(failure, asked.bounds, cases=listed_cases is not None, pairs=pairs)
-        keep("failure", failed)
+        kind = {"cases": listed_cases is not None, "pairs": pairs, "ratio": asked.ratio is not None}
+        keep("failure", rules.reward_of_failure(failure, asked.bounds, **kind))
         keep("seed", 0 if seed is None else checks.whole("seed", seed, least=0, most=MAX_SEED))
         keep("is_seed_open", seed is None and listed_cases is not None)
         keep("max_failures", None if max_failures is None else checks.whole("max_failures", max_failures, least=1))
