@@ -88,3 +88,17 @@ def test_a_log_with_a_pair_that_was_never_told_is_damaged(reason: str | None) ->
 def test_a_failure_that_counts_as_less_than_nothing_has_no_ratio() -> None:
     with pytest.raises(thresher.InvalidInput, match=r"failure -1.0: must be .* between 0 and"):
         create(cases=3, ratio=1.1, failure=-1.0)
+
+
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("pair", [(1.0, 0.0), (0.0, 0.0), (1e100, 5e-324), (0.0, 1.0)])
+def test_the_quantile_of_ratios_agrees_with_the_answer_where_the_baseline_takes_no_time(
+    pair: tuple[float, float], lower: bool
+) -> None:
+    study = create(ratio=1.05, lower_is_better=lower, arms=["now", "a"])
+    for each in (pair, (1.0, 1.0), pair):
+        study.tell(study.ask() or pytest.fail("done"), each)
+    row = study.verdict()["a"]
+    assert row.quantile is not None
+    assert row.reached is (row.quantile <= 1.05 if lower else row.quantile >= 1.05)
+    assert "Infinity" not in study.verdict().to_json()
