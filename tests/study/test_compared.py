@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import thresher
+from thresher.cli.exporting import rows_of
 from thresher.core.ledger import fold
 from thresher.core.replay import verify
 
@@ -102,3 +103,15 @@ def test_the_quantile_of_ratios_agrees_with_the_answer_where_the_baseline_takes_
     assert row.quantile is not None
     assert row.reached is (row.quantile <= 1.05 if lower else row.quantile >= 1.05)
     assert "Infinity" not in study.verdict().to_json()
+
+
+def test_a_reward_of_the_baseline_outside_the_bounds_is_no_reward_of_the_arm() -> None:
+    study = create()
+    with pytest.raises(thresher.OutsideBounds):
+        study.tell(study.ask() or pytest.fail("done"), (0.5, 3.0))
+    (pull,) = study.pulls()
+    assert (pull.state, pull.reward, pull.baseline) == ("outside", None, 3.0)
+    ledger = fold(study.events())
+    assert (list(ledger.pull_reward), list(ledger.pull_other)) == ([0.0], [3.0])
+    (row,) = rows_of(ledger)
+    assert (row.state, row.reward) == ("dropped", None)
