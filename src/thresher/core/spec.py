@@ -126,7 +126,7 @@ class Spec:
         asked = question_checks.asked(
             bars, against, lower_is_better=lower_is_better, share=share, bounds=span, clip=clips, arms=names
         )
-        if rule == 1 and asked.measure != question.PLAIN and not clip:
+        if rule == 1 and asked.measure != question.PLAIN:
             raise InvalidInput("rule", rule, "knows one question alone", "leave the rule out")
         nearest = 0.0 if rule == 1 else rules.NEAREST
         sure = rules.confidence_or_none(confidence, asked.bar, asked.span, nearest=nearest)
