@@ -10,6 +10,7 @@ import thresher
 from thresher.cli.exporting import rows_of
 from thresher.core.ledger import fold
 from thresher.core.replay import verify
+from thresher.study import give_up, look
 
 
 def create(**given: Any) -> thresher.Study:
@@ -72,6 +73,7 @@ def test_huge_rewards_that_are_clipped_can_be_shown(cases: int | None) -> None:
     assert rows["a"].mean == 2.0
     assert rows["a"].baseline == 2.0
     assert rows["a"].difference == 0.0
+    assert fold(study.events()).state() == look(study, lambda ledger: {**ledger.state(), "folding": False})
 
 
 @pytest.mark.parametrize("reason", [None, "", "nan", "inf", "1e999", "0x1", " 0.25", "0.250", "1_0", "0.25" * 9999])
@@ -115,3 +117,22 @@ def test_a_reward_of_the_baseline_outside_the_bounds_is_no_reward_of_the_arm() -
     assert (list(ledger.pull_reward), list(ledger.pull_other)) == ([0.0], [3.0])
     (row,) = rows_of(ledger)
     assert (row.state, row.reward) == ("dropped", None)
+
+
+def test_nobody_chooses_an_arms_first_cases_by_letting_the_baseline_fail_on_others() -> None:
+    """Otherwise who knows the seed lets the baseline fail on an arm's first bad cases, and its capital only grows."""
+
+    def order(lacking: set[object]) -> list[object]:
+        study = create(arms=["now", "a"], cases=60, seed=7, tries=1, max_failures=None, confidence=0.999999)
+        found = []
+        while pull := study.ask():
+            if pull.arm == "now" and pull.case in lacking:
+                give_up(study, pull, reason="no", cause="failed")
+                continue
+            found += [pull.case] if pull.arm == "a" else []
+            study.tell(pull, len(found) % 2)
+        return found
+
+    plain = order(set())
+    first = set(plain[:8])
+    assert order(first)[:20] != [case for case in plain if case not in first][:20]

@@ -47,7 +47,7 @@ class Settling(State):
         if arm == self.base:
             if self.cases.tell(arm, pull):
                 self.table[case] = reward
-                kernel.observe(self.board, arm, 0.0, reward)
+                kernel.observe(self.board, arm, 0.0, self.spec.clipped(reward))
             self._shut(arm)
             self._open_arms()
         elif self.awaits:
