@@ -42,6 +42,24 @@ def test_an_arm_that_beats_the_baseline_by_exactly_the_margin_reaches_it(now: fl
     assert (row.reached, row.certified) == (False, True)
 
 
+@pytest.mark.parametrize(
+    ("pair", "asked"),
+    [
+        ((0.3, 0.2), {"margin": 0.1}),
+        ((0.1, 0.2), {"margin": -0.1}),
+        ((0.2, 0.3), {"margin": 0.1, "lower_is_better": True}),
+        ((0.9, 0.3), {"ratio": 3.0, "lower_is_better": True}),
+        ((0.21, 0.7), {"ratio": 0.3, "lower_is_better": True}),
+        ((0.36, 0.3), {"ratio": 1.2}),
+    ],
+)
+def test_a_pair_exactly_on_the_limit_is_within_it(pair: tuple[float, float], asked: dict[str, Any]) -> None:
+    for factor, within in ((1.0, 1.0), (1 + 1e-12 if "lower_is_better" in asked else 1 - 1e-12, 0.0)):
+        study = create(share=0.5, **asked)
+        study.tell(study.ask() or pytest.fail("done"), (pair[0] * factor, pair[1]))
+        assert study.verdict()["a"].share == within
+
+
 @pytest.mark.parametrize(("rewards", "bar"), [([0.6, 0.7, 0.8], 0.7), ([0.1, 0.2, 0.6], 0.3)])
 def test_a_mean_exactly_on_the_bar_stays_within_it(rewards: list[float], bar: float) -> None:
     study = thresher.create_study("s", arms=["a"], at_most=bar, cases=3)
@@ -124,7 +142,7 @@ def test_nobody_chooses_an_arms_first_cases_by_letting_the_baseline_fail_on_othe
 
     def order(lacking: set[object]) -> list[object]:
         study = create(arms=["now", "a"], cases=60, seed=7, tries=1, max_failures=None, confidence=0.999999)
-        found = []
+        found: list[object] = []
         while pull := study.ask():
             if pull.arm == "now" and pull.case in lacking:
                 give_up(study, pull, reason="no", cause="failed")

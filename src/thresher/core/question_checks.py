@@ -6,12 +6,11 @@ from typing import NamedTuple
 from ..errors import InvalidInput, shown
 from ..text.plural import listed
 from . import checks
-from .question import HALF, Measure
+from .question import HALF, ROUNDING, Measure
 from .spec_checks import MAX_REWARD, Bounds
 from .spec_checks import bar as inside
 
 LONGEST_UNIT = 16  # characters
-ROUNDING = 2.0**-51  # what rounding can take from a mean, as a share of the largest that counts
 DEFAULT: Bounds = (0.0, 1.0)  # the bounds, unless others are given
 
 
