@@ -127,6 +127,15 @@ RUNS = {
     "exit codes of a time": (["--reward=seconds", "--pass=0"], "--pass '0': has no effect with --reward seconds"),
     "exit codes of cpu time": (["--reward=cpu-seconds", "--fail=1"], "--fail '1': has no effect with --reward cpu-"),
     "another way to read": (["--reward=minutes"], "reward 'minutes': must be last-float, exit-code, seconds, cpu-"),
+    "slow runs left out": (
+        ["--reward=seconds", "--failure=ignore", "--timeout=0.4s"],
+        "--failure 'ignore': a run that",
+    ),
+    "slow runs left out of a mean": (
+        ["--reward=seconds", "--failure=ignore", "--bounds", "0", "9"],
+        "--failure 'ignore': a run that --timeout stops would be left out, because it took long; leave it out",
+    ),
+    "busy runs left out": (["--reward=cpu-seconds", "--failure=ignore"], "--failure 'ignore': a run that --timeout"),
     "a requirement": (["--require=above=all"], "'above=all' must be reached or missed, =, and all, any or a number of"),
     "a requirement of none": (["--require=reached=0"], "'reached=0' must be reached or missed"),
     "a requirement of more": (["--require=missed=3"], "--require 'missed=3': there are only 2 arms; require fewer"),

@@ -167,7 +167,7 @@ def test_a_time_stands_for_all_longer_ones_only_if_they_count_the_same() -> None
     ratio = Measure(sign=-1.0, within=True, paired=True, ratio=2.0)
     assert TimedOut(0.25, least=least, measure=lower).reward() > 0.25
     assert TimedOut(0.25, least=least, measure=higher).reward() > 0.25
-    assert TimedOut(0.25, least=least, measure=ratio).reward(0.125) > 0.25
+    assert TimedOut(0.25, least=least, measure=ratio).reward(0.1249) > 0.25
     for measure, other in ((lower._replace(limit=-0.26), 0.0), (higher._replace(limit=0.26), 0.0), (ratio, 0.13)):
         with pytest.raises(TimedOut):
             TimedOut(0.25, least=least, took=0.5, measure=measure).reward(other)

@@ -10,7 +10,7 @@ from ..core import policies
 from ..core.question import HALF
 from ..core.spec import Params, Spec
 from ..errors import UNSAID, InvalidInput
-from ..run.command.timing import MEASURED
+from ..run.command.timing import MEASURED, SECONDS
 from ..text.quantities import PERCENT, Quantity
 from . import say
 from .arms import checked, read_arms
@@ -107,7 +107,7 @@ def question(arms: dict[str, Params], given: dict[str, Any], *, evaluator: str |
     more = ("cases", "tries", "guarantee", "find")
     bare = given["no_bounds"] and not of_shares
     try:
-        return Spec(
+        spec = Spec(
             arms=arms,
             share=share,
             lower_is_better=given["lower_is_better"] or (measured and given["baseline"] is not None),
@@ -120,6 +120,18 @@ def question(arms: dict[str, Params], given: dict[str, Any], *, evaluator: str |
         )
     except InvalidInput as error:
         raise _in_options(error, given) from None
+    _check_ignored(spec, given)
+    return spec
+
+
+def _check_ignored(spec: Spec, given: dict[str, Any]) -> None:
+    """Raise if measured runs would be left out because they took long."""
+    if spec.failure != "ignore" or given.get("reward") not in MEASURED or "timeout" not in given:
+        return
+    counts = given["reward"] == SECONDS and spec.share is not None and spec.baseline is None
+    if not counts or given["timeout"] < spec.threshold:
+        rule = "a run that --timeout stops would be left out, because it took long"
+        raise InvalidInput("--failure", "ignore", rule, "leave it out: failed runs then count as the worst")
 
 
 def _in_options(error: InvalidInput, given: dict[str, Any]) -> InvalidInput:

@@ -92,6 +92,9 @@ def _states(ledger: Ledger) -> list[str]:
     if ledger.cases:  # a case that is tried again is not charged, and one that is late still has its reward
         for pull in ledger.cases.spare:
             states[pull - 1] = SPARE
+    for at, state in enumerate(ledger.pull_state if ledger.spec.pairs else ()):
+        if state == OUTSIDE and not ledger.has_reward(at + 1):
+            states[at] = STATES[DROPPED]
     if not ledger.certifies or ledger.cases:
         return states
     followed = set()  # arms with a later pull that was told: cancelled pulls before it are charged

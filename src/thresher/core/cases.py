@@ -96,7 +96,11 @@ class Cases:
         return True
 
     def _end_baseline(self) -> None:
-        """Once the baseline's last case is known or given up: what it lacks is no case for the arms to try."""
+        """Once the baseline's last case is known or given up: what it lacks is no case for the arms to try.
+
+        It changes the arms' orders, as imported results do: who knows the seed could otherwise let the baseline fail on
+        the cases that come first for an arm and are bad for it.
+        """
         if not self.awaits or self._known + self.missing[self.base] < self.count:
             return
         self.awaits = False
@@ -105,6 +109,8 @@ class Cases:
         for arm in range(len(self.sheet.places)):
             if arm != self.base:
                 self.sheet.places[arm] -= len(self.lacking - self.imported.get(arm, set()))
+                for case in sorted(self.lacking):
+                    self._keys[arm] = tuple(places.mixed(key, case + 1) for key in self._keys[arm])
 
     def drop(self, arm: int, pull: int, *, failed: bool) -> bool:
         """A pull was dropped. Returns whether its place has now failed too often to be tried again.

@@ -49,15 +49,16 @@ def to_json(event: Event) -> dict[str, Any]:
 
 
 def other_of(event: Event) -> float:
-    """The baseline's reward in a pair that was told; NaN if there is none.
+    """The baseline's reward in a pair that was told; NaN if there is none, written as `repr` writes it.
 
     >>> other_of(Event(5, "told", 1, 0, 0.5, reason="0.25"))
     0.25
     """
     try:
-        return float(event.reason or "nan")
+        found = float(event.reason or "nan")
     except ValueError:
         return math.nan
+    return found if repr(found) == event.reason else math.nan
 
 
 def moment(seconds: float | None) -> str | None:

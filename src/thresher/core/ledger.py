@@ -107,7 +107,7 @@ class Ledger(Settling):
             self._blame(arm, event)
         elif event.cause == "repeatable":
             self.repeatable = True
-        if self.spec.pairs and event.cause != "failed":
+        if self.spec.pairs:
             self.pull_other[pull - 1] = other_of(event)
         self._count(arm, pull)
         self._rescore(arm)
@@ -196,7 +196,8 @@ class Ledger(Settling):
             kernel.release(self.board, pulled)
         if state in (PENDING, DROPPED):  # otherwise it keeps the reward that was told
             self.pull_state[pull - 1] = OUTSIDE
-            self.pull_reward[pull - 1] = event.reward  # type: ignore[assignment]
+            rewards = self.pull_reward if pulled == arm else self.pull_other  # of a pair, the baseline's
+            rewards[pull - 1] = event.reward  # type: ignore[assignment]
         self.outside.add(arm)
         if self.ranking.level:
             self._leave(arm)

@@ -137,7 +137,7 @@ def pulls_in(spec: Spec, events: Iterable[Event]) -> Pulls:
             rows.append(_asked(spec, event, numbers, cases))
         elif event.pull is not None:
             at = event.pull - 1
-            rows[at] = _changed(rows[at], event, spec.pairs)
+            rows[at] = _changed(rows[at], event, spec.pairs, of_baseline=spec.pairs and event.arm == spec.base)
             if cases:
                 cases.follow(event)
     return Pulls(rows)
@@ -156,13 +156,15 @@ def _asked(spec: Spec, event: Event, numbers: list[int], cases: Cases | None) ->
     return row if case is None else row._replace(case=spec.case_name(case))
 
 
-def _changed(row: PullRow, event: Event, pairs: bool) -> PullRow:
+def _changed(row: PullRow, event: Event, pairs: bool, *, of_baseline: bool) -> PullRow:
     if event.kind == "told":
         state = "late" if event.late else "told"
         told = row._replace(state=state, reward=event.reward, ended=when(event.time))
         return told._replace(baseline=other_of(event)) if pairs else told
     if event.kind == "dropped":
         return row._replace(state="dropped", ended=when(event.time))
+    if row.state in ("pending", "dropped") and of_baseline:
+        return row._replace(state="outside", baseline=event.reward, ended=when(event.time))
     if row.state in ("pending", "dropped"):  # retired for its reward; else it keeps the reward that it was told
         return row._replace(state="outside", reward=event.reward, ended=when(event.time))
     return row

@@ -16,6 +16,7 @@ import math
 from typing import NamedTuple
 
 HALF = 0.5  # of the pairs: the share that a ratio asks about
+ROUNDING = 2.0**-51  # what rounding can take from a mean or a difference, as a share of the largest number in it
 
 
 class Measure(NamedTuple):
@@ -47,6 +48,7 @@ def count(measure: Measure, reward: float, other: float) -> float:
             limit = measure.sign * (measure.ratio * other)
         else:
             value = measure.sign * (reward - other)
+        limit -= ROUNDING * (abs(other) + abs(limit))  # 0.3 − 0.2 is less than 0.1 in binary
     if measure.within:
         return 1.0 if value >= limit else 0.0
     return value + 0.0  # no negative zero

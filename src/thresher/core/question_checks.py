@@ -6,7 +6,7 @@ from typing import NamedTuple
 from ..errors import InvalidInput, shown
 from ..text.plural import listed
 from . import checks
-from .question import HALF, Measure
+from .question import HALF, ROUNDING, Measure
 from .spec_checks import MAX_REWARD, Bounds
 from .spec_checks import bar as inside
 
@@ -26,6 +26,18 @@ class Asked(NamedTuple):
     span: Bounds | None  # of what counts
     bar: float  # of what counts
     measure: Measure
+
+    @property
+    def reach(self) -> float:
+        """The bar for means that are known exactly. Rounding must not decide: 0.3 − 0.2 is less than 0.1 in binary.
+
+        Plain bars keep what logs of earlier versions were decided by.
+        """
+        if self.span is None or self.share is not None:
+            return self.bar
+        if self.baseline is None and not self.lower_is_better:
+            return self.bar
+        return self.bar - ROUNDING * max(map(abs, self.span))
 
 
 def asked(

@@ -10,6 +10,7 @@ from .ledger import Ledger
 from .wording import middle
 
 Label = Literal["above", "below", "close", "undecided", "retired", "baseline"]
+MOST = 1e300  # a ratio to a baseline of 0, which JSON can hold
 LABELS: tuple[Label, ...] = get_args(Label)
 
 
@@ -74,7 +75,7 @@ def label_of(ledger: Ledger, arm: int) -> tuple[Label, bool]:
     board, seen = ledger.board, ledger.board.seen[arm]
     if not seen:
         return "undecided", False
-    reaches = kernel.is_above(board.total[arm] + board.residue[arm], seen, ledger.spec.bar)
+    reaches = kernel.is_above(board.total[arm] + board.residue[arm], seen, ledger.spec.reach)
     return "above" if reaches != ledger.spec.lower_is_better else "below", False
 
 
@@ -125,23 +126,25 @@ def _values(ledger: Ledger, arm: int, counted: float | None) -> dict[str, Any]:
         found["difference"] = None if counted is None else spec.shown(counted)
         return found
     found["share"] = counted
-    values = sorted(_compared(rewards, others, divides=spec.ratio is not None)) if others else sorted(rewards)
+    values = sorted(_compared(rewards, others, spec.ratio)) if others else sorted(rewards)
     if values:
         found["median"] = (values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2.0
         found["quantile"] = middle(values, spec.share, lower_is_better=spec.lower_is_better)
     return found
 
 
-def _compared(rewards: Iterable[float], others: Iterable[float], *, divides: bool) -> list[float]:
-    """Each reward over the baseline's, or less it."""
+def _compared(rewards: Iterable[float], others: Iterable[float], ratio: float | None) -> list[float]:
+    """Each reward over the baseline's, or less it. Where both are 0, the ratio that is asked about is just reached."""
     both = zip(rewards, others, strict=True)
-    return [one / two for one, two in both if two] if divides else [one - two for one, two in both]
+    if ratio is None:
+        return [one - two for one, two in both]
+    return [min(one / two, MOST) if two else MOST if one else ratio for one, two in both]
 
 
 def _base_rewards(ledger: Ledger) -> list[float]:
     """Every reward of the baseline."""
     if ledger.cases:
-        return list(ledger.table.values())
+        return [ledger.spec.clipped(reward) for reward in ledger.table.values()]
     return [other for column in ledger.others for other in column]
 
 

@@ -23,7 +23,7 @@ class Settling(State):
             elif self.certifies:
                 docket.tell(self.docket, arm, self.cases.entry(arm, pull), scaled)
         if self.certifies:
-            ends = (*self.spec.span, self.spec.bar, self.spec.tolerance)
+            ends = (*self.spec.span, self.spec.reach, self.spec.tolerance)
             if docket.settle_by_count(self.docket, self.board, self.sheet, arm, *ends):
                 self._settle(arm)
                 if self.ranking.level:
@@ -34,11 +34,11 @@ class Settling(State):
         self._shut(arm)
 
     def _keep(self, arm: int, reward: float, other: float) -> None:
-        """Keep a reward as it is, for display, where something else counts."""
+        """Keep a reward, for display, where something else counts."""
         if self.values:
-            self.values[arm].append(reward)
+            self.values[arm].append(self.spec.clipped(reward))
         if self.others:
-            self.others[arm].append(other)
+            self.others[arm].append(self.spec.clipped(other))
 
     def _count_against_table(self, arm: int, pull: int) -> None:
         """Count a reward of a case against the baseline's; before all of these are known, only imports can come."""
@@ -47,7 +47,7 @@ class Settling(State):
         if arm == self.base:
             if self.cases.tell(arm, pull):
                 self.table[case] = reward
-                kernel.observe(self.board, arm, 0.0, reward)
+                kernel.observe(self.board, arm, 0.0, self.spec.clipped(reward))
             self._shut(arm)
             self._open_arms()
         elif self.awaits:

@@ -68,6 +68,7 @@ class Spec:
     measure: ClassVar[question.Measure]  # what a reward counts as; the next two are on its scale
     limits: ClassVar[tuple[float, float] | None]
     bar: ClassVar[float]
+    reach: ClassVar[float]  # the bar for means that are known exactly
     is_seed_open: ClassVar[bool]  # whether a new study draws its seed: there are cases, and none was given
 
     def __init__(
@@ -125,13 +126,13 @@ class Spec:
         asked = question_checks.asked(
             bars, against, lower_is_better=lower_is_better, share=share, bounds=span, clip=clips, arms=names
         )
-        if rule == 1 and asked.measure != question.PLAIN and not clip:
+        if rule == 1 and asked.measure != question.PLAIN:
             raise InvalidInput("rule", rule, "knows one question alone", "leave the rule out")
         nearest = 0.0 if rule == 1 else rules.NEAREST
         sure = rules.confidence_or_none(confidence, asked.bar, asked.span, nearest=nearest)
         keep("arms", names)
         keep("params", params)
-        for name in ("threshold", "lower_is_better", "share", "baseline", "ratio", "bounds", "bar", "measure"):
+        for name in ("threshold", "lower_is_better", "share", "baseline", "ratio", "bounds", "bar", "reach", "measure"):
             keep(name, getattr(asked, name))
         keep("limits", asked.span)
         keep("unit", question_checks.unit_or_none(unit))
@@ -144,8 +145,8 @@ class Spec:
         keep("confidence", sure)
         keep("tolerance", checks.number("tolerance", tolerance, 0.0, MAX_REWARD))
         pairs = asked.baseline is not None and listed_cases is None
-        failed = rules.reward_of_failure(failure, asked.bounds, cases=listed_cases is not None, pairs=pairs)
-        keep("failure", failed)
+        kind = {"cases": listed_cases is not None, "pairs": pairs, "ratio": asked.ratio is not None}
+        keep("failure", rules.reward_of_failure(failure, asked.bounds, **kind))
         keep("seed", 0 if seed is None else checks.whole("seed", seed, least=0, most=MAX_SEED))
         keep("is_seed_open", seed is None and listed_cases is not None)
         keep("max_failures", None if max_failures is None else checks.whole("max_failures", max_failures, least=1))

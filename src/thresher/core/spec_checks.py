@@ -221,7 +221,7 @@ def check_offset(bounds: Bounds | None, *, counts: bool) -> None:
 
 
 def reward_of_failure(
-    failure: object, bounds: Bounds | None, *, cases: bool = False, pairs: bool = False
+    failure: object, bounds: Bounds | None, *, cases: bool = False, pairs: bool = False, ratio: bool = False
 ) -> float | Literal["worst", "ignore"]:
     """What a failed pull means."""
     if failure == "worst":
@@ -234,7 +234,7 @@ def reward_of_failure(
     if failure == "ignore":
         return "ignore"
     number = checks.as_float(failure)
-    low, high = bounds or (-MAX_REWARD, MAX_REWARD)
+    low, high = bounds or (0.0 if ratio else -MAX_REWARD, MAX_REWARD)  # a ratio needs rewards of at least 0
     if number is None or not low <= number <= high:
         rule = f"must be 'worst', 'ignore', or a reward between {low:g} and {high:g}"
         raise InvalidInput("failure", failure, rule)

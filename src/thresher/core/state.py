@@ -7,7 +7,7 @@ from typing import Any
 from ..errors import UnknownPull
 from . import columns, evidence, kernel, places, policies, seeds, steps
 from .cases import Cases
-from .events import LATE, PENDING, TOLD, Event
+from .events import DROPPED, LATE, OUTSIDE, PENDING, TOLD, Event
 from .spec import Spec
 
 
@@ -110,6 +110,13 @@ class State:
     def case_of(self, pull: int) -> int | None:
         """The number of the case that an issued pull evaluates; None: there are no cases."""
         return self.cases.pull_case[pull - 1] if self.cases else None
+
+    def has_reward(self, pull: int) -> bool:
+        """Whether the pull's arm has a reward. Of a pair, that of the baseline alone may lie outside the bounds."""
+        state = self.pull_state[pull - 1]
+        if self.spec.pairs and state == OUTSIDE:
+            return self.spec.is_outside(self.pull_reward[pull - 1])
+        return state not in (PENDING, DROPPED)
 
     def pending_pulls(self) -> list[int]:
         """The pulls that are pending."""

@@ -54,6 +54,8 @@ def _told(study: State, event: Event) -> None:
     reward = study.spec.reward(event.reward)
     if study.spec.pairs:
         study.spec.reward(other_of(event))
+        if event.cause == "failed":
+            raise InvalidInput("cause", event.cause, "a failed pull of a pair has no reward")
     if state in (TOLD, LATE, OUTSIDE):
         before = study.pull_reward[event.pull - 1]  # type: ignore[operator]  # checked by state_of
         raise AlreadyTold(

@@ -72,7 +72,10 @@ def tell(draft: Draft, pull: int, reward: object, *, repeatable: bool) -> Told:
     try:
         value = ledger.spec.reward(mine)
     except OutsideBounds as error:
-        return Told(outside=_retire_for_bounds(draft, pull, _arm(ledger, pull), error))
+        outside = _retire_for_bounds(draft, pull, _arm(ledger, pull), error)
+        if ledger.spec.pairs:
+            _check_baseline(draft, pull, theirs)
+        return Told(outside=outside)
     try:
         other = ledger.spec.reward(theirs) if ledger.spec.pairs else None
     except OutsideBounds as error:
@@ -86,6 +89,16 @@ def tell(draft: Draft, pull: int, reward: object, *, repeatable: bool) -> Told:
     reason = None if other is None else repr(other)
     draft.write("told", pull=pull, arm=_arm(ledger, pull), reward=value, late=late or None, cause=cause, reason=reason)
     return Told(late=late)
+
+
+def _check_baseline(draft: Draft, pull: int, reward: object) -> None:
+    """Retire the baseline too, if its reward in the same pair lies outside the bounds."""
+    try:
+        draft.ledger.spec.reward(reward)
+    except OutsideBounds as error:
+        _retire_for_bounds(draft, pull, draft.ledger.base, error)
+    except InvalidInput:
+        return
 
 
 def _one(reward: object) -> object:

@@ -9,7 +9,7 @@ from ..core.evidence import BETS, Stakes
 from ..core.intervals import Commit, Side, committed, way
 from ..core.layout import details, head_of
 from ..core.ledger import Ledger
-from ..core.row import Row, row_of
+from ..core.row import MOST, Row, row_of
 from ..core.spec import Spec
 from ..core.wording import Look
 from .asked import amounts_of, asked_json
@@ -75,14 +75,15 @@ def facts(row: Row, look: Look) -> list[tuple[str, str]]:
 def _pull(ledger: Ledger, arm: int, pull: int) -> dict[str, Any]:
     """One pull: its reward, and as ``value`` what a picture shows against the bar or the limit."""
     spec, state, case = ledger.spec, ledger.pull_state[pull - 1], ledger.case_of(pull)
-    told = None if state in (PENDING, DROPPED) else ledger.pull_reward[pull - 1]
+    told = ledger.pull_reward[pull - 1] if ledger.has_reward(pull) else None
     found: dict[str, Any] = {"pull": pull, "number": ledger.pull_number[pull - 1], "state": STATES[state]}
     found |= {"reward": told, "value": told}
     if case is not None:
         found["case"] = spec.case_name(case)
     if ledger.base < 0 or arm == ledger.base:
         return found if spec.share is None or told is None else {**found, "within": spec.counted(told) == 1.0}
-    other = ledger.table.get(case) if case is not None else ledger.pull_other[pull - 1] if told is not None else None
+    known = None if state in (PENDING, DROPPED) else pull
+    other = ledger.table.get(case) if case is not None else ledger.pull_other[known - 1] if known else None
     found |= {"baseline": other, "value": None}
     if told is None or other is None or state == OUTSIDE:
         return found
@@ -90,7 +91,7 @@ def _pull(ledger: Ledger, arm: int, pull: int) -> dict[str, Any]:
         found["within"] = spec.counted(told, other) == 1.0
     if spec.ratio is None:
         return {**found, "value": told - other}
-    return {**found, "value": told / other if other else None}
+    return {**found, "value": min(told / other, MOST) if other else None}
 
 
 def _pulls(ledger: Ledger, arm: int) -> Iterator[int]:
