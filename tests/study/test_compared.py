@@ -154,3 +154,13 @@ def test_nobody_chooses_an_arms_first_cases_by_letting_the_baseline_fail_on_othe
     plain = order(set())
     first = set(plain[:8])
     assert order(first)[:20] != [case for case in plain if case not in first][:20]
+
+
+@pytest.mark.parametrize("rewards", [(1.0, 0.7, 0.7), (0.7, 1.0, 0.7), (0.7, 0.7, 1.0)])
+def test_rounding_decides_no_tie_of_graded_cases_with_the_bar(rewards: tuple[float, ...]) -> None:
+    """The sum of these decimals over 3 is 0.8; in binary it comes out below."""
+    study = thresher.create_study("s", arms=["a"], at_least=0.8, cases=3, seed=1)
+    while pull := study.ask():
+        study.tell(pull, rewards[pull.case])  # type: ignore[index]
+    row = study.verdict()["a"]
+    assert (row.label, row.certified, row.exact) == ("above", True, True)

@@ -27,15 +27,14 @@ class Asked(NamedTuple):
     bar: float  # of what counts
     measure: Measure
 
-    @property
-    def reach(self) -> float:
+    def reach(self, *, cases: bool) -> float:
         """The bar for means that are known exactly. Rounding must not decide: 0.3 − 0.2 is less than 0.1 in binary.
 
-        Plain bars keep what logs of earlier versions were decided by.
+        Plain bars without cases keep what logs of version 0.1 were decided by.
         """
         if self.span is None or self.share is not None:
             return self.bar
-        if self.baseline is None and not self.lower_is_better:
+        if self.baseline is None and not self.lower_is_better and not cases:
             return self.bar
         return self.bar - ROUNDING * max(map(abs, self.span))
 

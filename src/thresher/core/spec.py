@@ -132,9 +132,10 @@ class Spec:
         sure = rules.confidence_or_none(confidence, asked.bar, asked.span, nearest=nearest)
         keep("arms", names)
         keep("params", params)
-        for name in ("threshold", "lower_is_better", "share", "baseline", "ratio", "bounds", "bar", "reach", "measure"):
+        for name in ("threshold", "lower_is_better", "share", "baseline", "ratio", "bounds", "bar", "measure"):
             keep(name, getattr(asked, name))
         keep("limits", asked.span)
+        keep("reach", asked.reach(cases=listed_cases is not None))
         keep("unit", question_checks.unit_or_none(unit))
         keep("clip", bool(clip))
         rules.check_offset(asked.span, counts=sure is not None and listed_cases is not None)

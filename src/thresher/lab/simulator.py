@@ -202,7 +202,14 @@ def blank_arms(setup: Setup) -> Arms:
     samples = setup.recorded.samples if setup.recorded is not None else np.zeros(0)
     drawn = (np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size))
     (low, high), (least, most) = setup.bounds, setup.span
-    ends = (float(low), float(high), float(setup.asked.reach), float(least), float(most), float(setup.tolerance))
+    ends = (
+        float(low),
+        float(high),
+        float(setup.asked.reach(cases=setup.cases > 0)),
+        float(least),
+        float(most),
+        float(setup.tolerance),
+    )
     base = -1 if setup.baseline is None else int(setup.baseline)
     more = {"measure": setup.asked.measure, "base": base, "drawn": np.zeros(2), "order": np.zeros(1, np.int64)}
     return Arms(*setup.mean_ranges, *setup.spread_ranges, samples, *drawn, *ends, **more)  # type: ignore[arg-type]

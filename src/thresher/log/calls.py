@@ -103,7 +103,7 @@ def _check_baseline(draft: Draft, pull: int, reward: object) -> None:
 
 def _one(reward: object) -> object:
     """The reward of a pull that evaluates one arm."""
-    if isinstance(reward, tuple | list):
+    if isinstance(reward, tuple | list) and len(reward) == 2:
         rule = "must be one number: the pulls of this study are no pairs"
         raise InvalidInput("reward", reward, rule, "tell the reward of the pull's arm alone")
     return reward

@@ -39,8 +39,10 @@ class SameError:
 
     first: Failure
     pulls: dict[str | int, int] = field(default_factory=dict)  # by arm, or by case: the first pull that failed this way
+    count: int = 0
 
     def add(self, pull: Pull) -> None:
+        self.count += 1
         who = pull.arm if pull.case is None else pull.case
         self.pulls[who] = min(pull.id, self.pulls.get(who, pull.id))
 
@@ -107,8 +109,14 @@ class Start:
         return ARMS if measured > 0 else min(ARMS, arms)
 
     def _is_enough(self, same: SameError, needed: int) -> bool:
-        """Whether enough arms failed this way, and no pull that was handed out before them may still succeed."""
-        return len(same.pulls) >= needed and self.oldest() > sorted(same.pulls.values())[needed - 1]
+        """Whether enough arms failed this way, and no pull that was handed out before them may still succeed.
+
+        If the only arm has failed this often, its first pull may still be waiting for a worker to start.
+        """
+        if len(same.pulls) < needed:
+            return False
+        is_hopeless = needed == 1 and same.count >= WINDOW
+        return is_hopeless or self.oldest() > sorted(same.pulls.values())[needed - 1]
 
 
 @dataclass
