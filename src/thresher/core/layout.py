@@ -56,7 +56,7 @@ def columns(rows: Iterable[Row], look: Look) -> dict[str, list[Piece]]:
 
 def head_of(look: Look) -> str:
     """The head of the column with what is compared with the bar."""
-    return {"mean": "mean", "share": "within", "difference": "difference"}[look.asks]
+    return "within" if look.asks == "share" and look.lower_is_better else look.asks
 
 
 def estimate_of(row: Row, look: Look) -> float | None:
