@@ -54,22 +54,25 @@ def place(engine: str, request: pytest.FixtureRequest) -> Iterator[dict[str, Any
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Under `--dist loadgroup`, the tests of a file share a process, and so do those of a cluster: it starts once.
+    """Under `--dist loadgroup`, the tests of a file share a process, and so do those of Ray: it starts once.
 
-    Long files come first, so that at the end no process is left alone with one.
+    Those of Dask are dealt out one by one: on a busy machine, a run was seen to wait forever in a cluster where a hung
+    worker of an earlier test was being replaced. Long files come first, so that at the end no process is left alone
+    with one.
     """
     items.sort(key=lambda item: [folder not in item.path.parts for folder in LONGEST_FIRST])
     for item in items:
         group = _cluster(item) or item.path.stem
-        item.add_marker(pytest.mark.xdist_group(group))
-        if getattr(item.config.option, "loadgroup", False):
+        if group != "dask" and getattr(item.config.option, "loadgroup", False):
             _name_group(item, group)
 
 
 def _name_group(item: Any, group: str) -> None:
-    """xdist reads the group from the end of a test's id. It sets an attribute that pytest 9.2 no longer reads."""
+    """xdist reads the group from the end of a test's id. Its own marker sets what pytest 9.2 no longer reads."""
     if hasattr(item, "_id"):
         item._id = type(item._id).parse(f"{item.nodeid}@{group}")
+    else:
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.hookimpl(trylast=True)

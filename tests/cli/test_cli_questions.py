@@ -47,7 +47,7 @@ QUESTIONS = {
     ),
     "a margin of time": (
         ["--baseline=a", "--margin=5ms", "--reward=seconds"],
-        "Does the arm beat a by 5 ms in at least 95 % of pairs?",
+        "Does the arm beat a by 5 ms in at least 50 % of pairs?",
     ),
     "a mean margin of time": (
         ["--baseline=a", "--margin=5ms", "--reward=seconds", "--bounds", "0", "10s"],

@@ -83,3 +83,21 @@ def test_a_budget_leaves_arms_open_and_the_example_says_so() -> None:
     shown = show("classifiers", "--quick", "--budget=12", "--format=json")
     assert shown.status == 0, shown.err
     assert "12 pulls, with 6 arms not settled." in shown.err
+
+
+def test_the_others_are_compared_with_a_baseline_and_with_a_plain_bar() -> None:
+    shown = show("classifiers", "--quick", "--baseline", "--format=json")
+    assert shown.status == 0, shown.err
+    verdict = json.loads(shown.out)
+    assert (len(verdict["rows"]), verdict["cases"], verdict["open"]) == (7, 200, [])
+    assert [row["arm"] for row in verdict["rows"] if row["label"] == "baseline"] == [classifiers.CURRENT]
+    assert f"{verdict['issued']:,} pulls. A full run, 7 arms on 200 cases each, takes 1,400" in shown.err
+    assert "the truth, by a full run: 1 of 6 do. 6 of 6 certified labels are right" in shown.err
+    assert f"compared case by case: {verdict['issued']:,} pulls with the baseline's own 200" in shown.err
+    assert "against the plain bar: " in shown.err
+    assert "the plain bar: 6 of 6 certified labels are right" in shown.err
+
+
+def test_an_accuracy_on_the_bar_of_a_margin_reaches_it() -> None:
+    assert classifiers.bar_of(744, 800, 0.02) == 760 / 800
+    assert classifiers.bar_of(7, 10, 0.1) == 8 / 10

@@ -157,6 +157,20 @@ def test_no_arm_is_compared_after_the_baseline_is_retired() -> None:
         study.retire("now")
 
 
+def test_a_baseline_whose_last_cases_fail_is_still_compared_with() -> None:
+    study = create(cases=20, tries=1, max_failures=2, confidence=0.9)
+    while pull := study.ask():
+        if pull.arm == "now" and pull.number > 18:
+            study.drop(pull, cause="failed")
+        else:
+            study.tell(pull, pull.arm == "a")
+    verdict = study.verdict()
+    assert verdict["a"].certified
+    assert verdict.reached == ["a", "b"]
+    assert not verdict["b"].certified  # it equals the baseline where that is known
+    assert verdict["now"].missing == 2
+
+
 def test_a_baseline_outside_the_bounds_leaves_nothing_certified() -> None:
     study = create(confidence=0.9)
     while not study.verdict()["a"].certified:

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from ..core import policies
+from ..core.question import HALF
 from ..core.spec import Params, Spec
 from ..errors import InvalidInput
 from ..run.command.timing import MEASURED
@@ -17,7 +18,7 @@ from .options import Amount, Command, Number, Whole, option
 from .rewording import as_written, option_of, rewording
 
 UNIT = (0.0, 1.0)  # the bounds, unless others are given
-SHARE = 0.95  # of measured rewards without bounds, unless another is asked about
+SHARE = 0.95  # of measured times without bounds or a baseline, unless another is asked about
 BARS = ("threshold", "at_least", "at_most")
 ON_REWARDS = (*BARS, "margin", "tolerance")  # numbers on the scale of rewards
 
@@ -137,7 +138,9 @@ def _share(given: dict[str, Any]) -> float | None:
     """The share that is asked about. For measured times nobody has to guess bounds, so they have one anyway."""
     share: float | None = given["share"]
     plain = share is None and given["ratio"] is None and given["bounds"] is None and not given["no_bounds"]
-    return SHARE if plain and given.get("reward") in MEASURED else share
+    if not plain or given.get("reward") not in MEASURED:
+        return share
+    return SHARE if given["baseline"] is None else HALF
 
 
 def _check_bounds(given: dict[str, Any]) -> None:

@@ -19,7 +19,7 @@ def hints(ledger: Ledger) -> tuple[str, ...]:
         return ()
     arms = range(len(ledger.spec.arms))
     left = [arm for arm in arms if ledger.docket.settled[arm] == OPEN and arm not in (*ledger.retired, ledger.base)]
-    if ledger.base in ledger.retired:
+    if ledger.base in ledger.retired and (ledger.awaits or ledger.base in ledger.outside):
         name = named(ledger, [ledger.base])
         return (f"The baseline {name} is retired, and no arm can be compared: find out why it fails.",)
     if ledger.spec.find is not None and ledger.found >= ledger.spec.find:

@@ -135,10 +135,14 @@ class Settling(State):
         self.board.shut[arm] = shut
 
     def _stays_shut(self, arm: int) -> bool:
-        """With a baseline: without cases, it is pulled only in pairs; with cases, the other arms wait for it."""
+        """With a baseline: without cases, it is pulled only in pairs; with cases, the other arms wait for it.
+
+        If it proved the bounds wrong, nothing can be certified any longer. If it was retired, the arms wait in vain,
+        but once all its cases are known or given up, they do not need it.
+        """
         if arm == self.base:
             return not self.cases
-        return self.base in self.retired or self.awaits
+        return self.awaits or self.base in self.outside
 
     def _rescore(self, arm: int) -> None:
         if not self.folding:

@@ -41,9 +41,15 @@ class Part(Library):  # type: ignore[misc]  # numba has no annotations
 
 @contextmanager
 def parts() -> Iterator[None]:
-    """What is compiled here is a part of something else. Only for compilers at work: they hold numba's lock."""
+    """What is compiled here is a part of something else. Only for compilers at work: they hold numba's lock.
+
+    Where numba works differently, parts are compiled as everything else is, which takes longer.
+    """
     codegen = cpu_target.target_context.codegen()
-    before = codegen._library_class
+    before = getattr(codegen, "_library_class", None)
+    if before is not JITCodeLibrary:
+        yield
+        return
     codegen._library_class = Part
     try:
         yield

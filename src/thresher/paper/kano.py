@@ -83,6 +83,8 @@ def play_rival(name: str, setup: Setup, *, repetitions: int, seed: int = 0) -> t
     """
     if setup.bounds != (0.0, 1.0) or setup.confidence is None:
         raise InvalidInput("bounds", setup.bounds, "the references are for rewards in [0, 1] and a confidence")
+    if setup.counts:
+        raise InvalidInput("setup", setup.asked.measure, "the references ask whether a mean is at least a bar")
     if name not in RIVALS:
         raise InvalidInput("reference", name, "is not known", f"choose one of {', '.join(RIVALS)}")
     repetitions = checks.whole("repetitions", repetitions, least=1, most=MOST_REPETITIONS)

@@ -4,7 +4,10 @@ import html
 from typing import Any
 
 from ..core.layout import head_of
-from ..core.wording import Look, short
+from ..core.wording import Look
+from ..text.escapes import visible
+
+LONGEST_NAME = 20  # characters of the baseline's name on an axis
 
 
 def asked_json(look: Look) -> dict[str, Any]:
@@ -45,13 +48,14 @@ def title_of(look: Look) -> str:
     >>> title_of(Look(0.2, lower_is_better=True, share=0.95, unit="s")), title_of(Look(0.0, baseline="current"))
     ('share within 200 ms', 'difference from current')
     """
-    base = "" if look.baseline is None else short(look.baseline)
     if look.asks == "mean":
         return "mean"
+    base = "" if look.baseline is None else visible(look.baseline)
+    base = base if len(base) <= LONGEST_NAME else "the baseline"
     if look.asks == "difference":
         return f"difference from {base}"
     if base and look.ratio is None:
-        return f"share better than {base} by {look.amount(look.threshold)}"
+        return f"share better by {look.amount(look.threshold)}"
     limit = f"{look.ratio:g} × {base}" if base else look.amount(look.threshold)
     return f"share {'within' if look.lower_is_better else 'of at least'} {limit}"
 

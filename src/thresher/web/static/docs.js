@@ -1,5 +1,5 @@
 // The interface, as /openapi.json describes it.
-import { at, fetched, make, set } from "./tools.js";
+import { at, breakable, fetched, make, set } from "./tools.js";
 
 const spec = await fetched("/openapi.json");
 set("lead", spec.info.description);
@@ -19,7 +19,8 @@ function kind(schema) {
 function fields(schema) {
   const needed = new Set(schema.required ?? []);
   const rows = Object.entries(schema.properties ?? {}).map(([name, field]) => make("tr", {},
-    make("td", {}, make("code", {}, name)), make("td", { class: "words" }, kind(field)),
+    make("td", { class: "words" }, make("code", {}, ...breakable(name))),
+    make("td", { class: "words" }, kind(field), ...(field.description ? [make("p", { class: "note" }, field.description)] : [])),
     make("td", { class: "words" }, needed.has(name) ? "needed" : `default ${JSON.stringify(field.default ?? null)}`)));
   return rows.length ? [make("div", { class: "scroll" }, make("table", {}, make("tbody", {}, ...rows)))] : [];
 }

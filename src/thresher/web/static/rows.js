@@ -1,5 +1,5 @@
 // The table of arms: which ones, in which order, and what a row looks like.
-import { LABELS, SIGNS, amount, at, breakable, estimate, figure, grouped, make, seen, style, value } from "./tools.js";
+import { LABELS, SIGNS, amount, at, breakable, estimate, figure, grouped, make, seen, set, style, value } from "./tools.js";
 import { byEstimate } from "./charts.js";
 
 export const COLUMNS = ["label", "certified", "mean", "low", "high", "seen", "pending", "failures", "progress", "outside", "reached", "estimate", "median", "quantile", "baseline"];
@@ -73,13 +73,17 @@ function armRow(table, arm, head, ends, address) {
   const more = Object.entries(head.details).map(([name, title]) => figure(title, detail(table[name][arm], name, head)));
   return make("tr", { class: style(label, head.lower_is_better) },
     make("td", { class: "name" }, make("a", { href: address }, ...breakable(table.names[arm]))), cell,
-    base ? make("td", { class: "n key" }) : figure(head.estimate_head, estimate(table.estimate[arm], head), "key"),
+    base ? make("td", { class: "n key" }) : figure(head.estimate_head, parts(estimate(table.estimate[arm], head), head.unit), "key"),
     make("td", { class: "line" }, ...(base && head.asks === "share" ? [] : [whisker(table, arm, head, ends)])), ...more,
     figure(head.cases === null ? "pulls" : "cases", seen(table.seen[arm], head.cases)),
     figure("pending", table.pending[arm] ? grouped(table.pending[arm]) : "", "minor"), figure("failed", table.failures[arm] ? grouped(table.failures[arm]) : "", "minor"));
 }
 
-const detail = (x, name, head) => (x === null ? "" : name === "median" || name === "quantile" ? value(x, head) : amount(x, head.unit));
+// The unit can be left out where it is said once, over the table.
+function parts(text, unit) {
+  return unit && text.endsWith(` ${unit}`) ? [text.slice(0, -1 - unit.length), make("span", { class: "unit" }, ` ${unit}`)] : [text];
+}
+const detail = (x, name, head) => (x === null ? [""] : parts(name === "median" || name === "quantile" ? value(x, head) : amount(x, head.unit), head.unit));
 
 // Rows that did not change are left alone, so that selection, focus and hover survive.
 export class Rows {
@@ -96,7 +100,11 @@ export class Rows {
     table.querySelector("colgroup").replaceChildren(...row("col", { class: "c-more" }, [make("col", { class: "c-seen" }), ...["", ""].map(() => make("col", { class: "c-minor" }))]));
     table.querySelector("thead tr").replaceChildren(...[["arm"], ["label"], [head.estimate_head, "n"], ["against the bar", "line"], ...titles.map((title) => [title, "n"]),
       [head.cases === null ? "pulls" : "cases", "n"], ["pending", "n minor"], ["failed", "n minor"]].map(([title, kind]) => make("th", { scope: "col", ...(kind ? { class: kind } : {}) }, title)));
-    const wide = head.unit && head.unit !== "s" ? `calc(5.2rem + ${head.unit.length}ch)` : head.unit ? "6rem" : "";
+    const [unit, numbers] = [head.unit === "s" ? "" : head.unit ?? "", titles.length + (head.asks !== "share")];
+    const bare = unit.length * numbers > 16; // it would leave no room for names
+    table.classList.toggle("bare", bare);
+    set("unit", bare ? `in ${unit}` : "");
+    const wide = unit && !bare ? `calc(5.2rem + ${unit.length}ch)` : head.unit === "s" ? "6rem" : "";
     for (const col of table.querySelectorAll(head.asks === "share" ? ".c-more" : ".c-more, col:nth-child(3)")) col.style.width = wide;
     at("sort").options[0].textContent = `by ${{ mean: "mean", share: "share", difference: "difference" }[head.asks]}`;
   }

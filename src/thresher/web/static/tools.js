@@ -42,7 +42,7 @@ export const pieces = (name) => name.match(/.{3,}?[-/_[,=:\\]+(?=.{2})|.+/gsu) ?
 export const breakable = (name) => pieces(name).flatMap((piece, place) => (place ? [make("wbr"), piece] : [piece]));
 
 // A cell with a number. On a narrow screen, where a row is a card, its heading stands before it.
-export const figure = (head, text, kind = "") => make("td", { class: `n ${kind}`.trim(), "data-head": head }, text);
+export const figure = (head, text, kind = "") => make("td", { class: `n ${kind}`.trim(), "data-head": head }, ...[text].flat());
 
 // The server refused, or could not be reached; then the status is 0.
 export class Refused extends Error {
