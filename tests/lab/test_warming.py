@@ -1,6 +1,7 @@
 """Loops are compiled by playing a small game: for every family and question, there is one."""
 
 import pytest
+
 from thresher.core import policies
 from thresher.lab import families, warming
 from thresher.lab.setup import Setup
