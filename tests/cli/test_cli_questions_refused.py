@@ -98,10 +98,6 @@ LINES = {
     "bounds in percent": ([*CREATE, "--at-most=0.5", "--bounds", "0", "50%"], f"--bounds 50%: {PERCENT}"),
     "a time below 0": ([*SECONDS, "--at-most=-5ms"], "--at-most -5ms: times are above 0, and so must the bar be"),
     "a time of 0": ([*SECONDS, "--at-most=0"], "--at-most 0: times are above 0, and so must the bar be; write one"),
-    "a tolerance that no arm can leave": (
-        [*CREATE, "--at-least=0.9", "--tolerance=2"],
-        "--tolerance 2: no arm can be that far from the bar, so all would be close; give a smaller one",
-    ),
     "an unknown unit": (
         [*CREATE, "--at-most=5 hours"],
         "'5 hours' is not a number; units are %, us, ms, s, min, h and d",

@@ -21,8 +21,8 @@ SMALL = (*ARMS, "--confidence", "0.95", "--budget", "1500", "--repetitions", "20
     [
         (("--at-most", "0.5"), "Which of 3 arms stay within 0.5?"),
         (("--at-least", "0.5", "--share", "0.7"), "Which of 3 arms reach 0.5 in at least 70 % of pulls?"),
-        (("--baseline", "0", "--margin", "0.1"), "Which of 2 arms beat arm 0 by 0.1?"),
-        (("--baseline", "0", "--ratio", "1", "--lower-is-better"), "Which of 2 arms stay within 1 times arm 0 in at"),
+        (("--baseline", "0", "--margin", "0.1"), "Which of 2 arms beat 'arm 0' by 0.1?"),
+        (("--baseline", "0", "--ratio", "1", "--lower-is-better"), "Which of 2 arms stay within 1 times 'arm 0' in at"),
     ],
 )
 def test_simulate_asks_in_the_words_of_a_study(options: tuple[str, ...], question: str) -> None:
@@ -73,7 +73,7 @@ def test_a_plan_needs_a_bar_or_a_baseline() -> None:
 
 def test_a_plan_compares_with_a_baseline() -> None:
     text = run("plan", "--baseline", "0", "--margin", "0.1", "--arms", "3", "--means", "0.5,1,0", "--policy", "uniform")
-    assert "Which of 2 arms beat arm 0 by 0.1? bernoulli arms, 1 worker" in text
+    assert "Which of 2 arms beat 'arm 0' by 0.1? bernoulli arms, 1 worker" in text
     assert "all arms settled with probability" in text
 
 

@@ -106,8 +106,9 @@ def question(arms: dict[str, Params], given: dict[str, Any], *, evaluator: str |
     same = (*BARS, "baseline", "margin", "ratio", "budget", "policy", "tolerance", "seed", "max_failures", "clip")
     more = ("cases", "tries", "guarantee", "find")
     bare = given["no_bounds"] and not of_shares
+    _check_times(given, measured=measured)
     with rewording(given):
-        spec = Spec(
+        return Spec(
             arms=arms,
             share=share,
             lower_is_better=given["lower_is_better"] or (measured and given["baseline"] is not None),
@@ -118,20 +119,14 @@ def question(arms: dict[str, Params], given: dict[str, Any], *, evaluator: str |
             evaluator=evaluator,
             **{name: given[name] for name in (*same, *more)},
         )
-    _check_reach(spec, given, measured=measured)
-    return spec
 
 
-def _check_reach(spec: Spec, given: dict[str, Any], *, measured: bool) -> None:
-    """Raise if every arm would get the same label: a time of 0 or less, or a tolerance that no arm can leave."""
+def _check_times(given: dict[str, Any], *, measured: bool) -> None:
+    """Raise if no measured time could be within the bar."""
     for name in BARS:
         if measured and given[name] is not None and given[name] <= 0:
             rule = "times are above 0, and so must the bar be"
             raise InvalidInput(option_of(name), as_written(given[name]), rule, "write one such as 50ms")
-    low, high = spec.span
-    if spec.confidence is not None and spec.tolerance > 0 and spec.tolerance >= max(high - spec.bar, spec.bar - low):
-        rule = "no arm can be that far from the bar, so all would be close"
-        raise InvalidInput("--tolerance", as_written(given["tolerance"]), rule, "give a smaller one")
 
 
 def _share(given: dict[str, Any]) -> float | None:
