@@ -96,6 +96,8 @@ def _in_words(key: str, found: dict[str, Any]) -> str:
         return f"{100 * value:.10g} %"
     if isinstance(value, list):
         return listed(value, MOST_PULLS)
+    if isinstance(value, float):
+        return f"{value:.10g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
