@@ -108,6 +108,15 @@ def create_study(
     ...     study.tell(pull, pull.arm == "calculator" or pull.case_params["answer"] == 4)
     >>> [(row.arm, row.label, row.cases, row.exact) for row in study.verdict()]
     [('calculator', 'above', 3, True), ('guess', 'below', 1, False)]
+
+    A limit for a share of the pulls, and a baseline, where every pull evaluates both arms and is told a pair:
+
+    >>> study = create_study("latency", arms=["fast", "slow"], at_most=0.2, share=0.95, unit="s")
+    >>> study = create_study("slower", arms=["before", "after"], baseline="before", ratio=1.05, lower_is_better=True)
+    >>> while pull := study.ask():
+    ...     study.tell(pull, (0.5, 0.4))  # what pull.arm took, and what pull.baseline took
+    >>> print(study.verdict().question, study.verdict().missed)
+    Does the arm stay within 1.05 times before in at least 50 % of pairs? ['after']
     """
     spec = Spec(
         arms=arms,

@@ -18,7 +18,7 @@ CASES = {
     "a NaN bar": ([*ONE, "--threshold=nan", *ECHO], "threshold nan: must be a finite number"),
     "a bar on the bounds": (
         [*ONE, "--threshold=1", *ECHO],
-        "threshold 1.0: must lie strictly inside the bounds (0, 1); ",
+        "threshold 1: must lie strictly inside the bounds (0, 1); ",
     ),
     "a bar that is a word": ([*ONE, "--threshold=high", *ECHO], "'--threshold': 'high' is not a number"),
     "bounds the wrong way": (
@@ -29,7 +29,7 @@ CASES = {
     "bounds with a comma": ([*ONE, "--bounds", "0,1", *ECHO], "give two, as in --bounds 0 1"),
     "a bar out of 100": (
         [*ONE, "--threshold=90", *ECHO],
-        "--threshold 90.0: must lie strictly inside the bounds (0, 1); if it is a percentage, write 0.9",
+        "--threshold 90: must lie strictly inside the bounds (0, 1); if it is a percentage, write 0.9",
     ),
     "a reader without its key": ([*ONE, "--reward=json", *ECHO], "json:KEY or regex:RE; write json:KEY"),
     "a small budget": (
@@ -52,7 +52,7 @@ CASES = {
         "policy 'best': is not a policy that thresher knows; choose one of",
     ),
     "a policy that needs a budget": (["--arm=a", "--policy=evt", *ECHO], "takes its exploration from the budget"),
-    "a confidence of 1": ([*ONE, "--confidence=1", *ECHO], "--confidence 1.0: must lie strictly between 0 and 1"),
+    "a confidence of 1": ([*ONE, "--confidence=1", *ECHO], "--confidence 1: must lie strictly between 0 and 1"),
     "a confidence and none": (
         [*ONE, "--confidence=0.9", "--no-confidence", *ECHO],
         "--confidence 0.9: there are no certificates with --no-confidence",
@@ -86,7 +86,7 @@ CASES = {
     "no attempts": ([*ONE, "--attempts=0", *ECHO], "attempts 0: must be a whole number of at least 1"),
     "a failure out of bounds": (
         [*ONE, "--failure=7", *ECHO],
-        "--failure 7.0: must be 'worst', 'ignore', or a reward between 0 and 1",
+        "--failure 7: must be 'worst', 'ignore', or a reward between 0 and 1",
     ),
     "a failure that is a word": ([*ONE, "--failure=bad", *ECHO], "failure 'bad': must be 'worst', 'ignore'"),
     "a negative seed": ([*ONE, "--seed=-1", *ECHO], "seed -1: must be a whole number of at least 0"),

@@ -209,7 +209,7 @@ def test_tries_guarantee_and_find_are_part_of_the_specification(tmp_path: Path) 
         )
         assert "with 2 arms and 9 cases" in done.err
     out = thresher("status", "find", "--storage=sqlite:///x.db", cwd=tmp_path).out
-    assert "Which 1 of 2 arms reach 0.5 on 9 cases?" in out
+    assert "Does any of 2 arms reach 0.5 on 9 cases?" in out
     assert "\nguarantee" not in out
     assert "guarantee  rate" in thresher("status", "rate", "--storage=sqlite:///x.db", cwd=tmp_path).out
     pull = json.loads(thresher("ask", "rate", "--format=json", "--storage=sqlite:///x.db", cwd=tmp_path).out)

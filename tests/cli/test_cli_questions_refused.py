@@ -34,11 +34,11 @@ LINES = {
     ),
     "a ratio without a baseline": (
         [*CREATE, "--ratio=1.05"],
-        "--ratio 1.05: belongs to a baseline; name one of the arms as baseline",
+        "--ratio 1.05: belongs to a baseline; name one of the arms with --baseline",
     ),
     "a margin without a baseline": (
         [*CREATE, "--at-least=0.5", "--margin=2%"],
-        "--margin 2%: belongs to a baseline; name one of the arms as baseline",
+        "--margin 2%: belongs to a baseline; name one of the arms with --baseline",
     ),
     "a baseline that is no arm": (
         [*CREATE, "--baseline=c"],
@@ -50,7 +50,7 @@ LINES = {
     ),
     "a bar and a baseline": (
         [*CREATE, "--baseline=a", "--at-most=0.5"],
-        "--at-most 0.5: with a baseline, the bar is what the baseline reaches; leave it out, or give a margin",
+        "--at-most 0.5: with a baseline, the bar is what the baseline reaches; leave it out, or give --margin",
     ),
     "a margin beyond the bounds": (
         [*CREATE, "--baseline=a", "--margin=1.5"],
@@ -58,12 +58,13 @@ LINES = {
     ),
     "a margin and a ratio": (
         [*CREATE, "--baseline=a", "--margin=0.1", "--ratio=2"],
-        "--ratio 2.0: a margin is given too; give one of them",
+        "--ratio 2: --margin is given too; give one of them",
     ),
-    "a ratio of 0": ([*CREATE, "--baseline=a", "--ratio=0"], "--ratio 0.0: must be a number above 0"),
+    "a ratio of 0": ([*CREATE, "--baseline=a", "--ratio=0"], "--ratio 0: must be a number above 0"),
     "a ratio in percent": ([*CREATE, "--baseline=a", "--ratio=105%"], "'105%' is not a number; did you mean 1.05?"),
-    "a share of 1": ([*CREATE, "--at-most=5", "--share=1"], "--share 1.0: must lie strictly between 0 and 1"),
+    "a share of 1": ([*CREATE, "--at-most=5", "--share=1"], "--share 1: must lie strictly between 0 and 1"),
     "a share out of 100": ([*CREATE, "--at-most=5", "--share=95"], "strictly between 0 and 1; write 0.95"),
+    "a share of more": ([*CREATE, "--at-most=5", "--share=1.5"], "between 0 and 1; write one such as 0.95"),
     "a whole share": ([*CREATE, "--at-most=5", "--share=100%"], "--share 100%: must be less than 100%"),
     "a share that is a time": (
         [*CREATE, "--at-most=5", "--share=200ms"],
@@ -95,11 +96,13 @@ LINES = {
     "a bar beyond 100 %": ([*CREATE, "--at-least=105%"], "--at-least 105%: must be less than 100%"),
     "a bar of 0 %": ([*CREATE, "--at-least=0%"], "--at-least 0%: must lie strictly inside the bounds (0, 1)"),
     "bounds in percent": ([*CREATE, "--at-most=0.5", "--bounds", "0", "50%"], f"--bounds 50%: {PERCENT}"),
+    "a time below 0": ([*SECONDS, "--at-most=-5ms"], "--at-most -5ms: times are above 0, and so must the bar be"),
+    "a time of 0": ([*SECONDS, "--at-most=0"], "--at-most 0: times are above 0, and so must the bar be; write one"),
     "an unknown unit": (
         [*CREATE, "--at-most=5 hours"],
         "'5 hours' is not a number; units are %, us, ms, s, min, h and d",
     ),
-    "a time with a comma": ([*SECONDS, "--at-most=1,5s"], "'1,5s' is not a number; did you mean 1.5?"),
+    "a time with a comma": ([*SECONDS, "--at-most=1,5s"], "'1,5s' is not a number; did you mean 1.5s?"),
     "a measured bar beyond the bounds": (
         [*SECONDS, "--at-most=2s", "--bounds", "0", "1s"],
         "--at-most 2s: must lie strictly inside the bounds (0, 1)",
@@ -126,7 +129,6 @@ RUN = ["run", *TWO, "--at-most=0.5", "--budget=4"]
 RUNS = {
     "exit codes of a time": (["--reward=seconds", "--pass=0"], "--pass '0': has no effect with --reward seconds"),
     "exit codes of cpu time": (["--reward=cpu-seconds", "--fail=1"], "--fail '1': has no effect with --reward cpu-"),
-    "another way to read": (["--reward=minutes"], "reward 'minutes': must be last-float, exit-code, seconds, cpu-"),
     "slow runs left out": (
         ["--reward=seconds", "--failure=ignore", "--timeout=0.4s"],
         "--failure 'ignore': a run that",
@@ -136,6 +138,8 @@ RUNS = {
         "--failure 'ignore': a run that --timeout stops would be left out, because it took long; leave it out",
     ),
     "busy runs left out": (["--reward=cpu-seconds", "--failure=ignore"], "--failure 'ignore': a run that --timeout"),
+    "another way to read": (["--reward=minutes"], "--reward 'minutes': must be last-float, exit-code, seconds, cpu-"),
+    "a space before a unit": (["--timeout", "50", "ms"], "unit 'ms': is taken for COMMAND, because a space separates"),
     "a requirement": (["--require=above=all"], "'above=all' must be reached or missed, =, and all, any or a number of"),
     "a requirement of none": (["--require=reached=0"], "'reached=0' must be reached or missed"),
     "a requirement of more": (["--require=missed=3"], "--require 'missed=3': there are only 2 arms; require fewer"),

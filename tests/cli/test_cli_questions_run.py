@@ -31,7 +31,7 @@ def test_commands_are_timed_against_a_limit_without_bounds(tmp_path: Path) -> No
     assert (verdict["sleep 0.5"].median or 0.0) >= 0.5
     resumed = run(tmp_path, *args, "--require=reached=all", *SH)
     assert resumed.status == 1
-    assert "--require reached=all: 1 of 2 arms are certified to reach the bar" in resumed.err
+    assert "--require reached=all: 1 of 2 arms is certified to reach the bar" in resumed.err
 
 
 def test_a_timeout_beyond_the_limit_is_a_miss_and_one_before_it_a_failure(tmp_path: Path) -> None:
@@ -90,9 +90,9 @@ def test_requirements_are_about_the_answer_and_not_the_side(
         study.tell(pull, float(pull.arm))
     assert are_met(study.verdict(), [Required().convert(required, None, None)]) == bool(met)
     side = required.partition("=")[0]
-    said = {"reached": "are certified to reach the bar", "missed": "are certified not to reach the bar"}[side]
+    said = {"reached": "is certified to reach the bar", "missed": "is certified not to reach the bar"}[side]
     if confidence is None:
-        said = {"reached": "reach the bar", "missed": "miss it"}[side]
+        said = {"reached": "reaches the bar", "missed": "misses it"}[side]
     assert capsys.readouterr().err == ("" if met else f"thresher: --require {required}: 1 of 2 arms {said}\n")
 
 

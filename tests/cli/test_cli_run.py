@@ -39,7 +39,7 @@ def test_csv_has_one_row_per_arm_with_the_same_names() -> None:
 
 def test_markdown_is_a_table_that_survives_strange_names() -> None:
     out = run("--arm", "a|b", "--arm", "<i>", "--budget=4", "--format=markdown", "--", "echo", "1").out
-    assert "| arm | label | certified | mean | low | high | pulls | failures |" in out
+    assert "| arm | reached | label | certified | mean | low | high | pulls | failures |" in out
     assert "| a\\|b | above | no | 1 | 0 | 1 | 2 | 0 |" in out
     assert "&lt;i&gt;" in out
 
@@ -73,7 +73,7 @@ def test_a_requirement_that_is_not_met_is_status_1(requirements: list[str], stat
         result = run(*TWO_ARMS[:-2], *more, *requirements, "--format=json", *ECHO)
         assert result.status == status
         assert json.loads(result.out)["format"] == 2, "the verdict is printed either way"
-        assert ("1 of 2 arms are" in result.err) == bool(status)
+        assert ("1 of 2 arms is" in result.err) == bool(status)
 
 
 def test_a_requirement_counts_certified_labels_where_there_are_certificates() -> None:

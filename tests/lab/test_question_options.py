@@ -47,12 +47,13 @@ def test_the_baseline_of_a_matrix_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--at-least", "0.3", "--at-most", "0.5"), "a study has one bar"),
+        (("--at-least", "0.3", "--at-most", "0.5"), "--at-most 0.5: a study has one bar, and --at-least and --at-most"),
+        (("--at-most", "0.5", "--share", "95"), "--share 95: must lie strictly between 0 and 1; write 0.95"),
         (("--at-least", "0.3", "--lower-is-better"), "give --at-most"),
         (("--at-least", "0.3", "--baseline", "0"), "with a baseline, the bar is what the baseline reaches"),
         (("--baseline", "100"), "is not the number of one of 100 arms; they are numbered from 0"),
         (("--baseline", "first"), "write the number of an arm, from 0"),
-        (("--margin", "0.1"), "belongs to a baseline"),
+        (("--margin", "0.1"), "--margin 0.1: belongs to a baseline; name one of the arms with --baseline"),
         (("--at-most", "0.3", "--share", "0.5", "--family", "beta"), "its true share within a limit is not known"),
         (("--baseline", "0", "--ratio", "1.1"), "the true share of pairs is known for"),
         (("--baseline", "0", "--ratio", "1.1", "--cases", "9", "--family", "normal"), "needs rewards of at least 0"),

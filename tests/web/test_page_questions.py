@@ -23,7 +23,7 @@ HEADS = {
     "mean at least": ["mean", "against the bar", "pulls"],
     "mean at most": ["mean", "against the bar", "pulls"],
     "share": ["within", "against the bar", "median", "p95", "pulls"],
-    "score in points": ["within", "against the bar", "median", "p25", "pulls"],
+    "score in points": ["share", "against the bar", "median", "p25", "pulls"],
     "pairs": ["difference", "against the bar", "mean", "baseline", "pulls"],
     "slower by": ["difference", "against the bar", "mean", "baseline", "pulls"],
     "cases": ["difference", "against the bar", "mean", "baseline", "cases"],

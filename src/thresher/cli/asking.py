@@ -1,6 +1,5 @@
 """The options that say what a study asks: arms, the bar, a share, a baseline, certificates; and their meaning."""
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,13 +8,14 @@ import click
 from ..core import policies
 from ..core.question import HALF
 from ..core.spec import Params, Spec
-from ..errors import UNSAID, InvalidInput
+from ..errors import InvalidInput
 from ..run.command.timing import MEASURED, SECONDS
 from ..text.quantities import PERCENT, Quantity
 from . import say
 from .arms import checked, read_arms
 from .cautions import arms_caution
 from .options import Amount, Command, Number, Whole, option
+from .rewording import as_written, option_of, rewording
 
 UNIT = (0.0, 1.0)  # the bounds, unless others are given
 SHARE = 0.95  # of measured times without bounds or a baseline, unless another is asked about
@@ -106,7 +106,8 @@ def question(arms: dict[str, Params], given: dict[str, Any], *, evaluator: str |
     same = (*BARS, "baseline", "margin", "ratio", "budget", "policy", "tolerance", "seed", "max_failures", "clip")
     more = ("cases", "tries", "guarantee", "find")
     bare = given["no_bounds"] and not of_shares
-    try:
+    _check_times(given, measured=measured)
+    with rewording(given):
         spec = Spec(
             arms=arms,
             share=share,
@@ -118,8 +119,6 @@ def question(arms: dict[str, Params], given: dict[str, Any], *, evaluator: str |
             evaluator=evaluator,
             **{name: given[name] for name in (*same, *more)},
         )
-    except InvalidInput as error:
-        raise _in_options(error, given) from None
     _check_ignored(spec, given)
     return spec
 
@@ -134,20 +133,12 @@ def _check_ignored(spec: Spec, given: dict[str, Any]) -> None:
         raise InvalidInput("--failure", "ignore", rule, "leave it out: failed runs then count as the worst")
 
 
-def _in_options(error: InvalidInput, given: dict[str, Any]) -> InvalidInput:
-    """An error of the library in the words of the command line: --at-least for at_least."""
-    if error.what not in given:
-        return error
-
-    def in_options(text: str) -> str:
-        return re.sub(r"\b(threshold|at_least|at_most|lower_is_better)\b", lambda found: _option(found[1]), text)
-
-    value = UNSAID if error.value is None or error.value is True else error.value
-    return InvalidInput(_option(error.what), value, in_options(error.rule), in_options(error.remedy))
-
-
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+def _check_times(given: dict[str, Any], *, measured: bool) -> None:
+    """Raise if no measured time could be within the bar."""
+    for name in BARS:
+        if measured and given[name] is not None and given[name] <= 0:
+            rule = "times are above 0, and so must the bar be"
+            raise InvalidInput(option_of(name), as_written(given[name]), rule, "write one such as 50ms")
 
 
 def _share(given: dict[str, Any]) -> float | None:
@@ -198,7 +189,8 @@ def _check_unit(name: str, value: Quantity, given: dict[str, Any], *, of_shares:
     """
     is_share = name in ("share", "confidence") or (name == "tolerance" and of_shares)
     if value.unit == PERCENT and value >= 1.0:
-        rule, remedy = "must be less than 100%", ""
+        rule = "must be less than 100%"
+        remedy = "write one such as 95%" if is_share else "write one such as 90%, or the number without a unit"
     elif value.unit == PERCENT:
         fits = is_share or (not measured and not of_shares and not given["no_bounds"])
         if fits and (is_share or (name != "bounds" and (given["bounds"] or UNIT) == UNIT)):
@@ -212,7 +204,7 @@ def _check_unit(name: str, value: Quantity, given: dict[str, Any], *, of_shares:
     else:
         rule = "only measured times have units"
         remedy = "write the number in the unit that the command prints, or let --reward seconds measure the time"
-    raise InvalidInput(_option(name), value, rule, remedy)
+    raise InvalidInput(option_of(name), value, rule, remedy)
 
 
 def _confidence(given: float | None, without: bool, no_bounds: bool) -> float | None:

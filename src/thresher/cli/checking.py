@@ -14,7 +14,15 @@ from ..run.command.reward import FAILING, PASSING, codes_text
 from ..run.command.timing import MEASURED
 from ..run.engines import resources
 from ..study import Pull
+from ..text.quantities import SCALES
 from .arms import Cases
+
+
+def check_start(argv: Sequence[str]) -> None:
+    """Raise if COMMAND begins too early, at a unit: the shell makes two words of 50 ms."""
+    if argv and argv[0] in SCALES and shutil.which(argv[0]) is None:
+        rule = "is taken for COMMAND, because a space separates it from its number"
+        raise InvalidInput("unit", argv[0], rule, f"write the two as one word, such as 50{argv[0]}")
 
 
 def check_command(
@@ -98,7 +106,7 @@ def check_reader(reward: str) -> str:
     known = ("last-float", "exit-code", *MEASURED)
     if reward not in known and not (kind in ("json", "regex") and rest):
         near = f"write {reward.rstrip(':')}:{'KEY' if kind == 'json' else 'RE'}" if kind in ("json", "regex") else ""
-        raise InvalidInput("reward", reward, f"must be {', '.join(known)}, json:KEY or regex:RE", near)
+        raise InvalidInput("--reward", reward, f"must be {', '.join(known)}, json:KEY or regex:RE", near)
     if kind == "regex":
         try:
             re.compile(rest)

@@ -26,6 +26,7 @@ from .lab_options import (
 )
 from .lab_tables import print_data, print_plan, print_result
 from .options import Number, Whole
+from .rewording import rewording
 
 if TYPE_CHECKING:
     from ..lab.planning import Plan
@@ -108,21 +109,22 @@ def simulate(
         raise InvalidInput("checkpoints", given["checkpoints"], "must be whole numbers")
     certifies = bool(given["cases"] or matrix or given["find"] is not None or given["guarantee"] != "all")
     same = ("policy", "arms", "budget", "tolerance", "hung", "failure", "guarantee", "find")
-    setup = setup_of(
-        recorded,
-        matrix,
-        family=given["family"] or ("bernoulli" if given["cases"] else "uniform"),
-        cases=cases_in(given["cases"]),
-        means=range_in("means", given["means"]),
-        spreads=range_in("spread", given["spread"]),
-        bounds=pair_in("bounds", given["bounds"]),
-        checkpoints=tuple(int(point) for point in checkpoints),
-        delay=delays.parse(given["delay"], seconds=given["seconds_per_pull"]),
-        confidence=confidence_in(given["confidence"] or ("0.95" if certifies else "off")),
-        lost=pair_in("lost", given["lost"]),
-        **{name: given[name] for name in same},
-        **question_in(given),
-    )
+    with rewording(given):
+        setup = setup_of(
+            recorded,
+            matrix,
+            family=given["family"] or ("bernoulli" if given["cases"] else "uniform"),
+            cases=cases_in(given["cases"]),
+            means=range_in("means", given["means"]),
+            spreads=range_in("spread", given["spread"]),
+            bounds=pair_in("bounds", given["bounds"]),
+            checkpoints=tuple(int(point) for point in checkpoints),
+            delay=delays.parse(given["delay"], seconds=given["seconds_per_pull"]),
+            confidence=confidence_in(given["confidence"] or ("0.95" if certifies else "off")),
+            lost=pair_in("lost", given["lost"]),
+            **{name: given[name] for name in same},
+            **question_in(given),
+        )
 
     def work() -> "Result":
         with progress_bar("simulating", max(1, repetitions) * setup.budget) as progress:
@@ -212,27 +214,28 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
         raise InvalidInput("picture", picture, "must end with .png, .pdf or .svg")
     if picture is not None:
         pictures.check_ready()
-    shared = {
-        **{name: given[name] for name in ("policy", "tolerance")},
-        **question_in(given),
-        "bounds": pair_in("bounds", given["bounds"]),
-        "confidence": None if given["no_confidence"] else confidence_in(given["confidence"]),
-        "cases": cases_in(given["cases"]),
-        "budget": 10**12,  # not used: the plan finds the number of pulls
-    }
-    if shared["threshold"] is None and shared["baseline"] is None:
-        raise InvalidInput("--at-least", rule="is missing", remedy="give it, --at-most, or a --baseline")
-    if pilot is not None:
-        data = recorded_in(pilot)
-        shared["baseline"] = numbered(shared["baseline"], data.names)
-        if data.lost:
-            share = f"{data.lost:,} of the pilot's {data.pulls:,} pulls"
-            say(f"{share} were lost or are pending; the plan loses the same share")
-        setup = pilot_setup(data, **shared)
-    else:
-        means, spreads = range_in("means", given["means"]), range_in("spread", given["spread"])
-        shared["baseline"] = numbered(shared["baseline"], ())
-        setup = Setup(**shared, family=given["family"], arms=given["arms"], means=means, spreads=spreads)
+    with rewording(given):
+        shared = {
+            **{name: given[name] for name in ("policy", "tolerance")},
+            **question_in(given),
+            "bounds": pair_in("bounds", given["bounds"]),
+            "confidence": None if given["no_confidence"] else confidence_in(given["confidence"]),
+            "cases": cases_in(given["cases"]),
+            "budget": 10**12,  # not used: the plan finds the number of pulls
+        }
+        if all(shared[name] is None for name in ("threshold", "baseline", "margin", "ratio")):
+            raise InvalidInput("--at-least", rule="is missing", remedy="give it, --at-most, or a --baseline")
+        if pilot is not None:
+            data = recorded_in(pilot)
+            shared["baseline"] = numbered(shared["baseline"], data.names)
+            if data.lost:
+                share = f"{data.lost:,} of the pilot's {data.pulls:,} pulls"
+                say(f"{share} were lost or are pending; the plan loses the same share")
+            setup = pilot_setup(data, **shared)
+        else:
+            means, spreads = range_in("means", given["means"]), range_in("spread", given["spread"])
+            shared["baseline"] = numbered(shared["baseline"], ())
+            setup = Setup(**shared, family=given["family"], arms=given["arms"], means=means, spreads=spreads)
     timing = {"workers": given["workers"], "seconds": given["seconds_per_pull"], "service": given["service"]}
 
     def work() -> "Plan":

@@ -165,7 +165,7 @@ def _fitted(
         columns = {"✓" if head == "certified" else head: cells for head, cells in columns.items()}
     if room() < usual and "cases" in columns:
         columns["cases"] = [Text(f"{row.seen:,}") for row in rows]
-    for head in ("pulls", "cases", "mean", "within", "difference"):
+    for head in ("pulls", "cases", "mean", "within", "share", "difference"):
         if room() < min(longest, SHORTEST_NAME):
             columns.pop(head, None)
     gauge = room() >= usual + 2 + SHORTEST_GAUGE

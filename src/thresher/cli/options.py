@@ -46,7 +46,8 @@ class Number(click.ParamType[float]):
         if param is not None and param.nargs == 2:
             self.fail(f"{shown(text, 60)} is not a number; give two, as in --{param.name} 0 1", param, ctx)
         near = read(text.replace(",", "."))
-        hint = "" if near is None else f"; did you mean {float(near):g}?"
+        meant = near if isinstance(near, Quantity) and self.units else None if near is None else f"{near:g}"
+        hint = "" if meant is None else f"; did you mean {meant}?"
         if near is None and self.units and text[:1].isdigit():
             hint = f"; {UNITS}"
         self.fail(f"{shown(text, 60)} is not a number{hint}", param, ctx)

@@ -50,7 +50,7 @@ def status(name: str, storage: str | None, style: str) -> int:
         hidden = key == "threshold" and found["ratio"] is not None
         if found[key] not in (None, [], "all") and not hidden:  # "all" is the usual guarantee
             name = _bar_name(found) if key == "threshold" else key
-            put(f"{name:10} {listed(found[key], MOST_PULLS) if isinstance(found[key], list) else found[key]}")
+            put(f"{name:10} {_in_words(key, found)}")
     over = "no case is free, some are pending" if found["waits"] else "done" if found["done"] else "not done"
     put(f"{'state':10} {over}")
     put(f"{'head':10} event {found['events']:,}, {found['head']}")
@@ -85,6 +85,20 @@ def verdict(name: str, storage: str | None, style: str) -> int:
 
     print_verdict(study_at(name, storage).verdict(), style)
     return FINISHED
+
+
+def _in_words(key: str, found: dict[str, Any]) -> str:
+    """A value of a status as people read it."""
+    value = found[key]
+    if key == "threshold" and found["unit"] is not None:
+        return wording.amount(value, found["unit"])
+    if key == "share":
+        return f"{100 * value:.10g} %"
+    if isinstance(value, list):
+        return listed(value, MOST_PULLS)
+    if isinstance(value, float):
+        return f"{value:.10g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _bar_name(found: dict[str, Any]) -> str:

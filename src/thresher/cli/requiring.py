@@ -43,8 +43,8 @@ def requirements(above: str | None, below: str | None, more: Sequence[Requiremen
     sides = (("above", above), ("below", below))
     for one in more:
         if one.least.isdigit() and int(one.least) > arms:
-            remedy = "require fewer, or all"
-            raise InvalidInput("--require", f"{one.side}={one.least}", f"there are only {plural(arms, 'arm')}", remedy)
+            rule = f"there {'is' if arms == 1 else 'are'} only {plural(arms, 'arm')}"
+            raise InvalidInput("--require", f"{one.side}={one.least}", rule, "require fewer, or all")
     return [*(Requirement(f"--require-{side} {least}", side, least) for side, least in sides if least), *more]
 
 
@@ -59,7 +59,10 @@ def are_met(verdict: Verdict, required: Sequence[Requirement]) -> bool:
         if len(found) < needed:
             fine = False
             what = {"reached": "to reach the bar", "missed": "not to reach the bar"}.get(side, side)
-            does = f"are {sure}{what}" if sure or what == side else "reach the bar" if side == "reached" else "miss it"
+            one = len(found) == 1
+            does = f"{'is' if one else 'are'} {sure}{what}"
+            if not sure and what != side:
+                does = f"reach{'es' if one else ''} the bar" if side == "reached" else f"miss{'es' if one else ''} it"
             say(f"{option}: {len(found):,} of {plural(arms, 'arm')} {does}")
         elif verdict.earlier == verdict.told:
             say(f"{option}: met by earlier runs; nothing new was run")

@@ -17,7 +17,7 @@ from .arms import read_cases
 from .asking import arm_options, arms_given, question, reward_of_failure
 from .baselines import baseline_results
 from .cautions import Cautions, command_cautions
-from .checking import check_command, check_exits, check_reader, check_resources, room_for
+from .checking import check_command, check_exits, check_reader, check_resources, check_start, room_for
 from .keeping import Kept, evaluator_of
 from .livetable import watching
 from .options import (
@@ -144,6 +144,7 @@ class RunCommand(BoundsCommand):
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND [ARGUMENT]...")
 def run(command: tuple[str, ...], **given: Any) -> int:
     """Run the study and print its verdict."""
+    check_start(command)
     arms, given["cases"] = arms_given(given["file"], given["names"]), read_cases(given["cases"])
     engine, given["resources"] = check_name(given["engine"]), check_resources(given["resources"])
     elsewhere = ":" in engine  # on a cluster: whether the program exists there cannot be checked from here

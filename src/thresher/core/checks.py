@@ -79,7 +79,7 @@ def share(what: str, value: object, *, remedy: str = "") -> float:
     """A number strictly between 0 and 1."""
     found = None if isinstance(value, bool) else as_float(value)
     if found is None or not 0 < found < 1:
-        remedy = f"write {found / 100:g}" if found is not None and 1 < found < 100 else remedy
+        remedy = f"write {found / 100:g}" if found is not None and 2 <= found < 100 else remedy
         raise InvalidInput(what, value, "must lie strictly between 0 and 1", remedy)
     return found
 

@@ -93,7 +93,8 @@ def _caveats(ledger: Ledger) -> str:
     if ledger.cases and lacking:
         count = sum(ledger.cases.missing[arm] for arm in lacking)
         tried = f"{plural(count, 'case')} of {named(ledger, lacking)} failed {plural(ledger.spec.tries, 'time')}"
-        found.append(f"{tried}: {'it has' if count == 1 else 'they have'} no reward, and count as the worst.")
+        they = "it has no reward, and counts" if count == 1 else "they have no reward, and count"
+        found.append(f"{tried}: {they} as the worst.")
     if ledger.lacking:
         them = "which counts" if ledger.lacking == 1 else "which count"
         found.append(

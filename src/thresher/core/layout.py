@@ -56,7 +56,7 @@ def columns(rows: Iterable[Row], look: Look) -> dict[str, list[Piece]]:
 
 def head_of(look: Look) -> str:
     """The head of the column with what is compared with the bar."""
-    return {"mean": "mean", "share": "within", "difference": "difference"}[look.asks]
+    return "within" if look.asks == "share" and look.lower_is_better else look.asks
 
 
 def estimate_of(row: Row, look: Look) -> float | None:
@@ -140,13 +140,14 @@ def markdown(rows: Iterable[Row], look: Look, first: str, remarks: Iterable[str]
     arms = list(rows)
     more = details(arms, look)
     pulls = "pulls" if look.cases is None else "cases"
-    head = ["arm", "label", "certified", head_of(look), "low", "high", *more, pulls, "failures"]
-    lines = [first, "", f"| {' | '.join(head)} |", f"|---|---|---|{'---:|' * (len(head) - 3)}"]
+    head = ["arm", "reached", "label", "certified", head_of(look), "low", "high", *more, pulls, "failures"]
+    lines = [first, "", f"| {' | '.join(head)} |", f"|---|---|---|---|{'---:|' * (len(head) - 4)}"]
     for at, row in enumerate(arms):
         numbers = [estimate_of(row, look), row.low, row.high]
         texts = ["" if value is None else look.estimate(value) for value in numbers]
         certified = ("yes, exact" if row.exact else "yes") if row.certified else "no"
-        kept = [marked(row.arm), row.label, certified, *texts, *(cells[at] for cells in more.values())]
+        reached = "" if row.reached is None else "yes" if row.reached else "no"
+        kept = [marked(row.arm), reached, row.label, certified, *texts, *(cells[at] for cells in more.values())]
         lines.append(f"| {' | '.join([*kept, seen(row, look.cases), str(row.failures)])} |")
     return "\n".join([*lines, "", *map(marked, remarks)]) + "\n"
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 from ..errors import InvalidInput, OutsideBounds, UnknownArm
 from ..text.masking import masked
-from ..text.plural import listed, plural
+from ..text.plural import MOST_NAMED, listed
 from . import checks, policies, question, question_checks
 from . import spec_checks as rules
 from .evidence import RULE
@@ -250,8 +250,11 @@ class Spec:
         if isinstance(name, str | numbers.Integral) and not isinstance(name, bool):
             found = self.case_index.get(str(name)) if isinstance(self.cases, tuple) else self._numbered(str(name))
         if found is None:
-            first = listed([str(self.case_name(case)) for case in range(min(self.case_count, 8))])
-            remedy = f"there are {plural(self.case_count, 'case')}, such as {first}"
+            first = ", ".join(str(self.case_name(case)) for case in range(min(self.case_count, MOST_NAMED)))
+            many = (
+                f"{self.case_count:,} cases, such as {first}" if self.case_count > MOST_NAMED else f"the cases {first}"
+            )
+            remedy = f"there are {many}" if self.case_count > 1 else f"there is only the case {first}"
             raise InvalidInput("case", name, "is not a case of this study", remedy)
         return found
 

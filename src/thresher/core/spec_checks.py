@@ -101,7 +101,8 @@ def find_or_none(given: object, arms: int, guarantee: object, *, certifies: bool
         return None
     found = checks.whole("find", given, least=1)
     if found > arms:
-        raise InvalidInput("find", given, f"there are only {plural(arms, 'arm')}", "find fewer")
+        rule = f"there {'is' if arms == 1 else 'are'} only {plural(arms, 'arm')}"
+        raise InvalidInput("find", given, rule, "find fewer")
     if not certifies:
         raise InvalidInput("find", given, "nothing is certified without a confidence", "give a confidence")
     if guarantee == "rate":

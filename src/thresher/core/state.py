@@ -187,5 +187,5 @@ class State:
                 if self.issued
                 else "this study has issued no pull yet"
             )
-            raise UnknownPull("pull", pull, rule, "tell pulls that ask() gave")
+            raise UnknownPull("pull", pull, rule, "give the number of a pull that was asked")
         return self.pull_state[pull - 1]

@@ -160,9 +160,13 @@ def question(look: Look, arms: int) -> str:
     ('Which of 3 arms reach 0.9?', 'Does the arm reach 0.9?')
     >>> question(Look(0.9, cases=500), 40), question(Look(0.9, find=2), 40)
     ('Which of 40 arms reach 0.9 on 500 cases?', 'Which 2 of 40 arms reach 0.9?')
+    >>> question(Look(0.9, find=1), 40)
+    'Does any of 40 arms reach 0.9?'
     """
     if arms == 1:
         return f"Does the arm {claim(look)}?"
+    if look.find == 1:
+        return f"Does any of {arms:,} arms {claim(look)}?"
     return f"Which {f'{look.find:,} ' if look.find else ''}of {arms:,} arms {claim(look)}?"
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ..core import policies
 from ..core.policies import Policy
-from . import compiler
+from . import compiler, families
 from .pilot import CHANCES, Pilot
 from .recorded import Recorded
 from .setup import Setup
@@ -55,6 +55,7 @@ def compile_together(loops: Sequence[Loop]) -> None:
 def compile_here(loops: Sequence[Loop]) -> None:
     """Compile by playing the smallest possible game."""
     for loop in loops:
+        is_bounded = families.family(loop.family).bounded or loop.family == "uniform"
         game = Setup(
             loop.policy,
             loop.family,
@@ -69,6 +70,7 @@ def compile_here(loops: Sequence[Loop]) -> None:
             cases=2 if loop.cases else 0,
             guarantee="rate" if loop.ranks else "all",
             lower_is_better=loop.counts,
+            share=0.5 if loop.counts and not is_bounded else None,  # certificates need bounds or a share
         )
         simulate(game, repetitions=1, threads=1)
 

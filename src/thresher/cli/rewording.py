@@ -1,0 +1,53 @@
+"""Errors of the library in the words of the command line."""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from ..errors import UNSAID, InvalidInput
+from ..text.quantities import Quantity
+
+ARGUMENTS = re.compile(r"\b(threshold|at_least|at_most|lower_is_better)\b")
+WORDS = {
+    "name one of the arms as baseline": "name one of the arms with --baseline",
+    "a margin is given too": "--margin is given too",
+    "give a margin or a ratio": "give --margin or --ratio",
+}
+
+
+@contextmanager
+def rewording(given: Mapping[str, Any]) -> Iterator[None]:
+    """Within this, an error about one of these arguments names the option: --at-least for at_least."""
+    try:
+        yield
+    except InvalidInput as error:
+        if error.what not in given:
+            raise
+        value = UNSAID if error.value is None or error.value is True else as_written(error.value)
+        raise InvalidInput(option_of(error.what), value, _reworded(error.rule), _reworded(error.remedy)) from None
+
+
+def option_of(name: str) -> str:
+    """The option of a parameter.
+
+    >>> option_of("at_least")
+    '--at-least'
+    """
+    return f"--{name.replace('_', '-')}"
+
+
+def as_written(value: object) -> object:
+    """A number as people write it.
+
+    >>> as_written(95.0), as_written(0.5), as_written("95.0")
+    (95, 0.5, '95.0')
+    """
+    whole = type(value) is float and value.is_integer() and abs(value) < 1e15
+    return Quantity(value, "", f"{value:.0f}") if whole else value  # type: ignore[arg-type]  # a float
+
+
+def _reworded(text: str) -> str:
+    for words, instead in WORDS.items():
+        text = text.replace(words, instead)
+    return ARGUMENTS.sub(lambda found: option_of(found[1]), text)
