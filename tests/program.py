@@ -1,5 +1,6 @@
 """thresher as a program: start it, wait for it, and look at what it leaves behind."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -97,3 +98,24 @@ def runs(pid: int) -> bool:
 def pids(folder: Path) -> list[int]:
     """Process ids that commands left as file names."""
     return [int(file.name) for file in folder.iterdir()]
+
+
+def followed(pid: int) -> int:
+    """How many commands a process and its descendants follow: each has a file that says when its command exits.
+
+    It is opened after the guard was told of the command. Before that, a killed run may leave it behind.
+    """
+    count = 0
+    for process in [pid, *_descendants(pid)]:
+        with contextlib.suppress(OSError):
+            count += sum("pidfd" in str(file.readlink()) for file in Path(f"/proc/{process}/fd").iterdir())
+    return count
+
+
+def _descendants(pid: int) -> list[int]:
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for child in map(int, task.read_text().split()):
+                found += [child, *_descendants(child)]
+    return found

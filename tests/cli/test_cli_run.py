@@ -40,7 +40,7 @@ def test_csv_has_one_row_per_arm_with_the_same_names() -> None:
 def test_markdown_is_a_table_that_survives_strange_names() -> None:
     out = run("--arm", "a|b", "--arm", "<i>", "--budget=4", "--format=markdown", "--", "echo", "1").out
     assert "| arm | reached | label | certified | mean | low | high | pulls | failures |" in out
-    assert "| a\\|b | above | no | 1 | 0 | 1 | 2 | 0 |" in out
+    assert "| a\\|b | yes | above | no | 1 | 0 | 1 | 2 | 0 |" in out
     assert "&lt;i&gt;" in out
 
 

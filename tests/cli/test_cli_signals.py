@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from program import finish, pids, runs, start, until
+from program import finish, followed, pids, runs, start, until
 
 KEPT = "thresher: stopped; this is the verdict so far, and nothing was stored: a new run starts over"
 HANGING = "touch {folder}/$$; sleep 1000 & touch {folder}/$!; wait"
@@ -82,6 +82,7 @@ def test_a_signal_while_a_cluster_starts_is_obeyed(number: signal.Signals, statu
 @pytest.mark.parametrize("engine", ["threads", "processes", "dask", "ray"])
 def test_a_run_that_is_killed_leaves_no_process(tmp_path: Path, engine: str) -> None:
     process = begun(tmp_path / "pids", HANGING, 4, f"--engine={engine}")
+    until(lambda: followed(process.pid) >= 2, "the guards' watch over both commands")
     process.kill()
     process.communicate()
     until(lambda: not any(map(runs, pids(tmp_path / "pids"))), "the end of the commands and their children")
