@@ -61,7 +61,7 @@ BAD = {
     "too few means": (["simulate", "--arms", "3", "--means", "0.1,0.2"], "one for each of 3 arms"),
     "a negative spread": (["simulate", "--spread", "-0.1:0.2"], "spread -0.1"),
     "a Beta too wide": (["simulate", "--family", "beta", "--spread", "0.6"], "a Beta arm of mean 0.6 has"),
-    "a threshold on the bound": (["simulate", "--threshold", "1"], "threshold 1.0"),
+    "a threshold on the bound": (["simulate", "--threshold", "1"], "--threshold 1: must lie strictly"),
     "no repetitions": (["simulate", "--repetitions", "0"], "repetitions 0"),
     "no threads": (["simulate", "--threads", "0"], "threads 0"),
     "a budget below the warm-up": (["simulate", "--budget", "10"], "budget 10"),
