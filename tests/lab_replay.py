@@ -26,6 +26,7 @@ def create(setup: Setup, *, seed: int = 0) -> thresher.Study:
         policy=setup.policy,
         confidence=setup.confidence,
         tolerance=setup.tolerance,
+        failure=setup.failure,
         cases=setup.cases or None,
         guarantee=setup.guarantee,
         find=setup.find,

@@ -65,15 +65,29 @@ def estimate_of(row: Row, look: Look) -> float | None:
 
 
 def details(rows: Iterable[Row], look: Look) -> dict[str, list[str]]:
-    """Further columns: with a share the median and the quantile, with a baseline the two means."""
-    found: dict[str, list[str]] = {}
+    """Further columns, by their headings."""
+
+    def text(row: Row, field: str) -> str:
+        value: float | None = getattr(row, field)
+        if field == "mean":
+            return look.amount(value)
+        return "" if value is None else look.amount(value) if field == "baseline" else look.value(value)
+
+    return {head: [text(row, field) for row in rows] for field, head in further(look).items()}
+
+
+def further(look: Look) -> dict[str, str]:
+    """The further fields of a row that a question has, and their headings.
+
+    With a share these are the median and the quantile, with a baseline the two means.
+    """
+    found = {}
     if look.share is not None:
-        found["median"] = [look.value(row.median) if row.median is not None else "" for row in rows]
+        found["median"] = "median"
         if look.quantile() != "p50":  # the median again
-            found[look.quantile()] = [look.value(row.quantile) if row.quantile is not None else "" for row in rows]
+            found["quantile"] = look.quantile()
     if look.baseline is not None:
-        found["mean"] = [look.amount(row.mean) for row in rows]
-        found["baseline"] = [look.amount(row.baseline) if row.baseline is not None else "" for row in rows]
+        found |= {"mean": "mean", "baseline": "baseline"}
     return found
 
 

@@ -78,6 +78,19 @@ def truth(arms: Arms, arm: int, other: float) -> float:
     return float(chance + (1.0 - first) * (1.0 - base) * count(asked, arms.low, arms.low))
 
 
+def added(total: float, lost: float, value: float) -> tuple[float, float]:
+    """A sum and what its rounding lost, with one more value: Neumaier's, as in `kernel.observe`."""
+    grown = total + value
+    lost += (total - grown) + value if abs(total) >= abs(value) else (value - grown) + total
+    return grown, lost
+
+
+def mean_over_cases(total: float, cases: int, bar: float) -> float:
+    """The mean of all cases; not below the bar if it is exactly on it, up to rounding."""
+    mean = total / cases
+    return max(mean, bar) if is_above(total, cases, bar) else mean
+
+
 def draw_cases(arms: Arms, proof: Proof, state: Words) -> None:
     """Draw the reward of every case, place by place, and so the arms' true means.
 
@@ -93,12 +106,8 @@ def draw_cases(arms: Arms, proof: Proof, state: Words) -> None:
             else:
                 reward = DRAW(arms.first[arm], arms.second[arm], arms.low, arms.high, arms.samples, state)
             proof.values[arm, place] = reward
-            grown = total + reward
-            lost += (total - grown) + reward if abs(total) >= abs(reward) else (reward - grown) + total
-            total = grown
-        arms.mean[arm] = (total + lost) / cases
-        if is_above(total + lost, cases, arms.threshold):  # exactly on the bar, up to rounding
-            arms.mean[arm] = max(arms.mean[arm], arms.threshold)
+            total, lost = added(total, lost, reward)
+        arms.mean[arm] = mean_over_cases(total + lost, cases, arms.threshold)
 
 
 def draw_counted_cases(arms: Arms, proof: Proof, state: Words) -> None:
@@ -116,12 +125,8 @@ def draw_counted_cases(arms: Arms, proof: Proof, state: Words) -> None:
         total, lost = 0.0, 0.0
         for case in range(cases):
             value = value_of_case(arms, proof, arm, case)
-            grown = total + value
-            lost += (total - grown) + value if abs(total) >= abs(value) else (value - grown) + total
-            total = grown
-        arms.mean[arm] = (total + lost) / cases
-        if is_above(total + lost, cases, arms.threshold):  # exactly on the bar, up to rounding
-            arms.mean[arm] = max(arms.mean[arm], arms.threshold)
+            total, lost = added(total, lost, value)
+        arms.mean[arm] = mean_over_cases(total + lost, cases, arms.threshold)
 
 
 def issued_pull(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, state: Words) -> float:

@@ -3,7 +3,7 @@
 import html
 from typing import Any
 
-from ..core.layout import head_of
+from ..core.layout import further, head_of
 from ..core.wording import Look
 from ..text.escapes import visible
 
@@ -16,22 +16,10 @@ def asked_json(look: Look) -> dict[str, Any]:
     texts = {
         "bar_text": look.estimate(look.bar),
         "estimate_head": head_of(look),
-        "details": details_of(look),
+        "details": further(look),
         "failing": failing(look),
     }
     return {**{name: getattr(look, name) for name in names}, **texts, "axis": axis_of(look), "hover": hover_of(look)}
-
-
-def details_of(look: Look) -> dict[str, str]:
-    """The columns of the table that only some questions have, with their headings: as `layout.details`."""
-    found = {}
-    if look.share is not None:
-        found["median"] = "median"
-        if look.quantile() != "p50":
-            found["quantile"] = look.quantile()
-    if look.baseline is not None:
-        found |= {"mean": "mean", "baseline": "baseline"}
-    return found
 
 
 def failing(look: Look) -> str:
