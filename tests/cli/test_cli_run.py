@@ -200,7 +200,8 @@ def test_for_starts_no_pull_after_a_time() -> None:
     result = run("--arm=a", "--arm=b", "--for=0.3s", "--format=json", "--", "echo", "0.5")
     assert result.status == 0
     verdict = json.loads(result.out)
-    assert verdict["told"] == verdict["issued"] > 0
+    assert verdict["issued"] >= verdict["told"] > 0  # what had not begun when the time came was taken back
+    assert verdict["pending"] == 0
     assert verdict["done"] is False
 
 
