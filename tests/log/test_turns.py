@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from program import until
 
 import thresher
 from thresher.log import filelock
@@ -56,7 +55,7 @@ def test_a_holder_that_hangs_blocks_nobody_for_long(tmp_path: Path) -> None:
         with second.turn() as held:  # it does not wait a second time
             assert not held
         assert time.monotonic() - began < 1.9, "a turn is waited for 2 s"
-    until(lambda: is_free(second), "the end of the wait that was given up")
+    until(lambda: is_free(second))  # the wait that was given up has ended
     with first.turn(patience=5) as held:
         assert held, "the wait that was given up keeps nothing"
 
