@@ -31,7 +31,7 @@ $(VENV)/base: $(BIN)/python pyproject.toml constraints.txt
 
 $(VENV)/dev: $(VENV)/base
 	@echo "installing what tests and checks need …"
-	@$(PIP) --editable '.[dev,lab,web,dask,ray]'
+	@$(PIP) --editable '.[dev,lab,web,dask,ray,inspect]'
 	@touch $@
 
 # The page is tested in a real browser, and failing disks with strace. Root installs them here; for others, those tests

@@ -21,7 +21,8 @@ ROOMS = {
     "web": GROUND | {"core", "log", "study", "create", "run"},
     "lab": GROUND | {"core"},
     "paper": GROUND | {"core", "lab"},
-    "cli": GROUND | {"core", "log", "study", "create", "run", "web", "lab", "paper"},
+    "adapters": GROUND | {"core", "log", "study", "create", "run"},
+    "cli": GROUND | {"core", "log", "study", "create", "run", "web", "lab", "paper", "adapters"},
 }
 HEAVY = {  # each is imported by the one room that needs it
     "numpy": {"lab", "paper"},

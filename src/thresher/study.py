@@ -57,33 +57,36 @@ class Study:
 
     # -- asking and telling -------------------------------------------------------------------------------------
 
-    def ask(self) -> Pull | None:
-        """The next pull to make, or None exactly when the study is `done`."""
-        return next(iter(self.ask_many(1)), None)
+    def ask(self, *, arm: str | None = None) -> Pull | None:
+        """The next pull to make, or None exactly when the study is `done`.
 
-    def ask_many(self, n: int, *, lease: float | None = None, key: str | None = None) -> list[Pull]:
-        """The same as ``n`` times `ask`, in one write; fewer pulls only when the study is done.
-
-        This process renews the pulls' leases as long as it lives. With ``lease``, in seconds, it does not: that is for
-        work done elsewhere, and the caller renews them. A repeated call with the same ``key`` returns the same pulls,
-        from any process: for callers that lost a reply.
+        With ``arm``, the caller chooses the arm, which the log records: for hosts that decide what runs next. None then
+        also means that this arm takes no pulls: it is settled or retired, has no case left or waits for the baseline.
         """
-        return self._ask(n, lease, key).pulls
+        return next(iter(self.ask_many(1, arm=arm)), None)
 
-    def _ask(self, n: int, lease: float | None, key: str | None) -> Asked:
+    def ask_many(
+        self, n: int, *, arm: str | None = None, lease: float | None = None, key: str | None = None
+    ) -> list[Pull]:
+        """The same as ``n`` times `ask`, in one write; fewer pulls only when `ask` would return None.
+
+        This process renews the pulls' leases as long as it lives; with ``lease``, in seconds, the caller renews them, for
+        work done elsewhere. A repeated call with the same ``key``, from any process, returns the same pulls.
+        """
+        return self._ask(n, lease, key, arm).pulls
+
+    def _ask(self, n: int, lease: float | None, key: str | None, arm: str | None = None) -> Asked:
         count = checks.whole("number of pulls", n, least=0)
         seconds = None if lease is None else checks.seconds("lease", lease)
         if time.monotonic() >= self._next_sweep:
             self.sweep()
 
         def plan(draft: Draft) -> Asked:
-            known = []
-            if key is not None:
-                draft.key = marked(checks.text("key", key))
-                known = self._keys.pulls(draft.key, draft.ledger.last)
+            draft.key = draft.key if key is None else marked(checks.text("key", key))
+            known = [] if key is None else self._keys.pulls(draft.key, draft.ledger.last)
             if known:
                 self.store.renew(self.name, known, seconds or self._keeper.seconds)
-            pulls = [pull_of(draft.ledger, pull) for pull in known] or calls.ask(draft, count)
+            pulls = [pull_of(draft.ledger, pull) for pull in known] or calls.ask(draft, count, arm)
             return Asked(pulls, draft.ledger.done)
 
         asked = self._journal.commit(plan, lease=seconds)
@@ -114,8 +117,8 @@ class Study:
     def drop(self, pull: Pull | int, *, reason: str = "dropped by hand", cause: Cause = "lost") -> None:
         """Drop a pull: it was ``"lost"``, or it ``"failed"``, which counts against its arm. Dropping twice is accepted.
 
-        Any other cause is recorded as ``"lost"``: only a runner knows that a pull never began. If the specification
-        gives failures a reward, a failed pull is told that reward instead.
+        Any other cause counts as ``"lost"``: only a runner knows that a pull never began. If the specification gives
+        failures a reward, a failed pull is told that reward instead.
         """
         if cause not in CAUSES:
             raise InvalidInput("cause", cause, "must be failed or lost")
@@ -142,8 +145,7 @@ class Study:
     def renew(self, pulls: Pull | int | Iterable[Pull | int], seconds: float) -> None:
         """Renew the leases of pulls that are evaluated elsewhere: they count as lost no sooner than after ``seconds``.
 
-        A study renews the pulls that it handed out itself, as long as its process lives. Pulls that are no longer
-        pending are left alone, as are all pulls in memory, which has no leases.
+        A study renews the pulls that it handed out itself. Pulls that are no longer pending are left alone.
         """
         numbers = [_id(pull) for pull in ([pulls] if isinstance(pulls, Pull | int) else pulls)]
         look(self, lambda ledger: [ledger.state_of(number) for number in numbers])
@@ -204,7 +206,7 @@ class Study:
 
     def events(self, after: int = 0) -> Sequence[Event]:
         """The log, or the events after that number."""
-        return list(chain.from_iterable(self.pages(after)))
+        return [event for page in self.pages(after) for event in page]
 
     def pages(self, after: int = 0) -> Iterator[Sequence[Event]]:
         """The same as `events`, a page at a time: a long log need not fit into memory."""

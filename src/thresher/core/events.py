@@ -9,7 +9,7 @@ STATES = ("pending", "told", "dropped", "late", "outside")  # their names
 Kind = Literal["created", "asked", "told", "dropped", "retired", "restored", "extended", "weighed", "accepted"]
 Cause = Literal["failed", "lost", "cancelled", "broken-pool", "outage"]  # of a drop
 CAUSES = get_args(Cause)
-EventCause = Cause | Literal["imported", "repeatable", "failures", "bounds"]
+EventCause = Cause | Literal["chosen", "imported", "repeatable", "failures", "bounds"]
 # what can be raised where something is not an event
 NO_EVENT = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 LAST = 253_402_300_799  # the end of the year 9999
@@ -29,7 +29,8 @@ class Event(NamedTuple):
     reward: float | None = None  # as told, in the user's units
     reason: str | None = None  # of an imported pull: its case, if there are cases; of a pair: the baseline's reward
     cause: EventCause | None = None  # of a drop: one of CAUSES; of a reward: "imported", "repeatable" or "failed";
-    # of a retirement: "failures", by rule, or "bounds", by a pull whose reward lies outside them
+    # of an ask: "imported", or "chosen", where the caller named the arm; of a retirement: "failures", by rule, or
+    # "bounds", by a pull whose reward lies outside them
     late: bool | None = None  # told after the pull was dropped
     budget: int | None = None  # the new total
     spec: dict[str, Any] | None = None  # only of `created`

@@ -89,7 +89,7 @@ def _wrongly_decided(ledger: Ledger, event: Event) -> str | None:
         arm = ledger.choose()
         if arm is None:
             return "asked for a pull, where the study was done"
-        if event.arm != arm:
+        if event.arm != arm and event.cause != "chosen":
             asked = names[event.arm] if event.arm is not None and 0 <= event.arm < len(names) else event.arm
             return f"asked for arm {asked!r}, where the rule says {names[arm]!r}"
     if event.kind in ("told", "dropped"):

@@ -25,6 +25,8 @@ def _asked(study: State, event: Event) -> None:
     if event.pull != study.issued + 1:
         raise InvalidInput("pull", event.pull, f"the next pull is {study.issued + 1}")
     arm = _arm_of(study, event)
+    if event.cause not in (None, "imported", "chosen"):
+        raise InvalidInput("cause", event.cause, "must be imported, chosen or absent")
     if event.cause == "imported" and study.spec.pairs:
         raise InvalidInput("arm", study.spec.arms[arm], "is compared in pairs, which cannot be imported")
     if event.cause == "imported" and (study.issued > study.imported or study.weighed):

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ..core import checks
+from ..core import checks, kernel
 from ..core.events import DROPPED, LATE, OUTSIDE, PENDING, TOLD, Cause, EventCause
 from ..core.ledger import Ledger
 from ..core.pulls import Pull, pull_of
@@ -23,16 +23,18 @@ class Told(NamedTuple):
     outside: OutsideBounds | None = None  # it lies outside the bounds, and its arm is retired
 
 
-def ask(draft: Draft, n: int) -> list[Pull]:
-    """Issue pulls, fewer only when the study is done."""
+def ask(draft: Draft, n: int, chosen: str | None = None) -> list[Pull]:
+    """Issue pulls, fewer only when the study is done, or takes no more pulls of the arm that the caller has chosen."""
     ledger, pulls = draft.ledger, []
+    named = None if chosen is None else ledger.spec.arm(chosen)
+    cause: EventCause | None = None if chosen is None else "chosen"
     if n and ledger.unweighed:
         draft.write("weighed", reason=os.urandom(8).hex())
     for _ in range(n):
         arm = ledger.choose()
-        if arm is None:
+        if arm is None or (named is not None and ledger.board.shut[named] == kernel.SHUT):
             break
-        draft.write("asked", pull=ledger.issued + 1, arm=arm)
+        draft.write("asked", pull=ledger.issued + 1, arm=arm if named is None else named, cause=cause)
         pulls.append(pull_of(ledger, ledger.issued))
     return pulls
 

@@ -1,0 +1,1 @@
+"""The pytest plugin: it does nothing unless it is asked."""
