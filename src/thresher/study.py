@@ -70,8 +70,8 @@ class Study:
     ) -> list[Pull]:
         """The same as ``n`` times `ask`, in one write; fewer pulls only when `ask` would return None.
 
-        This process renews the pulls' leases as long as it lives; with ``lease``, in seconds, the caller renews them, for
-        work done elsewhere. A repeated call with the same ``key``, from any process, returns the same pulls.
+        This process renews the pulls' leases as long as it lives; with ``lease``, in seconds, for work done elsewhere,
+        the caller does. A repeated call with the same ``key``, from any process, returns the same pulls.
         """
         return self._ask(n, lease, key, arm).pulls
 
