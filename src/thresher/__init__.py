@@ -28,7 +28,7 @@ from .errors import (
 )
 from .log.store import Store
 from .run.progress import Progress
-from .run.runner import run  # this binds the function; the room `run` is reached with `from thresher.run import …`
+from .run.runner import arun, run  # this binds the function; the room `run` is reached with `from thresher.run import …`
 from .study import Pull, Study
 
 __all__ = [
@@ -59,6 +59,7 @@ __all__ = [
     "ap_evt",
     "ap_evt_pf",
     "apt",
+    "arun",
     "balanced",
     "cheapest",
     "create_study",

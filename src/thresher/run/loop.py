@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from typing import Any
 
 from ..errors import AlreadyTold, Busy, CannotGoOn, InvalidInput, OutsideBounds, told_of
 from ..study import SWEEP, Study, others_pulls
@@ -23,6 +24,7 @@ from .tracebacks import is_transient, log_first, same_error
 from .workers import NoWorkers, Suspects
 
 LONGEST_WAIT = 3600.0
+STOP = object()
 
 
 class Runner:
@@ -36,7 +38,7 @@ class Runner:
         self._engine = engine
         self._end = None if limits.seconds is None else time.monotonic() + limits.seconds
         self._spec = study.spec
-        self._inbox: queue.SimpleQueue[Future[object] | signal.Signals] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()  # finished futures, signals, STOP
         self._suspects = Suspects()
         self._evaluations = Evaluations(study, engine, self._suspects, self._inbox.put)
         self._watch = Watch(study, self._evaluations.oldest)
@@ -129,6 +131,8 @@ class Runner:
             while True:
                 if isinstance(item, signal.Signals):
                     self._caught(item)
+                elif item is STOP:
+                    self._cancelled()
                 else:
                     self._landed(item)
                     self._watch.check_start()  # earlier failures may have waited for this one
@@ -241,6 +245,15 @@ class Runner:
             self.study.sweep()
 
     # -- stopping -----------------------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """End the run as soon as possible. This may be called from any thread and more than once."""
+        self._inbox.put(STOP)
+
+    def _cancelled(self) -> None:
+        self._signals = max(2, self._signals)
+        self._watch.start.close()
+        self._evaluations.abandon("the run was cancelled")
 
     def _caught(self, number: signal.Signals) -> None:
         self._signals += 1

@@ -23,16 +23,17 @@ class Paired:
     ((3, 3), 7)
     """
 
-    def __init__(self, evaluate: Callable[[Pull], object]) -> None:
-        self.evaluate: Callable[[Pull], Any] = evaluate
+    def __init__(self, evaluate: Callable[..., object]) -> None:
+        self.evaluate: Callable[..., Any] = evaluate
+        self.more: tuple[object, ...] = ()  # what evaluators share, once it is set up
 
     def __call__(self, pull: Pull) -> object:
         if pull.baseline is None:
-            return self.evaluate(pull)
+            return self.evaluate(pull, *self.more)
         pair = Pair(pull)
         for one in pair:
             with pair:
-                pair.keep(one, self.evaluate(one))
+                pair.keep(one, self.evaluate(one, *self.more))
         return pair.rewards()
 
     def __repr__(self) -> str:
@@ -44,11 +45,11 @@ class PairedCoroutine(Paired):
 
     async def __call__(self, pull: Pull) -> object:
         if pull.baseline is None:
-            return await self.evaluate(pull)
+            return await self.evaluate(pull, *self.more)
         pair = Pair(pull)
         for one in pair:
             with pair:
-                pair.keep(one, await self.evaluate(one))
+                pair.keep(one, await self.evaluate(one, *self.more))
         return pair.rewards()
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from ..study import Study, look
 if TYPE_CHECKING:
     from .engines import Engine, Evaluate, Place
     from .progress import Progress
+    from .shared import Sharing
 
 
 def run(
@@ -33,6 +34,7 @@ def run(
     seconds: float | None = None,
     on_progress: Callable[[Progress], object] | None = None,
     give_up: float = 600.0,
+    shared: Sharing | None = None,
 ) -> Verdict:
     """Evaluate pulls, many at once, until the study is done; then the verdict.
 
@@ -53,6 +55,9 @@ def run(
         on_progress: called with a `Progress`, at most ten times a second.
         give_up: seconds of an outage, in which everything fails, after which `CannotGoOn` is raised. It is raised at
             once when three arms fail with the same error before anything succeeds. Its ``__cause__`` is that error.
+        shared: what evaluators share, such as a client: a context manager, for coroutines an async one, or a pair of
+            functions, ``(set_up, clean_up)``. It is set up before the first pull and cleaned up after the last, and
+            `evaluate` is called as ``evaluate(pull, shared)``. With ``"processes"``, a pair: each process calls both.
 
     After Ctrl-C or SIGTERM, no more pulls are issued, `run` waits for the running ones, and then the signal has its
     usual effect. A second signal abandons them.
@@ -66,12 +71,70 @@ def run(
     from .engines import open_engine
 
     limits = Limits(in_flight=in_flight, timeout=timeout, attempts=attempts, seconds=seconds, give_up=give_up)
-    if not isinstance(study, Study):
-        raise InvalidInput("study", study, "must be a Study", "write run(study, evaluate), in this order")
+    _check_study(study, "run")
     look(study, lambda ledger: ledger.seq)  # fail before an engine is started if the study cannot be read
-    engine = open_engine(evaluate, workers=workers, executor=executor, resources=resources)
+    engine = open_engine(evaluate, workers=workers, executor=executor, resources=resources, shared=shared)
     run_on(engine, study, limits, on_progress)
     return study.verdict()
+
+
+async def arun(
+    study: Study,
+    evaluate: Callable[..., Awaitable[object]],
+    *,
+    workers: int = 16,
+    in_flight: int | None = None,
+    timeout: float | None = None,
+    attempts: int = 1,
+    seconds: float | None = None,
+    on_progress: Callable[[Progress], object] | None = None,
+    give_up: float = 600.0,
+    shared: Sharing | None = None,
+) -> Verdict:
+    """The same as `run` in the event loop that awaits it, with its clients: in a server, in a notebook.
+
+    The arguments:
+        study: what `create_study` or `open_study` gave.
+        evaluate: a coroutine function that takes a `Pull` and returns a number or a bool, or raises. It runs in this
+            event loop, in tasks with a copy of the caller's context variables.
+        workers: how many at once.
+        in_flight: as in `run`, and so are the next three.
+        timeout: seconds for one evaluation, which is then cancelled.
+        attempts: how often a failing evaluation is tried.
+        seconds: issue no more pulls after this many seconds.
+        on_progress: a plain function, called in this event loop with a `Progress`, at most ten times a second.
+        give_up: seconds of an outage after which `CannotGoOn` is raised, as in `run`.
+        shared: what evaluators share, as in `run`: an async context manager, a context manager or a pair of functions,
+            of which each may be a coroutine function.
+
+    Decisions and writes to the store are made in a thread, so they do not block the event loop.
+
+    When the task that awaits it is cancelled, no more pulls are issued, running evaluations are cancelled, and
+    ``CancelledError`` is raised once no pull is pending: those that had begun are dropped as lost. An evaluation that
+    does not end within 3 seconds is left behind. `arun` handles no signals: ``asyncio.run`` turns Ctrl-C into a
+    cancellation.
+
+    >>> import asyncio, thresher
+    >>> async def main():
+    ...     study = thresher.create_study("dice", arms=["d4", "d8"], threshold=3.0, bounds=(1, 8), budget=400)
+    ...     client = {"d4": 4, "d8": 8}  # in real life, an httpx.AsyncClient() of this event loop
+    ...     async def roll(pull):
+    ...         await asyncio.sleep(0)
+    ...         return pull.seed % client[pull.arm] + 1
+    ...     return await thresher.arun(study, roll, workers=64)
+    >>> asyncio.run(main()).above
+    ['d8']
+    """
+    from .awaiting import run_here
+
+    limits = Limits(in_flight=in_flight, timeout=timeout, attempts=attempts, seconds=seconds, give_up=give_up)
+    _check_study(study, "arun")
+    return await run_here(study, evaluate, limits, workers=workers, on_progress=on_progress, shared=shared)
+
+
+def _check_study(study: object, name: str) -> None:
+    if not isinstance(study, Study):
+        raise InvalidInput("study", study, "must be a Study", f"write {name}(study, evaluate), in this order")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,8 +160,16 @@ def run_on(engine: Engine, study: Study, limits: Limits, on_progress: Callable[[
     """The same as `run`, on an open engine, which is closed at the end."""
     from .loop import Runner
 
-    runner = Runner(study, engine, limits, on_progress)
-    runner.run()
+    try:
+        try:
+            engine.prepare()
+        except BaseException:
+            engine.close(wait=True)
+            raise
+        runner = Runner(study, engine, limits, on_progress)
+        runner.run()
+    finally:
+        engine.release()
     if runner.signal == signal.SIGINT:
         raise KeyboardInterrupt
     if runner.signal is not None:

@@ -3,9 +3,7 @@
 No code outside this package asks what kind of executor it has; each kind's library is imported only where it is used.
 """
 
-import functools
 import importlib
-import inspect
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
@@ -13,12 +11,15 @@ from typing import Any
 
 from ...core import checks
 from ...errors import InvalidInput
+from ..coroutine import is_coroutine
 from ..pairs import Paired, PairedCoroutine
+from ..shared import Shared, Sharing
+from ..shared import checked as checked_shared
 from .engine import Engine, Evaluate, WorkerLost
 from .resources import checked
 from .threads import Threads
 
-__all__ = ["Engine", "Evaluate", "Place", "WorkerLost", "check_name", "open_engine"]
+__all__ = ["Engine", "Evaluate", "Place", "WorkerLost", "check_evaluator", "check_name", "open_engine"]
 
 CLUSTERS = ("dask", "ray")
 NAMES = ("threads", "processes", *CLUSTERS)
@@ -28,39 +29,64 @@ Place = Executor | Callable[[], Executor] | str | Any | None  # Any: a client or
 
 
 def open_engine(
-    evaluate: Evaluate, *, workers: int | None, executor: Place, resources: Mapping[str, float] | None = None
+    evaluate: Evaluate,
+    *,
+    workers: int | None,
+    executor: Place,
+    resources: Mapping[str, float] | None = None,
+    shared: Sharing | None = None,
 ) -> Engine:
     """The engine for an evaluator and the place that the user chose for it."""
-    if not callable(evaluate):
-        raise InvalidInput("evaluate", evaluate, "must be a function that takes a pull")
-    if workers is not None:
-        checks.whole("workers", workers, least=1)
+    check_evaluator(evaluate, workers)
     needed = checked(resources)
-    is_coroutine = _is_coroutine(evaluate)
-    evaluate = PairedCoroutine(evaluate) if is_coroutine else Paired(evaluate)
-    if not is_coroutine and (engine := _on_a_cluster(evaluate, executor, workers, needed)) is not None:
+    awaits = is_coroutine(evaluate)
+    sharing = _sharing(shared, executor, awaits=awaits)
+    evaluate = PairedCoroutine(evaluate) if awaits else Paired(evaluate)
+    if not awaits and (engine := _on_a_cluster(evaluate, executor, workers, needed)) is not None:
         return engine
     if needed:
         remedy = "leave them out, or name a cluster as executor"
         raise InvalidInput("resources", resources, "only Dask and Ray count them", remedy)
-    if is_coroutine:
+    if awaits:
         if executor is not None:
             raise InvalidInput("executor", executor, "a coroutine function runs on an event loop", "leave executor out")
         from .coroutines import Loop
 
-        return Loop(evaluate, workers or 16)  # type: ignore[arg-type]
+        return Loop(evaluate, workers or 16, sharing)
     if executor is None or executor == "threads":
-        return Threads(evaluate, workers or _cores())
+        return Threads(evaluate, workers or _cores(), sharing)
     if executor == "processes":
         from .processes import Processes
 
-        return Processes(evaluate, workers or _cores())
+        return Processes(evaluate, workers or _cores(), sharing)
     if isinstance(executor, Executor) or callable(executor):
         from .adapter import Adapter
 
         return Adapter(evaluate, executor, workers, _cores())
     remedy = "pass 'threads', 'processes', 'dask', 'ray', an address, a Dask client, or a concurrent.futures.Executor"
     raise InvalidInput("executor", executor, "cannot run pulls", remedy)
+
+
+def check_evaluator(evaluate: object, workers: int | None) -> None:
+    if not callable(evaluate):
+        raise InvalidInput("evaluate", evaluate, "must be a function that takes a pull")
+    if workers is not None:
+        checks.whole("workers", workers, least=1)
+
+
+def _sharing(given: Sharing | None, executor: Place, *, awaits: bool) -> Shared | None:
+    """What evaluators share, if the engine can set it up where they run."""
+    if given is None:
+        return None
+    if not awaits and executor not in (None, "threads", "processes"):
+        rule = "is set up only for threads, processes and coroutines"
+        remedy = "use the pool's initializer, or a function with functools.cache that the evaluator calls"
+        raise InvalidInput("shared", given, rule, remedy)
+    shared = checked_shared(given, awaits=awaits)
+    if executor == "processes" and shared is not None and not shared.is_pair:
+        rule = "cannot be shared between processes"
+        raise InvalidInput("shared", given, rule, "pass a pair of functions, (set_up, clean_up), for each process to call")
+    return shared
 
 
 def check_name(engine: str) -> str:
@@ -127,13 +153,6 @@ def _fetched(library: str) -> Any:
     except ModuleNotFoundError as error:
         rule = f"needs the package {error.name}, which is not installed"
         raise InvalidInput("executor", library, rule, f"pip install 'thresher[{library}]'") from None
-
-
-def _is_coroutine(evaluate: Evaluate) -> bool:
-    while isinstance(evaluate, functools.partial):
-        evaluate = evaluate.func
-    plain = inspect.isroutine(evaluate)
-    return inspect.iscoroutinefunction(evaluate if plain else type(evaluate).__call__)
 
 
 def _cores() -> int:

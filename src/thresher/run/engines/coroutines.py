@@ -1,63 +1,173 @@
 """Coroutines."""
 
 import asyncio
+import contextlib
+import contextvars
+import functools
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Collection
 from concurrent.futures import Future
+from typing import Any
 
 from ...study import Pull
-from .engine import Engine, as_the_evaluators
+from ...text.logs import log
+from ...text.plural import plural
+from ..shared import Shared, awaited
+from .engine import Engine, WorkerLost, as_the_evaluators
+
+WIND_UP = 3.0  # seconds in which a cancelled coroutine must end
 
 
-class Loop(Engine):
-    """Coroutines on one event loop, in its own thread."""
+class Coroutines(Engine):
+    """Coroutines on an event loop that is already running. Whoever runs it waits for what `cancel_all` returns."""
 
-    def __init__(self, evaluate: Callable[[Pull], Awaitable[object]], workers: int) -> None:
+    passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt,)  # from an evaluator to the loop
+
+    def __init__(self, evaluate: Any, workers: int, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(workers)
-        self.evaluate = evaluate
+        self.evaluate, self._loop = evaluate, loop
+        self._context = contextvars.copy_context()
         self._tasks: dict[Future[object], asyncio.Task[None]] = {}
         self._room = asyncio.Semaphore(workers)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="thresher-loop", daemon=True)
-        self._thread.start()
+        self._is_over = False
 
     def submit(self, pull: Pull) -> "Future[object]":
         future: Future[object] = Future()
-        self._loop.call_soon_threadsafe(self._begin, future, pull)
+        self._loop.call_soon_threadsafe(self._begin, future, pull, context=self._context)
         return future
 
     def stop(self, future: "Future[object]") -> None:
         self._loop.call_soon_threadsafe(self._cancel, future)
 
     def close(self, *, wait: bool) -> None:
-        asyncio.run_coroutine_threadsafe(self._wind_up(), self._loop)
-        self._thread.join(timeout=5)
-        if not self._thread.is_alive():
-            self._loop.close()
+        with contextlib.suppress(RuntimeError):  # the loop was closed, and its tasks with it
+            self._loop.call_soon_threadsafe(self.cancel_all)
+
+    # -- in the loop's thread -----------------------------------------------------------------------------------
+
+    def cancel_all(self) -> Collection["asyncio.Task[None]"]:
+        """Begin no more evaluations and cancel those that run. Returns their tasks."""
+        self._is_over = True
+        for task in self._tasks.values():
+            task.cancel()
+        return list(self._tasks.values())
 
     def _begin(self, future: "Future[object]", pull: Pull) -> None:
-        self._tasks[future] = self._loop.create_task(self._evaluate(future, pull))
+        if not self._is_over:
+            self._tasks[future] = task = self._loop.create_task(self._evaluate(future, pull))
+            task.add_done_callback(functools.partial(self._ended, future))
 
     async def _evaluate(self, future: "Future[object]", pull: Pull) -> None:
-        try:
-            async with self._room:
-                if not future.set_running_or_notify_cancel():
-                    return
+        async with self._room:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
                 future.set_result(await self.evaluate(pull))
-        except BaseException as error:
-            if not future.cancelled():
-                future.set_exception(as_the_evaluators(error))
-        finally:
-            self._tasks.pop(future, None)
+            except BaseException as error:
+                future.set_exception(_told(error, pull))
+                if isinstance(error, self.passed_on):
+                    raise
+
+    def _ended(self, future: "Future[object]", task: "asyncio.Task[None]") -> None:
+        del self._tasks[future]
+        if not future.done():
+            future.cancel()  # its task was cancelled before it began
+        if not task.cancelled():
+            task.exception()  # it is on its way through the loop: asyncio need not log it
 
     def _cancel(self, future: "Future[object]") -> None:
         task = self._tasks.get(future)
         if task is not None:
             task.cancel()
 
+
+class Loop(Coroutines):
+    """The same on an event loop of our own, in its own thread."""
+
+    passed_on = ()
+
+    def __init__(self, evaluate: Any, workers: int, shared: Shared | None = None) -> None:
+        super().__init__(evaluate, workers, asyncio.new_event_loop())
+        self._shared = shared
+        self._leave = asyncio.Event()
+        self._keeper: asyncio.Task[None] | None = None
+        self._hangs = False
+        self._thread = threading.Thread(target=self._loop.run_forever, name="thresher-loop", daemon=True)
+        self._thread.start()
+
+    def prepare(self) -> None:
+        if self._shared is not None:
+            ready: Future[None] = Future()
+            self._loop.call_soon_threadsafe(self._start_keeper, ready, context=self._context)
+            try:
+                ready.result()
+            except BaseException:
+                self._loop.call_soon_threadsafe(self._cancel_keeper)
+                raise
+
+    def close(self, *, wait: bool) -> None:
+        """Cancel what runs. If a coroutine blocks the loop, it is left alone: its thread does not keep Python alive."""
+        try:
+            asyncio.run_coroutine_threadsafe(self._wind_up(), self._loop).result(timeout=WIND_UP + 2)
+        except TimeoutError:
+            self._hangs = True
+
+    def release(self) -> None:
+        if self._hangs:
+            if self._shared is not None:
+                log.warning("shared: it was not cleaned up, because an evaluation blocks the event loop")
+            return
+        try:
+            if self._keeper is not None:
+                asyncio.run_coroutine_threadsafe(self._leave_keeper(self._keeper), self._loop).result()
+        finally:
+            asyncio.run_coroutine_threadsafe(self._end(), self._loop)
+            self._thread.join(timeout=5)
+            if not self._thread.is_alive():
+                self._loop.close()
+
+    # -- in the loop's thread -----------------------------------------------------------------------------------
+
+    def _start_keeper(self, ready: "Future[None]") -> None:
+        self._keeper = self._loop.create_task(self._keep(ready))
+
+    async def _keep(self, ready: "Future[None]") -> None:
+        try:
+            async with awaited(self._shared) as self.evaluate.more:
+                ready.set_result(None)
+                await self._leave.wait()
+        except BaseException as error:
+            if not ready.done():
+                ready.set_exception(error)
+
+    def _cancel_keeper(self) -> None:
+        if self._keeper is not None:
+            self._keeper.cancel()
+
+    async def _leave_keeper(self, keeper: "asyncio.Task[None]") -> None:
+        self._leave.set()
+        await asyncio.wait([keeper])
+
     async def _wind_up(self) -> None:
-        others = list(self._tasks.values())
-        for task in others:
-            task.cancel()
-        await asyncio.wait([*others, asyncio.create_task(self._loop.shutdown_asyncgens())], timeout=3)
+        if tasks := self.cancel_all():
+            await asyncio.wait(tasks, timeout=WIND_UP)
+
+    async def _end(self) -> None:
+        self._cancel_keeper()  # if the clean-up was interrupted
+        last = [self._loop.create_task(self._loop.shutdown_asyncgens()), *([self._keeper] if self._keeper else [])]
+        await asyncio.wait(last, timeout=WIND_UP)
         self._loop.call_soon(self._loop.stop)
+
+
+def _told(error: BaseException, pull: Pull) -> BaseException:
+    """What the run is told of an exception: a task that was cancelled was told to leave."""
+    task = asyncio.current_task()
+    if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+        return WorkerLost("its task was cancelled", ())
+    return as_the_evaluators(error)
+
+
+def log_left(tasks: Collection["asyncio.Task[None]"]) -> None:
+    """Log evaluations that did not end when they were cancelled."""
+    if left := sum(not task.done() for task in tasks):
+        log.warning(f"{plural(left, 'evaluation')} did not end within {WIND_UP:g} s of being cancelled")

@@ -40,6 +40,10 @@ class Engine(ABC):
         """
         return self.workers
 
+    def prepare(self) -> None:
+        """Set up what the evaluators share, before the first pull."""
+        return
+
     @abstractmethod
     def submit(self, pull: Pull) -> "Future[object]":
         """Begin to evaluate, as soon as a worker is free."""
@@ -71,6 +75,10 @@ class Engine(ABC):
     @abstractmethod
     def close(self, *, wait: bool) -> None:
         """End all workers: busy ones too, unless ``wait``, which means that none is busy."""
+
+    def release(self) -> None:
+        """After `close`: clean up what the evaluators shared. Here a signal may have its usual effect."""
+        return
 
 
 def as_the_evaluators(error: BaseException) -> BaseException:

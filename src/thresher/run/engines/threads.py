@@ -1,23 +1,33 @@
 """Threads."""
 
+import contextlib
 import queue
 import threading
 from concurrent.futures import Future
 from typing import Any
 
 from ...study import Pull
-from .engine import Engine, Evaluate, as_the_evaluators
+from ..shared import Shared, entered
+from .engine import Engine, as_the_evaluators
 
 
 class Threads(Engine):
     """Daemon threads of our own: a hung call neither blocks the others nor keeps the interpreter alive."""
 
-    def __init__(self, evaluate: Evaluate, workers: int) -> None:
+    def __init__(self, evaluate: Any, workers: int, shared: Shared | None = None) -> None:
         super().__init__(workers)
-        self.evaluate = evaluate
+        self.evaluate, self._shared = evaluate, shared
+        self._stack = contextlib.ExitStack()
         self._tasks: queue.SimpleQueue[tuple[Future[object], Pull] | None] = queue.SimpleQueue()
         self._running: dict[Future[object], Any] = {}  # the thread or process that runs each
         self._threads: set[threading.Thread] = set()
+
+    def prepare(self) -> None:
+        if self._shared is not None:
+            self.evaluate.more = self._stack.enter_context(entered(self._shared))
+
+    def release(self) -> None:
+        self._stack.close()
 
     def submit(self, pull: Pull) -> "Future[object]":
         """Hand the pull to the next free thread; threads are started as they are needed."""
