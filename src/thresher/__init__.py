@@ -28,7 +28,7 @@ from .errors import (
 )
 from .log.store import Store
 from .run.progress import Progress
-from .run.runner import arun, run  # this binds the function; the room `run` is reached with `from thresher.run import …`
+from .run.runner import arun, run  # binds the function `run`; the room is reached with `from thresher.run import …`
 from .study import Pull, Study
 
 __all__ = [

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import threading
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any, TypeVar
@@ -102,18 +103,17 @@ def _in_thread(job: Callable[[], Answer]) -> "asyncio.Future[Answer]":
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Answer] = loop.create_future()
 
-    def settle(set_outcome: Callable[[Any], None], outcome: object) -> None:
+    def settle(ending: Callable[[], None]) -> None:
         thread.join()  # it has nothing left to do
-        set_outcome(outcome)
+        ending()
 
     def work() -> None:
-        outcome: Any
         try:
-            set_outcome, outcome = done.set_result, job()
+            ending = functools.partial(done.set_result, job())
         except BaseException as error:
-            set_outcome, outcome = done.set_exception, error
+            ending = functools.partial(done.set_exception, error)
         with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits
-            loop.call_soon_threadsafe(settle, set_outcome, outcome)
+            loop.call_soon_threadsafe(settle, ending)
 
     thread = threading.Thread(target=work, name="thresher-arun", daemon=True)
     thread.start()

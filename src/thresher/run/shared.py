@@ -11,7 +11,8 @@ from ..errors import CannotGoOn, InvalidInput, told_of
 from ..text.logs import log
 from .coroutine import is_coroutine
 
-Sharing = AbstractAsyncContextManager[Any] | AbstractContextManager[Any] | tuple[Callable[[], Any], Callable[[Any], Any]]
+Pair = tuple[Callable[[], Any], Callable[[Any], Any]]  # set_up, clean_up
+Sharing = AbstractAsyncContextManager[Any] | AbstractContextManager[Any] | Pair
 More = tuple[object, ...]  # what the evaluator is called with besides the pull: nothing, or what is shared
 
 
@@ -45,7 +46,7 @@ def checked(given: object, *, awaits: bool) -> Shared | None:
         shared = Shared(manager.__enter__, lambda _: manager.__exit__(None, None, None))
     else:
         rule = "must be a context manager or a pair of functions, (set_up, clean_up)"
-        raise InvalidInput("shared", given, rule, "pass what it returns" if callable(given) else None)
+        raise InvalidInput("shared", given, rule, "pass what it returns" if callable(given) else "")
     if shared.is_async and not awaits:
         rule = "needs an event loop, which a plain evaluator does not run on"
         raise InvalidInput("shared", given, rule, "make the evaluator a coroutine function")

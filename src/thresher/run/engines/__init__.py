@@ -84,8 +84,8 @@ def _sharing(given: Sharing | None, executor: Place, *, awaits: bool) -> Shared 
         raise InvalidInput("shared", given, rule, remedy)
     shared = checked_shared(given, awaits=awaits)
     if executor == "processes" and shared is not None and not shared.is_pair:
-        rule = "cannot be shared between processes"
-        raise InvalidInput("shared", given, rule, "pass a pair of functions, (set_up, clean_up), for each process to call")
+        remedy = "pass a pair of functions, (set_up, clean_up), for each process to call"
+        raise InvalidInput("shared", given, "cannot be shared between processes", remedy)
     return shared
 
 

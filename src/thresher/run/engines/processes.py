@@ -11,7 +11,9 @@ from concurrent.futures import Future
 from multiprocessing.connection import Connection
 from typing import Any
 
+from ...errors import CannotGoOn, told_of
 from ...study import Pull
+from ..shared import Shared, entered
 from .engine import Evaluate, WorkerLost
 from .outcome import opened, outcome
 from .threads import Threads
@@ -24,6 +26,22 @@ _STARTING = threading.Lock()
 class Processes(Threads):
     """Processes of our own, each with its own pipe and a thread that waits for it: a death costs only one pull."""
 
+    def __init__(self, evaluate: Any, workers: int, shared: Shared | None = None) -> None:
+        super().__init__(evaluate, workers, shared)
+        self._ready: list[Process] = []  # set up before the first pull
+        self._starting: set[Process] = set()
+
+    def prepare(self) -> None:
+        """Start one process: if it cannot be set up, no pull is issued."""
+        if self._shared is not None:
+            process = Process(self.evaluate, self._shared)
+            try:
+                process.prepare()
+            except BaseException:
+                process.kill()
+                raise
+            self._ready.append(process)
+
     def stop(self, future: "Future[object]") -> None:
         """Kill the process; its thread notices and starts another."""
         process = self._running.get(future)
@@ -33,52 +51,87 @@ class Processes(Threads):
     def close(self, *, wait: bool) -> None:
         super().close(wait=wait)
         if not wait:
-            for process in list(self._running.values()):
+            for process in [*self._running.values(), *self._starting]:
                 process.kill()
         for thread in self._threads:
             thread.join(timeout=5)
+        while self._ready:
+            self._ready.pop().close()
 
     def _work(self) -> None:
-        process = Process(self.evaluate)
+        process = self._ready.pop() if self._ready else Process(self.evaluate, self._shared)
         try:
             while (task := self._tasks.get()) is not None:
                 future, pull = task
+                failure = self._failure_to_start(process)
                 if future.set_running_or_notify_cancel():
                     self._running[future] = process
                     try:
-                        future.set_result(process.evaluate(pull))
+                        future.set_result(process.evaluate(pull, failure))
                     except BaseException as error:
                         future.set_exception(error)
                     del self._running[future]
         finally:
             process.close()
 
+    def _failure_to_start(self, process: "Process") -> BaseException | None:
+        """Start the process if it is not running; its set-up is not part of the time of a pull."""
+        self._starting.add(process)
+        try:
+            process.prepare()
+        except BaseException as error:
+            return error
+        finally:
+            self._starting.discard(process)
+        return None
+
 
 class Process:
     """Evaluates one pull at a time in another process, and starts a new one after a death."""
 
-    def __init__(self, evaluate: Evaluate) -> None:
-        self._evaluate = evaluate
+    def __init__(self, evaluate: Evaluate, shared: Shared | None = None) -> None:
+        self._evaluate, self._shared = evaluate, shared
         self._pipe: Connection | None = None
         self._process: Any = None
 
-    def evaluate(self, pull: Pull) -> object:
+    def prepare(self) -> Connection:
+        """Start it and wait until what evaluators share is set up, unless it is running."""
+        if self._pipe is not None:
+            return self._pipe
+        pipe = self._start()
+        if self._shared is not None:
+            try:
+                failure = self._received(pipe).decode()
+            except (EOFError, OSError):
+                failure = "its process ended"
+            if failure:
+                self._reap()
+                raise CannotGoOn("shared", rule=f"its set-up failed: {failure}", remedy="correct it and run again")
+        return pipe
+
+    def evaluate(self, pull: Pull, failure: BaseException | None = None) -> object:
+        """The reward; ``failure`` is why the process could not be started."""
+        if failure is not None:
+            raise failure
         question = pickle.dumps(pull)
-        pipe = self._pipe or self._start()
+        pipe = self.prepare()
         try:
             pipe.send_bytes(question)
         except OSError:  # it died while it was idle: this pull has not begun
             self._reap()
-            pipe = self._start()
+            pipe = self.prepare()
             pipe.send_bytes(question)
         try:
-            while not pipe.poll(0.5):  # a child of the evaluator may hold the pipe open, so EOF may not come
-                if not self._process.is_alive() and not pipe.poll(0):
-                    raise EOFError
-            answer = pipe.recv_bytes()
+            answer = self._received(pipe)
         except (EOFError, OSError):
             raise WorkerLost(self._reap(), (pull,)) from None
         return opened(answer)
+
+    def _received(self, pipe: Connection) -> bytes:
+        while not pipe.poll(0.5):  # a child of the evaluator may hold the pipe open, so EOF may not come
+            if not self._process.is_alive() and not pipe.poll(0):
+                raise EOFError
+        return pipe.recv_bytes()
 
     def kill(self) -> None:
         """End the process now; a pull in it fails."""
@@ -99,7 +152,8 @@ class Process:
             ours: Connection
             ours, theirs = context.Pipe()
             with theirs:
-                process = context.Process(target=_serve, args=(theirs, self._evaluate), name="thresher-worker")
+                given = (theirs, self._evaluate, self._shared)
+                process = context.Process(target=_serve, args=given, name="thresher-worker")
                 try:
                     process.start()
                 except BaseException:
@@ -118,13 +172,20 @@ class Process:
         return f"its process {ending}"
 
 
-def _serve(pipe: Connection, evaluate: Evaluate) -> None:
+def _serve(pipe: Connection, evaluate: Any, shared: Shared | None) -> None:
     """In the worker: answer until told to stop, or until the parent is gone. The parent handles Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     above = os.getppid()  # the parent, or the server that forks for it, which ends with it
     threading.Thread(target=_follow, args=(above,), daemon=True).start()
-    with contextlib.suppress(EOFError, OSError):
+    with contextlib.suppress(EOFError, OSError), contextlib.ExitStack() as stack:
+        if shared is not None:
+            try:
+                evaluate.more = stack.enter_context(entered(shared))
+            except BaseException as error:
+                pipe.send_bytes(told_of(error.__cause__ or error).encode())
+                return
+            pipe.send_bytes(b"")
         while os.getppid() == above:  # siblings may hold copies of the parent's end, so EOF may not come
             if pipe.poll(1.0):
                 question = pipe.recv_bytes()
