@@ -48,6 +48,8 @@ def place(engine: str, request: pytest.FixtureRequest) -> Iterator[dict[str, Any
         pool = engines.pool(engine)
         yield {"executor": pool}
         pool.shutdown(wait=False)
+    elif engine == "arun":
+        yield {"workers": engines.WORKERS}
     else:
         yield {"workers": engines.WORKERS, "executor": None if engine == "asyncio" else engine}
 

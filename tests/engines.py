@@ -16,7 +16,8 @@ import thresher
 from thresher import Pull
 from thresher.run.engines import WorkerLost
 
-HERE = ("threads", "asyncio", "thread-pool")  # in this process
+COROUTINES = ("asyncio", "arun")  # on a loop of their own, and on the caller's
+HERE = ("threads", *COROUTINES, "thread-pool")  # in this process
 SHARED = ("process-pool", "loky", "dask")  # the death of a worker costs other pulls too
 OF_THEIR_OWN = ("processes", "ray")  # the death of a worker costs one pull
 ENGINES = (*HERE, *SHARED, *OF_THEIR_OWN)
@@ -30,6 +31,13 @@ def make(*arms: str, budget: int = 80, **given: Any) -> thresher.Study:
     """A new study in memory."""
     settings: dict[str, Any] = {"threshold": 0.4, "confidence": None, "policy": "uniform"}
     return thresher.create_study("s", arms=arms or ("a", "b"), budget=budget, **settings | given)
+
+
+def run(engine: str, study: thresher.Study, evaluate: Any, **given: Any) -> thresher.Verdict:
+    """`thresher.run`, or `thresher.arun` in an event loop."""
+    if engine == "arun":
+        return asyncio.run(thresher.arun(study, evaluate, **given))
+    return thresher.run(study, evaluate, **given)
 
 
 def causes(study: thresher.Study) -> list[str | None]:
@@ -150,7 +158,7 @@ class Coroutine(Plain):
 
 
 def evaluator(engine: str, folder: Path | None = None) -> Any:
-    return (Coroutine if engine == "asyncio" else Plain)(folder)
+    return (Coroutine if engine in COROUTINES else Plain)(folder)
 
 
 class Sides(Plain):

@@ -1,4 +1,4 @@
-"""What `thresher.run` promises, tested on every real engine."""
+"""What `thresher.run` and `thresher.arun` promise, tested on every real engine."""
 
 import itertools
 import time
@@ -6,7 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engines import ENGINES, OF_THEIR_OWN, PLENTY, SHARED, CoroutineSides, Sides, calls, causes, evaluator, make
+from engines import (
+    COROUTINES,
+    ENGINES,
+    OF_THEIR_OWN,
+    PLENTY,
+    SHARED,
+    CoroutineSides,
+    Sides,
+    calls,
+    causes,
+    evaluator,
+    make,
+    run,
+)
 
 import thresher
 from thresher.core.places import mixed
@@ -20,7 +33,7 @@ def test_every_pull_is_evaluated_once_with_its_own_seed_and_decided_as_in_a_sequ
     engine: str, place: dict[str, Any], tmp_path: Path
 ) -> None:
     study = make("a", "b", "c", policy="ap-evt", budget=300)
-    verdict = thresher.run(study, evaluator(engine, tmp_path), **place)
+    verdict = run(engine, study, evaluator(engine, tmp_path), **place)
     assert (verdict.told, verdict.pending, verdict.done) == (300, 0, True)
     numbers = {arm: itertools.count(1) for arm in range(3)}
     seeds = {
@@ -57,7 +70,7 @@ def test_an_arm_that_never_returns_a_reward_is_retired_and_the_others_continue(
     engine: str, place: dict[str, Any]
 ) -> None:
     arms = [arm for bad, good in zip(BAD, "abcdef", strict=True) for arm in (good, bad)]
-    verdict = thresher.run(make(*arms, budget=150), evaluator(engine), **place)
+    verdict = run(engine, make(*arms, budget=150), evaluator(engine), **place)
     assert sorted(verdict.retired) == sorted(BAD)
     for arm, words in BAD.items():
         assert words in (verdict[arm].reason or "")
@@ -70,7 +83,7 @@ def test_a_hung_evaluation_ends_with_its_timeout_and_the_next_decisions_do_not_w
     engine: str, place: dict[str, Any]
 ) -> None:
     study = make("a", "first-hangs", max_failures=1, budget=60)
-    verdict = thresher.run(study, evaluator(engine), timeout=2.5, **place)
+    verdict = run(engine, study, evaluator(engine), timeout=2.5, **place)
     assert verdict.retired == ["first-hangs"]
     assert "timed out after 2.5 s" in (verdict["first-hangs"].reason or "")
     assert verdict.pending == 0
@@ -84,7 +97,7 @@ def test_an_arm_that_kills_its_worker_is_retired_and_no_pull_is_made_twice(
     engine: str, place: dict[str, Any], tmp_path: Path
 ) -> None:
     study = make("a", "dies", "b", "c", budget=PLENTY if engine == "processes" else 200)
-    verdict = thresher.run(study, evaluator(engine, tmp_path), **place)
+    verdict = run(engine, study, evaluator(engine, tmp_path), **place)
     assert verdict.retired == ["dies"]
     assert verdict.pending == 0
     assert [verdict[arm].failures for arm in "abc"] == [0, 0, 0]
@@ -97,7 +110,7 @@ def test_an_arm_that_kills_its_worker_is_retired_and_no_pull_is_made_twice(
 @each_engine
 def test_a_busy_evaluation_is_repeated_and_costs_nothing(engine: str, place: dict[str, Any], tmp_path: Path) -> None:
     study = make("a", "busy", budget=20)
-    verdict = thresher.run(study, evaluator(engine, tmp_path), **place)
+    verdict = run(engine, study, evaluator(engine, tmp_path), **place)
     assert verdict["busy"].seen == len(list(tmp_path.glob("busy-*"))) > 0
     assert causes(study) == []
 
@@ -107,7 +120,7 @@ def test_both_sides_of_a_pair_are_evaluated_in_one_worker_in_the_order_of_the_se
     engine: str, place: dict[str, Any], tmp_path: Path
 ) -> None:
     study = make("old", "a", "bc", threshold=None, baseline="old", budget=60)
-    verdict = thresher.run(study, (CoroutineSides if engine == "asyncio" else Sides)(tmp_path), **place)
+    verdict = run(engine, study, (CoroutineSides if engine in COROUTINES else Sides)(tmp_path), **place)
     assert (verdict.told, verdict.pending) == (60, 0)
     assert {(row.arm, row.reward, row.baseline) for row in study.pulls()} == {("a", 0.1, 0.3), ("bc", 0.2, 0.3)}
     sides = sorted((int(each[1]), int(each[5]), *each[2:5]) for each in (f.name.split("-") for f in tmp_path.iterdir()))
