@@ -52,7 +52,7 @@ def test_sixty_four_evaluations_use_a_client_of_the_callers_loop(library: str, d
         return web.Response(text=str(int(request.match_info["seed"]) / 2**32))
 
     async def main() -> thresher.Verdict:
-        storage = tmp_path / "thresher.db" if durable else None
+        storage = f"sqlite:///{tmp_path}/thresher.db?durability=normal" if durable else None
         study = make("a", "b", budget=200, storage=storage)
         async with (
             server(answer) as address,
