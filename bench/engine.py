@@ -1,5 +1,6 @@
 """Speed of the live study and of `run`, compared with Optuna's ask and tell on the same machine."""
 
+import asyncio
 import gc
 import random
 import subprocess
@@ -87,6 +88,26 @@ def run_threads() -> float:
     return (time.perf_counter() - before) / pulls
 
 
+async def _at_once(pull: thresher.Pull) -> float:
+    return 0.3
+
+
+def run_coroutines(*, here: bool) -> Callable[[], float]:
+    """Seconds per pull with 64 coroutines that return at once: in the caller's event loop, or in one of our own."""
+
+    def turn() -> float:
+        arms, pulls = [f"arm {k}" for k in range(100)], 20_000
+        study = thresher.create_study("bench", arms=arms, threshold=0.5, budget=pulls, confidence=None)
+        before = time.perf_counter()
+        if here:
+            asyncio.run(thresher.arun(study, _at_once, workers=64))
+        else:
+            thresher.run(study, _at_once, workers=64)
+        return (time.perf_counter() - before) / pulls
+
+    return turn
+
+
 def program(*words: str) -> Callable[[], float]:
     def turn() -> float:
         before = time.perf_counter()
@@ -112,6 +133,10 @@ def figures() -> Iterator[Figure]:
     what = "tell with guarantee rate at K = 100,000 / at K = 1,000"
     yield Figure(what, many / thousand, "times", 1.5, at_most=True)
     yield Figure("run, 8 threads, an evaluator that returns at once", 1 / min(fastest(run_threads)), "pulls/s", 20_000)
+    here, apart = fastest(run_coroutines(here=True), run_coroutines(here=False))
+    yield Figure("arun, 64 coroutines that return at once", 1 / here, "pulls/s")
+    yield Figure("run with the same coroutine function", 1 / apart, "pulls/s")
+    yield Figure("arun: its time / run's", here / apart, "times", 1.2, at_most=True)
     version, bare = fastest(program("-m", "thresher.cli", "--version"), program("-c", "pass"))
     yield Figure("thresher --version", 1000 * version, "ms", 150, at_most=True)
     yield Figure("of which Python's own start", 1000 * bare, "ms")

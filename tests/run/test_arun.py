@@ -174,7 +174,7 @@ def test_an_evaluator_that_always_fails_ends_the_run_and_leaves_nothing_behind()
 
     async def main() -> None:
         study = make("a", "b", "c", budget=100)
-        with pytest.raises(CannotGoOn, match="3 arms failed with the same error .*no such model") as caught:
+        with pytest.raises(CannotGoOn, match=r"3 arms failed with the same error .*no such model") as caught:
             await thresher.arun(study, evaluate, workers=8)
         assert isinstance(caught.value.__cause__, LookupError)
         assert study.pending() == []
