@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from engines import make
+from engines import PLENTY, make
 
 import thresher
 from thresher.run import awaiting
@@ -192,7 +192,7 @@ def test_a_run_that_is_still_going_when_its_loop_ends_is_cancelled() -> None:
     assert tasks[0].cancelled()
     assert study.pending() == []
     fates = fates_of(study)
-    assert {fates[pull] for pull in evaluate.begun} <= {"told", "lost", "broken-pool"}
+    assert {fates[pull] for pull in evaluate.begun} <= {"told", "lost"}
 
 
 SCRIPT = """
@@ -225,3 +225,42 @@ def test_ctrl_c_does_what_it_does_in_asyncio(tmp_path: Path) -> None:
         finally:
             process.kill()
     assert said == "0 ['lost', 'lost', 'lost']\ninterrupted\n"
+
+
+def test_an_evaluator_that_always_cancels_itself_fails_and_the_run_ends() -> None:
+    async def evaluate(pull: Pull) -> float:
+        if pull.arm == "cancels":
+            task = asyncio.current_task()
+            assert task
+            task.cancel()
+            await asyncio.sleep(0)
+        return 0.5
+
+    verdict = asyncio.run(thresher.arun(make("a", "cancels", "b", budget=PLENTY), evaluate, workers=4))
+    assert verdict.retired == ["cancels"]
+
+
+def test_a_task_that_is_cancelled_before_it_begins_is_not_waited_for() -> None:
+    """By an evaluator that cancels all others."""
+    begun: list[int] = []
+
+    async def evaluate(pull: Pull) -> float:
+        begun.append(pull.id)
+        if pull.id == 1:
+            while len(asyncio.all_tasks()) < 11:
+                await asyncio.sleep(0)
+            for task in asyncio.all_tasks() - {asyncio.current_task(), *callers}:
+                task.cancel()
+        return 0.5
+
+    async def main() -> None:
+        callers.append(asyncio.current_task())
+        study = make(budget=20)
+        await thresher.arun(study, evaluate, workers=1, in_flight=10)
+        fates = fates_of(study)
+        assert len(fates) == 20
+        assert sorted(begun) == [pull for pull, fate in sorted(fates.items()) if fate == "told"]
+        assert set(fates.values()) == {"told", "cancelled"}
+
+    callers: list[asyncio.Task[None] | None] = []
+    asyncio.run(main())

@@ -16,14 +16,14 @@ from ..errors import InvalidInput
 from ..study import Study, look
 
 if TYPE_CHECKING:
-    from .engines import Engine, Evaluate, Place
+    from .engines import Engine, Evaluate, EvaluateSharing, Place
     from .progress import Progress
     from .shared import Sharing
 
 
 def run(
     study: Study,
-    evaluate: Evaluate,
+    evaluate: Evaluate | EvaluateSharing,
     *,
     workers: int | None = None,
     executor: Place = None,

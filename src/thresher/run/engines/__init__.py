@@ -15,11 +15,20 @@ from ..coroutine import is_coroutine
 from ..pairs import Paired, PairedCoroutine
 from ..shared import Shared, Sharing
 from ..shared import checked as checked_shared
-from .engine import Engine, Evaluate, WorkerLost
+from .engine import Engine, Evaluate, EvaluateSharing, WorkerLost
 from .resources import checked
 from .threads import Threads
 
-__all__ = ["Engine", "Evaluate", "Place", "WorkerLost", "check_evaluator", "check_name", "open_engine"]
+__all__ = [
+    "Engine",
+    "Evaluate",
+    "EvaluateSharing",
+    "Place",
+    "WorkerLost",
+    "check_evaluator",
+    "check_name",
+    "open_engine",
+]
 
 CLUSTERS = ("dask", "ray")
 NAMES = ("threads", "processes", *CLUSTERS)
@@ -29,7 +38,7 @@ Place = Executor | Callable[[], Executor] | str | Any | None  # Any: a client or
 
 
 def open_engine(
-    evaluate: Evaluate,
+    evaluate: Evaluate | EvaluateSharing,
     *,
     workers: int | None,
     executor: Place,
@@ -41,8 +50,8 @@ def open_engine(
     needed = checked(resources)
     awaits = is_coroutine(evaluate)
     sharing = _sharing(shared, executor, awaits=awaits)
-    evaluate = PairedCoroutine(evaluate) if awaits else Paired(evaluate)
-    if not awaits and (engine := _on_a_cluster(evaluate, executor, workers, needed)) is not None:
+    paired = PairedCoroutine(evaluate) if awaits else Paired(evaluate)
+    if not awaits and (engine := _on_a_cluster(paired, executor, workers, needed)) is not None:
         return engine
     if needed:
         remedy = "leave them out, or name a cluster as executor"
@@ -52,17 +61,17 @@ def open_engine(
             raise InvalidInput("executor", executor, "a coroutine function runs on an event loop", "leave executor out")
         from .coroutines import Loop
 
-        return Loop(evaluate, workers or 16, sharing)
+        return Loop(paired, workers or 16, sharing)
     if executor is None or executor == "threads":
-        return Threads(evaluate, workers or _cores(), sharing)
+        return Threads(paired, workers or _cores(), sharing)
     if executor == "processes":
         from .processes import Processes
 
-        return Processes(evaluate, workers or _cores(), sharing)
+        return Processes(paired, workers or _cores(), sharing)
     if isinstance(executor, Executor) or callable(executor):
         from .adapter import Adapter
 
-        return Adapter(evaluate, executor, workers, _cores())
+        return Adapter(paired, executor, workers, _cores())
     remedy = "pass 'threads', 'processes', 'dask', 'ray', an address, a Dask client, or a concurrent.futures.Executor"
     raise InvalidInput("executor", executor, "cannot run pulls", remedy)
 

@@ -13,7 +13,7 @@ from ...study import Pull
 from ...text.logs import log
 from ...text.plural import plural
 from ..shared import Shared, awaited
-from .engine import Engine, WorkerLost, as_the_evaluators
+from .engine import Engine, as_the_evaluators
 
 WIND_UP = 3.0  # seconds in which a cancelled coroutine must end
 
@@ -22,6 +22,7 @@ class Coroutines(Engine):
     """Coroutines on an event loop that is already running. Whoever runs it waits for what `cancel_all` returns."""
 
     passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt,)  # from an evaluator to the loop
+    grace = 0.05  # seconds until a cancelled task is a failure
 
     def __init__(self, evaluate: Any, workers: int, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(workers)
@@ -64,13 +65,23 @@ class Coroutines(Engine):
             try:
                 future.set_result(await self.evaluate(pull))
             except BaseException as error:
-                future.set_exception(_told(error, pull))
+                self._raised(future, as_the_evaluators(error))
                 if isinstance(error, self.passed_on):
                     raise
 
+    def _raised(self, future: "Future[object]", error: BaseException) -> None:
+        """Tell the run; of a task that was cancelled, a moment later.
+
+        If all tasks of the loop are being cancelled, the run hears of its own end first: then no arm is to blame.
+        """
+        if isinstance(error, asyncio.CancelledError) and self.grace and not self._is_over:
+            self._loop.call_later(self.grace, future.set_exception, error)
+        else:
+            future.set_exception(error)
+
     def _ended(self, future: "Future[object]", task: "asyncio.Task[None]") -> None:
         del self._tasks[future]
-        if not future.done():
+        if not future.running():
             future.cancel()  # its task was cancelled before it began
         if not task.cancelled():
             task.exception()  # it is on its way through the loop: asyncio need not log it
@@ -85,6 +96,7 @@ class Loop(Coroutines):
     """The same on an event loop of our own, in its own thread."""
 
     passed_on = ()
+    grace = 0.0
 
     def __init__(self, evaluate: Any, workers: int, shared: Shared | None = None) -> None:
         super().__init__(evaluate, workers, asyncio.new_event_loop())
@@ -157,14 +169,6 @@ class Loop(Coroutines):
         last = [self._loop.create_task(self._loop.shutdown_asyncgens()), *([self._keeper] if self._keeper else [])]
         await asyncio.wait(last, timeout=WIND_UP)
         self._loop.call_soon(self._loop.stop)
-
-
-def _told(error: BaseException, pull: Pull) -> BaseException:
-    """What the run is told of an exception: a task that was cancelled was told to leave."""
-    task = asyncio.current_task()
-    if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
-        return WorkerLost("its task was cancelled", ())
-    return as_the_evaluators(error)
 
 
 def log_left(tasks: Collection["asyncio.Task[None]"]) -> None:

@@ -3,12 +3,14 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError, Future
+from typing import Any
 
 from ...errors import CannotGoOn, EvaluationFailed, told_of
 from ...study import Pull
 from ..tracebacks import same_error
 
 Evaluate = Callable[[Pull], object]
+EvaluateSharing = Callable[[Pull, Any], object]  # with what evaluators share
 
 
 class WorkerLost(Exception):
