@@ -36,7 +36,7 @@ def test_every_public_class_is_documented(name: str) -> None:
     assert re.search(rf"\b{name}\b", ALL)
 
 
-@pytest.mark.parametrize("call", [thresher.create_study, thresher.run], ids=lambda call: call.__name__)
+@pytest.mark.parametrize("call", [thresher.create_study, thresher.run, thresher.arun], ids=lambda call: call.__name__)
 def test_every_argument_is_explained_where_help_shows_it(call: object) -> None:
     text = inspect.getdoc(call) or ""
     for name in inspect.signature(call).parameters:  # type: ignore[arg-type]
