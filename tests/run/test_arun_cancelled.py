@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from engines import PLENTY, make
+from engines import PLENTY, make, until
 
 import thresher
 from thresher.run import awaiting
@@ -264,3 +264,17 @@ def test_a_task_that_is_cancelled_before_it_begins_is_not_waited_for() -> None:
 
     callers: list[asyncio.Task[None] | None] = []
     asyncio.run(main())
+
+
+def test_a_loop_that_is_closed_without_cancelling_leaves_nothing_pending() -> None:
+    study, threads = make(), set(threading.enumerate())
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(lambda *_: None)  # asyncio complains about the task
+    task = loop.create_task(thresher.arun(study, _never_ends, workers=4))
+    while len(study.pending()) < 4:
+        loop.run_until_complete(asyncio.sleep(0.001))
+    loop.close()
+    until(lambda: set(threading.enumerate()) <= threads, "the end of the run")
+    assert set(fates_of(study).values()) <= {"lost", "cancelled"}
+    assert study.pending() == []
+    assert not task.done()

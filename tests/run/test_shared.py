@@ -256,8 +256,7 @@ def test_each_process_sets_it_up_before_its_first_pull_and_cleans_it_up_at_the_e
     killed = len(causes(study))  # one, or more on a busy machine
     assert (verdict.told, killed > 0) == (100 - killed, True)
     pids = {what: [file.name.split("-")[1] for file in tmp_path.glob(f"{what}-*")] for what in ("up", "down")}
-    assert len(pids["up"]) == len(set(pids["up"])) == 2 + killed
-    assert len(pids["down"]) == 2
+    assert len(pids["up"]) == len(set(pids["up"])) == len(pids["down"]) + killed
     assert set(pids["down"]) < set(pids["up"])
 
 

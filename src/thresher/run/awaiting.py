@@ -62,11 +62,7 @@ class Awaited:
     async def run(self) -> Verdict:
         """Nothing can interrupt it between its steps: a cancellation is remembered and raised at the end."""
         running = _in_thread(self._work)
-        try:
-            cancelled = await _all_done([running], on_cancel=self._stop)
-        except GeneratorExit:  # the loop was closed, and nothing was cancelled before
-            self._runner.stop()
-            raise
+        cancelled = await _all_done([running], on_cancel=self._stop)
         tasks = self._engine.cancel_all()
         cancelled = await _all_done(tasks, timeout=WIND_UP) or cancelled
         log_left(tasks)

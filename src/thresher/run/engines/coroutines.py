@@ -9,6 +9,7 @@ from collections.abc import Collection
 from concurrent.futures import Future
 from typing import Any
 
+from ...errors import CannotGoOn
 from ...study import Pull
 from ...text.logs import log
 from ...text.plural import plural
@@ -22,6 +23,7 @@ class Coroutines(Engine):
     """Coroutines on an event loop that is already running. Whoever runs it waits for what `cancel_all` returns."""
 
     passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt,)  # from an evaluator to the loop
+    elastic = True  # the run looks once a second whether the loop was closed
     grace = 0.05  # seconds until a cancelled task is a failure
 
     def __init__(self, evaluate: Any, workers: int, loop: asyncio.AbstractEventLoop) -> None:
@@ -29,8 +31,15 @@ class Coroutines(Engine):
         self.evaluate, self._loop = evaluate, loop
         self._context = contextvars.copy_context()
         self._tasks: dict[Future[object], asyncio.Task[None]] = {}
+        self._timers: dict[Future[object], asyncio.TimerHandle] = {}  # of cancelled tasks: the run will be told
         self._room = asyncio.Semaphore(workers)
         self._is_over = False
+
+    @property
+    def room(self) -> int:
+        if self._loop.is_closed():
+            raise CannotGoOn("arun", rule="its event loop was closed", remedy="cancel its task first")
+        return super().room
 
     def submit(self, pull: Pull) -> "Future[object]":
         future: Future[object] = Future()
@@ -49,6 +58,8 @@ class Coroutines(Engine):
     def cancel_all(self) -> Collection["asyncio.Task[None]"]:
         """Begin no more evaluations and cancel those that run. Returns their tasks."""
         self._is_over = True
+        while self._timers:
+            self._timers.popitem()[1].cancel()
         for task in self._tasks.values():
             task.cancel()
         return list(self._tasks.values())
@@ -75,9 +86,13 @@ class Coroutines(Engine):
         If all tasks of the loop are being cancelled, the run hears of its own end first: then no arm is to blame.
         """
         if isinstance(error, asyncio.CancelledError) and self.grace and not self._is_over:
-            self._loop.call_later(self.grace, future.set_exception, error)
+            self._timers[future] = self._loop.call_later(self.grace, self._tell_failure, future, error)
         else:
             future.set_exception(error)
+
+    def _tell_failure(self, future: "Future[object]", error: BaseException) -> None:
+        del self._timers[future]
+        future.set_exception(error)
 
     def _ended(self, future: "Future[object]", task: "asyncio.Task[None]") -> None:
         del self._tasks[future]
@@ -96,6 +111,7 @@ class Loop(Coroutines):
     """The same on an event loop of our own, in its own thread."""
 
     passed_on = ()
+    elastic = False
     grace = 0.0
 
     def __init__(self, evaluate: Any, workers: int, shared: Shared | None = None) -> None:

@@ -55,7 +55,9 @@ class Processes(Threads):
                 process.kill()
         for thread in self._threads:
             thread.join(timeout=5)
-        while self._ready:
+
+    def release(self) -> None:
+        while self._ready:  # no pull needed it
             self._ready.pop().close()
 
     def _work(self) -> None:
