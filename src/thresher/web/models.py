@@ -78,10 +78,13 @@ class NewStudy(Strict):
 
 
 class Ask(Strict):
-    """How many pulls, and how long their lease lasts."""
+    """How many pulls, how long their lease lasts, and of which arm."""
 
     n: Annotated[StrictInt, Field(ge=1, le=1000)] = 1
     lease: Seconds = 3600
+    arm: Annotated[StrictStr, Field(min_length=1)] | None = Field(
+        None, description="The arm, if the caller chooses it: the log records that. None: the study's rule chooses."
+    )
 
 
 class Tell(Strict):
@@ -135,7 +138,7 @@ class PullOut(BaseModel):
 
 
 class Asked(BaseModel):
-    """Pulls; none, and ``done``, when the study needs no more."""
+    """Pulls; none, and ``done``, when the study needs no more. An arm that was named may need no more before that."""
 
     pulls: list[PullOut]
     done: bool
