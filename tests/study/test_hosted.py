@@ -11,7 +11,7 @@ from thresher.core.ledger import fold
 from thresher.study import ask_for_cases, look
 
 
-def study_of(cases: int = 20, **question: object) -> thresher.Study:
+def study_of(cases: int = 20, /, **question: object) -> thresher.Study:
     given = {"at_least": 0.5, "cases": cases, "seed": 3, **question}
     return thresher.create_study("hosted", arms=["a", "b"], **given)  # type: ignore[arg-type]
 

@@ -82,9 +82,10 @@ class Ask(Strict):
 
     n: Annotated[StrictInt, Field(ge=1, le=1000)] = 1
     lease: Seconds = 3600
-    arm: Annotated[StrictStr, Field(min_length=1)] | None = Field(
-        None, description="The arm, if the caller chooses it: the log records that. None: the study's rule chooses."
-    )
+    arm: Annotated[
+        StrictStr | None,
+        Field(description="The arm, if the caller chooses it, which the log records. None: the study chooses."),
+    ] = None
 
 
 class Tell(Strict):
