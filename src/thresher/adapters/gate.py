@@ -1,7 +1,7 @@
 """A gate between a study and a host that runs an arm's cases itself: which of them to run, and what became of each.
 
-The host decides which case has its turn. Evidence is committed in the order in which cases were *asked for*, so the gate
-asks in an order that does not depend on when a case gets its turn: the study's own order of the arm, or, where the host
+The host decides which case has its turn. Evidence is committed in the order in which cases were *asked for*, so it
+asks in an order that does not depend on when a case gets its turn: the study's own order of the arm, or, if the host
 has shuffled the cases, the host's. Cases that come before the one whose turn it is are asked for too, and held until
 their own turn.
 
