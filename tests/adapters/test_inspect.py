@@ -44,7 +44,12 @@ def test_one_task_with_several_models_resumes_and_runs_no_sample_twice(quiet: di
     calls: list[int] = []
     models = {"a": model(0.7, calls), "b": model(0.4, calls)}
     one = Task(dataset=MemoryDataset(samples(20, ids=False)), solver=generate(), scorer=match(), name="sums")
-    given = {"at_least": 0.55, "models": models, "confidence": 0.999, "storage": f"sqlite:///{tmp_path / 'evals.db'}"}
+    given: dict[str, Any] = {
+        "at_least": 0.55,
+        "models": models,
+        "confidence": 0.999,
+        "storage": f"sqlite:///{tmp_path / 'evals.db'}",
+    }
     first = sift(one, limit=6, **given, **quiet)
     assert sorted(row.arm for row in first) == ["sums@a", "sums@b"]
     assert first.told == len(calls) == 12
@@ -81,7 +86,7 @@ def test_an_eval_that_ends_with_an_error_loses_what_ran_and_the_same_call_goes_o
         if number == 3 and calls.count(3) == 1:
             raise RuntimeError("out of order")
 
-    given = {"at_least": 0.9, "confidence": 0.999, "storage": f"sqlite:///{tmp_path / 'evals.db'}"}
+    given: dict[str, Any] = {"at_least": 0.9, "confidence": 0.999, "storage": f"sqlite:///{tmp_path / 'evals.db'}"}
     tasks = [task("breaks", 1.0, calls, count=6, act=breaks), task("works", 1.0, [], count=6)]
     with pytest.warns(UserWarning, match=r"task breaks with mockllm/model ended with an error: .*out of order"):
         first = sift(tasks, **given, **quiet)
@@ -159,7 +164,7 @@ def test_what_cannot_be_sifted_is_refused_in_one_line(change: dict[str, Any], me
 
 
 def study_of(count: int = 40, **question: Any) -> thresher.Study:
-    given = {"at_least": 0.5, "cases": [f"q{at}" for at in range(count)], **question}
+    given: dict[str, Any] = {"at_least": 0.5, "cases": [f"q{at}" for at in range(count)], **question}
     return thresher.create_study("own", arms=["mine", "other"], **given)
 
 
@@ -167,7 +172,7 @@ OPTIONS = ("limit", "sample_id", "epochs", "task_retry_attempts")
 
 
 def gated(study: thresher.Study, quiet: dict[str, Any], calls: list[int], **more: Any) -> EvalLog:
-    options = {name: more.pop(name) for name in OPTIONS if name in more}
+    options: dict[str, Any] = {name: more.pop(name) for name in OPTIONS if name in more}
     mine = task("mine", 0.9, calls, early_stopping=stopping(study, "mine"), **{"shuffled": 1, **more})
     return evaluate(mine, **options, **quiet)[0]
 
