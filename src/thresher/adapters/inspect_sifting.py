@@ -74,13 +74,15 @@ class Sifting:
     def __exit__(self, *_: object) -> None:
         for stop in self.stops.values():
             stop.close()
+        self.study.close()
 
     def verdict(self) -> Verdict:
         """The answer, after the eval. An error in here is raised; one in a task is a warning, unless nothing ran."""
         for stop in self.stops.values():
             if stop.error is not None:
                 raise stop.error
-        found = self.study.verdict()
+        with self.study:
+            found = self.study.verdict()
         failed = [log for log in self.logs if log.status == "error"]
         for log in failed:
             said = (log.error.message if log.error else "no reason was given")[:LONGEST]
