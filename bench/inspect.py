@@ -23,7 +23,7 @@ from thresher.adapters.inspect import asift, sift
 from .report import Figure
 
 RATES, SAMPLES, BAR = (0.99, 0.97, 0.94, 0.75, 0.65, 0.4), 150, 0.85
-EVALS, FEW, HANGS = 200, 8, 900.0  # seconds until all tracebacks are shown and the process ends
+EVALS, AT_ONCE, FEW, HANGS = 200, 50, 8, 900.0  # seconds until all tracebacks are shown and the process ends
 
 
 def figures() -> Iterator[Figure]:
@@ -62,8 +62,24 @@ def many(folder: str) -> Iterator[Figure]:
         unsound += not thresher.verify(study.events()).sound
         study.close()
         Path(folder, f"{number}.db").unlink()
+    seconds = time.perf_counter() - began
+    calls: list[int] = []
+    draws, tasks = random.Random(0), []
+    for number in range(AT_ONCE):
+        act = _acts(("plain", "errors")[number % 2], draws, calls, asyncio.Event())
+        tasks.append(task(str(number), 0.95, calls, count=FEW, act=act))
+    options: dict[str, Any] = {"display": "none", "log_dir": folder, "max_samples": 4, "log_realtime": False}
+    at_once = sift(tasks, at_least=0.5, confidence=0.5, budget=300, fail_on_error=False, **options)
     faulthandler.cancel_dump_traceback_later()
-    yield Figure(f"{EVALS} gated evals: time for one", (time.perf_counter() - began) / EVALS, "s")
+    left += at_once.pending
+    yield Figure(
+        f"{AT_ONCE} tasks at once, with a budget of 300: samples asked for",
+        at_once.issued,
+        "samples",
+        300,
+        at_most=True,
+    )
+    yield Figure(f"{EVALS} gated evals: time for one", seconds / EVALS, "s")
     yield Figure("the same: pulls left pending", left, "pulls", 0, at_most=True)
     yield Figure("the same: logs that do not verify", unsound, "logs", 0, at_most=True)
 
@@ -75,8 +91,12 @@ async def _one(number: int, folder: str) -> thresher.Study:
     enough = asyncio.Event()
     tasks = [task(name, 0.9, calls, count=FEW, act=_acts(kind, draws, calls, enough)) for name in "ab"]
     options: dict[str, Any] = {"log_dir": folder, "max_samples": draws.randint(1, 6), "log_realtime": False}
-    options |= {"errors": {"fail_on_error": False}, "limit": {"limit": 3}}.get(kind, {})
-    options |= {"fail_on_error": False, "retry_on_error": 1} if kind == "retries" else {}
+    more: dict[str, dict[str, Any]] = {
+        "errors": {"fail_on_error": False},
+        "retries": {"fail_on_error": False, "retry_on_error": 1},
+        "limit": {"limit": 3},
+    }
+    options |= more.get(kind, {})
     running = asyncio.create_task(asift(tasks, at_least=0.5, confidence=0.8, storage=storage, **options))
     if kind == "cancelled":
         await enough.wait()

@@ -99,6 +99,20 @@ def test_a_case_that_is_tried_again_was_a_failure_first() -> None:
     assert [(row.case, row.state) for row in study.pulls()] == [(case, "dropped"), (case, "told")]
 
 
+def test_a_case_that_ended_without_a_reward_has_failed_only_if_the_host_goes_on() -> None:
+    for goes_on, cause in ((True, "failed"), (False, "lost")):
+        study = study_of()
+        gate = Gate(study, "a")
+        first, second, *_ = gate.upcoming()
+        gate.begin(first)
+        gate.ended(first)
+        if goes_on:
+            gate.begin(second)
+        assert len(study.pending()) == 1
+        gate.end(finished=False)
+        assert drops(study)[0] == (1, cause)
+
+
 def test_a_case_that_failed_too_often_does_not_begin_again() -> None:
     study = study_of(tries=1)
     gate = Gate(study, "a")

@@ -152,6 +152,7 @@ def test_it_can_be_awaited(quiet: dict[str, Any]) -> None:
         ({"sample_id": ["q1"]}, "sample_id .*chosen by hand"),
         ({"limit": (3, 5)}, r"limit \(3, 5\): the study draws the order"),
         ({"log_samples": False}, "log_samples False"),
+        ({"score": False}, "without scores there are no rewards"),
         ({"model": ["a", "b"]}, "pass models="),
         ({"tasks": task("a", 1, [], scorer=[match(), includes()])}, "the task has several: match, includes"),
         ({"scorer": "exact"}, "scorer 'exact': is not a scorer of the task; it has match"),

@@ -26,6 +26,7 @@ class Gate:
         self.study, self.arm = study, arm
         self.held: dict[int, Pull] = {}  # by case: asked for, and not begun
         self.begun: dict[int, Pull] = {}  # by case
+        self._ended: set[int] = set()  # cases that began and ended without a reward, if the host goes on
         self._number = study.spec.arm(arm)
         self._order: list[int] | None = None  # the host's order; None: the study's own
         self._place: dict[int, int] = {}  # of a case in the host's order
@@ -55,8 +56,9 @@ class Gate:
     def begin(self, case: int) -> str | None:
         """The case has its turn. Returns None if it is to be run, and otherwise why not."""
         with self._lock:
-            if (earlier := self.begun.pop(case, None)) is not None:  # its host tries it again
-                self._drop(earlier, "failed", "the case failed, and is tried again")
+            while self._ended:
+                self.fail(self._ended.pop(), "the case ended without a reward")
+            self.fail(case, "the case failed, and is tried again")
             if over := self.over():
                 self._take_back(over)
                 return over
@@ -84,8 +86,13 @@ class Gate:
                 self._drop(pull, "failed", "its reward is not a number")
                 raise
 
+    def ended(self, case: int) -> None:
+        """The case ended without a reward: if another begins after it, it has failed; else it was stopped with all."""
+        with self._lock:
+            self._ended.add(case)
+
     def fail(self, case: int, reason: str) -> None:
-        """The case began, and ended without a reward."""
+        """If the case began, it has failed."""
         with self._lock:
             if (pull := self.begun.pop(case, None)) is not None:
                 self._drop(pull, "failed", reason)
@@ -93,6 +100,7 @@ class Gate:
     def end(self, *, finished: bool) -> None:
         """The host runs no more cases. Unless it was stopped, those that began and have no reward have failed."""
         with self._lock:
+            self._ended.clear()
             self._take_back("the host ended before its turn came")
             for case in list(self.begun):
                 if finished:

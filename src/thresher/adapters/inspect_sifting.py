@@ -65,7 +65,7 @@ class Sifting:
         ordered = [samples[str(self.study.spec.case_name(case))] for case in order]
         found = copy.copy(task)
         found.dataset = MemoryDataset(ordered, task.dataset.name, task.dataset.location, shuffled=True)
-        found.early_stopping = stop
+        found.early_stopping, found.cleanup = stop, stop.cleanup(task.cleanup)
         return found
 
     def __enter__(self) -> "Sifting":
@@ -170,6 +170,8 @@ def _checked(options: Mapping[str, Any], arms: int) -> dict[str, Any]:
         raise InvalidInput("limit", limit, "the study draws the order of samples", "give a number of samples")
     if options.get("log_samples") is False:
         raise InvalidInput("log_samples", False, "inspect_ai stops no sample early without them", "leave it out")
+    if options.get("score") is False:
+        raise InvalidInput("score", False, "without scores there are no rewards", "leave it out")
     if isinstance(options.get("model"), Sequence) and not isinstance(options["model"], str):
         raise InvalidInput("model", options["model"], "is a list", "pass models=, which makes arms of them")
     return {"max_tasks": max(arms, 1), **options, "sample_shuffle": None}

@@ -1,6 +1,6 @@
 """The EarlyStopping object of inspect_ai: asks an arm's gate about each sample, and tells it the scores."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from inspect_ai.dataset import Sample
     from inspect_ai.log import EvalSpec
     from inspect_ai.scorer import SampleScore
+    from inspect_ai.solver import TaskState
     from inspect_ai.util import EarlyStop
 
 Answer = TypeVar("Answer")
@@ -32,6 +33,7 @@ class Stopping:
         self.error: BaseException | None = None  # the first one, which inspect_ai only logs
         self._study, self._arm, self._wanted, self._value = study, arm, scorer, value
         self._scorer = scorer or ""
+        self._tolerant = False  # whether the task goes on after an error
         self._shuffled = shuffled  # by the study itself, and not by the host
 
     async def start_task(self, task: "EvalSpec", samples: "list[Sample]", epochs: int) -> str:
@@ -55,6 +57,19 @@ class Stopping:
         row = self._study.verdict()[self._arm]
         return {"study": self._study.name, "arm": self._arm, "label": row.label, "certified": row.certified}
 
+    def cleanup(
+        self, theirs: "Callable[[TaskState], Awaitable[None]] | None"
+    ) -> "Callable[[TaskState], Awaitable[None]]":
+        """For `Task(cleanup=…)`: inspect_ai says nothing else about a sample whose error is tolerated."""
+
+        async def clean(state: "TaskState") -> None:
+            if self._tolerant and self._scorer not in (state.scores or {}):
+                self.gate.ended(self._study.spec.case(state.sample_id))
+            if theirs is not None:
+                await theirs(state)
+
+        return clean
+
     def close(self) -> None:
         """Drop what is pending: samples that never began, and those that began and have no score, as lost."""
         self.gate.end(finished=False)
@@ -71,6 +86,7 @@ class Stopping:
             earlier.close()
         _last[self._study][self._arm] = self
         self._check(task, epochs)
+        self._tolerant = task.config.fail_on_error not in (None, True) or task.config.continue_on_fail is True
         self._scorer = scorer_of([each.name for each in task.scorers or []], self._wanted)
         cases = [self._case(each) for each in ids]
         if not self._shuffled:
