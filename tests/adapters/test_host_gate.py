@@ -1,6 +1,8 @@
 """A gate: a host runs an arm's cases in its own time, and the certificate holds whatever becomes of them."""
 
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -220,3 +222,8 @@ def test_labels_are_right_whatever_outcomes_decide(hosted: bool) -> None:
     studies = 60
     rows = [play(seed, hosted=hosted) for seed in range(studies)]
     assert sum(row.certified and row.label == "above" for row in rows) <= most(studies, 0.05)
+
+
+def test_the_adapter_loads_inspect_ai_only_when_it_is_used() -> None:
+    program = "import sys, thresher.adapters.inspect; sys.exit('inspect_ai' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
