@@ -36,6 +36,7 @@ HEAVY = {  # each is imported by the one room that needs it
     "dask": {"run"},
     "distributed": {"run"},
     "ray": {"run"},
+    "inspect_ai": {"adapters"},
 }
 # The core has no I/O, no clock and no threads.
 NOT_IN_THE_CORE = {"os", "pathlib", "time", "threading", "socket", "subprocess", "sqlite3", "asyncio"}

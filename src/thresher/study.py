@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import Any, Literal, NoReturn
 
 from .core import checks
 from .core import verdict as verdicts
@@ -26,13 +26,6 @@ __all__ = ["LEASE", "SWEEP", "Pull", "PullRow", "Pulls", "Study"]
 
 LEASE = 60.0  # seconds after which the pulls of a process whose heartbeat stopped count as lost
 SWEEP = 1.0  # seconds between two checks of a busy agent for lost pulls
-
-
-class Asked(NamedTuple):
-    """What an ask returns."""
-
-    pulls: list[Pull]
-    done: bool  # as `Study.done`, after these pulls
 
 
 class Study:
@@ -73,21 +66,21 @@ class Study:
         This process renews the pulls' leases as long as it lives; with ``lease``, in seconds, for work done elsewhere,
         the caller does. A repeated call with the same ``key``, from any process, returns the same pulls.
         """
-        return self._ask(n, lease, key, arm).pulls
+        return self._ask(n, lease, key, calls.Host(arm)).pulls
 
-    def _ask(self, n: int, lease: float | None, key: str | None, arm: str | None = None) -> Asked:
+    def _ask(self, n: int, lease: float | None, key: str | None, host: calls.Host) -> calls.Asked:
         count = checks.whole("number of pulls", n, least=0)
         seconds = None if lease is None else checks.seconds("lease", lease)
         if time.monotonic() >= self._next_sweep:
             self.sweep()
 
-        def plan(draft: Draft) -> Asked:
+        def plan(draft: Draft) -> calls.Asked:
             draft.key = draft.key if key is None else marked(checks.text("key", key))
             known = [] if key is None else self._keys.pulls(draft.key, draft.ledger.last)
             if known:
                 self.store.renew(self.name, known, seconds or self._keeper.seconds)
-            pulls = [pull_of(draft.ledger, pull) for pull in known] or calls.ask(draft, count, arm)
-            return Asked(pulls, draft.ledger.done)
+            pulls = [pull_of(draft.ledger, pull) for pull in known] or calls.ask(draft, count, host)
+            return calls.Asked(pulls, draft.ledger.done)
 
         asked = self._journal.commit(plan, lease=seconds)
         if self.store.leased and seconds is None:
@@ -156,15 +149,11 @@ class Study:
         self._next_sweep = time.monotonic() + SWEEP
         if not self.store.leased:
             return 0
-        self._let_go_of_ended()
-        lost = [pull for pull in self.store.expired(self.name) if not self._keeper.holds(pull)]
-        return self._journal.commit(lambda draft: calls.drop_lost(draft, lost)) if lost else 0
-
-    def _let_go_of_ended(self) -> None:
-        """Stop renewing pulls that another process has told or dropped."""
-        if held := self._keeper.held:
+        if held := self._keeper.held:  # stop renewing pulls that another process has told or dropped
             for pull in look(self, lambda ledger: [each for each in held if ledger.state_of(each) != PENDING]):
                 self._keeper.let_go(pull)
+        lost = [pull for pull in self.store.expired(self.name) if not self._keeper.holds(pull)]
+        return self._journal.commit(lambda draft: calls.drop_lost(draft, lost)) if lost else 0
 
     # -- steering -----------------------------------------------------------------------------------------------
 
@@ -260,9 +249,14 @@ def look(study: Study, reader: Callable[[Ledger], Answer]) -> Answer:
     return study._journal.look(reader)
 
 
-def ask_for_reply(study: Study, n: int, *, lease: float, key: str | None) -> Asked:
+def ask_for_reply(study: Study, n: int, *, lease: float, key: str | None, arm: str | None = None) -> calls.Asked:
     """The same as `Study.ask_many`, with what a reply needs besides the pulls, from the same read of the store."""
-    return study._ask(n, lease, key)
+    return study._ask(n, lease, key, calls.Host(arm))
+
+
+def ask_for_cases(study: Study, arm: str, cases: Sequence[int]) -> list[Pull]:
+    """Pulls of the arm on these cases, for adapters alone: their host has shuffled the cases."""
+    return study._ask(len(cases), None, None, calls.Host(arm, cases)).pulls
 
 
 def others_pulls(study: Study) -> int:

@@ -26,6 +26,17 @@ def test_a_shell_script_can_be_an_agent(place: Place) -> None:
     assert (verdict["above"], verdict["below"], verdict["told"], verdict["done"]) == (["a"], ["b"], 6, True)
 
 
+def test_the_caller_may_choose_the_arm_and_the_log_says_so(place: Place) -> None:
+    assert place.json("ask", "s", "--arm", "b")["arm"] == "b"
+    assert "chosen by the caller" in place.good("log", "s").splitlines()[1]
+    assert place("verify", "s").status == 0
+    place.good("retire", "s", "b")
+    assert place("ask", "s", "--arm", "b") == Result(1, "", "")
+    refused = place("ask", "s", "--arm", "c")
+    assert refused.status == 2
+    assert "arm 'c': is not an arm of this study; its arms are a, b" in refused.err
+
+
 def test_ask_prints_pulls_and_says_by_its_status_when_the_study_is_done(place: Place) -> None:
     asked = place.json("ask", "s")
     assert asked == {"format": 1, "pull": 1, "arm": "a", "number": 1, "seed": asked["seed"], "params": {"depth": 1}}

@@ -32,6 +32,17 @@ def test_repeating_a_key_returns_the_same_pulls_also_from_another_server(app: Ga
     assert get(app, "/coins").data["issued"] == 4
 
 
+def test_an_agent_may_choose_the_arm_and_the_log_says_so(app: Gate) -> None:
+    asked = post(app, "/coins/ask", {"n": 2, "arm": "loaded"}).data
+    assert [pull["arm"] for pull in asked["pulls"]] == ["loaded", "loaded"]
+    assert post(app, "/coins/ask", {"arm": None}).data["pulls"][0]["arm"] == "fair"
+    events = get(app, "/coins/events").data["events"]
+    assert [event["cause"] for event in events] == [None, "chosen", "chosen", None]
+    refused = post(app, "/coins/ask", {"arm": "bent"})
+    assert (refused.status, refused.data["rule"]) == (404, "is not an arm of this study")
+    assert post(app, "/coins/ask", {"arm": 3}).status == 422
+
+
 def test_repeating_a_reward_is_accepted_and_a_different_one_is_not(app: Gate) -> None:
     post(app, "/coins/ask")
     told = [post(app, "/coins/tell", {"pull": 1, "reward": reward}) for reward in (1, True, 0.5)]

@@ -24,6 +24,9 @@ Prints one line per pull: id, arm, number and seed, separated by tabs, and its c
 object. Exit status 1 without output means that the study is done. Tell, drop or renew the pull before its lease ends.
 After that it counts as lost, and a reward that still comes is late.
 
+With --arm you choose the arm, and the log records that you did. Exit status 1 then also means that this arm takes no
+more pulls: it is settled or retired, or has no case left.
+
 If the arms are compared with a baseline, without cases, every pull evaluates both with the same seed. The line then
 ends with the baseline and which of the two comes first: arm or baseline.
 
@@ -31,19 +34,21 @@ ends with the baseline and which of the two comes first: arm or baseline.
 Examples:
   thresher ask prompts
   thresher ask prompts -n 8 --lease 2h --format json
+  thresher ask prompts --arm terse
 """
 
 
 @click.command(help=ASK, short_help="Hand out the next pull of a study.")
 @name_argument
 @click.option("-n", "count", type=click.IntRange(1, MOST), default=1, help="How many pulls.")
+@option("--arm NAME", "Pull this arm, instead of the one that the study chooses.")
 @click.option("--lease", type=Duration(), default="1h", help="Time until the pull counts as lost.")
 @storage_option
 @format_option("text", "json")
-def ask(name: str, count: int, lease: float, storage: str | None, style: str) -> int:
+def ask(name: str, count: int, arm: str | None, lease: float, storage: str | None, style: str) -> int:
     """Print pulls."""
     study = study_at(name, storage)
-    pulls = study.ask_many(count, lease=lease)
+    pulls = study.ask_many(count, arm=arm, lease=lease)
     try:
         print_lines(json.dumps({"format": 1, **pull_json(pull)}) if style == "json" else _line(pull) for pull in pulls)
     except CannotGoOn as error:

@@ -222,11 +222,17 @@ def line(event: Event, names: tuple[str, ...]) -> str:
         None if event.reward is None else f"{event.reward:g}",
         "late" if event.late else None,
         None if event.budget is None else f"budget {event.budget:,}",
-        event.cause,
-        f"baseline {float(event.reason or 0):g}" if _is_pair(event) else event.reason,
+        "chosen by the caller" if event.cause == "chosen" else event.cause,
+        _reason(event),
         event.agent,
     ]
     return "  ".join(one_line(part) for part in parts if part)
+
+
+def _reason(event: Event) -> str | None:
+    if event.cause == "chosen" and event.reason is not None:
+        return f"case {event.reason}"
+    return f"baseline {float(event.reason or 0):g}" if _is_pair(event) else event.reason
 
 
 def _is_pair(event: Event) -> bool:

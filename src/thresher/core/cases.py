@@ -1,9 +1,10 @@
 """The cases of a live study: which case a pull evaluates, and what became of each place."""
 
 from array import array
+from collections.abc import Iterator
 
 from . import columns, places
-from .events import Event
+from .events import Event, imported_case, named_case
 from .spec import Spec
 
 
@@ -27,6 +28,7 @@ class Cases:
         self.awaits = self.base >= 0  # whether the baseline's rewards are not all known yet
         self.lacking: set[int] = set()  # cases that the baseline has no reward for, once the others are known
         self._known = 0  # cases whose reward of the baseline is known
+        self._named: dict[int, dict[int, int]] = {}  # by arm: the place of each case that a host named
         self._order = [array("q") for _ in range(arms)]  # of an arm and a place: its case
         self._holder = [array("q") for _ in range(arms)]  # of an arm and a place: the last pull that took it
         self._position = array("q", [0]) * arms  # of an arm: how far its permutation has been walked
@@ -39,8 +41,10 @@ class Cases:
 
     __hash__ = None  # type: ignore[assignment]  # it changes
 
-    def ask(self, arm: int, pull: int, imported: int | None = None) -> bool:
+    def ask(self, arm: int, pull: int, imported: int | None = None, *, named: int | None = None) -> bool:
         """Give a pull the lowest free place of its arm. Returns whether the place was never tried before.
+
+        A case that a host named has its own place if it was tried before, and the arm's next new place if it was not.
 
         An imported result names its case, which is known then and has no place. It also changes the arm's order: one
         who has results of an earlier study with the same seed could otherwise import those that were bad, and then
@@ -54,23 +58,57 @@ class Cases:
             self.pull_case.append(imported)
             return False
         sheet, place = self.sheet, self.sheet.lowest[arm]
+        if named is not None:
+            tried = self.place_of(arm, named)
+            place = len(sheet.state[arm]) if tried is None else tried
+            self._named.setdefault(arm, {})[named] = place
         if place == len(sheet.state[arm]):
             sheet.state[arm].append(places.FREE)
             sheet.entry[arm].append(0)
-            self._order[arm].append(self._next_case(arm))
+            self._order[arm].append(self._next_case(arm) if named is None else named)
             self._holder[arm].append(0)
         self._holder[arm][place] = pull
         sheet.place.append(place)
         self.pull_case.append(self._order[arm][place])
-        return places.take(sheet, arm, pull)
+        return places.take_at(sheet, arm, pull, place)
 
     def _next_case(self, arm: int) -> int:
-        known = self.imported.get(arm, ())
-        while True:
-            case = places.case_at(self._position[arm], self.count, *self._keys[arm])
+        for case in self._unwalked(arm):
             self._position[arm] += 1
-            if case not in known and case not in self.lacking:
+            if self._is_new(arm, case):
                 return case
+        raise AssertionError("an arm without a free place was asked")
+
+    def _unwalked(self, arm: int) -> Iterator[int]:
+        """The rest of the arm's permutation."""
+        for position in range(self._position[arm], self.count):
+            yield places.case_at(position, self.count, *self._keys[arm])
+
+    def _is_new(self, arm: int, case: int) -> bool:
+        """Whether the permutation's next case may take a place."""
+        known = case in self.imported.get(arm, ()) or case in self.lacking
+        return not known and case not in self._named.get(arm, ())
+
+    def place_of(self, arm: int, case: int) -> int | None:
+        """The place that a case was given; None: it has none yet."""
+        named = self._named.get(arm, {}).get(case)
+        if named is not None:
+            return named
+        order = self._order[arm]
+        return order.index(case) if case in order else None
+
+    def is_free(self, arm: int, case: int) -> bool:
+        """Whether the case may be tried: it has no reward, is not pending and has not failed too often."""
+        if case in self.imported.get(arm, ()) or case in self.lacking:
+            return False
+        place = self.place_of(arm, case)
+        return place is None or self.sheet.state[arm][place] == places.FREE
+
+    def upcoming(self, arm: int) -> list[int]:
+        """The cases that can be asked for, in the order in which `ask` hands them out."""
+        states = enumerate(self.sheet.state[arm])
+        freed = [self._order[arm][place] for place, state in states if state == places.FREE]
+        return freed + [case for case in self._unwalked(arm) if self._is_new(arm, case)]
 
     def entry(self, arm: int, pull: int) -> int:
         """The first pull of this pull's place, by which the docket knows the place."""
@@ -134,7 +172,7 @@ class Cases:
         """Follow an event of a log that is known to be sound, without a ledger."""
         arm, pull = event.arm or 0, event.pull or 0
         if event.kind == "asked":
-            self.ask(arm, pull, int(event.reason or 0) if event.cause == "imported" else None)
+            self.ask(arm, pull, imported_case(event), named=named_case(event))
         elif event.kind == "told":
             self.tell(arm, pull)
         else:  # dropped, or retired for a reward outside the bounds

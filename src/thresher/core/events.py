@@ -27,7 +27,8 @@ class Event(NamedTuple):
     pull: int | None = None  # counts asked events, from 1
     arm: int | None = None
     reward: float | None = None  # as told, in the user's units
-    reason: str | None = None  # of an imported pull: its case, if there are cases; of a pair: the baseline's reward
+    reason: str | None = None  # of an imported pull: its case, if there are cases, and so of a chosen one, if the host
+    # chose the case too; of a pair: the baseline's reward
     cause: EventCause | None = None  # of a drop: one of CAUSES; of a reward: "imported", "repeatable" or "failed";
     # of an ask: "imported", or "chosen", where the caller named the arm; of a retirement: "failures", by rule, or
     # "bounds", by a pull whose reward lies outside them
@@ -60,6 +61,20 @@ def other_of(event: Event) -> float:
     except ValueError:
         return math.nan
     return found if repr(found) == event.reason else math.nan
+
+
+def imported_case(event: Event) -> int | None:
+    """The case that an imported pull names, in a study with cases."""
+    return int(event.reason or 0) if event.cause == "imported" else None
+
+
+def named_case(event: Event) -> int | None:
+    """The case of a chosen pull, if the host chose the case too.
+
+    >>> named_case(Event(2, "asked", 1, 0, cause="chosen")), named_case(Event(2, "asked", 1, 0, None, "7", "chosen"))
+    (None, 7)
+    """
+    return int(event.reason) if event.cause == "chosen" and event.reason is not None else None
 
 
 def moment(seconds: float | None) -> str | None:

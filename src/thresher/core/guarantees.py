@@ -78,6 +78,8 @@ def _caveats(ledger: Ledger) -> str:
         found.append(
             "Some evaluations were repeated: what is certified is the mean of what the evaluator finally returns."
         )
+    if ledger.hosted:
+        found.append("It also assumes that the host which chose the order of the cases had shuffled them.")
     if ledger.outside:
         names = named(ledger, sorted(ledger.outside))
         found.append(f"Not certified, because a reward lay outside the bounds: {names}.")

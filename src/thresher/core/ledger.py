@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import InvalidInput
 from . import docket, evidence, kernel, rate, steps, validity
-from .events import DROPPED, LATE, OUTSIDE, PENDING, TOLD, Event, other_of
+from .events import DROPPED, LATE, OUTSIDE, PENDING, TOLD, Event, imported_case, named_case, other_of
 from .settling import Settling
 from .spec import Spec
 from .stored import from_json
@@ -52,8 +52,9 @@ class Ledger(Settling):
             self.imported += 1
             self.unweighed = self.certifies and self.spec.rule > 1 and not self.cases
         if self.cases:
-            case = int(event.reason or 0) if event.cause == "imported" else None
-            is_new = self.cases.ask(arm, self.issued, case)
+            named = named_case(event)
+            self.hosted = self.hosted or named is not None
+            is_new = self.cases.ask(arm, self.issued, imported_case(event), named=named)
         self.pull_arm.append(arm)
         self.pull_number.append(self.asked[arm])
         self.pull_state.append(PENDING)

@@ -87,10 +87,15 @@ def first_free(states: MutableSequence[int], place: int) -> int:
 
 def take(sheet: Sheet, arm: int, pull: int) -> bool:
     """Give the pull its arm's lowest free place. Returns whether the place was never tried before."""
-    place = sheet.lowest[arm]
+    return take_at(sheet, arm, pull, sheet.lowest[arm])
+
+
+def take_at(sheet: Sheet, arm: int, pull: int, place: int) -> bool:
+    """Give the pull a free place of its arm. Returns whether the place was never tried before."""
     sheet.state[arm][place] = OUT
     sheet.place[pull] = place
-    sheet.lowest[arm] = first_free(sheet.state[arm], place + 1)
+    if sheet.lowest[arm] == place:
+        sheet.lowest[arm] = first_free(sheet.state[arm], place + 1)
     if sheet.entry[arm][place] == 0:
         sheet.entry[arm][place] = pull
         return True

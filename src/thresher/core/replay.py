@@ -131,6 +131,8 @@ def _columns(ledger: Ledger) -> Iterator[Column]:
         yield "pull_case", ledger.cases.pull_case
         for name in ("places", "lowest", "least", "most"):
             yield f"sheet_{name}", getattr(ledger.sheet, name)
+    if ledger.hosted:
+        yield "hosted", array("q", [1])
     if ledger.spec.pairs:
         yield "pull_other", ledger.pull_other
     if ledger.table:

@@ -21,6 +21,7 @@ class State:
         self.budget = specification.budget
         self.issued = self.told = self.pending = self.imported = 0
         self.repeatable = False  # whether some evaluations may have run more than once
+        self.hosted = False  # whether the order of cases came from a host that says it shuffled them
         self.unweighed = False  # whether imported rewards are waiting to be weighed, all at once
         self.weighed = False  # whether they have been
         self.shuffle = ""  # the key of a random order for them, for intervals

@@ -2,6 +2,7 @@
 
 from ..errors import AlreadyTold, InvalidInput
 from . import checks, kernel, spec
+from .cases import Cases
 from .events import CAUSES, DROPPED, LATE, OUTSIDE, PENDING, TOLD, Event, other_of
 from .state import State
 
@@ -37,6 +38,8 @@ def _asked(study: State, event: Event) -> None:
         raise InvalidInput("budget", study.budget, "is issued", "extend the study")
     if study.cases and event.cause == "imported":
         _check_case(study, arm, event.reason)
+    if event.cause == "chosen" and event.reason is not None:
+        _check_named(study, arm, event.reason)
     if study.board.shut[arm] == kernel.SHUT and event.cause != "imported":
         raise InvalidInput("arm", study.spec.arms[arm], "takes no further pulls")
 
@@ -44,11 +47,28 @@ def _asked(study: State, event: Event) -> None:
 def _check_case(study: State, arm: int, text: str | None) -> None:
     """An imported pull names its case, by number, and no case of an arm is imported twice."""
     assert study.cases
-    if text is None or not text.isdecimal() or not int(text) < study.cases.count:
-        raise InvalidInput("case", text, f"must be a number from 0 to {study.cases.count - 1}")
-    if int(text) in study.cases.imported.get(arm, ()):
-        name = study.spec.case_name(int(text))
+    case = _case(study.cases, text)
+    if case in study.cases.imported.get(arm, ()):
+        name = study.spec.case_name(case)
         raise InvalidInput("case", name, f"was imported before for arm {study.spec.arms[arm]!r}", "give it once")
+
+
+def _check_named(study: State, arm: int, text: str) -> None:
+    """A host's case must be one that its arm may still try. Under "rate", hosts name none: see `certifying.md`."""
+    if not study.cases or study.spec.guarantee == "rate" or study.base >= 0:
+        raise InvalidInput("case", text, "a host chooses cases only in a study with cases, a bar and guarantee 'all'")
+    case = _case(study.cases, text)
+    if str(case) != text:
+        raise InvalidInput("case", text, f"is written as {case}")
+    if not study.cases.is_free(arm, case):
+        rule = f"is known, pending or given up for arm {study.spec.arms[arm]!r}"
+        raise InvalidInput("case", study.spec.case_name(case), rule)
+
+
+def _case(cases: Cases, text: str | None) -> int:
+    if text is None or not text.isdecimal() or not int(text) < cases.count:
+        raise InvalidInput("case", text, f"must be a number from 0 to {cases.count - 1}")
+    return int(text)
 
 
 def _told(study: State, event: Event) -> None:

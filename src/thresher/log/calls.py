@@ -23,19 +23,43 @@ class Told(NamedTuple):
     outside: OutsideBounds | None = None  # it lies outside the bounds, and its arm is retired
 
 
-def ask(draft: Draft, n: int, chosen: str | None = None) -> list[Pull]:
-    """Issue pulls, fewer only when the study is done, or takes no more pulls of the arm that the caller has chosen."""
+class Asked(NamedTuple):
+    """What an ask returns."""
+
+    pulls: list[Pull]
+    done: bool  # as `Study.done`, after these pulls
+
+
+class Host(NamedTuple):
+    """What a caller chose itself. Nobody but adapters may name cases.
+
+    A caller who chooses the order of the cases could begin with those that are easy for the arm, so a host that names
+    them must have shuffled them.
+    """
+
+    arm: str | None = None
+    cases: Sequence[int] | None = None  # in this order; None: the study chooses
+
+
+def ask(draft: Draft, n: int, host: Host) -> list[Pull]:
+    """Issue pulls, fewer only when the study is done, or takes no more pulls of the arm that the caller has chosen.
+
+    Of the cases that a host names, those that are known, pending or given up are left out.
+    """
     ledger, pulls = draft.ledger, []
-    named = None if chosen is None else ledger.spec.arm(chosen)
-    cause: EventCause | None = None if chosen is None else "chosen"
+    named = None if host.arm is None else ledger.spec.arm(host.arm)
+    cause: EventCause | None = None if host.arm is None else "chosen"
     if n and ledger.unweighed:
         draft.write("weighed", reason=os.urandom(8).hex())
-    for _ in range(n):
+    for case in [None] * n if host.cases is None else host.cases:
         arm = ledger.choose()
         if arm is None or (named is not None and ledger.board.shut[named] == kernel.SHUT):
             break
-        draft.write("asked", pull=ledger.issued + 1, arm=arm if named is None else named, cause=cause)
-        pulls.append(pull_of(ledger, ledger.issued))
+        arm = arm if named is None else named
+        if case is None or (ledger.cases and ledger.cases.is_free(arm, case)):
+            reason = None if case is None else str(case)
+            draft.write("asked", pull=ledger.issued + 1, arm=arm, cause=cause, reason=reason)
+            pulls.append(pull_of(ledger, ledger.issued))
     return pulls
 
 

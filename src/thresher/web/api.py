@@ -149,12 +149,12 @@ def _writing(api: APIRouter, house: House) -> None:
         wanted: Annotated[models.Ask | None, Body()] = None,
         idempotency_key: Annotated[str | None, Header(min_length=1, max_length=200)] = None,
     ) -> Any:
-        """Hand out pulls. Repeating an Idempotency-Key returns the same pulls."""
-        n, lease = (wanted or models.Ask()).n, float((wanted or models.Ask()).lease)
+        """Hand out pulls, of an arm if one is named. Repeating an Idempotency-Key returns the same pulls."""
+        given = wanted or models.Ask()
 
         def act() -> Any:
             found = house.study(study)
-            asked = ask_for_reply(found, n, lease=lease, key=idempotency_key)
+            asked = ask_for_reply(found, given.n, lease=float(given.lease), key=idempotency_key, arm=given.arm)
             return {"pulls": [pull_json(pull) for pull in asked.pulls], "done": asked.done}
 
         return Json(await house.write(act, agent))

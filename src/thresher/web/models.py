@@ -78,10 +78,14 @@ class NewStudy(Strict):
 
 
 class Ask(Strict):
-    """How many pulls, and how long their lease lasts."""
+    """How many pulls, how long their lease lasts, and of which arm."""
 
     n: Annotated[StrictInt, Field(ge=1, le=1000)] = 1
     lease: Seconds = 3600
+    arm: Annotated[
+        StrictStr | None,
+        Field(description="The arm, if the caller chooses it, which the log records. None: the study chooses."),
+    ] = None
 
 
 class Tell(Strict):
@@ -135,7 +139,7 @@ class PullOut(BaseModel):
 
 
 class Asked(BaseModel):
-    """Pulls; none, and ``done``, when the study needs no more."""
+    """Pulls; none, and ``done``, when the study needs no more. An arm that was named may need no more before that."""
 
     pulls: list[PullOut]
     done: bool

@@ -57,12 +57,12 @@ function showTroubles(troubles) {
 }
 
 function told(event) {
-  const what = { asked: "asked", told: event.late ? "late reward" : "reward", dropped: event.cause, retired: "retired", restored: "restored", extended: "extended", created: "created", weighed: "imported results weighed", accepted: "evaluator accepted" }[event.kind];
+  const what = { asked: event.cause === "chosen" ? "asked, chosen by the caller" : "asked", told: event.late ? "late reward" : "reward", dropped: event.cause, retired: "retired", restored: "restored", extended: "extended", created: "created", weighed: "imported results weighed", accepted: "evaluator accepted" }[event.kind];
   const { unit, baseline, cases: of } = state.head;
   const other = event.kind === "told" && baseline !== null && of === null ? Number(event.reason ?? NaN) : NaN; // of a pair
   const pair = !Number.isNaN(other);
   const value = pair ? ` ${amount(event.reward, unit)}, ${baseline} ${amount(other, unit)}` : event.kind === "told" ? ` ${amount(event.reward, unit)}` : event.kind === "extended" ? ` to ${grouped(event.budget)}` : "";
-  return [...(event.arm === undefined ? [] : [...breakable(event.arm), " · "]), `${what}${value}${event.reason && !pair ? ` · ${event.reason}` : ""}`];
+  return [...(event.arm === undefined ? [] : [...breakable(event.arm), " · "]), `${what}${value}${event.reason && !pair ? ` · ${event.cause === "chosen" ? "case " : ""}${event.reason}` : ""}`];
 }
 
 // Put only new lines in front: rebuilding the list would lose the reader's selection.

@@ -1,0 +1,157 @@
+"""A gate between a study and a host that runs an arm's cases itself: which of them to run, and what became of each.
+
+The host decides which case has its turn. Evidence is committed in the order in which cases were *asked for*, so it
+asks in an order that does not depend on when a case gets its turn: the study's own order of the arm, or, if the host
+has shuffled the cases, the host's. Cases that come before the one whose turn it is are asked for too, and held until
+their own turn.
+
+A pull that is held to the end never began, and is taken back. One whose case began is told, or dropped as failed or
+lost. Nothing here waits, neither for another arm nor for a case.
+"""
+
+import threading
+from collections.abc import Iterable
+
+from ..core.evidence import OPEN
+from ..core.ledger import Ledger
+from ..core.sentences import settled_label
+from ..errors import AlreadyTold, InvalidInput, OutsideBounds
+from ..study import Pull, Study, ask_for_cases, give_up, look
+
+
+class Gate:
+    """One arm's gate. Cases are numbers here. Safe to use from several threads."""
+
+    def __init__(self, study: Study, arm: str) -> None:
+        self.study, self.arm = study, arm
+        self.held: dict[int, Pull] = {}  # by case: asked for, and not begun
+        self.begun: dict[int, Pull] = {}  # by case
+        self._ended: set[int] = set()  # cases that began and ended without a reward, if the host goes on
+        self._number = study.spec.arm(arm)
+        self._order: list[int] | None = None  # the host's order; None: the study's own
+        self._place: dict[int, int] = {}  # of a case in the host's order
+        self._next = 0  # in the host's order
+        self._lock = threading.RLock()
+
+    def upcoming(self) -> list[int]:
+        """The cases that can be asked for, in the study's own order of the arm."""
+        return look(self.study, lambda ledger: ledger.cases.upcoming(self._number) if ledger.cases else [])
+
+    def follow(self, order: Iterable[int]) -> None:
+        """From now on, ask in the order of a host that shuffled its cases; first for those that were begun before.
+
+        Such a case has a place already, and evidence waits for it.
+        """
+        with self._lock:
+            cases = list(order)
+            freed = look(self.study, lambda ledger: [case for case in cases if self._was_tried(ledger, case)])
+            self._order = freed + [case for case in cases if case not in set(freed)]
+            self._place = {case: place for place, case in enumerate(self._order)}
+            self._next = 0
+
+    def _was_tried(self, ledger: Ledger, case: int) -> bool:
+        cases = ledger.cases
+        return bool(cases and cases.is_free(self._number, case) and cases.place_of(self._number, case) is not None)
+
+    def begin(self, case: int) -> str | None:
+        """The case has its turn. Returns None if it is to be run, and otherwise why not."""
+        with self._lock:
+            while self._ended:
+                self.fail(self._ended.pop(), "the case ended without a reward")
+            self.fail(case, "the case failed, and is tried again")
+            if over := self.over():
+                self._take_back(over)
+                return over
+            pull = self._pull_for(case)
+            if pull is None:
+                return self.over() or look(self.study, lambda ledger: self._why_not(ledger, case))
+            self.begun[case] = pull
+            return None
+
+    def tell(self, case: int, reward: object) -> None:
+        """The case has a reward. If it never had its turn, because its result was known, it takes its place now."""
+        with self._lock:
+            pull = self.begun.pop(case, None)
+            if pull is None:
+                pull = None if self.over() else self._pull_for(case)
+            if pull is None:
+                return
+            try:
+                self.study.tell(pull, reward)
+            except OutsideBounds:
+                return  # the study has retired the arm, and its verdict says why
+            except AlreadyTold:
+                return  # by another process: the first reward counts
+            except InvalidInput:
+                self._drop(pull, "failed", "its reward is not a number")
+                raise
+
+    def ended(self, case: int) -> None:
+        """The case ended without a reward: if another begins after it, it has failed; else it was stopped with all."""
+        with self._lock:
+            self._ended.add(case)
+
+    def fail(self, case: int, reason: str) -> None:
+        """If the case began, it has failed."""
+        with self._lock:
+            if (pull := self.begun.pop(case, None)) is not None:
+                self._drop(pull, "failed", reason)
+
+    def end(self, *, finished: bool) -> None:
+        """The host runs no more cases. Unless it was stopped, those that began and have no reward have failed."""
+        with self._lock:
+            self._ended.clear()
+            self._take_back("the host ended before its turn came")
+            for case in list(self.begun):
+                if finished:
+                    self._drop(self.begun.pop(case), "failed", "the case ended without a reward")
+                else:
+                    self._drop(self.begun.pop(case), "lost", "the host ended before the case did")
+
+    def over(self) -> str | None:
+        """Why the arm needs no more rewards; None: it does."""
+        return look(self.study, self._over)
+
+    def _over(self, ledger: Ledger) -> str | None:
+        arm, find = self._number, ledger.spec.find
+        if arm in ledger.retired:
+            return f"retired: {ledger.retired[arm]}"
+        if ledger.certifies and ledger.docket.settled[arm] != OPEN:
+            return f"settled: {settled_label(ledger, arm)}"
+        return "enough arms are found" if find is not None and ledger.found >= find else None
+
+    def _why_not(self, ledger: Ledger, case: int) -> str:
+        if not ledger.cases or ledger.cases.is_free(self._number, case):
+            return "the budget is issued"
+        return "the case is known, given up, or pending elsewhere"
+
+    def _pull_for(self, case: int) -> Pull | None:
+        """The pull of this case, and before it, held for later, those of the cases that come first."""
+        if (held := self.held.pop(case, None)) is not None:
+            return held
+        if not look(self.study, lambda ledger: ledger.cases and ledger.cases.is_free(self._number, case)):
+            return None
+        if self._order is not None:
+            place = self._place.get(case, -1)
+            wanted = self._order[self._next : place + 1] if place >= self._next else [case]
+            self._next = max(self._next, place + 1)
+            self._hold(ask_for_cases(self.study, self.arm, wanted))
+        else:
+            while case not in self.held and (pull := self.study.ask(arm=self.arm)):
+                self._hold([pull])
+        return self.held.pop(case, None)
+
+    def _hold(self, pulls: Iterable[Pull]) -> None:
+        for pull in pulls:
+            self.held[self.study.spec.case(pull.case)] = pull
+
+    def _take_back(self, reason: str) -> None:
+        while self.held:
+            _, pull = self.held.popitem()
+            self._drop(pull, "cancelled", reason)
+
+    def _drop(self, pull: Pull, cause: str, reason: str) -> None:
+        try:
+            give_up(self.study, pull, cause=cause, reason=reason)  # type: ignore[arg-type]  # one of its causes
+        except AlreadyTold:
+            return  # by another process
