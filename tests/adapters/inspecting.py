@@ -1,13 +1,15 @@
-"""inspect_ai tasks that need no network: a model that knows a share of the answers."""
+"""inspect_ai tasks that need no network: a model that knows a share of the answers.
 
-from collections.abc import Callable
-from typing import Any
+inspect_ai takes seconds to import, so nothing here does before it is needed.
+"""
 
-from inspect_ai import Task
-from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import Model, ModelOutput, ModelUsage, get_model
-from inspect_ai.scorer import Scorer, match
-from inspect_ai.solver import generate
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from inspect_ai import Task
+    from inspect_ai.dataset import Sample
+    from inspect_ai.model import Model, ModelOutput
 
 Act = Callable[[int], None]  # called with a sample's number; what it raises is the model's error
 
@@ -17,10 +19,11 @@ def knows(number: int, rate: float) -> bool:
     return number * 37 % 100 < rate * 100
 
 
-def model(rate: float, calls: list[int], act: Act | None = None) -> Model:
+def model(rate: float, calls: list[int], act: Act | None = None) -> "Model":
     """A model that is right on a share of the samples, and counts its calls."""
+    from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
-    def answer(messages: list[Any], *_: Any) -> ModelOutput:
+    def answer(messages: list[Any], *_: Any) -> "ModelOutput":
         number = int(messages[-1].text)
         calls.append(number)
         if act is not None:
@@ -32,7 +35,9 @@ def model(rate: float, calls: list[int], act: Act | None = None) -> Model:
     return get_model("mockllm/model", custom_outputs=answer, memoize=False)
 
 
-def samples(count: int, *, ids: bool = True) -> list[Sample]:
+def samples(count: int, *, ids: bool = True) -> "list[Sample]":
+    from inspect_ai.dataset import Sample
+
     return [Sample(id=f"q{at}" if ids else None, input=str(at), target="yes") for at in range(count)]
 
 
@@ -44,17 +49,21 @@ def task(
     count: int = 40,
     act: Act | None = None,
     shuffled: int | None = None,
-    scorer: Scorer | list[Scorer] | None = None,
+    scorers: Sequence[str] = ("match",),
     **more: Any,
-) -> Task:
+) -> "Task":
     """A task of that many samples; ``shuffled`` is the seed of a shuffle."""
+    from inspect_ai import Task, scorer
+    from inspect_ai.dataset import MemoryDataset
+    from inspect_ai.solver import generate
+
     dataset = MemoryDataset(samples(count))
     if shuffled is not None:
         dataset.shuffle(shuffled)
     return Task(
         dataset=dataset,
         solver=generate(),
-        scorer=scorer if scorer is not None else match(),
+        scorer=[getattr(scorer, each)() for each in scorers],
         name=name,
         model=model(rate, calls, act),
         **more,

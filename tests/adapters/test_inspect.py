@@ -2,26 +2,23 @@
 
 import asyncio
 import contextlib
+import importlib.util
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-
-import thresher
-
-pytest.importorskip("inspect_ai")
-
-from inspect_ai import Task, eval_async
-from inspect_ai import eval as evaluate
-from inspect_ai.dataset import MemoryDataset
-from inspect_ai.log import EvalLog
-from inspect_ai.scorer import includes, match
-from inspect_ai.solver import generate
 from inspecting import model, samples, task
 
+import thresher
 from thresher.adapters.inspect import Stopping, asift, sift, stopping
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # inspect_ai's own
+if TYPE_CHECKING:
+    from inspect_ai.log import EvalLog
+
+pytestmark = [
+    pytest.mark.skipif(importlib.util.find_spec("inspect_ai") is None, reason="inspect_ai is not installed"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # inspect_ai's own
+]
 
 
 @pytest.fixture
@@ -43,6 +40,11 @@ def test_each_task_stops_as_soon_as_it_is_settled(quiet: dict[str, Any]) -> None
 def test_one_task_with_several_models_resumes_and_runs_no_sample_twice(quiet: dict[str, Any], tmp_path: Path) -> None:
     calls: list[int] = []
     models = {"a": model(0.7, calls), "b": model(0.4, calls)}
+    from inspect_ai import Task
+    from inspect_ai.dataset import MemoryDataset
+    from inspect_ai.scorer import match
+    from inspect_ai.solver import generate
+
     one = Task(dataset=MemoryDataset(samples(20, ids=False)), solver=generate(), scorer=match(), name="sums")
     given: dict[str, Any] = {
         "at_least": 0.55,
@@ -106,7 +108,7 @@ def test_where_nothing_ran_the_error_is_raised(quiet: dict[str, Any]) -> None:
 
 def test_a_budget_and_a_reading_of_the_scores(quiet: dict[str, Any]) -> None:
     calls: list[int] = []
-    one = task("graded", 1.0, calls, count=12, scorer=[match(), includes()])
+    one = task("graded", 1.0, calls, count=12, scorers=["match", "includes"])
     verdict = sift(
         one,
         at_least=2,
@@ -139,13 +141,13 @@ def test_it_can_be_awaited(quiet: dict[str, Any]) -> None:
     [
         ({"tasks": []}, "tasks .*must not be empty"),
         ({"tasks": [3]}, "task 3: is not a Task of inspect_ai; call the function that makes it"),
-        ({"tasks": [task("a", 1, []), task("a", 1, [])]}, "task 'a': is there twice"),
+        ({"tasks": lambda: [task("a", 1, []), task("a", 1, [])]}, "task 'a': is there twice"),
         (
-            {"tasks": [task("a", 1, [], count=3), task("b", 1, [], count=4)]},
+            {"tasks": lambda: [task("a", 1, [], count=3), task("b", 1, [], count=4)]},
             "sample 'q3': is in task 'b' and not in task 'a'; all tasks need the same sample ids",
         ),
         (
-            {"tasks": task("a", 1, [], epochs=2)},
+            {"tasks": lambda: task("a", 1, [], epochs=2)},
             "epochs 2: each sample is a case, and a case counts once; run one epoch",
         ),
         ({"epochs": 2}, "epochs 2: each sample"),
@@ -154,14 +156,16 @@ def test_it_can_be_awaited(quiet: dict[str, Any]) -> None:
         ({"log_samples": False}, "log_samples False"),
         ({"score": False}, "without scores there are no rewards"),
         ({"model": ["a", "b"]}, "pass models="),
-        ({"tasks": task("a", 1, [], scorer=[match(), includes()])}, "the task has several: match, includes"),
+        ({"tasks": lambda: task("a", 1, [], scorers=["match", "includes"])}, "the task has several: match, includes"),
         ({"scorer": "exact"}, "scorer 'exact': is not a scorer of the task; it has match"),
         ({"at_least": 1.5}, "strictly inside the bounds"),
     ],
 )
 def test_what_cannot_be_sifted_is_refused_in_one_line(change: dict[str, Any], message: str) -> None:
+    given: dict[str, Any] = {"tasks": lambda: task("a", 1, []), "at_least": 0.5, **change}
+    tasks = given.pop("tasks")
     with pytest.raises(thresher.InvalidInput, match=message):
-        sift(**{"tasks": task("a", 1, []), "at_least": 0.5, **change})
+        sift(tasks() if callable(tasks) else tasks, **given)
 
 
 def study_of(count: int = 40, **question: Any) -> thresher.Study:
@@ -172,7 +176,9 @@ def study_of(count: int = 40, **question: Any) -> thresher.Study:
 OPTIONS = ("limit", "sample_id", "epochs", "task_retry_attempts")
 
 
-def gated(study: thresher.Study, quiet: dict[str, Any], calls: list[int], **more: Any) -> EvalLog:
+def gated(study: thresher.Study, quiet: dict[str, Any], calls: list[int], **more: Any) -> "EvalLog":
+    from inspect_ai import eval as evaluate
+
     options: dict[str, Any] = {name: more.pop(name) for name in OPTIONS if name in more}
     mine = task("mine", 0.9, calls, early_stopping=stopping(study, "mine"), **{"shuffled": 1, **more})
     return evaluate(mine, **options, **quiet)[0]
@@ -221,7 +227,7 @@ def test_a_limit_another_shuffle_and_a_retried_log_meet_every_case_once(quiet: d
         ({"sample_id": ["q1", "q2"]}, "chosen by hand"),
         ({"epochs": 2}, "a case counts once"),
         ({"count": 39}, "has 39 samples, and the study 40 cases"),
-        ({"scorer": [match(), includes()]}, "the task has several"),
+        ({"scorers": ["match", "includes"]}, "the task has several"),
     ],
 )
 def test_stopping_refuses_what_would_not_be_a_random_order(
@@ -256,6 +262,8 @@ def test_what_a_cancelled_eval_left_is_dropped_by_close(quiet: dict[str, Any]) -
     calls: list[int] = []
 
     async def cancelled(stop: Stopping) -> None:
+        from inspect_ai import eval_async
+
         fifth = asyncio.Event()
 
         def act(number: int) -> None:

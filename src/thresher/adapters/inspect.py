@@ -36,8 +36,7 @@ def stopping(study: Study, arm: str, *, scorer: str | None = None, value: Value 
 
     >>> import thresher
     >>> study = thresher.create_study("sums", arms=["terse"], at_least=0.9, cases=["2 + 2", "7 * 6"])
-    >>> stopping(study, "terse")  # Task(…, early_stopping=stopping(study, "terse"))
-    <thresher.adapters.inspect.Stopping object at ...>
+    >>> stop = stopping(study, "terse")  # for Task(…, early_stopping=stop)
     """
     spec = study.spec
     spec.arm(arm)
