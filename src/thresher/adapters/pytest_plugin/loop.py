@@ -8,6 +8,7 @@ import pytest
 from .repeating import leave, run_once
 from .sifting import Ask, Sift
 
+STORED = 8  # with a storage, at least
 BATCH = 64  # runs asked for at once, at most: a module's fixtures are set up once for those of its tests
 
 
@@ -33,12 +34,16 @@ class Loop:
     def run(self) -> None:
         """Run until there is nothing more to do."""
         try:
-            while not self._is_over() and (asks := self.sift.ask(max(1, min(BATCH, self.sift.open)))):
+            while not self._is_over() and (asks := self.sift.ask(self._size())):
                 self._batch(sorted(asks, key=lambda ask: self._order[ask.nodeid]))
                 if self._most and self.sift.counts().failing >= self._most:
                     break
         finally:
             self._aside(leave(self.session, None))
+
+    def _size(self) -> int:
+        """How many runs to ask for at once: about one of each test; a few more where each write takes time."""
+        return min(BATCH, max(self.sift.open, STORED if self.sift.options.storage else 1))
 
     def _batch(self, asks: Sequence[Ask]) -> None:
         """Make these runs. Those that have not begun when the time is over, or pytest stops, are taken back."""
