@@ -27,6 +27,7 @@ class Loop:
         self.asides: dict[str, str] = {}  # errors when fixtures were torn down, by the test that ran last
         self._order = {nodeid: at for at, nodeid in enumerate(items)}
         self._last: str | None = None
+        self._seen: set[str] = set()
         seconds, self._began = sift.options.seconds, time.monotonic()
         self._until = None if seconds is None else self._began + seconds
         self._most = int(session.config.getoption("maxfail") or 0)
@@ -56,17 +57,25 @@ class Loop:
             self.sift.unbegun(asks[at:])
 
     def _one(self, ask: Ask) -> None:
-        item = self.items[ask.nodeid]
+        item, isolation = self.items[ask.nodeid], self.sift.options.isolation
+        warnings = len(self._warnings())
         try:
-            isolation = self.sift.options.isolation
             outcome = run_once(item, seed=ask.seed, number=ask.number, isolation=isolation)
         except BaseException as error:  # Ctrl-C, pytest.exit: whatever the test did, its run has begun
             self.sift.lost(ask, f"interrupted by {type(error).__name__}")
             raise
         self._aside(outcome.aside)
         self._last = ask.nodeid
+        if ask.nodeid in self._seen:  # what the first run warned of is enough
+            del self._warnings()[warnings:]
+        self._seen.add(ask.nodeid)
         self.sift.tell(ask, outcome)
         self.shown()
+
+    def _warnings(self) -> list[object]:
+        """What pytest's terminal will show."""
+        reporter = self.session.config.pluginmanager.get_plugin("terminalreporter")
+        return [] if reporter is None else reporter.stats.setdefault("warnings", [])  # type: ignore[no-any-return]
 
     def _aside(self, error: str | None) -> None:
         if error is not None and self._last is not None:
