@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol
 
+import numpy  # noqa: F401  # a run within this process may import it, and it cannot be loaded twice
 import pytest
 
 PLUGIN = "-pthresher.adapters.pytest_plugin"
