@@ -4,6 +4,8 @@ import random
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -26,6 +28,8 @@ def of_pull(config: pytest.Config, seed: int) -> Iterator[None]:
 
 def of_command(config: pytest.Config, seed: int) -> None:
     """Use this seed for all tests."""
+    if find_spec("numpy"):  # a test that loads it itself would draw before it is seeded
+        import_module("numpy.random")
     config.stash[SEED] = seed
     _set_randomly(config, seed)
 
@@ -50,12 +54,17 @@ def _seed(config: pytest.Config, phase: int) -> None:
         return
     value = (seed + phase * GOLDEN) % 2**32
     random.seed(value)
-    numpy = sys.modules.get("numpy.random")
+    numpy = _numpy_random()
     if numpy is not None:
         numpy.seed(value)
     hypothesis: Any = sys.modules.get("hypothesis.core")
     if hypothesis is not None:
         hypothesis.global_force_seed = value
+
+
+def _numpy_random() -> Any:
+    """The module, if numpy is loaded: newer versions load it when it is first used."""
+    return getattr(sys.modules.get("numpy"), "random", None)
 
 
 class Seeding:
@@ -79,7 +88,7 @@ class Seeding:
     ) -> Generator[None, Any, Any]:
         if fixturedef.scope == "function":
             return (yield)
-        numpy = sys.modules.get("numpy.random")
+        numpy = _numpy_random()
         state, states = random.getstate(), None if numpy is None else numpy.get_state()
         try:
             return (yield)
