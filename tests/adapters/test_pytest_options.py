@@ -116,7 +116,7 @@ def test_ctrl_c_shows_what_is_known_and_the_same_command_resumes(
     study = thresher.open_study(_only_study(pytester), storage=f"sqlite:///{pytester.path}/runs.db")
     states = [row.state for row in study.pulls() if row.arm.endswith("test_stops")]
     assert states[4] == "dropped"
-    assert study.verdict()["test_it.py::test_stops"].charged == 1
+    assert study.verdict()["test_it.py::test_stops"].charged >= 1
     assert study.pending() == []
     thresher.verify(study.events())
     study.close()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 pytest_plugins = ["pytester"]
+SEEDED = ("-ppytest_randomly", "--randomly-seed=3")
 Sifted = Callable[..., pytest.RunResult]
 SEVERAL = """
 def test_steady(): pass
@@ -21,7 +22,7 @@ def test_half(): assert random.random() > 0.5
 
 
 def test_the_summary_shows_what_is_not_plainly_steady(sifted: Sifted) -> None:
-    result = sifted(SEVERAL, "--thresher=0.8", "-ppytest_randomly", "--randomly-seed=3")
+    result = sifted(SEVERAL, "--thresher=0.8", *SEEDED)
     assert result.ret == 1
     result.stdout.fnmatch_lines_random(
         [
@@ -43,10 +44,10 @@ def test_the_summary_shows_what_is_not_plainly_steady(sifted: Sifted) -> None:
 
 
 def test_quiet_and_verbose(sifted: Sifted) -> None:
-    quiet = sifted(SEVERAL, "--thresher=0.8", "-qq")
+    quiet = sifted(SEVERAL, "--thresher=0.8", "-qq", *SEEDED)
     quiet.stdout.no_fnmatch_line("*failing too often  *")
     quiet.stdout.fnmatch_lines(["3 steady, 1 failing too often, *"])
-    verbose = sifted("", "--thresher=0.8", "-v", "--tb=no")
+    verbose = sifted("", "--thresher=0.8", "-v", "--tb=no", *SEEDED)
     verbose.stdout.fnmatch_lines_random(
         ["*::test_steady STEADY *", "*::test_failing FAILING *", "test_it.py::test_steady *steady *"]
     )
@@ -55,7 +56,7 @@ def test_quiet_and_verbose(sifted: Sifted) -> None:
 
 
 def test_junit_has_one_case_each(sifted: Sifted, pytester: pytest.Pytester) -> None:
-    sifted(SEVERAL, "--thresher=0.8", "--junitxml=out.xml", "-ppytest_randomly", "--randomly-seed=3")
+    sifted(SEVERAL, "--thresher=0.8", "--junitxml=out.xml", *SEEDED)
     suite = ET.parse(pytester.path / "out.xml").getroot()[0]
     assert {name: suite.get(name) for name in ("tests", "failures", "skipped", "errors")} == {
         "tests": "5",
@@ -93,7 +94,7 @@ def test_markdown_goes_to_the_page_of_the_ci_service(
     page = pytester.path / "page.md"
     page.write_text("before\n")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(page))
-    sifted(SEVERAL, "--thresher=0.8")
+    sifted(SEVERAL, "--thresher=0.8", *SEEDED)
     text = page.read_text()
     assert text.startswith("before\n### thresher")
     assert "| test\\_it.py::test\\_failing | failing too often | 0.000 |" in text

@@ -4,7 +4,7 @@ import hashlib
 import os
 import platform
 import sys
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from pathlib import Path
 
 import pytest
@@ -47,10 +47,12 @@ class Once:
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
+        seeding.load_numpy()
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        seeding.of_command(session.config, self.seed)  # not before: pytest-randomly orders tests by its own seed
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        with seeding.of_pull(item.config, self.seed):
+            return (yield)
 
 
 class Plugin:
