@@ -9,7 +9,7 @@ import pytest
 import thresher
 from thresher.adapters import pytest_plugin
 
-pytest_plugins = ["pytester"]
+pytest_plugins = ["pytester", "sifted"]
 Sifted = Callable[..., pytest.RunResult]
 PLAIN = "def test_it(): pass"
 

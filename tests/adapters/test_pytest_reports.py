@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-pytest_plugins = ["pytester"]
+pytest_plugins = ["pytester", "sifted"]
 SEEDED = ("-ppytest_randomly", "--randomly-seed=3")
 Sifted = Callable[..., pytest.RunResult]
 SEVERAL = """

@@ -5,7 +5,7 @@ from textwrap import dedent
 
 import pytest
 
-pytest_plugins = ["pytester"]
+pytest_plugins = ["pytester", "sifted"]
 Reports = Callable[..., dict[str, str]]
 
 
