@@ -5,14 +5,14 @@ name is imported from its module at its first use.
 """
 
 import importlib as _importlib
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from ._version import __version__
 
 _importlib.import_module(".run", __name__)  # the room `run`, which is empty. It is bound only when it is first loaded:
 del globals()["run"]  # from here on, whatever else is imported, `thresher.run` is the function
 
-if _TYPE_CHECKING:
+if TYPE_CHECKING:
     from collections.abc import Callable as _Callable
     from contextlib import AbstractContextManager as _Context
 
@@ -150,7 +150,7 @@ def live(study: "Study") -> "_Context[_Callable[[Progress], object]]":
     return watching(study, quiet=False)
 
 
-if not _TYPE_CHECKING:  # else a type checker would accept any name
+if not TYPE_CHECKING:  # else a type checker would accept any name
 
     def __getattr__(name: str) -> object:
         if name in _ROOMS:
@@ -163,4 +163,4 @@ if not _TYPE_CHECKING:  # else a type checker would accept any name
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_ROOMS})
+    return sorted({*globals(), *__all__, *_ROOMS} - {"TYPE_CHECKING"})
