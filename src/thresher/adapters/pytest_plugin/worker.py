@@ -1,0 +1,99 @@
+"""In a worker of pytest-xdist: make the runs that the controller asks for.
+
+xdist sends its workers the places of tests in the collection, and nothing else; a run also needs its seed and number.
+But the loop in which a worker waits for them is a pytest hook like any other, and a scheduler may send any command over
+the worker's channel. So this loop runs in the place of xdist's. It reads the same channel:
+
+- ``("thresher", {"runs": [[serial, place, seed, number], …], "left": seconds or None})`` from `scheduler.py`; a test
+  without a seed runs once, in the ordinary way,
+- ``("stop", {})`` from there: runs that have not begun are given back,
+- ``("shutdown", {})`` from xdist, and the end of the channel.
+
+Answers go back in the order of the runs, in the event ``runtest_protocol_complete``, which xdist hands on to the
+scheduler as it is: the serial number as ``item_index`` and, in the place of the duration, the answer in JSON. No report
+is made of a run, so no plugin logs it, neither here nor in the controller.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+
+from .options import Isolation
+from .repeating import Outcome, leave, run_once, run_phases
+
+HELLO, LAST = -1, -2  # in the place of a serial number: what was collected; an error in the last teardown
+
+
+class Worker:
+    """The loop of one worker."""
+
+    def __init__(
+        self, config: pytest.Config, isolation: Isolation, describe: Callable[[pytest.Session], dict[str, Any]]
+    ) -> None:
+        self._isolation, self._describe = isolation, describe
+        self._interactor: Any = next(each for each in config.pluginmanager.get_plugins() if hasattr(each, "sendevent"))
+        self._runs = SimpleQueue[list[Any] | None]()
+        self._stopped, self._until = False, float("inf")
+        self._process = os.getpid()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+        return run_phases(item, nextitem)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Run what the controller asks for, until it says that this was all."""
+        for item in session.items:
+            item._nodeid = plain(item)
+        self._send(HELLO, self._describe(session))
+        self._interactor.channel.setcallback(self._receive, endmarker=("shutdown", {}))
+        while (run := self._runs.get()) is not None:
+            try:
+                answer = self._answer(session, *run[1:])
+            except BaseException as error:  # Ctrl-C, pytest.exit: whatever the test did, its run has begun
+                self._send(run[0], f"interrupted by {type(error).__name__}")
+                raise
+            self._send(run[0], answer)
+        self._send(LAST, leave(session, None))
+        return True
+
+    def _receive(self, command: tuple[str, dict[str, Any]]) -> None:
+        """Take a command, in the thread that reads the channel."""
+        name, given = command
+        if name == "thresher":
+            left = given["left"]
+            self._until = float("inf") if left is None else time.monotonic() + left
+            for run in given["runs"]:
+                self._runs.put(run)
+        elif name == "stop":
+            self._stopped = True
+        elif name == "shutdown":
+            self._runs.put(None)
+
+    def _answer(self, session: pytest.Session, place: int, seed: int | None, number: int) -> object:
+        """An outcome; None if the run never began; why nothing came of it."""
+        if self._stopped or session.shouldstop or session.shouldfail or time.monotonic() >= self._until:
+            return None
+        item = session.items[place]
+        if seed is None:
+            self._interactor.item_index = place  # for the reports that xdist sends
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+            return Outcome()
+        outcome = run_once(item, seed=seed, number=number, isolation=self._isolation)
+        if os.getpid() != self._process:  # the test forked, and this is the child: only one of them may answer
+            os._exit(0)
+        return outcome
+
+    def _send(self, serial: int, answer: object) -> None:
+        self._interactor.sendevent("runtest_protocol_complete", item_index=serial, duration=json.dumps(answer))
+
+
+def plain(item: pytest.Item) -> str:
+    """The node id without the group that ``--dist loadgroup`` appends to it: it is the same test."""
+    grouped = item.config.getoption("loadgroup", False) and item.get_closest_marker("xdist_group") is not None
+    return item.nodeid.rpartition("@")[0] if grouped else item.nodeid
