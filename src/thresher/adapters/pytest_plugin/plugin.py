@@ -1,0 +1,204 @@
+"""The plugin that runs tests until they are settled; registered only if --thresher or --thresher-seed is given."""
+
+import hashlib
+import os
+import platform
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from _pytest.skipping import evaluate_skip_marks, evaluate_xfail_marks
+from _pytest.terminal import TerminalReporter
+
+from ...errors import ThresherError
+from . import reporting, seeding, summary
+from .loop import Loop
+from .options import Options, bars, options_of, seed_of
+from .progress import Progress
+from .repeating import run_phases
+from .sifting import Result, Sift
+
+OPEN_LEFT = 8  # the exit code if tests are left open and --thresher-open is fail
+NAME = "thresher-sift"
+SUMMARY = "GITHUB_STEP_SUMMARY"
+
+
+def start(config: pytest.Config) -> None:
+    """Register what the options ask for."""
+    seed = seed_of(config)
+    if seed is not None:
+        if config.getoption("thresher") is not None:
+            raise pytest.UsageError(
+                "--thresher-seed: runs tests once, so it cannot be used with --thresher; leave one out"
+            )
+        config.pluginmanager.register(seeding.Seeding(), "thresher-seeding")
+        config.pluginmanager.register(Once(seed), "thresher-once")
+        return
+    options = options_of(config)
+    if config.getoption("numprocesses", None) or config.getoption("dist", "no") != "no":
+        raise pytest.UsageError("--thresher: cannot be used with -n yet; leave out -n")
+    config.pluginmanager.register(seeding.Seeding(), "thresher-seeding")
+    config.pluginmanager.register(Plugin(config, options), NAME)
+
+
+class Once:
+    """With --thresher-seed: tests run once, in the ordinary way, with that seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        seeding.of_command(session.config, self.seed)  # not before: pytest-randomly orders tests by its own seed
+
+
+class Plugin:
+    """Everything in one process, and all that people and other plugins see at the end."""
+
+    def __init__(self, config: pytest.Config, options: Options) -> None:
+        self.config, self.options = config, options
+        self.bars: dict[pytest.Item, float] = {}
+        self.sift: Sift | None = None
+        self.results: list[Result] = []
+
+    def pytest_report_header(self) -> str:
+        kind = "no certified label wrong" if self.options.guarantee == "all" else "few certified labels wrong"
+        return (
+            f"thresher: at least {self.options.at_least:g} of runs pass; {kind}, confidence {self.options.confidence:g}"
+        )
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self.bars = bars(session.items, self.options)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+        return run_phases(item, nextitem)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        option = self.config.option
+        if option.collectonly or getattr(option, "setuponly", False):
+            return None
+        if session.testsfailed and not option.continue_on_collection_errors:
+            errors = f"{session.testsfailed} error{'s' if session.testsfailed != 1 else ''} during collection"
+            raise session.Interrupted(errors)
+        ordinary, arms = divided(session.items)
+        run_ordinary(session, ordinary)
+        if arms:
+            self._sift(session, arms)
+        if session.shouldfail:
+            raise session.Failed(session.shouldfail)
+        if session.shouldstop:
+            raise session.Interrupted(session.shouldstop)
+        return True
+
+    def _sift(self, session: pytest.Session, arms: dict[str, pytest.Item]) -> None:
+        version = fingerprint(self.config, session.items) if self.options.storage else ""
+        tests = {nodeid: self.bars[item] for nodeid, item in arms.items()}
+        self.begin(tests, version)
+        assert self.sift is not None
+        progress = Progress(self.config, self.sift)
+        loop = Loop(session, arms, self.sift, shown=progress)
+        try:
+            loop.run()
+        finally:
+            progress.end()
+            self.report(arms, loop.asides)
+
+    # -- what a run with xdist uses as well -----------------------------------------------------------------------
+
+    def begin(self, tests: dict[str, float], version: str = "") -> Sift:
+        """Create the studies, or resume them."""
+        try:
+            self.sift = Sift(tests, self.options, seed=seeding.randomly_seed(self.config), version=version)
+        except ThresherError as error:
+            raise pytest.UsageError(str(error)) from None
+        return self.sift
+
+    def report(self, arms: dict[str, pytest.Item], asides: dict[str, str]) -> None:
+        """Log one report for each test."""
+        assert self.sift is not None
+        self.results = self.sift.results()
+        for result in self.results:
+            item = arms[result.nodeid]
+            item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+            for report in reporting.reports(result, item, asides.get(result.nodeid)):
+                item.ihook.pytest_runtest_logreport(report=report)
+            item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
+        return reporting.status_of(report)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        reporting.add_to_junit(self.config, report)
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        left = any(result.status in ("open", "flaky") for result in self.results)
+        if left and self.options.open_fails and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = OPEN_LEFT
+        if self.sift is not None and self.results and os.environ.get(SUMMARY):
+            text = summary.to_markdown(self.results, self.sift.verdicts(), self.options)
+            with Path(os.environ[SUMMARY]).open("a", encoding="utf-8") as file:
+                file.write(text)
+
+    def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
+        if self.sift is not None and self.results:
+            summary.write(terminalreporter, self.results, self.sift.verdicts(), self.options)
+
+    def pytest_unconfigure(self) -> None:
+        if self.sift is not None:
+            self.sift.close()
+
+
+def divided(items: Iterable[pytest.Item]) -> tuple[list[pytest.Item], dict[str, pytest.Item]]:
+    """The tests with marks that skip them or expect them to fail, and the arms by name."""
+    ordinary, arms = list[pytest.Item](), dict[str, pytest.Item]()
+    for item in items:
+        if is_ordinary(item) or item.nodeid in arms:  # collected twice
+            ordinary.append(item)
+        else:
+            arms[item.nodeid] = item
+    return ordinary, arms
+
+
+def is_ordinary(item: pytest.Item) -> bool:
+    """Whether a mark skips the test or expects it to fail: it then runs once, as without thresher."""
+    for owner in (getattr(item, "obj", None), getattr(item, "cls", None)):
+        if getattr(owner, "__unittest_skip__", False) or getattr(owner, "__unittest_expecting_failure__", False):
+            return True
+    try:
+        return evaluate_skip_marks(item) is not None or evaluate_xfail_marks(item) is not None
+    except (Exception, pytest.fail.Exception):  # a condition that cannot be evaluated: pytest reports it
+        return True
+
+
+def run_ordinary(session: pytest.Session, items: list[pytest.Item]) -> None:
+    """Run tests once, as pytest does."""
+    for item, nextitem in zip(items, [*items[1:], None], strict=True):
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=nextitem)
+        if session.shouldfail:
+            raise session.Failed(session.shouldfail)
+        if session.shouldstop:
+            raise session.Interrupted(session.shouldstop)
+
+
+def fingerprint(config: pytest.Config, items: Iterable[pytest.Item]) -> str:
+    """A digest of the code under test: runs of different code are never counted together.
+
+    It covers the files of the tests and of all modules below the root directory that are loaded after collection.
+    """
+    root = config.rootpath
+    files = {item.path for item in items}
+    for module in list(sys.modules.values()):
+        name = getattr(module, "__file__", None)
+        if isinstance(name, str) and "site-packages" not in name and (path := Path(name)).is_relative_to(root):
+            files.add(path)
+    digest = hashlib.sha256(f"{sys.version} {platform.platform()}".encode())
+    for path in sorted(files):
+        digest.update(str(path.relative_to(root) if path.is_relative_to(root) else path).encode())
+        digest.update(path.read_bytes() if path.is_file() else b"")
+    return digest.hexdigest()[:16]
