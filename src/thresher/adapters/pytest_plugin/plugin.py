@@ -36,10 +36,21 @@ def start(config: pytest.Config) -> None:
         config.pluginmanager.register(Once(seed), "thresher-once")
         return
     options = options_of(config)
-    if config.getoption("numprocesses", None) or config.getoption("dist", "no") != "no":
-        raise pytest.UsageError("--thresher: cannot be used with -n yet; leave out -n")
     config.pluginmanager.register(seeding.Seeding(), "thresher-seeding")
-    config.pluginmanager.register(Plugin(config, options), NAME)
+    config.pluginmanager.register(_plugin(config, options), NAME)
+
+
+def _plugin(config: pytest.Config, options: Options) -> object:
+    """The plugin for this process: with xdist, a worker or the controller; else one that does all."""
+    if hasattr(config, "workerinput"):
+        from .worker import Worker
+
+        return Worker(config, options)
+    if config.getoption("dist", "no") != "no" and config.getoption("tx", None) and not config.option.collectonly:
+        from .distributing import Controller
+
+        return Controller(config, options)
+    return Plugin(config, options)
 
 
 class Once:

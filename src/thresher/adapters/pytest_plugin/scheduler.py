@@ -19,9 +19,8 @@ from .worker import HELLO, LAST
 
 if TYPE_CHECKING:
     import pytest
-    from xdist.remote import Producer
-    from xdist.workermanage import WorkerController as Node
 
+Node = Any  # xdist's WorkerController; xdist has no annotations for others
 LEAST, MOST = 2, 32  # runs that a worker has before it, so that it need not wait for the controller
 AHEAD = 0.25  # seconds of work that a worker has before it, unless the least takes longer
 
@@ -34,7 +33,7 @@ class Run(NamedTuple):
     ask: Ask | None  # None: in the ordinary way, once
 
 
-class Scheduler(LoadScheduling):
+class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
     """Keeps every worker busy until the studies are done.
 
     A worker answers its runs in the order in which they were sent. So if it dies, the first of them was running and
@@ -44,12 +43,13 @@ class Scheduler(LoadScheduling):
     def __init__(
         self,
         config: "pytest.Config",
-        log: "Producer | None",
+        log: Any,
         *,
         start: Callable[[dict[str, Any]], Sift | None],
         shown: Callable[[], None],
     ) -> None:
         super().__init__(config, log)
+        self.collection: list[str] | None = None
         self.sift: Sift | None = None
         self.asides: dict[str, str] = {}  # errors when fixtures were torn down, by the test that ran last
         self._start, self._shown = start, shown
@@ -62,7 +62,7 @@ class Scheduler(LoadScheduling):
         self._depth: dict[Node, int] = {}
         self._seconds: dict[Node, float] = {}  # how long a run takes
         self._last: dict[Node, str] = {}
-        self._scopes = Scopes[Node](config.getvalue("dist"))
+        self._scopes = Scopes(config.getvalue("dist"))
         self._until: float | None = None
         self._most = int(config.getoption("maxfail") or 0)
 
@@ -94,7 +94,7 @@ class Scheduler(LoadScheduling):
             if node in self.node2collection:  # else it still collects
                 self.check_schedule(node)
 
-    def mark_test_complete(self, node: "Node", item_index: int, duration: Any = None) -> None:
+    def mark_test_complete(self, node: Node, item_index: int, duration: Any = None) -> None:
         """An answer of a worker."""
         answer = json.loads(duration)
         if item_index == HELLO:
@@ -114,10 +114,9 @@ class Scheduler(LoadScheduling):
     def mark_test_pending(self, item: str) -> None:
         """For plugins that want a test to run again after a crash: the studies decide that."""
 
-    def remove_node(self, node: "Node") -> str | None:
+    def remove_node(self, node: Node) -> str | None:
         """A worker ended or died. Returns the test that killed it, if xdist is to report that."""
         runs = [self._taken(serial) for serial in self.node2pending.pop(node)]
-        self._scopes.forget(node)
         if not runs:
             return None
         first, *others = runs
@@ -138,7 +137,7 @@ class Scheduler(LoadScheduling):
         if self.sift is not None and self.sift.options.seconds is not None:
             self._until = time.monotonic() + self.sift.options.seconds
 
-    def check_schedule(self, node: "Node", duration: float = 0) -> None:
+    def check_schedule(self, node: Node, duration: float = 0) -> None:
         """Send a worker more runs, if it has few left."""
         pending = self.node2pending[node]
         if node.shutting_down or self._is_over() or len(pending) >= max(LEAST, self._depth.get(node, 0) // 4):
@@ -154,14 +153,14 @@ class Scheduler(LoadScheduling):
         if runs:
             self._send(node, sorted(runs, key=lambda run: run.place))  # fixtures of a module are set up less often
 
-    def _deep(self, node: "Node") -> int:
+    def _deep(self, node: Node) -> int:
         """How many runs the worker should have before it."""
         seconds, each = self._seconds.get(node), 0
         if seconds is not None and self.sift is not None:
             each = int(min(MOST, AHEAD / max(seconds, 1e-9), self.sift.open // len(self.nodes)))
         return max(LEAST, each)
 
-    def _of_waiting(self, node: "Node", most: int) -> list[Run]:
+    def _of_waiting(self, node: Node, most: int) -> list[Run]:
         """Runs that this worker may make."""
         found, others = list[Run](), list[Run]()
         while self._waiting and len(found) < most:
@@ -170,7 +169,7 @@ class Scheduler(LoadScheduling):
         self._waiting.extendleft(reversed(others))
         return found
 
-    def _send(self, node: "Node", runs: list[Run]) -> None:
+    def _send(self, node: Node, runs: list[Run]) -> None:
         message = []
         for run in runs:
             self._serial += 1
@@ -188,7 +187,7 @@ class Scheduler(LoadScheduling):
         self._scopes.give_back(run.nodeid)
         return run
 
-    def _answered(self, node: "Node", run: Run, answer: Any) -> None:
+    def _answered(self, node: Node, run: Run, answer: Any) -> None:
         if run.ask is None or self.sift is None:
             return
         if answer is None:
@@ -206,7 +205,7 @@ class Scheduler(LoadScheduling):
                 self.stop()
             self._shown()
 
-    def _aside(self, node: "Node", error: str | None) -> None:
+    def _aside(self, node: Node, error: str | None) -> None:
         if error is not None and node in self._last:
             self.asides.setdefault(self._last[node], error)
 

@@ -1,16 +1,13 @@
-"""Which tests must not run at the same time: what ``--dist loadscope``, ``loadfile`` and ``loadgroup`` ask xdist for."""
+"""Tests that must not run at the same time: what ``--dist loadscope``, ``loadfile`` and ``loadgroup`` ask for."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Generic, TypeVar
-
-Node = TypeVar("Node")
 
 
-class Scopes(Generic[Node]):
+class Scopes:
     """A scope belongs to one worker as long as that has runs of it. With other ``--dist``, tests have no scope.
 
-    >>> scopes = Scopes[str]("loadfile")
+    >>> scopes = Scopes("loadfile")
     >>> scopes.learn(["a.py::one", "a.py::two"], {"a.py::one": 0, "a.py::two": 1})
     >>> scopes.take("a.py::one", "gw0"), scopes.take("a.py::two", "gw1")
     (True, False)
@@ -22,7 +19,7 @@ class Scopes(Generic[Node]):
     def __init__(self, dist: str) -> None:
         self._dist = dist
         self._of: dict[str, str] = {}  # the scope of a test
-        self._owner: dict[str, Node] = {}
+        self._owner: dict[str, object] = {}
         self._count = Counter[str]()
 
     def learn(self, collection: Sequence[str], places: Mapping[str, int]) -> None:
@@ -35,7 +32,7 @@ class Scopes(Generic[Node]):
             elif self._dist == "loadgroup" and collection[place] != nodeid:
                 self._of[nodeid] = collection[place].removeprefix(nodeid)
 
-    def take(self, nodeid: str, node: Node) -> bool:
+    def take(self, nodeid: str, node: object) -> bool:
         """Whether the worker may run this test; it then does."""
         scope = self._of.get(nodeid)
         if scope is None:
@@ -52,8 +49,3 @@ class Scopes(Generic[Node]):
             self._count[scope] -= 1
             if not self._count[scope]:
                 del self._owner[scope]
-
-    def forget(self, node: Node) -> None:
-        """The worker is gone."""
-        for scope in [scope for scope, owner in self._owner.items() if owner == node]:
-            del self._owner[scope], self._count[scope]

@@ -17,13 +17,13 @@ is made of a run, so no plugin logs it, neither here nor in the controller.
 import json
 import os
 import time
-from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
 import pytest
 
-from .options import Isolation
+from .options import Options, bars
+from .plugin import divided, fingerprint
 from .repeating import Outcome, leave, run_once, run_phases
 
 HELLO, LAST = -1, -2  # in the place of a serial number: what was collected; an error in the last teardown
@@ -32,10 +32,8 @@ HELLO, LAST = -1, -2  # in the place of a serial number: what was collected; an 
 class Worker:
     """The loop of one worker."""
 
-    def __init__(
-        self, config: pytest.Config, isolation: Isolation, describe: Callable[[pytest.Session], dict[str, Any]]
-    ) -> None:
-        self._isolation, self._describe = isolation, describe
+    def __init__(self, config: pytest.Config, options: Options) -> None:
+        self._options = options
         self._interactor: Any = next(each for each in config.pluginmanager.get_plugins() if hasattr(each, "sendevent"))
         self._runs = SimpleQueue[list[Any] | None]()
         self._stopped, self._until = False, float("inf")
@@ -49,8 +47,8 @@ class Worker:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Run what the controller asks for, until it says that this was all."""
         for item in session.items:
-            item._nodeid = plain(item)
-        self._send(HELLO, self._describe(session))
+            setattr(item, "_nodeid", plain(item))  # noqa: B010 - pytest declares it nowhere
+        self._send(HELLO, describe(session, self._options))
         self._interactor.channel.setcallback(self._receive, endmarker=("shutdown", {}))
         while (run := self._runs.get()) is not None:
             try:
@@ -84,7 +82,7 @@ class Worker:
             self._interactor.item_index = place  # for the reports that xdist sends
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
             return Outcome()
-        outcome = run_once(item, seed=seed, number=number, isolation=self._isolation)
+        outcome = run_once(item, seed=seed, number=number, isolation=self._options.isolation)
         if os.getpid() != self._process:  # the test forked, and this is the child: only one of them may answer
             os._exit(0)
         return outcome
@@ -97,3 +95,21 @@ def plain(item: pytest.Item) -> str:
     """The node id without the group that ``--dist loadgroup`` appends to it: it is the same test."""
     grouped = item.config.getoption("loadgroup", False) and item.get_closest_marker("xdist_group") is not None
     return item.nodeid.rpartition("@")[0] if grouped else item.nodeid
+
+
+def describe(session: pytest.Session, options: Options) -> dict[str, Any]:
+    """What node ids do not say about the tests, ready for JSON."""
+    try:
+        found = bars(session.items, options)
+    except pytest.UsageError as error:
+        return {"error": str(error), "tests": [], "ordinary": []}
+    ordinary, arms = divided(session.items)
+    places = {item: place for place, item in enumerate(session.items)}
+    return {
+        "tests": [
+            (nodeid, places[item], found[item], item.location, str(item.path), list(item.keywords))
+            for nodeid, item in arms.items()
+        ],
+        "ordinary": [(item.nodeid, places[item]) for item in ordinary],
+        "version": fingerprint(session.config, session.items) if options.storage else "",
+    }
