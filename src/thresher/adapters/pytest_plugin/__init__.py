@@ -49,8 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def thresher_pull(request: pytest.FixtureRequest) -> "ThresherPull":
-    """The run that the test is in: its ``seed``, its ``number`` among the test's runs, and ``reward(0.8)``, which
-    records a number.
+    """The run that the test is in: ``seed``, ``number`` among the test's runs, and ``reward(0.8)`` to record a number.
 
     It works without --thresher too: the test then runs once, with a seed drawn at random.
     """

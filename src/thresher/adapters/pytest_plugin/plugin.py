@@ -189,7 +189,8 @@ def is_ordinary(item: pytest.Item) -> bool:
 
 def run_ordinary(session: pytest.Session, items: list[pytest.Item]) -> None:
     """Run tests once, as pytest does."""
-    for item, nextitem in zip(items, [*items[1:], None], strict=True):
+    for at, item in enumerate(items):
+        nextitem = items[at + 1] if at + 1 < len(items) else None
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=nextitem)
         if session.shouldfail:
             raise session.Failed(session.shouldfail)

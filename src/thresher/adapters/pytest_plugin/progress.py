@@ -1,4 +1,4 @@
-"""Progress while tests are run again and again: one line that is rewritten on a terminal, a line now and then in a log."""
+"""Progress while tests run: one line that is rewritten on a terminal, a line now and then in a log."""
 
 import time
 

@@ -3,9 +3,9 @@
 import math
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from _pytest.outcomes import OutcomeException
@@ -15,9 +15,6 @@ from ...errors import InvalidInput, told_of
 from ...text.masking import masked
 from . import seeding
 from .options import Isolation, seed_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TIMEOUT = ("Timeout (>", "from pytest-timeout")  # how pytest-timeout fails a test
 SETUP_STATE = "_setupstate"  # of the pytest session: what is set up now
@@ -31,7 +28,7 @@ class Outcome(NamedTuple):
     skipped: str | None = None  # why it skipped itself
     traceback: str | None = None  # of what failed, as pytest shows it
     message: str | None = None  # the last line of that
-    sections: list[tuple[str, str]] = []  # captured output of a run that failed
+    sections: Sequence[Sequence[str]] = ()  # captured output of a run that failed
     seconds: float = 0.0
     aside: str | None = None  # an error when fixtures of tests that ran before were torn down
 
@@ -159,7 +156,7 @@ def _kept(item: pytest.Item, isolation: Isolation) -> Any:
         return None
     if isolation == "function":
         return item.parent
-    module = item.getparent(pytest.File)
+    module = item.getparent(pytest.File)  # type: ignore[type-abstract]
     return None if module is None else module.parent
 
 
@@ -196,7 +193,7 @@ class _Gate:
 
 
 @contextmanager
-def quiet(config: pytest.Config, run: Run) -> "Iterator[None]":
+def quiet(config: pytest.Config, run: Run) -> Iterator[None]:
     """Collect reports that are logged during a run."""
     hooks: Any = config.hook
     caller: Callable[..., Any] = hooks.pytest_runtest_logreport

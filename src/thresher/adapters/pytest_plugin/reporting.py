@@ -47,10 +47,10 @@ def reports(result: Result, item: pytest.Item, aside: str | None = None) -> list
     elif status == "skipped":
         reason = (result.row.reason or "").removeprefix(SKIPPED)
         outcome, longrepr = "skipped", (str(item.path), (line or 0) + 1, f"Skipped: {reason}")
-    sections = [] if first is None else list(first.sections)
+    sections = [] if first is None else [(title, text) for title, text in first.sections]
     now, seconds = time.time(), result.tally.seconds
     properties = [*item.user_properties, *_properties(result)]
-    keywords = dict.fromkeys(item.keywords, 1)
+    keywords: Any = dict.fromkeys(item.keywords, 1)
 
     def report(when: Any, outcome: Any, longrepr: Any, seconds: float) -> pytest.TestReport:
         return pytest.TestReport(

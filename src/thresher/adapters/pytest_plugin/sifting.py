@@ -1,5 +1,6 @@
 """The studies of a pytest run: which test to run next, and what is known about each."""
 
+import contextlib
 import hashlib
 import os
 from collections.abc import Iterable, Mapping
@@ -73,10 +74,8 @@ class Tally:
         self.seconds += outcome.seconds
         self.failures += outcome.failed
         self.passes += outcome.reward is not None and not outcome.failed
-        seen = self.first is not None and self.first.failed
-        if outcome.failed and not seen:  # rather this than an earlier error in setup
-            self.first, self.seed = outcome, seed
-        elif self.first is None and outcome.failure is not None:
+        better = self.first is None or not self.first.failed  # a failed assertion says more than an error in setup
+        if (outcome.failed and better) or (outcome.failure is not None and self.first is None):
             self.first, self.seed = outcome, seed
 
 
@@ -122,10 +121,8 @@ class Sift:
         budget = None if options.budget is None else options.budget * len(members) // len(self.bars)
         whole = (sorted(self.bars.items()), options.isolation, options.guarantee, options.confidence, version)
         name = f"pytest {bar:g} {hashlib.sha256(repr(whole).encode()).hexdigest()[:12]}"
-        try:  # its seed is a part of its specification
+        with contextlib.suppress(UnknownStudy):  # its seed is a part of its specification
             seed = open_study(name, storage=self._store).spec.seed
-        except UnknownStudy:
-            pass
         return create_study(
             name,
             arms=[self._names[nodeid] for nodeid in members],

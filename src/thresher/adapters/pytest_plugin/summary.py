@@ -1,4 +1,4 @@
-"""What people read at the end of a pytest run: a table, tracebacks, what is guaranteed; on a terminal and in Markdown."""
+"""What people read at the end: a table, tracebacks, what is guaranteed; on a terminal and in Markdown."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
