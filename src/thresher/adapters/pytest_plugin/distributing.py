@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from .options import Options
-from .plugin import Plugin
+from .plugin import Plugin, refuse_errors
 from .progress import Progress
 from .scheduler import Scheduler
 from .sifting import Sift
@@ -40,6 +40,7 @@ class Controller(Plugin):
         self._scheduler: Scheduler | None = None
         self._progress: Progress | None = None
         self._tests: dict[str, Test] = {}
+        self._session: pytest.Session | None = None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: object) -> Scheduler:
@@ -49,6 +50,7 @@ class Controller(Plugin):
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:  # type: ignore[override]
         """Around the loop of xdist: whatever ends it, one report is logged for each test."""
+        self._session = session
         try:
             found = yield
         except BaseException:
@@ -62,6 +64,8 @@ class Controller(Plugin):
 
     def _start(self, hello: dict[str, Any]) -> Sift | None:
         """Create the studies."""
+        assert self._session is not None
+        refuse_errors(self._session)
         if hello.get("error"):
             raise pytest.UsageError(hello["error"])
         hook = self.config.hook
@@ -85,16 +89,16 @@ class Controller(Plugin):
         if scheduler is None or loop is None:
             return
         scheduler.stop()
-        until = time.monotonic() + GRACE
-        while scheduler.has_pending and (left := until - time.monotonic()) > 0:
+        until, running = time.monotonic() + GRACE, set(scheduler.nodes)
+        while running and scheduler.has_pending and (left := until - time.monotonic()) > 0:
             try:
                 name, given = loop.queue.get(timeout=left)
             except Empty:
                 break
             if name == "runtest_protocol_complete":
                 scheduler.mark_test_complete(**given)
-            elif name == "errordown" and given["node"] in scheduler.nodes:
-                scheduler.remove_node(given["node"])
+            elif name in ("workerfinished", "errordown"):
+                running.discard(given["node"])
 
     def _end(self) -> None:
         if self._scheduler is not None:

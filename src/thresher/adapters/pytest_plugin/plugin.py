@@ -92,9 +92,7 @@ class Plugin:
         option = self.config.option
         if option.collectonly or getattr(option, "setuponly", False):
             return None
-        if session.testsfailed and not option.continue_on_collection_errors:
-            errors = f"{session.testsfailed} error{'s' if session.testsfailed != 1 else ''} during collection"
-            raise session.Interrupted(errors)
+        refuse_errors(session)
         ordinary, arms = divided(session.items)
         run_ordinary(session, ordinary)
         if arms:
@@ -163,6 +161,13 @@ class Plugin:
     def pytest_unconfigure(self) -> None:
         if self.sift is not None:
             self.sift.close()
+
+
+def refuse_errors(session: pytest.Session) -> None:
+    """Stop, as pytest does, if some tests could not be collected."""
+    if session.testsfailed and not session.config.option.continue_on_collection_errors:
+        errors = f"{session.testsfailed} error{'s' if session.testsfailed != 1 else ''} during collection"
+        raise session.Interrupted(errors)
 
 
 def divided(items: Iterable[pytest.Item]) -> tuple[list[pytest.Item], dict[str, pytest.Item]]:

@@ -62,6 +62,7 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
         self._depth: dict[Node, int] = {}
         self._seconds: dict[Node, float] = {}  # how long a run takes
         self._last: dict[Node, str] = {}
+        self._ending = set[Node]()  # workers that gave a run back: they begin no more
         self._scopes = Scopes(config.getvalue("dist"))
         self._until: float | None = None
         self._most = int(config.getoption("maxfail") or 0)
@@ -140,7 +141,9 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
     def check_schedule(self, node: Node, duration: float = 0) -> None:
         """Send a worker more runs, if it has few left."""
         pending = self.node2pending[node]
-        if node.shutting_down or self._is_over() or len(pending) >= max(LEAST, self._depth.get(node, 0) // 4):
+        if node.shutting_down or node in self._ending or self._is_over():
+            return
+        if len(pending) >= max(LEAST, self._depth.get(node, 0) // 4):
             return
         self._depth[node] = depth = self._deep(node)
         runs = self._of_waiting(node, depth - len(pending))
@@ -191,6 +194,7 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
         if run.ask is None or self.sift is None:
             return
         if answer is None:
+            self._ending.add(node)
             self.sift.unbegun([run.ask])
         elif isinstance(answer, str):
             self.sift.lost(run.ask, answer)

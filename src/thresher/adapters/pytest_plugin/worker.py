@@ -10,8 +10,9 @@ the worker's channel. So this loop runs in the place of xdist's. It reads the sa
 - ``("shutdown", {})`` from xdist, and the end of the channel.
 
 Answers go back in the order of the runs, in the event ``runtest_protocol_complete``, which xdist hands on to the
-scheduler as it is: the serial number as ``item_index`` and, in the place of the duration, the answer in JSON. No report
-is made of a run, so no plugin logs it, neither here nor in the controller.
+scheduler as it is: the serial number as ``item_index`` and, in the place of the duration, the answer in JSON: an
+outcome, null for a run that never began, or a string that says why nothing came of it. No report is made of a run, so
+no plugin logs it, neither here nor in the controller.
 """
 
 import json
@@ -50,13 +51,13 @@ class Worker:
             setattr(item, "_nodeid", plain(item))  # noqa: B010 - pytest declares it nowhere
         self._send(HELLO, describe(session, self._options))
         self._interactor.channel.setcallback(self._receive, endmarker=("shutdown", {}))
-        while (run := self._runs.get()) is not None:
-            try:
-                answer = self._answer(session, *run[1:])
-            except BaseException as error:  # Ctrl-C, pytest.exit: whatever the test did, its run has begun
-                self._send(run[0], f"interrupted by {type(error).__name__}")
-                raise
-            self._send(run[0], answer)
+        try:
+            while (run := self._runs.get()) is not None:
+                self._send(run[0], self._answer(session, *run))
+        finally:
+            self._stopped = True
+            while not self._runs.empty() and (run := self._runs.get()) is not None:
+                self._send(run[0], None)
         self._send(LAST, leave(session, None))
         return True
 
@@ -73,8 +74,8 @@ class Worker:
         elif name == "shutdown":
             self._runs.put(None)
 
-    def _answer(self, session: pytest.Session, place: int, seed: int | None, number: int) -> object:
-        """An outcome; None if the run never began; why nothing came of it."""
+    def _answer(self, session: pytest.Session, serial: int, place: int, seed: int | None, number: int) -> object:
+        """An outcome, or None if the run never began."""
         if self._stopped or session.shouldstop or session.shouldfail or time.monotonic() >= self._until:
             return None
         item = session.items[place]
@@ -82,12 +83,15 @@ class Worker:
             self._interactor.item_index = place  # for the reports that xdist sends
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
             return Outcome()
-        outcome = run_once(item, seed=seed, number=number, isolation=self._options.isolation)
-        if os.getpid() != self._process:  # the test forked, and this is the child: only one of them may answer
-            os._exit(0)
-        return outcome
+        try:
+            return run_once(item, seed=seed, number=number, isolation=self._options.isolation)
+        except BaseException as error:  # Ctrl-C, pytest.exit: whatever the test did, its run has begun
+            self._send(serial, f"interrupted by {type(error).__name__}")
+            raise
 
     def _send(self, serial: int, answer: object) -> None:
+        if os.getpid() != self._process:  # the test forked, and this is the child: only one of them may answer
+            os._exit(0)
         self._interactor.sendevent("runtest_protocol_complete", item_index=serial, duration=json.dumps(answer))
 
 
