@@ -16,7 +16,6 @@ no plugin logs it, neither here nor in the controller.
 """
 
 import json
-import os
 import time
 from queue import SimpleQueue
 from typing import Any
@@ -38,7 +37,6 @@ class Worker:
         self._interactor: Any = next(each for each in config.pluginmanager.get_plugins() if hasattr(each, "sendevent"))
         self._runs = SimpleQueue[list[Any] | None]()
         self._stopped, self._until = False, float("inf")
-        self._process = os.getpid()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
@@ -90,8 +88,6 @@ class Worker:
             raise
 
     def _send(self, serial: int, answer: object) -> None:
-        if os.getpid() != self._process:  # the test forked, and this is the child: only one of them may answer
-            os._exit(0)
         self._interactor.sendevent("runtest_protocol_complete", item_index=serial, duration=json.dumps(answer))
 
 
