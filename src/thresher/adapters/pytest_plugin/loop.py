@@ -8,6 +8,7 @@ import pytest
 from .repeating import leave, run_once
 from .sifting import Ask, Sift
 
+STORED = 8  # with a storage, at least
 BATCH = 64  # runs asked for at once, at most: a module's fixtures are set up once for those of its tests
 
 
@@ -26,6 +27,7 @@ class Loop:
         self.asides: dict[str, str] = {}  # errors when fixtures were torn down, by the test that ran last
         self._order = {nodeid: at for at, nodeid in enumerate(items)}
         self._last: str | None = None
+        self._seen: set[str] = set()
         seconds, self._began = sift.options.seconds, time.monotonic()
         self._until = None if seconds is None else self._began + seconds
         self._most = int(session.config.getoption("maxfail") or 0)
@@ -33,12 +35,16 @@ class Loop:
     def run(self) -> None:
         """Run until there is nothing more to do."""
         try:
-            while not self._is_over() and (asks := self.sift.ask(max(1, min(BATCH, self.sift.open)))):
+            while not self._is_over() and (asks := self.sift.ask(self._size())):
                 self._batch(sorted(asks, key=lambda ask: self._order[ask.nodeid]))
                 if self._most and self.sift.counts().failing >= self._most:
                     break
         finally:
             self._aside(leave(self.session, None))
+
+    def _size(self) -> int:
+        """How many runs to ask for at once: about one of each test; a few more where each write takes time."""
+        return min(BATCH, max(self.sift.open, STORED if self.sift.options.storage else 1))
 
     def _batch(self, asks: Sequence[Ask]) -> None:
         """Make these runs. Those that have not begun when the time is over, or pytest stops, are taken back."""
@@ -51,17 +57,25 @@ class Loop:
             self.sift.unbegun(asks[at:])
 
     def _one(self, ask: Ask) -> None:
-        item = self.items[ask.nodeid]
+        item, isolation = self.items[ask.nodeid], self.sift.options.isolation
+        warnings = len(self._warnings())
         try:
-            isolation = self.sift.options.isolation
             outcome = run_once(item, seed=ask.seed, number=ask.number, isolation=isolation)
         except BaseException as error:  # Ctrl-C, pytest.exit: whatever the test did, its run has begun
             self.sift.lost(ask, f"interrupted by {type(error).__name__}")
             raise
         self._aside(outcome.aside)
         self._last = ask.nodeid
+        if ask.nodeid in self._seen:  # what the first run warned of is enough
+            del self._warnings()[warnings:]
+        self._seen.add(ask.nodeid)
         self.sift.tell(ask, outcome)
         self.shown()
+
+    def _warnings(self) -> list[object]:
+        """What pytest's terminal will show."""
+        reporter = self.session.config.pluginmanager.get_plugin("terminalreporter")
+        return [] if reporter is None else reporter.stats.setdefault("warnings", [])  # type: ignore[no-any-return]
 
     def _aside(self, error: str | None) -> None:
         if error is not None and self._last is not None:

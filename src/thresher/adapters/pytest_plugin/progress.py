@@ -40,3 +40,4 @@ class Progress:
         """Erase the line."""
         if self._live and self._tr is not None:
             self._tr.rewrite("", erase=True)
+            self._tr.write("\r")

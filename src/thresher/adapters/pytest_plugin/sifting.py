@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import os
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -12,15 +13,16 @@ from ...core.ledger import Ledger
 from ...core.row import Row, label_of
 from ...core.verdict import Verdict
 from ...create import create_study, open_study
-from ...errors import InvalidInput, OutsideBounds, UnknownStudy
+from ...errors import InvalidInput, UnknownStudy
 from ...log.stores import open_store
-from ...study import Study, give_up, look
+from ...study import Study, give_up, look, tell_together
 from .options import Options
 from .repeating import Outcome
 
 Status = Literal["steady", "failing", "flaky", "open", "error", "skipped"]
 SKIPPED = "skipped: "  # begins the reason for which a test that skips itself is retired
 LONGEST = 900  # characters of a test's name that are kept in an arm's
+SLOW, WAIT, MOST = 0.02, 0.2, 64  # when rewards are written: after a run of so many seconds, after a time, a number
 LEAST = 2  # runs of each test that a budget must allow: the warm-up
 
 
@@ -91,6 +93,8 @@ class Sift:
     ) -> None:
         self.options, self.bars = options, dict(tests)
         self.tallies = {nodeid: Tally() for nodeid in tests}
+        self._told: list[tuple[Ask, float]] = []  # not written yet
+        self._flush_at = 0.0
         self.runs = 0  # that ended, in this process
         self._names = {nodeid: arm_of(nodeid) for nodeid in tests}
         self._nodeids = {name: nodeid for nodeid, name in self._names.items()}
@@ -103,7 +107,7 @@ class Sift:
         self._index: dict[str, int] = {}  # its place among the study's arms
         start = int.from_bytes(os.urandom(4)) if seed is None else seed
         for at, bar in enumerate(sorted(set(tests.values()))):
-            members = [nodeid for nodeid, its in tests.items() if its == bar]
+            members = sorted(nodeid for nodeid, its in tests.items() if its == bar)  # the order may be random
             self._at.update(dict.fromkeys(members, at))
             self._index.update({nodeid: place for place, nodeid in enumerate(members)})
             self._studies.append(self._study(members, bar, (start + at) % 2**32, version))
@@ -151,6 +155,7 @@ class Sift:
 
     def ask(self, n: int) -> list[Ask]:
         """At most ``n`` runs to make now, and at least one unless this is `done`."""
+        self._flush()
         waiting = [(at, self._open(study)) for at, study in enumerate(self._studies) if not study.done]
         everything, found = sum(count for _, count in waiting), list[Ask]()
         for at, count in waiting:
@@ -168,6 +173,8 @@ class Sift:
         tally = self.tallies[ask.nodeid]
         tally.add(ask.seed, outcome)
         self.runs += 1
+        if outcome.reward is None:
+            self._flush()
         if outcome.skipped is not None:  # its outcome may decide whether it skips: nothing more can be known about it
             reason = f"{SKIPPED}{outcome.skipped}"
             study.drop(pull, reason=reason, cause="failed")
@@ -175,13 +182,24 @@ class Sift:
         elif outcome.reward is None:
             study.drop(pull, reason=outcome.failure or "no reward", cause="failed")
         else:
-            try:
-                study.tell(pull, outcome.reward)
-            except OutsideBounds as error:
-                tally.lines.append(str(error))
+            self._told.append((ask, outcome.reward))
+            if outcome.seconds > SLOW or len(self._told) >= MOST or time.monotonic() > self._flush_at:
+                self._flush()
+
+    def _flush(self) -> None:
+        """Write the rewards that were told: one write for each would cost a store more than a short test takes."""
+        told, self._told = self._told, []
+        self._flush_at = time.monotonic() + WAIT
+        for at, study in enumerate(self._studies):
+            mine = {ask.token[1]: (ask, reward) for ask, reward in told if ask.token[0] == at}
+            if mine:
+                outside = tell_together(study, [(pull, reward) for pull, (_, reward) in mine.items()])
+                for pull, error in outside.items():
+                    self.tallies[mine[pull][0].nodeid].lines.append(str(error))
 
     def lost(self, ask: Ask, reason: str) -> None:
         """A run that began and of which nothing came: it is charged."""
+        self._flush()
         study, pull = self._studies[ask.token[0]], ask.token[1]
         study.drop(pull, reason=reason, cause="lost")
 
@@ -192,6 +210,7 @@ class Sift:
 
     def close(self) -> None:
         """Close the storage's files and connections."""
+        self._flush()
         for study in self._studies:
             study.close()
 
@@ -200,11 +219,13 @@ class Sift:
     @property
     def done(self) -> bool:
         """Whether there is nothing more to ask for; runs may be pending."""
+        self._flush()
         return all(study.done for study in self._studies)
 
     @property
     def open(self) -> int:
         """How many tests take more runs."""
+        self._flush()
         return sum(map(self._open, self._studies))
 
     def _open(self, study: Study) -> int:
@@ -216,6 +237,7 @@ class Sift:
         def labels(ledger: Ledger) -> list[tuple[str, bool]]:
             return [label_of(ledger, arm) for arm in range(len(ledger.spec.arms))]
 
+        self._flush()
         found = [each for study in self._studies for each in look(study, labels)]
         steady, failing = found.count(("above", True)), found.count(("below", True))
         retired = sum(label == "retired" for label, _ in found)
@@ -223,6 +245,7 @@ class Sift:
 
     def verdicts(self) -> list[Verdict]:
         """The verdict of each study."""
+        self._flush()
         return [study.verdict() for study in self._studies]
 
     def results(self) -> list[Result]:
