@@ -82,7 +82,12 @@ def test_unittest_classes_subtests_coroutines_and_doctests_are_arms(reports: Rep
             """
             return 2 * n
     '''
-    options = ("--thresher=0.8", "--doctest-modules", "-ppytest_asyncio.plugin", "-oasyncio_default_fixture_loop_scope=function")
+    options = (
+        "--thresher=0.8",
+        "--doctest-modules",
+        "-ppytest_asyncio.plugin",
+        "-oasyncio_default_fixture_loop_scope=function",
+    )
     assert reports(dedented(source), *options) == {
         "TestOld::test_state": "steady",
         "TestOld::test_part": "failing",

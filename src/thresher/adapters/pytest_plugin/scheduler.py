@@ -227,9 +227,8 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
         """Give up on what is still on workers that do not answer: each of these runs may have begun."""
         self._over = True
         self._forget_waiting()
-        for run in self._sent.values():
-            if run.ask is not None and self.sift is not None:
-                self.sift.lost(run.ask, "the worker did not answer when the tests ended")
+        if self.sift is not None:
+            self.sift.abandon("the worker did not answer when the tests ended")
         self._sent.clear()
 
     def _is_over(self) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from ...core.events import PENDING
 from ...core.kernel import SHUT
 from ...core.ledger import Ledger
 from ...core.row import Row, label_of
@@ -207,6 +208,15 @@ class Sift:
         """Runs that never began, for a reason that has nothing to do with them."""
         for ask in asks:
             give_up(self._studies[ask.token[0]], ask.token[1], cause="cancelled", reason=reason)
+
+    def abandon(self, reason: str) -> None:
+        """Drop what this process still has, after an interruption: each of these runs may have begun."""
+        self._flush()
+        for study in self._studies:
+            pulls = study.pulls() if study.pending() else ()
+            for pull in pulls:
+                if pull.state == PENDING and pull.agent == study.agent:
+                    study.drop(pull.id, reason=reason, cause="lost")
 
     def close(self) -> None:
         """Close the storage's files and connections."""

@@ -37,6 +37,8 @@ class Worker:
         self._interactor: Any = next(each for each in config.pluginmanager.get_plugins() if hasattr(each, "sendevent"))
         self._runs = SimpleQueue[list[Any] | None]()
         self._stopped, self._until = False, float("inf")
+        self._event, self._seen, self._again = self._interactor.sendevent, set[int](), False
+        self._interactor.sendevent = self._without_repeated_warnings
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
@@ -81,14 +83,21 @@ class Worker:
             self._interactor.item_index = place  # for the reports that xdist sends
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
             return Outcome()
+        self._again = place in self._seen
+        self._seen.add(place)
         try:
             return run_once(item, seed=seed, number=number, isolation=self._options.isolation)
         except BaseException as error:  # Ctrl-C, pytest.exit: whatever the test did, its run has begun
             self._send(serial, f"interrupted by {type(error).__name__}")
             raise
 
+    def _without_repeated_warnings(self, name: str, **given: object) -> None:
+        """Send an event of xdist, unless it is a warning of a test that ran before."""
+        if name != "warning_recorded" or not self._again:
+            self._event(name, **given)
+
     def _send(self, serial: int, answer: object) -> None:
-        self._interactor.sendevent("runtest_protocol_complete", item_index=serial, duration=json.dumps(answer))
+        self._event("runtest_protocol_complete", item_index=serial, duration=json.dumps(answer))
 
 
 def plain(item: pytest.Item) -> str:
