@@ -10,6 +10,8 @@ import xml.etree.ElementTree as ET
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 import thresher
 from thresher.log.stores import open_store
 
@@ -103,9 +105,13 @@ def test_each_test_is_reported_once_and_a_worker_that_dies_is_replaced(tmp_path:
     assert 3 <= shown.count("replacing crashed worker") <= 5, "after three failures in a row it is retired"
 
 
-def test_seeds_are_those_of_the_studies_and_one_process_resumes_what_two_began(tmp_path: Path) -> None:
+def test_seeds_are_those_of_the_studies_and_one_process_resumes_what_two_began(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLEEP", "0.02")
     storage = f"--thresher-storage=sqlite:///{tmp_path / 'runs.db'}"
     first = run(tmp_path, NOTED, "-n", "2", storage, "--thresher-for", "0.2s")
+    monkeypatch.delenv("SLEEP")
     before = len((tmp_path / "began").read_text().splitlines())
     second = run(tmp_path, NOTED, storage)
     assert second.returncode == 0, first.stdout + second.stdout

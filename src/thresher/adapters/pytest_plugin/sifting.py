@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from ...core.events import PENDING
 from ...core.kernel import SHUT
 from ...core.ledger import Ledger
 from ...core.row import Row, label_of
@@ -215,7 +214,7 @@ class Sift:
         for study in self._studies:
             pulls = study.pulls() if study.pending() else ()
             for pull in pulls:
-                if pull.state == PENDING and pull.agent == study.agent:
+                if pull.state == "pending" and pull.agent == study.agent:
                     study.drop(pull.id, reason=reason, cause="lost")
 
     def close(self) -> None:
