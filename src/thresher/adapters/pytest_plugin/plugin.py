@@ -36,10 +36,21 @@ def start(config: pytest.Config) -> None:
         config.pluginmanager.register(Once(seed), "thresher-once")
         return
     options = options_of(config)
-    if config.getoption("numprocesses", None) or config.getoption("dist", "no") != "no":
-        raise pytest.UsageError("--thresher: cannot be used with -n yet; leave out -n")
     config.pluginmanager.register(seeding.Seeding(), "thresher-seeding")
-    config.pluginmanager.register(Plugin(config, options), NAME)
+    config.pluginmanager.register(_plugin(config, options), NAME)
+
+
+def _plugin(config: pytest.Config, options: Options) -> object:
+    """The plugin for this process: with xdist, a worker or the controller; else one that does all."""
+    if hasattr(config, "workerinput"):
+        from .worker import Worker
+
+        return Worker(config, options)
+    if config.getoption("dist", "no") != "no" and config.getoption("tx", None) and not config.option.collectonly:
+        from .distributing import Controller
+
+        return Controller(config, options)
+    return Plugin(config, options)
 
 
 class Once:
@@ -81,9 +92,7 @@ class Plugin:
         option = self.config.option
         if option.collectonly or getattr(option, "setuponly", False):
             return None
-        if session.testsfailed and not option.continue_on_collection_errors:
-            errors = f"{session.testsfailed} error{'s' if session.testsfailed != 1 else ''} during collection"
-            raise session.Interrupted(errors)
+        refuse_errors(session)
         ordinary, arms = divided(session.items)
         run_ordinary(session, ordinary)
         if arms:
@@ -152,6 +161,13 @@ class Plugin:
     def pytest_unconfigure(self) -> None:
         if self.sift is not None:
             self.sift.close()
+
+
+def refuse_errors(session: pytest.Session) -> None:
+    """Stop, as pytest does, if some tests could not be collected."""
+    if session.testsfailed and not session.config.option.continue_on_collection_errors:
+        errors = f"{session.testsfailed} error{'s' if session.testsfailed != 1 else ''} during collection"
+        raise session.Interrupted(errors)
 
 
 def divided(items: Iterable[pytest.Item]) -> tuple[list[pytest.Item], dict[str, pytest.Item]]:

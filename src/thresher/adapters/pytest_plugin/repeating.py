@@ -1,6 +1,7 @@
 """Running one test once: with fresh fixtures and its own seed, and what came of it."""
 
 import math
+import os
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -120,11 +121,13 @@ def run_once(item: pytest.Item, *, seed: int, number: int, isolation: Isolation)
     _renew(item)
     run = Run(ThresherPull(item.nodeid, seed, number))
     item.stash[PULL], item.stash[RUN] = run.pull, run
-    began = time.perf_counter()
+    began, process = time.perf_counter(), os.getpid()
     try:
         with quiet(item.config, run), seeding.of_pull(item.config, seed):
             item.ihook.pytest_runtest_protocol(item=item, nextitem=_kept(item, isolation))
     finally:
+        if os.getpid() != process:  # the test forked, and this is the child: it must not go on with the other tests
+            os._exit(0)
         run.pull._over = True
         del item.stash[PULL], item.stash[RUN]
     return _outcome(run)._replace(seconds=time.perf_counter() - began, aside=aside)

@@ -208,6 +208,15 @@ class Sift:
         for ask in asks:
             give_up(self._studies[ask.token[0]], ask.token[1], cause="cancelled", reason=reason)
 
+    def abandon(self, reason: str) -> None:
+        """Drop what this process still has, after an interruption: each of these runs may have begun."""
+        self._flush()
+        for study in self._studies:
+            pulls = study.pulls() if study.pending() else ()
+            for pull in pulls:
+                if pull.state == "pending" and pull.agent == study.agent:
+                    study.drop(pull.id, reason=reason, cause="lost")
+
     def close(self) -> None:
         """Close the storage's files and connections."""
         self._flush()
