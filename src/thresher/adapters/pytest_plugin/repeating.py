@@ -253,6 +253,8 @@ def _crash(report: pytest.TestReport) -> str:
     """What went wrong, in one line."""
     crash = getattr(report.longrepr, "reprcrash", None)
     lines = str(crash.message if crash is not None else report.longreprtext).strip().splitlines()
+    if crash is None:  # such as a fixture that does not exist
+        lines = [line.removeprefix("E").strip() for line in lines if line.startswith("E ")] or lines
     return masked(lines[0])[:300] if lines else "it failed"
 
 
