@@ -6,6 +6,7 @@ import os
 import platform
 import sys
 from collections.abc import Generator, Iterable, Iterator
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
@@ -225,7 +226,8 @@ def run_ordinary(session: pytest.Session, items: list[pytest.Item]) -> None:
 def fingerprint(config: pytest.Config, items: Iterable[pytest.Item]) -> str:
     """A digest of the code under test: runs of different code are never counted together.
 
-    It covers the files of the tests and of all modules below the root directory that are loaded after collection.
+    It covers the files of the tests and of all modules below the root directory that are loaded after collection, and
+    the versions of Python and of all installed packages.
     """
     root = config.rootpath
     files = {item.path for item in items}
@@ -233,7 +235,8 @@ def fingerprint(config: pytest.Config, items: Iterable[pytest.Item]) -> str:
         name = getattr(module, "__file__", None)
         if isinstance(name, str) and "site-packages" not in name and (path := Path(name)).is_relative_to(root):
             files.add(path)
-    digest = hashlib.sha256(f"{sys.version} {platform.platform()}".encode())
+    installed = sorted(f"{each.metadata['Name']} {each.version}" for each in distributions())
+    digest = hashlib.sha256(f"{sys.version} {platform.platform()} {installed}".encode())
     for path in sorted(files):
         digest.update(str(path.relative_to(root) if path.is_relative_to(root) else path).encode())
         digest.update(path.read_bytes() if path.is_file() else b"")
