@@ -1,10 +1,11 @@
 """The pytest plugin: what a run of a test is, and what it counts as."""
 
 from collections.abc import Callable
+from textwrap import dedent
 
 import pytest
 
-pytest_plugins = ["pytester"]
+pytest_plugins = ["pytester", "sifted"]
 Reports = Callable[..., dict[str, str]]
 
 
@@ -34,7 +35,7 @@ def test_every_test_gets_one_report_with_its_status(reports: Reports) -> None:
         @pytest.mark.xfail(False, reason="condition")
         def test_arm(): pass
     """
-    assert reports(dedented(source), "--thresher=0.8", "--randomly-seed=1", "-ppytest_randomly") == {
+    assert reports(dedent(source), "--thresher=0.8", "--randomly-seed=1", "-ppytest_randomly") == {
         "test_steady": "steady",
         "test_failing": "failing",
         "test_often": "failing",
@@ -88,7 +89,7 @@ def test_unittest_classes_subtests_coroutines_and_doctests_are_arms(reports: Rep
         "-ppytest_asyncio.plugin",
         "-oasyncio_default_fixture_loop_scope=function",
     )
-    assert reports(dedented(source), *options) == {
+    assert reports(dedent(source), *options) == {
         "TestOld::test_state": "steady",
         "TestOld::test_part": "failing",
         "TestNew::test_self": "steady",
@@ -123,7 +124,7 @@ def test_isolation_says_which_fixtures_are_set_up_anew(
         class TestIt:
             def test_it(self, all, module, klass, each): noted("run")
     """
-    result = sifted(dedented(source), "--thresher=0.5", f"--thresher-isolation={isolation}")
+    result = sifted(dedent(source), "--thresher=0.5", f"--thresher-isolation={isolation}")
     assert result.ret == 0
     notes = (pytester.path / "notes").read_text().splitlines()
     for name in ("each", "klass", "module", "all"):
@@ -156,7 +157,7 @@ def test_a_test_may_record_a_number(reports: Reports) -> None:
             kept.append(thresher_pull)
             assert 0
     """
-    assert reports(dedented(source), "--thresher=0.8") == {
+    assert reports(dedent(source), "--thresher=0.8") == {
         "test_high": "steady",
         "test_low": "failing",
         "test_failed_after": "failing",
@@ -174,7 +175,7 @@ def test_a_timeout_is_a_failure_of_the_run(reports: Reports) -> None:
         @pytest.mark.timeout(0.01)
         def test_hangs(): time.sleep(10)
     """
-    assert reports(dedented(source), "--thresher=0.8", "-ppytest_timeout") == {"test_hangs": "error"}
+    assert reports(dedent(source), "--thresher=0.8", "-ppytest_timeout") == {"test_hangs": "error"}
 
 
 def test_other_plugins_cannot_repeat_a_run_that_failed(reports: Reports) -> None:
@@ -195,12 +196,11 @@ def test_every_run_draws_other_numbers_and_a_seed_draws_the_same_again(
         def test_draws(own, thresher_pull):
             with open("draws", "a") as file:
                 print(thresher_pull.seed, own, random.random(), numpy.random.random(), file=file)
-            assert random.random() < 0.97
     """
     options = ["-ppytest_randomly"] if randomly else []
-    sifted(dedented(source), "--thresher=0.95", "--thresher-budget=250", *options)
+    sifted(dedent(source), "--thresher=0.98", "--thresher-budget=250", *options)
     draws = [line.split() for line in (pytester.path / "draws").read_text().splitlines()]
-    assert len(draws) > 40
+    assert len(draws) > 200
     for column in zip(*draws, strict=True):
         assert len(set(column)) == len(draws)
     for at in (0, 30):
@@ -216,12 +216,32 @@ def test_without_the_option_nothing_happens_and_the_fixture_works(sifted: Callab
             thresher_pull.reward(0.5)
             assert thresher_pull.number == 1 and thresher_pull.seed >= 0
     """
-    result = sifted(dedented(source), "--strict-markers")
+    result = sifted(dedent(source), "--strict-markers")
     result.assert_outcomes(passed=1)
     result.stdout.no_fnmatch_line("*steady*")
 
 
-def dedented(source: str) -> str:
-    from textwrap import dedent
-
-    return dedent(source)
+def test_a_test_whose_outcome_decides_whether_there_is_a_reward_is_never_steady(reports: Reports) -> None:
+    source = """
+        @pytest.fixture
+        def bad():
+            bad = random.random() > 0.7
+            yield bad
+            assert not bad
+        def test_skips(bad):
+            if bad: pytest.skip("hidden")
+        def test_teardown(bad): pass
+        @pytest.fixture
+        def worse():
+            if random.random() > 0.7: raise RuntimeError
+        def test_setup(worse): pass
+        def test_number(thresher_pull):
+            if random.random() > 0.7: thresher_pull.reward(1.0001)
+        def test_xfails(request):
+            if random.random() > 0.7:
+                request.node.add_marker(pytest.mark.xfail)
+                assert 0
+    """
+    found = reports(dedent(source), "--thresher=0.9", "--thresher-budget=400")
+    assert len(found) == 5
+    assert not {"steady", "failing"} & set(found.values())

@@ -1,7 +1,7 @@
 """The pytest plugin: it does nothing unless it is asked.
 
 pytest imports this module at every start, wherever thresher is installed. It therefore imports nothing but pytest; the
-plugin's work is in the modules beside it, which are loaded if one of the options is given.
+plugin's work is in the modules beside it, which are loaded if one of the options is given. PYTEST_DONT_REWRITE
 """
 
 from typing import TYPE_CHECKING

@@ -75,7 +75,7 @@ class Loop:
     def _warnings(self) -> list[object]:
         """What pytest's terminal will show."""
         reporter = self.session.config.pluginmanager.get_plugin("terminalreporter")
-        return [] if reporter is None else reporter.stats.setdefault("warnings", [])  # type: ignore[no-any-return]
+        return [] if reporter is None else reporter.stats.setdefault("warnings", [])
 
     def _aside(self, error: str | None) -> None:
         if error is not None and self._last is not None:

@@ -4,6 +4,8 @@ import random
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -16,18 +18,19 @@ SEED = pytest.StashKey[int]()
 def of_pull(config: pytest.Config, seed: int) -> Iterator[None]:
     """Use this seed for what runs within."""
     config.stash[SEED] = seed
-    before = _set_randomly(config, seed)
+    before, hypothesis = _set_randomly(config, seed), _hypothesis_seed()
     try:
         yield
     finally:
         _set_randomly(config, before)
+        _set_hypothesis(hypothesis)
         del config.stash[SEED]
 
 
-def of_command(config: pytest.Config, seed: int) -> None:
-    """Use this seed for all tests."""
-    config.stash[SEED] = seed
-    _set_randomly(config, seed)
+def load_numpy() -> None:
+    """Load numpy, if there is one: a test that loads it by itself would draw before it is seeded."""
+    if find_spec("numpy"):
+        import_module("numpy.random")
 
 
 def randomly_seed(config: pytest.Config) -> int | None:
@@ -50,12 +53,26 @@ def _seed(config: pytest.Config, phase: int) -> None:
         return
     value = (seed + phase * GOLDEN) % 2**32
     random.seed(value)
-    numpy = sys.modules.get("numpy.random")
+    numpy = _numpy_random()
     if numpy is not None:
         numpy.seed(value)
-    hypothesis: Any = sys.modules.get("hypothesis.core")
-    if hypothesis is not None:
-        hypothesis.global_force_seed = value
+    _set_hypothesis(value)
+
+
+def _hypothesis_seed() -> int | None:
+    """The seed of all of Hypothesis's tests, as --hypothesis-seed sets it."""
+    return getattr(sys.modules.get("hypothesis.core"), "global_force_seed", None)
+
+
+def _set_hypothesis(seed: int | None) -> None:
+    core: Any = sys.modules.get("hypothesis.core")
+    if core is not None:
+        core.global_force_seed = seed
+
+
+def _numpy_random() -> Any:
+    """The module, if numpy is loaded: newer versions load it when it is first used."""
+    return getattr(sys.modules.get("numpy"), "random", None)
 
 
 class Seeding:
@@ -79,7 +96,7 @@ class Seeding:
     ) -> Generator[None, Any, Any]:
         if fixturedef.scope == "function":
             return (yield)
-        numpy = sys.modules.get("numpy.random")
+        numpy = _numpy_random()
         state, states = random.getstate(), None if numpy is None else numpy.get_state()
         try:
             return (yield)

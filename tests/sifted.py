@@ -3,7 +3,10 @@
 from collections.abc import Callable
 from typing import Protocol
 
+import numpy  # noqa: F401  # a run within this process may import it, and it cannot be loaded twice
 import pytest
+
+import thresher.adapters.pytest_plugin.plugin  # noqa: F401  # else each run within this process loads it again
 
 PLUGIN = "-pthresher.adapters.pytest_plugin"
 
@@ -22,7 +25,7 @@ def sifted(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Sifted
     def run(source: str, *options: str) -> pytest.RunResult:
         if source:
             pytester.makepyfile(test_it=f"import random\nimport pytest\n{source}")
-        return pytester.runpytest_inprocess(PLUGIN, "-pno:cacheprovider", *options)
+        return pytester.runpytest_inprocess(PLUGIN, "-pno:cacheprovider", *options, no_reraise_ctrlc=True)
 
     return run
 
