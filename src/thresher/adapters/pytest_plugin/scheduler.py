@@ -121,6 +121,9 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
         if not runs:
             return None
         first, *others = runs
+        if not node.gateway.spec.popen:  # a broken connection may lose answers: any of them may have begun
+            self._lose(others)
+            others = []
         self._waiting.extend(others)
         if first.ask is not None and self.sift is not None:
             self.sift.tell(first.ask, Outcome(failure=f"worker {node.gateway.id} crashed while it ran this test"))
@@ -208,6 +211,11 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
             if self._most and outcome.reward != 1 and self.sift.counts().failing >= self._most:
                 self.stop()
             self._shown()
+
+    def _lose(self, runs: list[Run]) -> None:
+        for run in runs:
+            if run.ask is not None and self.sift is not None:
+                self.sift.lost(run.ask, "the connection to its worker broke")
 
     def _aside(self, node: Node, error: str | None) -> None:
         if error is not None and node in self._last:
