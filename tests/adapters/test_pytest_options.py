@@ -131,6 +131,21 @@ def test_changed_code_is_another_study(sifted: Sifted) -> None:
     assert sifted("def test_it(): assert 1", *command).ret == 0
 
 
+def test_a_store_that_fails_ends_the_run_with_one_line(sifted: Sifted) -> None:
+    source = """
+import thresher.log.sqlite
+def test_it(thresher_pull, request):
+    if thresher_pull.number == 3:
+        def broken(*_, **__): raise thresher.StoreFailed("storage", "runs.db", "the disk is full", "make room")
+        patch = pytest.MonkeyPatch()
+        patch.setattr(thresher.log.sqlite.SqliteStore, "append", broken)
+        request.config.add_cleanup(patch.undo)
+"""
+    result = sifted(source, "--thresher=0.8", "--thresher-storage=sqlite:///runs.db")
+    assert result.ret == 3
+    result.stdout.fnmatch_lines(["*Exit: --thresher-storage: storage 'runs.db': the disk is full; make room*"])
+
+
 def _only_study(pytester: pytest.Pytester) -> str:
     from thresher.log.stores import open_store
 

@@ -169,6 +169,18 @@ def test_a_test_may_record_a_number(reports: Reports) -> None:
     }
 
 
+def test_a_shared_fixture_that_failed_once_is_set_up_again(reports: Reports) -> None:
+    source = """
+        tried = []
+        @pytest.fixture(scope="module")
+        def database():
+            tried.append(1)
+            if len(tried) < 3: raise ConnectionError("not yet")
+        def test_it(database): pass
+    """
+    assert reports(dedent(source), "--thresher=0.8") == {"test_it": "steady"}
+
+
 def test_a_timeout_is_a_failure_of_the_run(reports: Reports) -> None:
     source = """
         import time

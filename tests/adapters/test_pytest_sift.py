@@ -106,3 +106,14 @@ def test_long_and_unprintable_names_are_arms() -> None:
     assert len({arm_of(name) for name in names}) == len(names)
     sift = Sift(dict.fromkeys(names, 0.5), Options(0.5))
     assert {ask.nodeid for ask in sift.ask(8)} == set(names)
+
+
+def test_a_test_that_skips_after_it_was_certified_stays_certified() -> None:
+    sift = Sift({"a": 0.5}, Options(0.5))
+    *asks, last = sift.ask(60)
+    for ask in asks:
+        sift.tell(ask, PASSED)
+    assert sift.counts().steady == 1
+    sift.tell(last, Outcome(skipped="now"))
+    (result,) = sift.results()
+    assert (result.status, result.row.certified) == ("steady", True)

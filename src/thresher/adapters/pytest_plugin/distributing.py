@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from .options import Options
-from .plugin import Plugin, refuse_errors
+from .plugin import Plugin, refuse_errors, store_explained
 from .progress import Progress
 from .scheduler import Scheduler
 from .sifting import Sift
@@ -106,4 +106,5 @@ class Controller(Plugin):
         if self._progress is not None:
             self._progress.end()
         if self.sift is not None and self._scheduler is not None:
-            self.report(cast("dict[str, pytest.Item]", self._tests), self._scheduler.asides)
+            with store_explained():
+                self.report(cast("dict[str, pytest.Item]", self._tests), self._scheduler.asides)

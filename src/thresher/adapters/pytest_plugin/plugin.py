@@ -1,17 +1,20 @@
 """The plugin that runs tests until they are settled; registered only if --thresher or --thresher-seed is given."""
 
+import contextlib
 import hashlib
 import os
 import platform
 import sys
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
 from _pytest.skipping import evaluate_skip_marks, evaluate_xfail_marks
 from _pytest.terminal import TerminalReporter
 
-from ...errors import ThresherError
+from ...core.verdict import Verdict
+from ...errors import StoreFailed, ThresherError
 from . import reporting, seeding, summary
 from .loop import Loop
 from .options import Options, bars, options_of, seed_of
@@ -74,6 +77,7 @@ class Plugin:
         self.bars: dict[pytest.Item, float] = {}
         self.sift: Sift | None = None
         self.results: list[Result] = []
+        self.verdicts: list[Verdict] = []
 
     def pytest_report_header(self) -> str:
         options = self.options
@@ -110,11 +114,12 @@ class Plugin:
         assert self.sift is not None
         progress = Progress(self.config, self.sift)
         loop = Loop(session, arms, self.sift, shown=progress)
-        try:
-            loop.run()
-        finally:
-            progress.end()
-            self.report(arms, loop.asides)
+        with store_explained():
+            try:
+                loop.run()
+            finally:
+                progress.end()
+                self.report(arms, loop.asides)
 
     # -- what a run with xdist uses as well -----------------------------------------------------------------------
 
@@ -129,7 +134,8 @@ class Plugin:
     def report(self, arms: dict[str, pytest.Item], asides: dict[str, str]) -> None:
         """Log one report for each test."""
         assert self.sift is not None
-        self.results = self.sift.results()
+        self.verdicts = self.sift.verdicts()
+        self.results = self.sift.results(self.verdicts)
         for result in self.results:
             item = arms[result.nodeid]
             item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
@@ -149,18 +155,32 @@ class Plugin:
         left = any(result.status in ("open", "flaky") for result in self.results)
         if left and self.options.open_fails and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = OPEN_LEFT
-        if self.sift is not None and self.results and os.environ.get(SUMMARY):
-            text = summary.to_markdown(self.results, self.sift.verdicts(), self.options)
-            with Path(os.environ[SUMMARY]).open("a", encoding="utf-8") as file:
-                file.write(text)
+        if self.results and os.environ.get(SUMMARY):
+            text = summary.to_markdown(self.results, self.verdicts, self.options)
+            try:
+                with Path(os.environ[SUMMARY]).open("a", encoding="utf-8") as file:
+                    file.write(text)
+            except OSError as error:
+                warning = f"{SUMMARY} {os.environ[SUMMARY]!r}: cannot be written ({error.strerror})"
+                self.config.issue_config_time_warning(pytest.PytestWarning(warning), 2)
 
     def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
-        if self.sift is not None and self.results:
-            summary.write(terminalreporter, self.results, self.sift.verdicts(), self.options)
+        if self.results:
+            summary.write(terminalreporter, self.results, self.verdicts, self.options)
 
     def pytest_unconfigure(self) -> None:
         if self.sift is not None:
-            self.sift.close()
+            with contextlib.suppress(StoreFailed):
+                self.sift.close()
+
+
+@contextlib.contextmanager
+def store_explained() -> Iterator[None]:
+    """A store that fails ends pytest with one line: rewards that cannot be written count for nothing."""
+    try:
+        yield
+    except StoreFailed as error:
+        pytest.exit(f"--thresher-storage: {error}", returncode=pytest.ExitCode.INTERNAL_ERROR)
 
 
 def refuse_errors(session: pytest.Session) -> None:
@@ -206,7 +226,8 @@ def run_ordinary(session: pytest.Session, items: list[pytest.Item]) -> None:
 def fingerprint(config: pytest.Config, items: Iterable[pytest.Item]) -> str:
     """A digest of the code under test: runs of different code are never counted together.
 
-    It covers the files of the tests and of all modules below the root directory that are loaded after collection.
+    It covers the files of the tests and of all modules below the root directory that are loaded after collection, and
+    the versions of Python and of all installed packages.
     """
     root = config.rootpath
     files = {item.path for item in items}
@@ -214,7 +235,8 @@ def fingerprint(config: pytest.Config, items: Iterable[pytest.Item]) -> str:
         name = getattr(module, "__file__", None)
         if isinstance(name, str) and "site-packages" not in name and (path := Path(name)).is_relative_to(root):
             files.add(path)
-    digest = hashlib.sha256(f"{sys.version} {platform.platform()}".encode())
+    installed = sorted(f"{each.metadata['Name']} {each.version}" for each in distributions())
+    digest = hashlib.sha256(f"{sys.version} {platform.platform()} {installed}".encode())
     for path in sorted(files):
         digest.update(str(path.relative_to(root) if path.is_relative_to(root) else path).encode())
         digest.update(path.read_bytes() if path.is_file() else b"")

@@ -130,7 +130,11 @@ def run_once(item: pytest.Item, *, seed: int, number: int, isolation: Isolation)
             os._exit(0)
         run.pull._over = True
         del item.stash[PULL], item.stash[RUN]
-    return _outcome(run)._replace(seconds=time.perf_counter() - began, aside=aside)
+    outcome = _outcome(run)._replace(seconds=time.perf_counter() - began, aside=aside)
+    if any(report.when == "setup" and report.failed for report in run.reports):
+        more = leave(item.session, None)  # pytest keeps the error of a shared fixture: the next run sets it up again
+        outcome = outcome if more is None else outcome._replace(failure=f"{outcome.failure}; in teardown: {more}")
+    return outcome
 
 
 def run_phases(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
@@ -253,6 +257,8 @@ def _crash(report: pytest.TestReport) -> str:
     """What went wrong, in one line."""
     crash = getattr(report.longrepr, "reprcrash", None)
     lines = str(crash.message if crash is not None else report.longreprtext).strip().splitlines()
+    if crash is None:  # such as a fixture that does not exist
+        lines = [line.removeprefix("E").strip() for line in lines if line.startswith("E ")] or lines
     return masked(lines[0])[:300] if lines else "it failed"
 
 

@@ -4,7 +4,7 @@ import contextlib
 import hashlib
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -257,13 +257,10 @@ class Sift:
         self._flush()
         return [study.verdict() for study in self._studies]
 
-    def results(self) -> list[Result]:
+    def results(self, verdicts: Sequence[Verdict] | None = None) -> list[Result]:
         """What is known about each test, in their order."""
-        verdicts = self.verdicts()
-        return [self._result(nodeid, verdicts[at]) for nodeid, at in self._at_in_order()]
-
-    def _at_in_order(self) -> list[tuple[str, int]]:
-        return [(nodeid, self._at[nodeid]) for nodeid in self.bars]
+        found = self.verdicts() if verdicts is None else verdicts
+        return [self._result(nodeid, found[self._at[nodeid]]) for nodeid in self.bars]
 
     def _result(self, nodeid: str, verdict: Verdict) -> Result:
         row, tally = verdict.rows[self._index[nodeid]], self.tallies[nodeid]
