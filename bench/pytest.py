@@ -42,7 +42,8 @@ def test_waits(number):
     with open("times", "a") as file:
         print(time.monotonic(), file=file)
 """
-RUNS = 600  # of the tests that wait
+RUNS = 400  # of the tests that wait
+TWO = ["-p", "xdist", "-n", "2"]
 
 
 def run(folder: Path, text: str, argv: Sequence[str]) -> float:
@@ -151,15 +152,19 @@ def overhead(folder: Path) -> Iterator[Figure]:
     yield Figure("an empty test: per run with pytest-flakefinder", (took[3] - took[2]) * each, "ms")
 
 
+def rate(folder: Path, options: Sequence[str]) -> float:
+    """Runs per second, from the first to the last."""
+    (folder / "times").unlink(missing_ok=True)
+    run(folder, WAITING, [*PYTEST, "--thresher", "0.99", "--thresher-budget", str(RUNS), *options])
+    times = sorted(map(float, (folder / "times").read_text().split()))
+    return (len(times) - 1) / (times[-1] - times[0])
+
+
 def speed_up(folder: Path) -> Iterator[Figure]:
-    """Two workers against one process, for tests that wait: runs per second from the first to the last."""
-    rates = []
-    for name, options in (("one", []), ("two", ["-p", "xdist", "-n", "2"])):
-        run(folder / name, WAITING, [*PYTEST, "--thresher", "0.99", "--thresher-budget", str(RUNS), *options])
-        times = sorted(map(float, (folder / name / "times").read_text().split()))
-        rates.append((len(times) - 1) / (times[-1] - times[0]))
-    yield Figure("tests that wait 20 ms: runs per second in one process", rates[0], "runs/s")
-    yield Figure("tests that wait 20 ms: speed-up with -n 2", rates[1] / rates[0], "×", 1.7)
+    """Two workers against one process, for tests that wait: the best of three turns of each."""
+    one, two = fastest(lambda: 1 / rate(folder, []), lambda: 1 / rate(folder, TWO), turns=3)
+    yield Figure("tests that wait 20 ms: runs per second in one process", 1 / one, "runs/s")
+    yield Figure("tests that wait 20 ms: speed-up with -n 2", one / two, "×", 1.7)
 
 
 def figures() -> Iterator[Figure]:
