@@ -23,11 +23,13 @@ class Node:
 
     def __init__(self, name: str) -> None:
         self.gateway = SimpleNamespace(id=name, spec=SimpleNamespace(popen=True))
-        self.shutting_down, self.stopped = False, False
+        self.shutting_down = self.stopped = self.dead = False
         self.runs = deque[list[Any]]()
         self.left: float | None = None
 
     def sendcommand(self, name: str, **given: Any) -> None:
+        if self.dead:
+            raise OSError("cannot send (already closed?)")
         self.stopped |= name == "stop"
         if name == "thresher":
             self.runs.extend(given["runs"])
@@ -129,6 +131,22 @@ def test_the_run_of_a_worker_that_dies_failed_and_the_others_go_to_another_worke
     while not any(run[1:] == second[1:] for node in play.nodes for run in node.runs):
         play.one(play.nodes[0])
     assert first[1:] not in [run[1:] for node in play.nodes for run in node.runs]
+
+
+def test_a_worker_that_died_unnoticed_is_blamed_for_no_run_that_did_not_reach_it() -> None:
+    play = Play(TESTS, Options(0.9))
+    dead, other = play.nodes
+    dead.dead = True
+    while dead.runs:
+        play.one(dead)
+    play.crash(dead)
+    assert not play.events("dropped")
+    while not play.scheduler.tests_finished:
+        for node in play.nodes:
+            if node.runs:
+                play.one(node)
+    assert (play.sift.counts().steady, play.pending) == (4, 0)
+    assert other in play.nodes
 
 
 def test_runs_on_another_machine_may_have_begun_when_the_connection_breaks() -> None:
