@@ -22,12 +22,14 @@ class Node:
     """A worker, as xdist's controller sees it."""
 
     def __init__(self, name: str) -> None:
-        self.gateway = SimpleNamespace(id=name)
-        self.shutting_down, self.stopped = False, False
+        self.gateway = SimpleNamespace(id=name, spec=SimpleNamespace(popen=True))
+        self.shutting_down = self.stopped = self.dead = False
         self.runs = deque[list[Any]]()
         self.left: float | None = None
 
     def sendcommand(self, name: str, **given: Any) -> None:
+        if self.dead:
+            raise OSError("cannot send (already closed?)")
         self.stopped |= name == "stop"
         if name == "thresher":
             self.runs.extend(given["runs"])
@@ -55,8 +57,9 @@ class Play:
         names = [test.partition("@")[0] for test in tests]
         self.sift = Sift(dict.fromkeys(names[ordinary:], options.at_least), options, seed=seed)
         self.scheduler = Scheduler(Config(**given), None, start=lambda _: self.sift, shown=lambda: None)  # type: ignore[arg-type]
-        self.tests, self.made = names, 0
-        arms = [(name, place, 0.9, ("", 0, ""), "", []) for place, name in enumerate(names)]
+        self.tests: list[str] = names
+        self.made = 0
+        arms: list[Any] = [(name, place, 0.9, ("", 0, ""), "", []) for place, name in enumerate(names)]
         self.hello = {"tests": arms[ordinary:], "ordinary": [(arm[0], arm[1]) for arm in arms[:ordinary]]}
         self.collection = tests
         self.nodes = [self.join(), self.join()]
@@ -78,7 +81,7 @@ class Play:
         """Let a worker make its next run."""
         serial, place, *_ = node.runs.popleft()
         self.answer(node, serial, outcome)
-        return self.tests[place]
+        return self.tests[int(place)]
 
     def crash(self, node: Node) -> str | None:
         self.nodes.remove(node)
@@ -128,6 +131,29 @@ def test_the_run_of_a_worker_that_dies_failed_and_the_others_go_to_another_worke
     while not any(run[1:] == second[1:] for node in play.nodes for run in node.runs):
         play.one(play.nodes[0])
     assert first[1:] not in [run[1:] for node in play.nodes for run in node.runs]
+
+
+def test_a_worker_that_died_unnoticed_is_blamed_for_no_run_that_did_not_reach_it() -> None:
+    play = Play(TESTS, Options(0.9))
+    dead, other = play.nodes
+    dead.dead = True
+    while dead.runs:
+        play.one(dead)
+    play.crash(dead)
+    assert not play.events("dropped")
+    while not play.scheduler.tests_finished:
+        for node in play.nodes:
+            if node.runs:
+                play.one(node)
+    assert (play.sift.counts().steady, play.pending) == (4, 0)
+    assert other in play.nodes
+
+
+def test_runs_on_another_machine_may_have_begun_when_the_connection_breaks() -> None:
+    play = Play(TESTS, Options(0.9))
+    play.nodes[0].gateway.spec.popen = False
+    play.crash(play.nodes[0])
+    assert [event.cause for event in play.events("dropped")] == ["lost", "failed"]
 
 
 def test_a_test_that_kills_workers_again_and_again_is_retired() -> None:

@@ -51,13 +51,14 @@ class Controller(Plugin):
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:  # type: ignore[override]
         """Around the loop of xdist: whatever ends it, one report is logged for each test."""
         self._session = session
-        try:
-            found = yield
-        except BaseException:
-            self._settle()
-            raise
-        finally:
-            self._end()
+        with store_explained():
+            try:
+                found = yield
+            except BaseException:
+                self._settle()
+                raise
+            finally:
+                self._end()
         if session.shouldfail:
             raise session.Failed(session.shouldfail)
         return found
@@ -106,5 +107,4 @@ class Controller(Plugin):
         if self._progress is not None:
             self._progress.end()
         if self.sift is not None and self._scheduler is not None:
-            with store_explained():
-                self.report(cast("dict[str, pytest.Item]", self._tests), self._scheduler.asides)
+            self.report(cast("dict[str, pytest.Item]", self._tests), self._scheduler.asides)

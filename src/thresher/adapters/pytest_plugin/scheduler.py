@@ -121,6 +121,9 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
         if not runs:
             return None
         first, *others = runs
+        if not node.gateway.spec.popen:  # a broken connection may lose answers: any of them may have begun
+            self._lose(others)
+            others = []
         self._waiting.extend(others)
         if first.ask is not None and self.sift is not None:
             self.sift.tell(first.ask, Outcome(failure=f"worker {node.gateway.id} crashed while it ran this test"))
@@ -173,15 +176,27 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
         return found
 
     def _send(self, node: Node, runs: list[Run]) -> None:
-        message = []
+        message, pending = list[Any](), self.node2pending[node]
         for run in runs:
             self._serial += 1
             self._sent[self._serial] = run
-            self.node2pending[node].append(self._serial)
+            pending.append(self._serial)
             seed, number = (None, 0) if run.ask is None else (run.ask.seed, run.ask.number)
             message.append([self._serial, run.place, seed, number])
         left = None if self._until is None else max(0.0, self._until - time.monotonic())
-        node.sendcommand("thresher", runs=message, left=left)
+        if not self._reaches(node, "thresher", runs=message, left=left):
+            for serial, *_ in message:
+                pending.remove(serial)
+                self._waiting.append(self._taken(serial))
+
+    def _reaches(self, node: Node, command: str, **given: object) -> bool:
+        """Send a command. False: the worker has just died, which xdist will tell."""
+        try:
+            node.sendcommand(command, **given)
+        except OSError:
+            self._ending.add(node)
+            return False
+        return True
 
     # -- what came of it ----------------------------------------------------------------------------------------
 
@@ -209,6 +224,11 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
                 self.stop()
             self._shown()
 
+    def _lose(self, runs: list[Run]) -> None:
+        for run in runs:
+            if run.ask is not None and self.sift is not None:
+                self.sift.lost(run.ask, "the connection to its worker broke")
+
     def _aside(self, node: Node, error: str | None) -> None:
         if error is not None and node in self._last:
             self.asides.setdefault(self._last[node], error)
@@ -221,7 +241,7 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
         self._forget_waiting()
         for node, pending in self.node2pending.items():
             if pending and not node.shutting_down:
-                node.sendcommand("stop")
+                self._reaches(node, "stop")
 
     def finish(self) -> None:
         """Give up on what is still on workers that do not answer: each of these runs may have begun."""
