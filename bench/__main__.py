@@ -18,6 +18,7 @@ PARTS = (
     "scale",
     "faults",
     "inspect",
+    "pytest",
     "mutants",
 )
 

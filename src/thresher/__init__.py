@@ -1,35 +1,59 @@
-"""thresher finds which of K noisy options clear a bar, with as few evaluations as possible."""
+"""thresher finds which of K noisy options clear a bar, with as few evaluations as possible.
 
-from collections.abc import Callable as _Callable
-from contextlib import AbstractContextManager as _Context
+Whoever has the pytest plugin installed imports this file at every start of pytest. So it loads nothing by itself: a
+name is imported from its module at its first use.
+"""
+
+import importlib as _importlib
+from typing import TYPE_CHECKING
 
 from ._version import __version__
-from .core.events import Event
-from .core.policies import Policy, anytime_evt, ap_evt, ap_evt_pf, apt, balanced, cheapest, evt, evt_pf, lsa, uniform
-from .core.replay import verify
-from .core.row import Row
-from .core.spec import Spec
-from .core.verdict import Verdict
-from .create import create_study, open_study
-from .errors import (
-    AlreadyTold,
-    Busy,
-    CannotGoOn,
-    DamagedStudy,
-    InvalidInput,
-    OutsideBounds,
-    StoreFailed,
-    StudyDeleted,
-    StudyExists,
-    ThresherError,
-    UnknownArm,
-    UnknownPull,
-    UnknownStudy,
-)
-from .log.store import Store
-from .run.progress import Progress
-from .run.runner import arun, run  # binds the function `run`; the room is reached with `from thresher.run import …`
-from .study import Pull, Study
+
+_importlib.import_module(".run", __name__)  # the room `run`, which is empty. It is bound only when it is first loaded:
+del globals()["run"]  # from here on, whatever else is imported, `thresher.run` is the function
+
+if TYPE_CHECKING:
+    from collections.abc import Callable as _Callable
+    from contextlib import AbstractContextManager as _Context
+
+    from .core.events import Event
+    from .core.policies import (
+        Policy,
+        anytime_evt,
+        ap_evt,
+        ap_evt_pf,
+        apt,
+        balanced,
+        cheapest,
+        evt,
+        evt_pf,
+        lsa,
+        uniform,
+    )
+    from .core.replay import verify
+    from .core.row import Row
+    from .core.spec import Spec
+    from .core.verdict import Verdict
+    from .create import create_study, open_study
+    from .errors import (
+        AlreadyTold,
+        Busy,
+        CannotGoOn,
+        DamagedStudy,
+        InvalidInput,
+        OutsideBounds,
+        StoreFailed,
+        StudyDeleted,
+        StudyExists,
+        ThresherError,
+        UnknownArm,
+        UnknownPull,
+        UnknownStudy,
+    )
+    from .log.store import Store
+    from .run.progress import Progress
+    from .run.runner import arun, run
+    from .study import Pull, Study
 
 __all__ = [
     "AlreadyTold",
@@ -73,8 +97,49 @@ __all__ = [
     "verify",
 ]
 
+_HOME = {  # in which module each name is, as the imports above say for tools that read them
+    "Event": ".core.events",
+    "Policy": ".core.policies",
+    "anytime_evt": ".core.policies",
+    "ap_evt": ".core.policies",
+    "ap_evt_pf": ".core.policies",
+    "apt": ".core.policies",
+    "balanced": ".core.policies",
+    "cheapest": ".core.policies",
+    "evt": ".core.policies",
+    "evt_pf": ".core.policies",
+    "lsa": ".core.policies",
+    "uniform": ".core.policies",
+    "verify": ".core.replay",
+    "Row": ".core.row",
+    "Spec": ".core.spec",
+    "Verdict": ".core.verdict",
+    "create_study": ".create",
+    "open_study": ".create",
+    "AlreadyTold": ".errors",
+    "Busy": ".errors",
+    "CannotGoOn": ".errors",
+    "DamagedStudy": ".errors",
+    "InvalidInput": ".errors",
+    "OutsideBounds": ".errors",
+    "StoreFailed": ".errors",
+    "StudyDeleted": ".errors",
+    "StudyExists": ".errors",
+    "ThresherError": ".errors",
+    "UnknownArm": ".errors",
+    "UnknownPull": ".errors",
+    "UnknownStudy": ".errors",
+    "Store": ".log.store",
+    "Progress": ".run.progress",
+    "arun": ".run.runner",
+    "run": ".run.runner",
+    "Pull": ".study",
+    "Study": ".study",
+}
+_ROOMS = {"core", "create", "errors", "log", "study", "text"}  # `thresher.errors` and so on, without a further import
 
-def live(study: Study) -> _Context[_Callable[[Progress], object]]:
+
+def live(study: "Study") -> "_Context[_Callable[[Progress], object]]":
     """Show a run while it lasts, as the command line does: a live table on a terminal, elsewhere a line now and then.
 
     It is written to standard error. Use it around `run`::
@@ -85,3 +150,19 @@ def live(study: Study) -> _Context[_Callable[[Progress], object]]:
     from .cli.livetable import watching  # here: it loads what draws tables
 
     return watching(study, quiet=False)
+
+
+if not TYPE_CHECKING:  # else a type checker would accept any name
+
+    def __getattr__(name: str) -> object:
+        if name in _ROOMS:
+            return _importlib.import_module(f".{name}", __name__)
+        if name not in _HOME:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+        found: object = getattr(_importlib.import_module(_HOME[name], __name__), name)
+        globals()[name] = found  # next time it is found without this function
+        return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_ROOMS} - {"TYPE_CHECKING"})

@@ -44,6 +44,38 @@ def test_importing_loads_nothing_heavy() -> None:
     assert program(f"import sys, thresher; print([name for name in {HEAVY} if name in sys.modules])") == "[]\n"
 
 
+def test_importing_loads_nothing_of_thresher_itself() -> None:
+    text = "import sys, thresher; print(sorted(name for name in sys.modules if name.startswith('thresher')))"
+    assert program(text) == "['thresher', 'thresher._version', 'thresher.run']\n"
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["import thresher.run.loop", "from thresher.run import runner", "import thresher.create", "from thresher import *"],
+)
+def test_run_is_the_function_whatever_was_imported_before(before: str) -> None:
+    assert program(f"{before}\nimport thresher, thresher.run.engines\nprint(thresher.run.__name__)") == "run\n"
+
+
+def test_every_name_is_where_the_table_says_and_where_type_checkers_look() -> None:
+    tree = ast.parse(Path(thresher.__file__).read_text())
+    checked = next(node for node in tree.body if isinstance(node, ast.If))
+    found = {
+        alias.name: f".{node.module}"
+        for node in checked.body
+        if isinstance(node, ast.ImportFrom) and node.level
+        for alias in node.names
+    }
+    assert found == thresher._HOME
+    assert {*found, "live", "__version__"} == set(thresher.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'thresher' has no attribute 'rum'"):
+        thresher.rum  # type: ignore[attr-defined]  # noqa: B018
+    assert thresher.errors.InvalidInput is thresher.InvalidInput, "as messages name it"
+
+
 def test_importing_takes_at_most_four_times_as_long_as_asyncio() -> None:
     text = "import time; start = time.process_time(); import {}; print(time.process_time() - start)"
     times = {name: min(float(program(text.format(name))) for _ in range(5)) for name in ("asyncio", "thresher")}

@@ -17,7 +17,7 @@ from ..log.store import Store
 from ..log.stores import open_store
 from ..study import Study
 from ..text.plural import listed
-from ..text.quantities import PERCENT, UNITS, Quantity, read
+from ..text.quantities import DURATIONS, UNITS, Quantity, read, seconds
 
 DEFAULT = "sqlite:///thresher.db"
 VARIABLE = "THRESHER_STORAGE"
@@ -103,11 +103,10 @@ class Duration(click.ParamType[float]):
         """The length in seconds."""
         if isinstance(value, int | float):
             return float(value)
-        found = None if "e" in str(value).lower() else read(str(value))  # 1e3 is no length of time
-        if found is None or not 0 < found <= MAX_SECONDS or getattr(found, "unit", "s") == PERCENT:
-            rule = "is not a length of time above 0 and below 31 years; write 90, 90s, 500ms, 10m, 2h or 1d"
-            self.fail(f"{shown(value, 60)} {rule}", param, ctx)
-        return float(found)
+        found = seconds(str(value), most=MAX_SECONDS)
+        if found is None:
+            self.fail(f"{shown(value, 60)} {DURATIONS}", param, ctx)
+        return found
 
 
 class BoundsCommand(click.Command):

@@ -17,6 +17,7 @@ SCALES = {  # unit: what one of it is, as a share or in seconds
     "d": Decimal(86400),
 }
 UNITS = "units are %, us, ms, s, min, h and d"  # for people
+DURATIONS = "is not a length of time above 0 and below 31 years; write 90, 90s, 500ms, 10m, 2h or 1d"
 WITH_UNIT = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))\s*(%|[a-zµμ]{1,3})")
 
 
@@ -53,3 +54,15 @@ def read(text: str) -> float | None:
         return None if "_" in text else float(text)
     except ValueError:
         return None
+
+
+def seconds(text: str, *, most: float) -> float | None:
+    """A length of time in seconds, above 0 and at most ``most``; None: it is none, and `DURATIONS` says so.
+
+    >>> seconds("1.5h", most=1e9), seconds("90", most=1e9), seconds("1e3", most=1e9), seconds("5%", most=1e9)
+    (5400.0, 90.0, None, None)
+    """
+    found = None if "e" in text.lower() else read(text)  # 1e3 is no length of time
+    if found is None or not 0 < found <= most or getattr(found, "unit", "s") == PERCENT:
+        return None
+    return float(found)

@@ -1,0 +1,110 @@
+"""With pytest-xdist: what the controller does besides scheduling, and what it must know about the workers' tests."""
+
+import time
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import Empty
+from typing import Any, cast
+
+import pytest
+
+from .options import Options
+from .plugin import Plugin, refuse_errors, store_explained
+from .progress import Progress
+from .scheduler import Scheduler
+from .sifting import Sift
+
+GRACE = 5.0  # seconds that workers have to answer after Ctrl-C
+
+
+@dataclass
+class Test:
+    """In the controller, which has no items: what a report takes from one."""
+
+    __test__ = False  # not for pytest
+
+    nodeid: str
+    location: tuple[str, int | None, str]
+    path: Path
+    keywords: list[str]
+    ihook: Any
+    user_properties: list[tuple[str, object]] = field(default_factory=list)
+
+
+class Controller(Plugin):
+    """The plugin in the controller of xdist: tests run in the workers, and are reported here."""
+
+    def __init__(self, config: pytest.Config, options: Options) -> None:
+        super().__init__(config, options)
+        self._scheduler: Scheduler | None = None
+        self._progress: Progress | None = None
+        self._tests: dict[str, Test] = {}
+        self._session: pytest.Session | None = None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: object) -> Scheduler:
+        self._scheduler = Scheduler(config, log, start=self._start, shown=self._shown)
+        return self._scheduler
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:  # type: ignore[override]
+        """Around the loop of xdist: whatever ends it, one report is logged for each test."""
+        self._session = session
+        with store_explained():
+            try:
+                found = yield
+            except BaseException:
+                self._settle()
+                raise
+            finally:
+                self._end()
+        if session.shouldfail:
+            raise session.Failed(session.shouldfail)
+        return found
+
+    def _start(self, hello: dict[str, Any]) -> Sift | None:
+        """Create the studies."""
+        assert self._session is not None
+        refuse_errors(self._session)
+        if hello.get("error"):
+            raise pytest.UsageError(hello["error"])
+        hook = self.config.hook
+        self._tests = {
+            nodeid: Test(nodeid, tuple(location), Path(path), keywords, hook)
+            for nodeid, _, _, location, path, keywords in hello["tests"]
+        }
+        if not self._tests:
+            return None
+        sift = self.begin({nodeid: bar for nodeid, _, bar, *_ in hello["tests"]}, hello["version"])
+        self._progress = Progress(self.config, sift)
+        return sift
+
+    def _shown(self) -> None:
+        if self._progress is not None:
+            self._progress()
+
+    def _settle(self) -> None:
+        """After Ctrl-C: take in what the workers have already done. Press it again not to wait for them."""
+        scheduler, loop = self._scheduler, self.config.pluginmanager.get_plugin("dsession")
+        if scheduler is None or loop is None:
+            return
+        scheduler.stop()
+        until, running = time.monotonic() + GRACE, set(scheduler.nodes)
+        while running and scheduler.has_pending and (left := until - time.monotonic()) > 0:
+            try:
+                name, given = loop.queue.get(timeout=left)
+            except Empty:
+                break
+            if name == "runtest_protocol_complete":
+                scheduler.mark_test_complete(**given)
+            elif name in ("workerfinished", "errordown"):
+                running.discard(given["node"])
+
+    def _end(self) -> None:
+        if self._scheduler is not None:
+            self._scheduler.finish()
+        if self._progress is not None:
+            self._progress.end()
+        if self.sift is not None and self._scheduler is not None:
+            self.report(cast("dict[str, pytest.Item]", self._tests), self._scheduler.asides)

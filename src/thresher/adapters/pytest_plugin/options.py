@@ -1,0 +1,110 @@
+"""What was asked for on the command line, checked; and the bar of each test."""
+
+from collections.abc import Iterable
+from typing import Any, Literal, NamedTuple, NoReturn, cast, get_args
+
+import pytest
+
+from ...core.checks import MAX_SECONDS
+from ...core.spec import Guarantee
+from ...errors import shown
+from ...text.quantities import DURATIONS, read, seconds
+
+Isolation = Literal["function", "module", "session"]
+MOST_SEED = 2**32
+
+
+class Options(NamedTuple):
+    """What was asked for."""
+
+    at_least: float
+    budget: int | None = None
+    seconds: float | None = None
+    guarantee: Guarantee = "all"
+    confidence: float = 0.95
+    isolation: Isolation = "function"
+    open_fails: bool = False
+    storage: str | None = None
+
+
+def options_of(config: pytest.Config) -> Options:
+    """The options, or `pytest.UsageError`."""
+    budget, time = _given(config, "budget"), _given(config, "for")
+    confidence = _given(config, "confidence")
+    return Options(
+        at_least=share("--thresher", config.getoption("thresher")),
+        budget=None if budget is None else _whole("--thresher-budget", budget),
+        seconds=None if time is None else _seconds(time),
+        guarantee=_choice(config, "guarantee", "all", "rate"),
+        confidence=0.95 if confidence is None else share("--thresher-confidence", confidence),
+        isolation=_choice(config, "isolation", *get_args(Isolation)),
+        open_fails=_choice(config, "open", "pass", "fail") == "fail",
+        storage=_given(config, "storage"),
+    )
+
+
+def seed_of(config: pytest.Config) -> int | None:
+    """The seed given with --thresher-seed."""
+    text = config.getoption("thresher_seed")
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and int(text) < MOST_SEED):
+        refuse("--thresher-seed", text, "must be a whole number of at least 0 and below 2³²")
+    return int(text)
+
+
+def bars(items: Iterable[pytest.Item], options: Options) -> dict[pytest.Item, float]:
+    """The bar of every test: that of its closest mark, or of the command."""
+    return {item: _bar(item, options.at_least) for item in items}
+
+
+def _bar(item: pytest.Item, otherwise: float) -> float:
+    mark = item.get_closest_marker("thresher")
+    if mark is None:
+        return otherwise
+    if mark.args or set(mark.kwargs) != {"at_least"}:
+        arguments = [*map(repr, mark.args), *(f"{name}={value!r}" for name, value in mark.kwargs.items())]
+        given = f"thresher({', '.join(arguments)})"
+        raise pytest.UsageError(
+            f"{item.nodeid}: the mark {given} must name at_least only, as in thresher(at_least=0.9)"
+        )
+    return share(f"{item.nodeid}: at_least", mark.kwargs["at_least"])
+
+
+def share(what: str, value: object) -> float:
+    """A share strictly between 0 and 1."""
+    found = read(value) if isinstance(value, str) else value
+    if isinstance(found, bool) or not isinstance(found, int | float) or getattr(found, "unit", "%") != "%":
+        refuse(what, value, "is not a number; write 0.95 or 95%")
+    if not 0 < found < 1:
+        remedy = "no number of runs can prove that a test always passes" if found == 1 else "write 0.95 or 95%"
+        refuse(what, value, f"must lie strictly between 0 and 1; {remedy}")
+    return float(found)
+
+
+def refuse(what: str, value: object, rule: str) -> NoReturn:
+    """Say in one line what is wrong."""
+    raise pytest.UsageError(f"{what} {shown(value)}: {rule}")
+
+
+def _given(config: pytest.Config, name: str) -> str | None:
+    value = config.getoption(f"thresher_{name}")
+    return cast("str | None", config.getini(f"thresher_{name}") or None) if value is None else str(value)
+
+
+def _choice(config: pytest.Config, name: str, *words: str) -> Any:
+    value = _given(config, name)
+    if value is not None and value not in words:
+        refuse(f"--thresher-{name}", value, f"must be {', '.join(words[:-1])} or {words[-1]}")
+    return value or words[0]
+
+
+def _whole(what: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < len(text) < 16 and int(text)):
+        refuse(what, text, "must be a whole number of at least 1")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    found = seconds(text, most=MAX_SECONDS)
+    return refuse("--thresher-for", text, DURATIONS) if found is None else found

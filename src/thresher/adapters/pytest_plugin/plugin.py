@@ -1,0 +1,245 @@
+"""The plugin that runs tests until they are settled; registered only if --thresher or --thresher-seed is given."""
+
+import contextlib
+import hashlib
+import os
+import platform
+import sys
+from collections.abc import Generator, Iterable, Iterator
+from importlib.metadata import distributions
+from pathlib import Path
+
+import pytest
+from _pytest.skipping import evaluate_skip_marks, evaluate_xfail_marks
+from _pytest.terminal import TerminalReporter
+
+from ...core.verdict import Verdict
+from ...errors import StoreFailed, ThresherError
+from . import reporting, seeding, summary
+from .loop import Loop
+from .options import Options, bars, options_of, seed_of
+from .progress import Progress
+from .repeating import run_phases
+from .sifting import Result, Sift
+from .tidying import Noting
+
+OPEN_LEFT = 8  # the exit code if tests are left open and --thresher-open is fail
+NAME = "thresher-sift"
+SUMMARY = "GITHUB_STEP_SUMMARY"
+
+
+def start(config: pytest.Config) -> None:
+    """Register what the options ask for."""
+    seed = seed_of(config)
+    if seed is not None:
+        if config.getoption("thresher") is not None:
+            raise pytest.UsageError(
+                "--thresher-seed: runs tests once, so it cannot be used with --thresher; leave one out"
+            )
+        config.pluginmanager.register(seeding.Seeding(), "thresher-seeding")
+        config.pluginmanager.register(Once(seed), "thresher-once")
+        return
+    options = options_of(config)
+    config.pluginmanager.register(seeding.Seeding(), "thresher-seeding")
+    config.pluginmanager.register(Noting(), "thresher-noting")
+    config.pluginmanager.register(_plugin(config, options), NAME)
+
+
+def _plugin(config: pytest.Config, options: Options) -> object:
+    """The plugin for this process: with xdist, a worker or the controller; else one that does all."""
+    if hasattr(config, "workerinput"):
+        from .worker import Worker
+
+        return Worker(config, options)
+    if config.getoption("dist", "no") != "no" and config.getoption("tx", None) and not config.option.collectonly:
+        from .distributing import Controller
+
+        return Controller(config, options)
+    return Plugin(config, options)
+
+
+class Once:
+    """With --thresher-seed: tests run once, in the ordinary way, with that seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        seeding.load_numpy()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        with seeding.of_pull(item.config, self.seed):
+            return (yield)
+
+
+class Plugin:
+    """Everything in one process, and all that people and other plugins see at the end."""
+
+    def __init__(self, config: pytest.Config, options: Options) -> None:
+        self.config, self.options = config, options
+        self.bars: dict[pytest.Item, float] = {}
+        self.sift: Sift | None = None
+        self.results: list[Result] = []
+        self.verdicts: list[Verdict] = []
+
+    def pytest_report_header(self) -> str:
+        options = self.options
+        return f"thresher: at least {options.at_least:g} of runs must pass, confidence {options.confidence:g}"
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self.bars = bars(session.items, self.options)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+        return run_phases(item, nextitem)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        option = self.config.option
+        if option.collectonly or getattr(option, "setuponly", False):
+            return None
+        refuse_errors(session)
+        ordinary, arms = divided(session.items)
+        run_ordinary(session, ordinary)
+        if arms:
+            self._sift(session, arms)
+        if session.shouldfail:
+            raise session.Failed(session.shouldfail)
+        if session.shouldstop:
+            raise session.Interrupted(session.shouldstop)
+        return True
+
+    def _sift(self, session: pytest.Session, arms: dict[str, pytest.Item]) -> None:
+        version = fingerprint(self.config, session.items) if self.options.storage else ""
+        tests = {nodeid: self.bars[item] for nodeid, item in arms.items()}
+        self.begin(tests, version)
+        assert self.sift is not None
+        progress = Progress(self.config, self.sift)
+        loop = Loop(session, arms, self.sift, shown=progress)
+        with store_explained():
+            try:
+                loop.run()
+            finally:
+                progress.end()
+                self.report(arms, loop.asides)
+
+    # -- what a run with xdist uses as well -----------------------------------------------------------------------
+
+    def begin(self, tests: dict[str, float], version: str = "") -> Sift:
+        """Create the studies, or resume them."""
+        try:
+            self.sift = Sift(tests, self.options, seed=seeding.randomly_seed(self.config), version=version)
+        except ThresherError as error:
+            raise pytest.UsageError(str(error)) from None
+        return self.sift
+
+    def report(self, arms: dict[str, pytest.Item], asides: dict[str, str]) -> None:
+        """Log one report for each test."""
+        assert self.sift is not None
+        self.verdicts = self.sift.verdicts()
+        self.results = self.sift.results(self.verdicts)
+        for result in self.results:
+            item = arms[result.nodeid]
+            item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+            for report in reporting.reports(result, item, asides.get(result.nodeid)):
+                item.ihook.pytest_runtest_logreport(report=report)
+            item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
+        return reporting.status_of(report)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        reporting.add_to_junit(self.config, report)
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        left = any(result.status in ("open", "flaky") for result in self.results)
+        if left and self.options.open_fails and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = OPEN_LEFT
+        if self.results and os.environ.get(SUMMARY):
+            text = summary.to_markdown(self.results, self.verdicts, self.options)
+            try:
+                with Path(os.environ[SUMMARY]).open("a", encoding="utf-8") as file:
+                    file.write(text)
+            except OSError as error:
+                warning = f"{SUMMARY} {os.environ[SUMMARY]!r}: cannot be written ({error.strerror})"
+                self.config.issue_config_time_warning(pytest.PytestWarning(warning), 2)
+
+    def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
+        if self.results:
+            summary.write(terminalreporter, self.results, self.verdicts, self.options)
+
+    def pytest_unconfigure(self) -> None:
+        if self.sift is not None:
+            with contextlib.suppress(StoreFailed):
+                self.sift.close()
+
+
+@contextlib.contextmanager
+def store_explained() -> Iterator[None]:
+    """A store that fails ends pytest with one line: rewards that cannot be written count for nothing."""
+    try:
+        yield
+    except StoreFailed as error:
+        pytest.exit(f"--thresher-storage: {error}", returncode=pytest.ExitCode.INTERNAL_ERROR)
+
+
+def refuse_errors(session: pytest.Session) -> None:
+    """Stop, as pytest does, if some tests could not be collected."""
+    if session.testsfailed and not session.config.option.continue_on_collection_errors:
+        errors = f"{session.testsfailed} error{'s' if session.testsfailed != 1 else ''} during collection"
+        raise session.Interrupted(errors)
+
+
+def divided(items: Iterable[pytest.Item]) -> tuple[list[pytest.Item], dict[str, pytest.Item]]:
+    """The tests with marks that skip them or expect them to fail, and the arms by name."""
+    ordinary, arms = list[pytest.Item](), dict[str, pytest.Item]()
+    for item in items:
+        if is_ordinary(item) or item.nodeid in arms:  # collected twice
+            ordinary.append(item)
+        else:
+            arms[item.nodeid] = item
+    return ordinary, arms
+
+
+def is_ordinary(item: pytest.Item) -> bool:
+    """Whether a mark skips the test or expects it to fail: it then runs once, as without thresher."""
+    for owner in (getattr(item, "obj", None), getattr(item, "cls", None)):
+        if getattr(owner, "__unittest_skip__", False) or getattr(owner, "__unittest_expecting_failure__", False):
+            return True
+    try:
+        return evaluate_skip_marks(item) is not None or evaluate_xfail_marks(item) is not None
+    except (Exception, pytest.fail.Exception):  # a condition that cannot be evaluated: pytest reports it
+        return True
+
+
+def run_ordinary(session: pytest.Session, items: list[pytest.Item]) -> None:
+    """Run tests once, as pytest does."""
+    for at, item in enumerate(items):
+        nextitem = items[at + 1] if at + 1 < len(items) else None
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=nextitem)
+        if session.shouldfail:
+            raise session.Failed(session.shouldfail)
+        if session.shouldstop:
+            raise session.Interrupted(session.shouldstop)
+
+
+def fingerprint(config: pytest.Config, items: Iterable[pytest.Item]) -> str:
+    """A digest of the code under test: runs of different code are never counted together.
+
+    It covers the files of the tests and of all modules below the root directory that are loaded after collection, and
+    the versions of Python and of all installed packages.
+    """
+    root = config.rootpath
+    files = {item.path for item in items}
+    for module in list(sys.modules.values()):
+        name = getattr(module, "__file__", None)
+        if isinstance(name, str) and "site-packages" not in name and (path := Path(name)).is_relative_to(root):
+            files.add(path)
+    installed = sorted(f"{each.metadata['Name']} {each.version}" for each in distributions())
+    digest = hashlib.sha256(f"{sys.version} {platform.platform()} {installed}".encode())
+    for path in sorted(files):
+        digest.update(str(path.relative_to(root) if path.is_relative_to(root) else path).encode())
+        digest.update(path.read_bytes() if path.is_file() else b"")
+    return digest.hexdigest()[:16]

@@ -1,0 +1,271 @@
+"""Running one test once: with fresh fixtures and its own seed, and what came of it."""
+
+import math
+import os
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import pytest
+from _pytest.outcomes import OutcomeException
+from _pytest.runner import runtestprotocol
+
+from ...errors import InvalidInput, told_of
+from ...text.masking import masked
+from . import seeding
+from .options import Isolation, seed_of
+from .tidying import tidy
+
+TIMEOUT = ("Timeout (>", "from pytest-timeout")  # how pytest-timeout fails a test
+SETUP_STATE = "_setupstate"  # of the pytest session: what is set up now
+
+
+class Outcome(NamedTuple):
+    """What came of one run; ready for JSON. There is a reward, or a failure, or the test skipped itself."""
+
+    reward: float | None = None
+    failure: str | None = None  # why there is no reward: an error in setup or teardown, a timeout
+    skipped: str | None = None  # why it skipped itself
+    traceback: str | None = None  # of what failed, as pytest shows it
+    message: str | None = None  # the last line of that
+    sections: Sequence[Sequence[str]] = ()  # captured output of a run that failed
+    seconds: float = 0.0
+    aside: str | None = None  # an error when fixtures of tests that ran before were torn down
+
+    @property
+    def failed(self) -> bool:
+        """Whether the test failed: an assertion or another exception."""
+        return self.reward is not None and self.traceback is not None
+
+
+class ThresherPull:
+    """One run of a test, as the fixture ``thresher_pull`` shows it to the test."""
+
+    __slots__ = ("_arm", "_number", "_over", "_recorded", "_seed", "_wrong")
+
+    def __init__(self, arm: str, seed: int, number: int) -> None:
+        self._arm, self._seed, self._number = arm, seed, number
+        self._recorded: float | None = None
+        self._wrong: str | None = None
+        self._over = False
+
+    @property
+    def arm(self) -> str:
+        """The test."""
+        return self._arm
+
+    @property
+    def seed(self) -> int:
+        """A number that no other run of the test has; `random` and numpy are already seeded with it."""
+        return self._seed
+
+    @property
+    def number(self) -> int:
+        """Counts the runs of this test, from 1."""
+        return self._number
+
+    def reward(self, value: float) -> None:
+        """Record a number between 0 and 1 as this run's reward, once. If the test fails afterwards, its reward is 0."""
+        if self._over:
+            raise InvalidInput("reward", value, "was recorded after its run had ended", "record it in the test")
+        if self._recorded is not None:
+            rule = f"is the second of this run, which has {self._recorded:g}"
+            raise InvalidInput("reward", value, rule, "record one number per run")
+        try:
+            number = float(value)
+        except Exception:  # whatever it is, it is no number
+            number = math.nan
+        if not math.isfinite(number):
+            self._wrong = str(InvalidInput("reward", value, "must be a finite number"))
+            raise InvalidInput("reward", value, "must be a finite number", "record a number between 0 and 1")
+        self._recorded = number
+
+    def __repr__(self) -> str:
+        return f"<thresher_pull: run {self._number} of {self._arm}, seed {self._seed}>"
+
+
+class Run:
+    """A run in progress: where the reports of its phases, and of subtests, are collected."""
+
+    def __init__(self, pull: ThresherPull) -> None:
+        self.pull = pull
+        self.reports: list[pytest.TestReport] = []
+        self.subtests: list[pytest.TestReport] = []
+
+
+PULL = pytest.StashKey[ThresherPull]()
+RUN = pytest.StashKey[Run]()
+FIRST = pytest.StashKey[dict[str, Any]]()
+
+
+def pull_of(item: pytest.Item) -> ThresherPull:
+    """The run that the item is in; without --thresher, the only one."""
+    found = item.stash.get(PULL, None)
+    if found is None:
+        given = seed_of(item.config)
+        found = ThresherPull(item.nodeid, random.SystemRandom().getrandbits(32) if given is None else given, 1)
+        item.stash[PULL] = found
+    return found
+
+
+def run_once(item: pytest.Item, *, seed: int, number: int, isolation: Isolation) -> Outcome:
+    """Run the item once in this process. Reports are not logged.
+
+    What stays set up afterwards: with isolation "function", the fixtures of its class, module and session; with
+    "module", those of the session; with "session", none.
+
+    KeyboardInterrupt and `pytest.exit` pass through: the caller drops the pull.
+    """
+    aside = leave(item.session, item)
+    _renew(item)
+    run = Run(ThresherPull(item.nodeid, seed, number))
+    item.stash[PULL], item.stash[RUN] = run.pull, run
+    began, process = time.perf_counter(), os.getpid()
+    try:
+        with quiet(item.config, run), seeding.of_pull(item.config, seed):
+            item.ihook.pytest_runtest_protocol(item=item, nextitem=_kept(item, isolation))
+    finally:
+        if os.getpid() != process:  # the test forked, and this is the child: it must not go on with the other tests
+            os._exit(0)
+        run.pull._over = True
+        del item.stash[PULL], item.stash[RUN]
+    outcome = _outcome(run)._replace(seconds=time.perf_counter() - began, aside=aside)
+    if any(report.when == "setup" and report.failed for report in run.reports):
+        more = leave(item.session, None)  # pytest keeps the error of a shared fixture: the next run sets it up again
+        outcome = outcome if more is None else outcome._replace(failure=f"{outcome.failure}; in teardown: {more}")
+    tidy(item, failed=outcome.traceback is not None)
+    return outcome
+
+
+def run_phases(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """The hook ``pytest_runtest_protocol``: a run of ours is collected instead of logged."""
+    run = item.stash.get(RUN, None)
+    if run is None:
+        return None
+    run.reports = runtestprotocol(item, nextitem=nextitem, log=False)
+    return True
+
+
+def leave(session: pytest.Session, item: pytest.Item | None) -> str | None:
+    """Tear down what is set up and the item does not need; the error in that, if there is one."""
+    try:
+        getattr(session, SETUP_STATE).teardown_exact(item)
+    except (Exception, OutcomeException) as error:
+        if isinstance(error, pytest.exit.Exception):
+            raise
+        return told_of(error)
+    return None
+
+
+def _kept(item: pytest.Item, isolation: Isolation) -> Any:
+    """The node whose fixtures stay, in the place of the next item."""
+    if isolation == "session":
+        return None
+    if isolation == "function":
+        return item.parent
+    module = item.getparent(pytest.File)  # type: ignore[type-abstract]
+    return None if module is None else module.parent
+
+
+def _renew(item: pytest.Item) -> None:
+    """Take back what an earlier run left on the item."""
+    first = item.stash.get(FIRST, None)
+    doctest = getattr(item, "dtest", None)
+    if first is None:
+        first = item.stash[FIRST] = {"properties": list(item.user_properties)}
+        if doctest is not None:
+            first["globals"] = dict(doctest.globs)  # a doctest empties them when it ends
+    item.user_properties[:] = first["properties"]
+    item._report_sections.clear()
+    if doctest is not None:
+        doctest.globs = dict(first["globals"])
+    if getattr(item, "cls", None) is not None:  # `self` and the method bound to it
+        vars(item).pop("_instance", None)
+        vars(item).pop("_obj", None)
+    vars(item).pop("_excinfo", None)  # of unittest
+
+
+class _Gate:
+    """In the place of the hook that logs reports: subtests log theirs by themselves, one for each in each run."""
+
+    def __init__(self, caller: Any, run: Run) -> None:
+        self._caller, self._run = caller, run
+
+    def __call__(self, *, report: pytest.TestReport) -> list[Any]:
+        self._run.subtests.append(report)
+        return []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._caller, name)
+
+
+@contextmanager
+def quiet(config: pytest.Config, run: Run) -> Iterator[None]:
+    """Collect reports that are logged during a run."""
+    hooks: Any = config.hook
+    caller: Callable[..., Any] = hooks.pytest_runtest_logreport
+    hooks.pytest_runtest_logreport = _Gate(caller, run)
+    try:
+        yield
+    finally:
+        hooks.pytest_runtest_logreport = caller
+        _forget_subtests(config)
+
+
+def _forget_subtests(config: pytest.Config) -> None:
+    """Pytest counts failed subtests per test, and would fail the test's final report for them."""
+    try:
+        from _pytest.subtests import failed_subtests_key
+    except ImportError:  # before pytest 9
+        return
+    config.stash.get(failed_subtests_key, {}).clear()
+
+
+def _outcome(run: Run) -> Outcome:
+    """What came of a run that has ended."""
+    for report in run.reports:
+        if report.skipped or hasattr(report, "wasxfail"):
+            return Outcome(skipped=_why_skipped(report))
+    if not run.reports:
+        return Outcome(failure="pytest made no report of this run; another plugin ran the test")
+    for report in run.reports:
+        if report.failed and report.when != "call":
+            return _failure(report, f"error in {report.when}")
+    bad = next((report for report in [*run.subtests, *run.reports] if report.failed), None)
+    if bad is not None and all(part in _crash(bad) for part in TIMEOUT):
+        return _failure(bad, "timeout")
+    if bad is not None:
+        return _failure(bad, "")._replace(failure=None, reward=0.0)
+    if run.pull._wrong is not None:
+        return Outcome(failure=run.pull._wrong)
+    if not any(report.when == "call" for report in run.reports):
+        return Outcome(failure="the test was set up and not called")
+    return Outcome(reward=1.0 if run.pull._recorded is None else run.pull._recorded)
+
+
+def _failure(report: pytest.TestReport, what: str) -> Outcome:
+    crash = _crash(report)
+    return Outcome(
+        failure=f"{what}: {crash}",
+        traceback=masked(report.longreprtext),
+        message=crash,
+        sections=[(title, masked(text)) for title, text in report.sections],
+    )
+
+
+def _crash(report: pytest.TestReport) -> str:
+    """What went wrong, in one line."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    lines = str(crash.message if crash is not None else report.longreprtext).strip().splitlines()
+    if crash is None:  # such as a fixture that does not exist
+        lines = [line.removeprefix("E").strip() for line in lines if line.startswith("E ")] or lines
+    return masked(lines[0])[:300] if lines else "it failed"
+
+
+def _why_skipped(report: pytest.TestReport) -> str:
+    if hasattr(report, "wasxfail"):
+        return f"xfail: {report.wasxfail}".rstrip(": ")
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
+    return masked(str(reason).removeprefix("Skipped: ")[:300]) or "skipped"

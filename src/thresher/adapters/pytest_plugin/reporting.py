@@ -1,0 +1,147 @@
+"""One report per test, for pytest and all its plugins: the terminal, JUnit XML, the cache of failed tests."""
+
+import shlex
+import time
+import xml.etree.ElementTree as ET
+from typing import Any
+
+import pytest
+from _pytest._code.code import ReprFileLocation, TerminalRepr
+from _pytest._io import TerminalWriter
+
+from ...text.plural import plural
+from .sifting import SKIPPED, Result
+
+WORDS = {  # status: how pytest's terminal counts it, its letter, its word with -v
+    "steady": ("passed", ".", "STEADY"),
+    "failing": ("failed", "F", "FAILING"),
+    "flaky": ("flaky", "~", "FLAKY"),
+    "open": ("open", "?", "OPEN"),
+    "error": ("error", "E", "ERROR"),
+    "skipped": ("skipped", "s", "SKIPPED"),
+}
+STEADY_BUT_FLAKY = ("passed", "~", "STEADY, BUT FLAKY")
+BAD = ("failing", "error")
+
+
+class Shown(TerminalRepr):
+    """A traceback of an earlier run, with what to say about all runs."""
+
+    def __init__(self, result: Result, path: str, line: int | None) -> None:
+        self.text = traceback(result)
+        self.reprcrash = ReprFileLocation(path, line or 0, sentence(result))
+
+    def toterminal(self, tw: TerminalWriter) -> None:
+        for line in self.text.splitlines():
+            tw.line(line, red=line.startswith("E "), bold=line.startswith("E "))
+
+
+def reports(result: Result, item: pytest.Item, aside: str | None = None) -> list[pytest.TestReport]:
+    """The reports of a test: setup, call and teardown, as if it had run once."""
+    first, status = result.tally.first, result.status
+    path, line, _ = item.location
+    longrepr: Any = None
+    outcome = "passed"
+    if status in BAD:
+        outcome, longrepr = "failed", Shown(result, path, line)
+    elif status == "skipped":
+        reason = (result.row.reason or "").removeprefix(SKIPPED)
+        outcome, longrepr = "skipped", (str(item.path), (line or 0) + 1, f"Skipped: {reason}")
+    sections = [] if first is None else [(title, text) for title, text in first.sections]
+    now, seconds = time.time(), result.tally.seconds
+    properties = [*item.user_properties, *_properties(result)]
+    keywords: Any = dict.fromkeys(item.keywords, 1)
+
+    def report(when: Any, outcome: Any, longrepr: Any, seconds: float) -> pytest.TestReport:
+        return pytest.TestReport(
+            item.nodeid,
+            item.location,
+            keywords,
+            outcome,
+            longrepr,
+            when,
+            sections if longrepr is not None else [],
+            seconds,
+            now - seconds,
+            now,
+            properties,
+        )
+
+    last = report("teardown", "passed" if aside is None else "failed", aside, 0.0)
+    main = report("setup" if status == "error" else "call", outcome, longrepr, seconds)
+    main.thresher = result  # type: ignore[attr-defined]  # a report may carry whatever plugins need
+    return [main, last] if status == "error" else [report("setup", "passed", None, 0.0), main, last]
+
+
+def status_of(report: pytest.TestReport) -> tuple[str, str, str] | None:
+    """The hook ``pytest_report_teststatus``."""
+    result: Result | None = getattr(report, "thresher", None)
+    if result is None:
+        return None
+    return STEADY_BUT_FLAKY if result.status == "steady" and result.flaky else WORDS[result.status]
+
+
+def add_to_junit(config: pytest.Config, report: pytest.TestReport) -> None:
+    """Add ``<flakyFailure>`` to the test case of a test that had both outcomes and did not fail."""
+    result: Result | None = getattr(report, "thresher", None)
+    if result is None or not result.flaky or result.status in BAD:
+        return
+    from _pytest.junitxml import bin_xml_escape, xml_key
+
+    xml = config.stash.get(xml_key, None)
+    if xml is None:
+        return
+    first = result.tally.first
+    kind = (first.message or "").split(":")[0] if first is not None else ""
+    flaky = ET.Element("flakyFailure", message=bin_xml_escape(sentence(result)), type=bin_xml_escape(kind))
+    ET.SubElement(flaky, "stackTrace").text = bin_xml_escape(traceback(result))
+    xml.node_reporter(report).append(flaky)
+
+
+def sentence(result: Result) -> str:
+    """What is known about a test, in a sentence."""
+    first, row = result.tally.first, result.row
+    if result.status == "error":
+        return row.reason or (result.tally.lines[0] if result.tally.lines else "no reward")
+    seen = f"{rate(result)} in {plural(row.seen, 'run')}, at least {result.at_least:g} is asked"
+    message = "" if first is None or not first.message else f": {first.message}"
+    return f"{seen}{message}"
+
+
+def rate(result: Result) -> str:
+    """How often it passed, or the mean of the numbers that it recorded."""
+    mean = result.row.mean
+    return "no result" if mean is None else f"pass rate {mean:.3g}"
+
+
+def traceback(result: Result) -> str:
+    """The first traceback of a test, and the command that runs it again."""
+    tally, parts = result.tally, list[str]()
+    if tally.first is not None and tally.first.traceback:
+        parts.append(tally.first.traceback.rstrip())
+    parts += tally.lines or ([sentence(result)] if result.status == "error" else [])
+    if (command := rerun(result)) is not None:
+        parts.append(f"Run it again with the seed that failed:\n    {command}")
+    return "\n\n".join(parts) or sentence(result)
+
+
+def rerun(result: Result) -> str | None:
+    """The command that runs a test with the seed with which it first failed."""
+    seed = result.tally.seed
+    return None if seed is None else f"pytest {shlex.quote(result.nodeid)} --thresher-seed {seed}"
+
+
+def _properties(result: Result) -> list[tuple[str, object]]:
+    row = result.row
+    found: dict[str, object] = {"rate": row.mean, "low": row.low, "high": row.high, "runs": result.runs}
+    found |= {
+        "status": result.status,
+        "at_least": result.at_least,
+        "certified": row.certified,
+        "seed": result.tally.seed,
+    }
+    return [(f"thresher_{name}", _number(value)) for name, value in found.items() if value is not None]
+
+
+def _number(value: object) -> object:
+    return f"{value:.6g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else value

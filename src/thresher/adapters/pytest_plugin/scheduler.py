@@ -1,0 +1,263 @@
+"""In the controller of pytest-xdist: which worker makes which run.
+
+xdist asks plugins for a scheduler, tells it what the workers collected and completed, and lets it send them work. This
+one asks the studies instead of a list of tests. `worker.py` is the other end, and describes what is sent.
+"""
+
+import json
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from xdist.scheduler import LoadScheduling
+
+from .repeating import Outcome
+from .scopes import Scopes
+from .sifting import Ask, Sift
+from .worker import HELLO, LAST
+
+if TYPE_CHECKING:
+    import pytest
+
+Node = Any  # xdist's WorkerController; xdist has no annotations for others
+LEAST, MOST = 2, 32  # runs that a worker has before it, so that it need not wait for the controller
+AHEAD = 0.25  # seconds of work that a worker has before it, unless the least takes longer
+
+
+class Run(NamedTuple):
+    """One run for a worker."""
+
+    nodeid: str
+    place: int  # in the collection
+    ask: Ask | None  # None: in the ordinary way, once
+
+
+class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
+    """Keeps every worker busy until the studies are done.
+
+    A worker answers its runs in the order in which they were sent. So if it dies, the first of them was running and
+    failed; the others never began, and another worker makes them as they are.
+    """
+
+    def __init__(
+        self,
+        config: "pytest.Config",
+        log: Any,
+        *,
+        start: Callable[[dict[str, Any]], Sift | None],
+        shown: Callable[[], None],
+    ) -> None:
+        super().__init__(config, log)
+        self.collection: list[str] | None = None
+        self.sift: Sift | None = None
+        self.asides: dict[str, str] = {}  # errors when fixtures were torn down, by the test that ran last
+        self._start, self._shown = start, shown
+        self._hello: dict[str, Any] | None = None
+        self._begun = self._over = False
+        self._sent: dict[int, Run] = {}  # by serial number; `node2pending` has those of each worker, in order
+        self._serial = 0
+        self._waiting = deque[Run]()  # on no worker
+        self._places: dict[str, int] = {}
+        self._depth: dict[Node, int] = {}
+        self._seconds: dict[Node, float] = {}  # how long a run takes
+        self._last: dict[Node, str] = {}
+        self._ending = set[Node]()  # workers that gave a run back: they begin no more
+        self._scopes = Scopes(config.getvalue("dist"))
+        self._until: float | None = None
+        self._most = int(config.getoption("maxfail") or 0)
+
+    # -- what xdist asks and tells ------------------------------------------------------------------------------
+
+    @property
+    def tests_finished(self) -> bool:
+        """Whether nothing is left to do. Also if the workers collected different tests: xdist then reports that."""
+        if not self._begun:
+            return self._over
+        return not self._sent and not self._waiting and (self._is_over() or self.sift is None or self.sift.done)
+
+    @property
+    def has_pending(self) -> bool:
+        return bool(self._sent or self._waiting)
+
+    def schedule(self) -> None:
+        """Begin, once all workers have collected the same tests and one has described them; then give them work."""
+        if self.collection is None and not self._over:
+            if not self._check_nodes_have_same_collection():
+                self._over = True
+                return
+            self.collection = next(iter(self.node2collection.values()))
+        if self._hello is None or self._over:
+            return
+        if not self._begun:
+            self._begin(self._hello)
+        for node in self.nodes:
+            if node in self.node2collection:  # else it still collects
+                self.check_schedule(node)
+
+    def mark_test_complete(self, node: Node, item_index: int, duration: Any = None) -> None:
+        """An answer of a worker."""
+        answer = json.loads(duration)
+        if item_index == HELLO:
+            self._hello = self._hello or answer
+            if self.collection_is_completed:
+                self.schedule()
+        elif item_index == LAST:
+            self._aside(node, answer)
+        elif item_index in self._sent:  # else it was answered before
+            self.node2pending[node].remove(item_index)
+            self._answered(node, self._taken(item_index), answer)
+            if self._waiting:
+                self.schedule()
+            else:
+                self.check_schedule(node)
+
+    def mark_test_pending(self, item: str) -> None:
+        """For plugins that want a test to run again after a crash: the studies decide that."""
+
+    def remove_node(self, node: Node) -> str | None:
+        """A worker ended or died. Returns the test that killed it, if xdist is to report that."""
+        runs = [self._taken(serial) for serial in self.node2pending.pop(node)]
+        if not runs:
+            return None
+        first, *others = runs
+        if not node.gateway.spec.popen:  # a broken connection may lose answers: any of them may have begun
+            self._lose(others)
+            others = []
+        self._waiting.extend(others)
+        if first.ask is not None and self.sift is not None:
+            self.sift.tell(first.ask, Outcome(failure=f"worker {node.gateway.id} crashed while it ran this test"))
+        self.schedule()
+        return None if first.ask is not None else first.nodeid
+
+    # -- giving work --------------------------------------------------------------------------------------------
+
+    def _begin(self, hello: dict[str, Any]) -> None:
+        self._begun = True
+        self.sift = self._start(hello)
+        self._places = {nodeid: place for nodeid, place, *_ in hello["tests"]}
+        self._waiting.extend(Run(nodeid, place, None) for nodeid, place in hello["ordinary"])
+        self._scopes.learn(self.collection or [], self._places)
+        if self.sift is not None and self.sift.options.seconds is not None:
+            self._until = time.monotonic() + self.sift.options.seconds
+
+    def check_schedule(self, node: Node, duration: float = 0) -> None:
+        """Send a worker more runs, if it has few left."""
+        pending = self.node2pending[node]
+        if node.shutting_down or node in self._ending or self._is_over():
+            return
+        if len(pending) >= max(LEAST, self._depth.get(node, 0) // 4):
+            return
+        self._depth[node] = depth = self._deep(node)
+        runs = self._of_waiting(node, depth - len(pending))
+        while self.sift is not None and len(runs) + len(pending) < depth and len(self._waiting) < MOST:
+            asks = self.sift.ask(depth - len(runs) - len(pending))
+            if not asks:
+                break
+            self._waiting.extend(Run(ask.nodeid, self._places[ask.nodeid], ask) for ask in asks)
+            runs += self._of_waiting(node, depth - len(runs) - len(pending))
+        if runs:
+            self._send(node, sorted(runs, key=lambda run: run.place))  # fixtures of a module are set up less often
+
+    def _deep(self, node: Node) -> int:
+        """How many runs the worker should have before it."""
+        seconds, each = self._seconds.get(node), 0
+        if seconds is not None and self.sift is not None:
+            each = int(min(MOST, AHEAD / max(seconds, 1e-9), self.sift.open // len(self.nodes)))
+        return max(LEAST, each)
+
+    def _of_waiting(self, node: Node, most: int) -> list[Run]:
+        """Runs that this worker may make."""
+        found, others = list[Run](), list[Run]()
+        while self._waiting and len(found) < most:
+            run = self._waiting.popleft()
+            (found if self._scopes.take(run.nodeid, node) else others).append(run)
+        self._waiting.extendleft(reversed(others))
+        return found
+
+    def _send(self, node: Node, runs: list[Run]) -> None:
+        message, pending = list[Any](), self.node2pending[node]
+        for run in runs:
+            self._serial += 1
+            self._sent[self._serial] = run
+            pending.append(self._serial)
+            seed, number = (None, 0) if run.ask is None else (run.ask.seed, run.ask.number)
+            message.append([self._serial, run.place, seed, number])
+        left = None if self._until is None else max(0.0, self._until - time.monotonic())
+        if not self._reaches(node, "thresher", runs=message, left=left):
+            for serial, *_ in message:
+                pending.remove(serial)
+                self._waiting.append(self._taken(serial))
+
+    def _reaches(self, node: Node, command: str, **given: object) -> bool:
+        """Send a command. False: the worker has just died, which xdist will tell."""
+        try:
+            node.sendcommand(command, **given)
+        except OSError:
+            self._ending.add(node)
+            return False
+        return True
+
+    # -- what came of it ----------------------------------------------------------------------------------------
+
+    def _taken(self, serial: int) -> Run:
+        run = self._sent.pop(serial)
+        self._scopes.give_back(run.nodeid)
+        return run
+
+    def _answered(self, node: Node, run: Run, answer: Any) -> None:
+        if run.ask is None or self.sift is None:
+            return
+        if answer is None:
+            self._ending.add(node)
+            self.sift.unbegun([run.ask])
+        elif isinstance(answer, str):
+            self.sift.lost(run.ask, answer)
+        else:
+            outcome = Outcome(*answer)
+            self._aside(node, outcome.aside)
+            self._last[node] = run.nodeid
+            before = self._seconds.get(node, outcome.seconds)
+            self._seconds[node] = 0.8 * before + 0.2 * outcome.seconds
+            self.sift.tell(run.ask, outcome)
+            if self._most and outcome.reward != 1 and self.sift.counts().failing >= self._most:
+                self.stop()
+            self._shown()
+
+    def _lose(self, runs: list[Run]) -> None:
+        for run in runs:
+            if run.ask is not None and self.sift is not None:
+                self.sift.lost(run.ask, "the connection to its worker broke")
+
+    def _aside(self, node: Node, error: str | None) -> None:
+        if error is not None and node in self._last:
+            self.asides.setdefault(self._last[node], error)
+
+    # -- stopping -----------------------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Begin no more runs."""
+        self._over = True
+        self._forget_waiting()
+        for node, pending in self.node2pending.items():
+            if pending and not node.shutting_down:
+                self._reaches(node, "stop")
+
+    def finish(self) -> None:
+        """Give up on what is still on workers that do not answer: each of these runs may have begun."""
+        self._over = True
+        self._forget_waiting()
+        if self.sift is not None:
+            self.sift.abandon("the worker did not answer when the tests ended")
+        self._sent.clear()
+
+    def _is_over(self) -> bool:
+        if not self._over and self._until is not None and time.monotonic() >= self._until:
+            self._over = True
+            self._forget_waiting()
+        return self._over
+
+    def _forget_waiting(self) -> None:
+        if self.sift is not None:
+            self.sift.unbegun([run.ask for run in self._waiting if run.ask is not None])
+        self._waiting.clear()

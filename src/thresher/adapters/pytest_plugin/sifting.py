@@ -1,0 +1,281 @@
+"""The studies of a pytest run: which test to run next, and what is known about each."""
+
+import contextlib
+import hashlib
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from ...core.kernel import SHUT
+from ...core.ledger import Ledger
+from ...core.row import Row, label_of
+from ...core.verdict import Verdict
+from ...create import create_study, open_study
+from ...errors import InvalidInput, UnknownStudy
+from ...log.stores import open_store
+from ...study import Study, give_up, look, tell_together
+from .options import Options
+from .repeating import Outcome
+
+Status = Literal["steady", "failing", "flaky", "open", "error", "skipped"]
+SKIPPED = "skipped: "  # begins the reason for which a test that skips itself is retired
+LONGEST = 900  # characters of a test's name that are kept in an arm's
+SLOW, WAIT, MOST = 0.02, 0.2, 64  # when rewards are written: after a run of so many seconds, after a time, a number
+LEAST = 2  # runs of each test that a budget must allow: the warm-up
+
+
+class Ask(NamedTuple):
+    """One run to make."""
+
+    nodeid: str
+    seed: int
+    number: int  # counts the test's runs, from 1
+    token: tuple[int, int]  # which study, and which pull of it
+
+
+class Counts(NamedTuple):
+    """How many tests are where."""
+
+    steady: int = 0
+    failing: int = 0
+    retired: int = 0
+    open: int = 0
+
+
+class Result(NamedTuple):
+    """What is known about one test."""
+
+    nodeid: str
+    at_least: float
+    status: Status
+    flaky: bool  # both outcomes were seen
+    row: Row
+    tally: "Tally"
+
+    @property
+    def runs(self) -> int:
+        """How many were made, with or without a reward."""
+        return self.row.seen + self.row.charged
+
+
+@dataclass
+class Tally:
+    """What was seen of one test."""
+
+    passes: int = 0
+    failures: int = 0  # failed assertions and other exceptions
+    seconds: float = 0.0
+    seed: int | None = None  # of the first run that failed
+    first: Outcome | None = None  # the first run that failed, or had no reward
+    lines: list[str] = field(default_factory=list)  # what else there is to say
+
+    def add(self, seed: int, outcome: Outcome) -> None:
+        """Count a run."""
+        self.seconds += outcome.seconds
+        self.failures += outcome.failed
+        self.passes += outcome.reward is not None and not outcome.failed
+        better = self.first is None or not self.first.failed  # a failed assertion says more than an error in setup
+        if (outcome.failed and better) or (outcome.failure is not None and self.first is None):
+            self.first, self.seed = outcome, seed
+
+
+class Sift:
+    """All tests, each against its bar: one study for each bar.
+
+    The risk is divided among the studies in proportion to their tests, so that all labels together hold at the
+    confidence, and a label takes as much evidence as in one study of all tests.
+    """
+
+    def __init__(
+        self, tests: Mapping[str, float], options: Options, *, seed: int | None = None, version: str = ""
+    ) -> None:
+        self.options, self.bars = options, dict(tests)
+        self.tallies = {nodeid: Tally() for nodeid in tests}
+        self._told: list[tuple[Ask, float]] = []  # not written yet
+        self._flush_at = 0.0
+        self.runs = 0  # that ended, in this process
+        self._names = {nodeid: arm_of(nodeid) for nodeid in tests}
+        self._nodeids = {name: nodeid for nodeid, name in self._names.items()}
+        if len(self._nodeids) < len(tests):
+            raise InvalidInput("tests", rule="two have the same name", remedy="give each test its own name")
+        self._check_budget()
+        self._store = open_store(options.storage)
+        self._studies: list[Study] = []
+        self._at: dict[str, int] = {}  # which study a test belongs to
+        self._index: dict[str, int] = {}  # its place among the study's arms
+        start = int.from_bytes(os.urandom(4)) if seed is None else seed
+        for at, bar in enumerate(sorted(set(tests.values()))):
+            members = sorted(nodeid for nodeid, its in tests.items() if its == bar)  # the order may be random
+            self._at.update(dict.fromkeys(members, at))
+            self._index.update({nodeid: place for place, nodeid in enumerate(members)})
+            self._studies.append(self._study(members, bar, (start + at) % 2**32, version))
+        for study in self._studies:
+            self._recall(study)
+
+    def _check_budget(self) -> None:
+        budget, tests = self.options.budget, len(self.bars)
+        if budget is not None and budget < LEAST * tests:
+            rule = f"must be at least {LEAST * tests:,}: {LEAST} runs for each of {tests:,} tests"
+            raise InvalidInput("--thresher-budget", budget, rule, "give more, or select fewer tests with -k")
+
+    def _study(self, members: list[str], bar: float, seed: int, version: str) -> Study:
+        options, part = self.options, len(members) / len(self.bars)
+        budget = None if options.budget is None else options.budget * len(members) // len(self.bars)
+        whole = (sorted(self.bars.items()), options.isolation, options.guarantee, options.confidence, version)
+        name = f"pytest {bar:g} {hashlib.sha256(repr(whole).encode()).hexdigest()[:12]}"
+        with contextlib.suppress(UnknownStudy):  # its seed is a part of its specification
+            seed = open_study(name, storage=self._store).spec.seed
+        return create_study(
+            name,
+            arms=[self._names[nodeid] for nodeid in members],
+            at_least=bar,
+            budget=budget,
+            confidence=1 - (1 - options.confidence) * part if part < 1 else options.confidence,
+            guarantee=options.guarantee,
+            seed=seed,
+            storage=self._store,
+            if_exists="join",
+        )
+
+    def _recall(self, study: Study) -> None:
+        """Count the runs of earlier processes; their tracebacks are not kept."""
+        if not look(study, lambda ledger: ledger.issued):
+            return
+        for pull in study.pulls():
+            if pull.reward is not None:
+                tally = self.tallies[self._nodeids[pull.arm]]
+                tally.passes += pull.reward > 0
+                tally.failures += pull.reward <= 0
+                if pull.reward <= 0 and tally.seed is None:
+                    tally.seed = pull.seed
+
+    # -- asking and telling -------------------------------------------------------------------------------------
+
+    def ask(self, n: int) -> list[Ask]:
+        """At most ``n`` runs to make now, and at least one unless this is `done`."""
+        self._flush()
+        waiting = [(at, self._open(study)) for at, study in enumerate(self._studies) if not study.done]
+        everything, found = sum(count for _, count in waiting), list[Ask]()
+        for at, count in waiting:
+            share = max(1, n * count // max(1, everything))
+            found += self._ask(at, min(share, n - len(found)))
+        return found
+
+    def _ask(self, at: int, n: int) -> list[Ask]:
+        pulls = self._studies[at].ask_many(n)
+        return [Ask(self._nodeids[pull.arm], pull.seed, pull.number, (at, pull.id)) for pull in pulls]
+
+    def tell(self, ask: Ask, outcome: Outcome) -> None:
+        """What came of a run."""
+        study, pull = self._studies[ask.token[0]], ask.token[1]
+        tally = self.tallies[ask.nodeid]
+        tally.add(ask.seed, outcome)
+        self.runs += 1
+        if outcome.reward is None:
+            self._flush()
+        if outcome.skipped is not None:  # its outcome may decide whether it skips: nothing more can be known about it
+            reason = f"{SKIPPED}{outcome.skipped}"
+            study.drop(pull, reason=reason, cause="failed")
+            study.retire(self._names[ask.nodeid], reason=reason)
+        elif outcome.reward is None:
+            study.drop(pull, reason=outcome.failure or "no reward", cause="failed")
+        else:
+            self._told.append((ask, outcome.reward))
+            if outcome.seconds > SLOW or len(self._told) >= MOST or time.monotonic() > self._flush_at:
+                self._flush()
+
+    def _flush(self) -> None:
+        """Write the rewards that were told: one write for each would cost a store more than a short test takes."""
+        told, self._told = self._told, []
+        self._flush_at = time.monotonic() + WAIT
+        for at, study in enumerate(self._studies):
+            mine = {ask.token[1]: (ask, reward) for ask, reward in told if ask.token[0] == at}
+            if mine:
+                outside = tell_together(study, [(pull, reward) for pull, (_, reward) in mine.items()])
+                for pull, error in outside.items():
+                    self.tallies[mine[pull][0].nodeid].lines.append(str(error))
+
+    def lost(self, ask: Ask, reason: str) -> None:
+        """A run that began and of which nothing came: it is charged."""
+        self._flush()
+        study, pull = self._studies[ask.token[0]], ask.token[1]
+        study.drop(pull, reason=reason, cause="lost")
+
+    def unbegun(self, asks: Iterable[Ask], reason: str = "the run ended") -> None:
+        """Runs that never began, for a reason that has nothing to do with them."""
+        for ask in asks:
+            give_up(self._studies[ask.token[0]], ask.token[1], cause="cancelled", reason=reason)
+
+    def abandon(self, reason: str) -> None:
+        """Drop what this process still has, after an interruption: each of these runs may have begun."""
+        self._flush()
+        for study in self._studies:
+            pulls = study.pulls() if study.pending() else ()
+            for pull in pulls:
+                if pull.state == "pending" and pull.agent == study.agent:
+                    study.drop(pull.id, reason=reason, cause="lost")
+
+    def close(self) -> None:
+        """Close the storage's files and connections."""
+        self._flush()
+        for study in self._studies:
+            study.close()
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    @property
+    def done(self) -> bool:
+        """Whether there is nothing more to ask for; runs may be pending."""
+        self._flush()
+        return all(study.done for study in self._studies)
+
+    @property
+    def open(self) -> int:
+        """How many tests take more runs."""
+        self._flush()
+        return sum(map(self._open, self._studies))
+
+    def _open(self, study: Study) -> int:
+        return look(study, lambda ledger: sum(shut != SHUT for shut in ledger.board.shut[: len(ledger.spec.arms)]))
+
+    def counts(self) -> Counts:
+        """How many tests are where."""
+
+        def labels(ledger: Ledger) -> list[tuple[str, bool]]:
+            return [label_of(ledger, arm) for arm in range(len(ledger.spec.arms))]
+
+        self._flush()
+        found = [each for study in self._studies for each in look(study, labels)]
+        steady, failing = found.count(("above", True)), found.count(("below", True))
+        retired = sum(label == "retired" for label, _ in found)
+        return Counts(steady, failing, retired, len(found) - steady - failing - retired)
+
+    def verdicts(self) -> list[Verdict]:
+        """The verdict of each study."""
+        self._flush()
+        return [study.verdict() for study in self._studies]
+
+    def results(self, verdicts: Sequence[Verdict] | None = None) -> list[Result]:
+        """What is known about each test, in their order."""
+        found = self.verdicts() if verdicts is None else verdicts
+        return [self._result(nodeid, found[self._at[nodeid]]) for nodeid in self.bars]
+
+    def _result(self, nodeid: str, verdict: Verdict) -> Result:
+        row, tally = verdict.rows[self._index[nodeid]], self.tallies[nodeid]
+        flaky = tally.passes > 0 and tally.failures > 0
+        status: Status = "flaky" if flaky else "open"
+        if row.certified:
+            status = "steady" if row.label == "above" else "failing"
+        elif row.arm in verdict.outside or row.label == "retired":
+            status = "skipped" if (row.reason or "").startswith(SKIPPED) else "error"
+        return Result(nodeid, self.bars[nodeid], status, flaky, row, tally)
+
+
+def arm_of(nodeid: str) -> str:
+    """The name of a test's arm: what a terminal can print, and not too long."""
+    plain = "".join(char if char.isprintable() else repr(char)[1:-1] for char in nodeid)
+    if plain == nodeid and len(nodeid) <= LONGEST:
+        return nodeid
+    return f"{plain[:LONGEST]} {hashlib.sha256(nodeid.encode(errors='surrogatepass')).hexdigest()[:12]}"

@@ -1,0 +1,120 @@
+"""What people read at the end: a table, tracebacks, what is guaranteed; on a terminal and in Markdown."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from _pytest.terminal import TerminalReporter
+
+from ...core.verdict import Verdict
+from ...text.escapes import markdown, visible
+from ...text.plural import plural
+from .options import Options
+from .reporting import BAD, rerun, sentence, traceback
+from .sifting import Result
+
+HEADS = ("test", "state", "rate", "interval", "runs")
+NAMES = {"steady": "steady", "failing": "failing too often", "flaky": "flaky", "open": "open"}
+ORDER = ["error", "failing", "flaky", "open", "skipped", "steady"]
+
+
+def state(result: Result) -> str:
+    """A test's status in words."""
+    if result.status == "steady" and result.flaky:
+        return "steady, but flaky"
+    return NAMES.get(result.status, result.status)
+
+
+def notable(results: Sequence[Result]) -> list[Result]:
+    """Those that are not plainly steady, the worst first."""
+    found = [result for result in results if result.status != "steady" or result.flaky]
+    return sorted(found, key=lambda result: (ORDER.index(result.status), result.row.mean or 0.0))
+
+
+def cells(result: Result) -> tuple[str, ...]:
+    """A line of the table."""
+    row = result.row
+    mean = "" if row.mean is None else f"{row.mean:.3f}"
+    interval = "" if row.low is None or row.high is None else f"{row.low:.3f} to {row.high:.3f}"
+    return result.nodeid, state(result), mean, interval, f"{result.runs:,}"
+
+
+def counted(results: Sequence[Result], runs: int) -> str:
+    """How many tests have which status, in a line."""
+    count = Counter(result.status for result in results)
+    words = [f"{count['steady']:,} steady", f"{count['failing']:,} failing too often"]
+    words += [f"{sum(result.flaky for result in results):,} flaky", f"{count['flaky'] + count['open']:,} open"]
+    words += [f"{count[name]:,} {name}" for name in ("error", "skipped") if count[name]]
+    return f"{', '.join(words)} in {plural(runs, 'run')}."
+
+
+def guarantees(verdicts: Sequence[Verdict], options: Options) -> Iterator[str]:
+    """What may be relied on."""
+    for verdict in verdicts:
+        bar = "" if len(verdicts) == 1 else f"At least {verdict.threshold:g}: "
+        yield f"{bar}{verdict.guarantee}"
+        if verdict.origin:
+            yield verdict.origin
+    if len(verdicts) > 1 and options.guarantee == "all":
+        yield f"All of these labels together are right with probability at least {options.confidence:g}."
+
+
+def write(tr: TerminalReporter, results: Sequence[Result], verdicts: Sequence[Verdict], options: Options) -> None:
+    """The summary on the terminal: quiet with -q, every test in the table with -v."""
+    verbosity, style = tr.verbosity, tr.config.getoption("tbstyle", "auto")
+    rows = list(results) if verbosity > 0 else notable(results)
+    if verbosity >= -1:
+        if style != "no":
+            _tracebacks(tr, results)
+        tr.section("thresher", sep="=")
+        if rows:
+            _table(tr, [HEADS, *map(cells, rows)])
+        for result in notable(results):
+            if style == "no" and result.status != "skipped" and (command := rerun(result)) is not None:
+                tr.write_line(f"rerun: {visible(command)}")
+    tr.write_line(counted(results, sum(verdict.issued for verdict in verdicts)), bold=True)
+    if verbosity >= -1:
+        for line in guarantees(verdicts, options):
+            tr.write_line(visible(line))
+
+
+def _tracebacks(tr: TerminalReporter, results: Sequence[Result]) -> None:
+    """The first traceback of each flaky test; pytest itself shows those of tests that failed."""
+    flaky = [result for result in notable(results) if result.flaky and result.status not in BAD]
+    if flaky:
+        tr.section("FLAKY", sep="=")
+    for result in flaky:
+        tr.section(result.nodeid, sep="_", red=True)
+        tr.write_line(traceback(result))
+        for title, text in result.tally.first.sections if result.tally.first is not None else []:
+            tr.section(title, sep="-")
+            tr.write_line(text.rstrip())
+
+
+def _table(tr: TerminalReporter, lines: list[tuple[str, ...]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        name, what, *numbers = line
+        right = "  ".join(text.rjust(width) for text, width in zip(numbers, widths[2:], strict=True))
+        tr.write_line(visible(f"{name.ljust(widths[0])}  {what.ljust(widths[1])}  {right}").rstrip())
+
+
+def to_markdown(results: Sequence[Result], verdicts: Sequence[Verdict], options: Options) -> str:
+    """The same for a page of a CI service."""
+    head = f"### thresher: does each test pass in at least {options.at_least:g} of runs?"
+    lines = [head, "", counted(results, sum(verdict.issued for verdict in verdicts)), ""]
+    rows = notable(results)
+    if rows:
+        lines += [f"| {' | '.join(HEADS)} |", "|---|---|---:|---|---:|"]
+        lines += [f"| {' | '.join(map(markdown, cells(result)))} |" for result in rows]
+        lines.append("")
+    for result in rows:
+        if result.tally.first is not None and result.status != "skipped":
+            fence = "`" * (max((len(part) for part in _ticks(traceback(result))), default=0) + 3)
+            summary = f"<summary>{markdown(f'{result.nodeid}: {sentence(result)}')}</summary>"
+            lines += ["<details>", summary, "", fence, traceback(result), fence, "", "</details>", ""]
+    lines += [markdown(line) for line in guarantees(verdicts, options)]
+    return "\n".join([*lines, "", ""])
+
+
+def _ticks(text: str) -> list[str]:
+    return "".join(char if char == "`" else " " for char in text).split()

@@ -1,0 +1,124 @@
+"""In a worker of pytest-xdist: make the runs that the controller asks for.
+
+xdist sends its workers the places of tests in the collection, and nothing else; a run also needs its seed and number.
+But the loop in which a worker waits for them is a pytest hook like any other, and a scheduler may send any command over
+the worker's channel. So this loop runs in the place of xdist's. It reads the same channel:
+
+- ``("thresher", {"runs": [[serial, place, seed, number], …], "left": seconds or None})`` from `scheduler.py`; a test
+  without a seed runs once, in the ordinary way,
+- ``("stop", {})`` from there: runs that have not begun are given back,
+- ``("shutdown", {})`` from xdist, and the end of the channel.
+
+Answers go back in the order of the runs, in the event ``runtest_protocol_complete``, which xdist hands on to the
+scheduler as it is: the serial number as ``item_index`` and, in the place of the duration, the answer in JSON: an
+outcome, null for a run that never began, or a string that says why nothing came of it. No report is made of a run, so
+no plugin logs it, neither here nor in the controller.
+"""
+
+import json
+import time
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+
+from .options import Options, bars
+from .plugin import divided, fingerprint
+from .repeating import Outcome, leave, run_once, run_phases
+
+HELLO, LAST = -1, -2  # in the place of a serial number: what was collected; an error in the last teardown
+
+
+class Worker:
+    """The loop of one worker."""
+
+    def __init__(self, config: pytest.Config, options: Options) -> None:
+        self._options = options
+        self._interactor: Any = next(each for each in config.pluginmanager.get_plugins() if hasattr(each, "sendevent"))
+        self._runs = SimpleQueue[list[Any] | None]()
+        self._stopped, self._until = False, float("inf")
+        self._event, self._seen, self._again = self._interactor.sendevent, set[int](), False
+        self._interactor.sendevent = self._without_repeated_warnings
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+        return run_phases(item, nextitem)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Run what the controller asks for, until it says that this was all."""
+        for item in session.items:
+            setattr(item, "_nodeid", plain(item))  # noqa: B010 - pytest declares it nowhere
+        self._send(HELLO, describe(session, self._options))
+        self._interactor.channel.setcallback(self._receive, endmarker=("shutdown", {}))
+        try:
+            while (run := self._runs.get()) is not None:
+                self._send(run[0], self._answer(session, *run))
+        finally:
+            self._stopped = True
+            while not self._runs.empty() and (run := self._runs.get()) is not None:
+                self._send(run[0], None)
+        self._send(LAST, leave(session, None))
+        return True
+
+    def _receive(self, command: tuple[str, dict[str, Any]]) -> None:
+        """Take a command, in the thread that reads the channel."""
+        name, given = command
+        if name == "thresher":
+            left = given["left"]
+            self._until = float("inf") if left is None else time.monotonic() + left
+            for run in given["runs"]:
+                self._runs.put(run)
+        elif name == "stop":
+            self._stopped = True
+        elif name == "shutdown":
+            self._runs.put(None)
+
+    def _answer(self, session: pytest.Session, serial: int, place: int, seed: int | None, number: int) -> object:
+        """An outcome, or None if the run never began."""
+        if self._stopped or session.shouldstop or session.shouldfail or time.monotonic() >= self._until:
+            return None
+        item = session.items[place]
+        if seed is None:
+            self._interactor.item_index = place  # for the reports that xdist sends
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+            return Outcome()
+        self._again = place in self._seen
+        self._seen.add(place)
+        try:
+            return run_once(item, seed=seed, number=number, isolation=self._options.isolation)
+        except BaseException as error:  # Ctrl-C, pytest.exit: whatever the test did, its run has begun
+            self._send(serial, f"interrupted by {type(error).__name__}")
+            raise
+
+    def _without_repeated_warnings(self, name: str, **given: object) -> None:
+        """Send an event of xdist, unless it is a warning of a test that ran before."""
+        if name != "warning_recorded" or not self._again:
+            self._event(name, **given)
+
+    def _send(self, serial: int, answer: object) -> None:
+        self._event("runtest_protocol_complete", item_index=serial, duration=json.dumps(answer))
+
+
+def plain(item: pytest.Item) -> str:
+    """The node id without the group that ``--dist loadgroup`` appends to it: it is the same test."""
+    grouped = item.config.getoption("loadgroup", False) and item.get_closest_marker("xdist_group") is not None
+    return item.nodeid.rpartition("@")[0] if grouped else item.nodeid
+
+
+def describe(session: pytest.Session, options: Options) -> dict[str, Any]:
+    """What node ids do not say about the tests, ready for JSON."""
+    try:
+        found = bars(session.items, options)
+    except pytest.UsageError as error:
+        return {"error": str(error), "tests": [], "ordinary": []}
+    ordinary, arms = divided(session.items)
+    places = {item: place for place, item in enumerate(session.items)}
+    return {
+        "tests": [
+            (nodeid, places[item], found[item], item.location, str(item.path), list(item.keywords))
+            for nodeid, item in arms.items()
+        ],
+        "ordinary": [(item.nodeid, places[item]) for item in ordinary],
+        "version": fingerprint(session.config, session.items) if options.storage else "",
+    }

@@ -1,0 +1,155 @@
+"""The pytest plugin: its options, marks, exit codes, and resuming."""
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import thresher
+from thresher.adapters import pytest_plugin
+
+pytest_plugins = ["pytester", "sifted"]
+Sifted = Callable[..., pytest.RunResult]
+PLAIN = "def test_it(): pass"
+
+
+def test_what_everybody_imports_is_light() -> None:
+    tree = ast.parse(Path(pytest_plugin.__file__).read_text())
+    names = [name.name for node in tree.body if isinstance(node, ast.Import) for name in node.names]
+    modules = [node.module for node in tree.body if isinstance(node, ast.ImportFrom)]
+    assert (names, modules) == (["pytest"], ["typing"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--thresher=1"], "--thresher '1': must lie strictly between 0 and 1; no number of runs can prove*"),
+        (["--thresher=high"], "--thresher 'high': is not a number; write 0.95 or 95%"),
+        (["--thresher=95ms"], "--thresher '95ms': is not a number; write 0.95 or 95%"),
+        (["--thresher=.9", "--thresher-for=1e3"], "--thresher-for '1e3': is not a length of time *"),
+        (["--thresher=.9", "--thresher-budget=0"], "--thresher-budget '0': must be a whole number of at least 1"),
+        (["--thresher=.9", "--thresher-budget=1"], "--thresher-budget 1: must be at least 2: 2 runs for each of 1 *"),
+        (["--thresher=.9", "--thresher-guarantee=x"], "--thresher-guarantee 'x': must be all or rate"),
+        (["--thresher=.9", "--thresher-isolation=x"], "--thresher-isolation 'x': must be function, module or session"),
+        (["--thresher=.9", "--thresher-open=x"], "--thresher-open 'x': must be pass or fail"),
+        (["--thresher=.9", "--thresher-confidence=2"], "--thresher-confidence '2': must lie strictly between 0 and 1*"),
+        (["--thresher=.9", "--thresher-storage=x:y"], "storage 'x:y'*"),
+        (["--thresher=.9", "--thresher-seed=1"], "--thresher-seed: runs tests once, so it cannot be used with *"),
+        (["--thresher-seed=-1"], "--thresher-seed '-1': must be a whole number of at least 0 and below *"),
+        (["--thresher-budget=10"], "--thresher-budget: does nothing without --thresher; add --thresher 0.95"),
+    ],
+)
+def test_a_wrong_option_is_one_line_and_exit_code_4(sifted: Sifted, options: list[str], message: str) -> None:
+    result = sifted(PLAIN, *options)
+    assert result.ret == 4
+    result.stderr.fnmatch_lines([f"ERROR: {message}"])
+    assert len([line for line in result.errlines if line]) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("0.9", "the mark thresher(0.9) must name at_least only, as in thresher(at_least=0.9)"),
+        ("least=0.9", "the mark thresher(least=0.9) must name at_least only, as in thresher(at_least=0.9)"),
+        ("at_least=90", "at_least 90: must lie strictly between 0 and 1; write 0.95 or 95%"),
+        ("at_least=True", "at_least True: is not a number; write 0.95 or 95%"),
+    ],
+)
+def test_a_wrong_mark_is_one_line_and_exit_code_4(sifted: Sifted, arguments: str, message: str) -> None:
+    result = sifted(f"@pytest.mark.thresher({arguments})\n{PLAIN}", "--thresher=0.9")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines([f"ERROR: test_it.py::test_it: {message}"])
+
+
+def test_pytests_own_exit_codes_stay(sifted: Sifted) -> None:
+    assert sifted("x = 1", "--thresher=0.9").ret == 5
+    assert sifted("1 / 0", "--thresher=0.9").ret == 2
+    assert sifted(PLAIN, "--thresher=0.9", "--collect-only").ret == 0
+    assert sifted("@pytest.mark.skip\ndef test_no(): pass", "--thresher=0.9").ret == 0
+
+
+def test_a_configuration_file_may_set_defaults(sifted: Sifted, pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\nthresher_budget = 2\nthresher_open = fail")
+    assert sifted(PLAIN, "--thresher=90%").ret == 8
+    assert sifted(PLAIN, "--thresher=90%", "--thresher-budget=100").ret == 0
+    assert sifted(PLAIN).ret == 0
+
+
+def test_the_time_limit_ends_a_run(sifted: Sifted) -> None:
+    result = sifted("import time\ndef test_it(): time.sleep(0.02)", "--thresher=0.999", "--thresher-for=100ms")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["0 steady, 0 failing too often, 0 flaky, 1 open in *"])
+
+
+@pytest.mark.parametrize("guarantee", ["all", "rate"])
+def test_both_guarantees(sifted: Sifted, guarantee: str) -> None:
+    result = sifted(PLAIN, "--thresher=0.8", f"--thresher-guarantee={guarantee}")
+    said = "With probability at least 0.95 the certified label is right*"
+    result.stdout.fnmatch_lines([said if guarantee == "all" else "Of the arms certified above, at most 5 % are wrong*"])
+
+
+INTERRUPTED = """
+from pathlib import Path
+def test_steady(): pass
+def test_stops(thresher_pull):
+    with open("runs", "a") as file: print(thresher_pull.number, file=file)
+    if thresher_pull.number == 5 and not Path("again").exists():
+        Path("again").touch()
+        raise {error}
+"""
+
+
+@pytest.mark.parametrize("error", ["KeyboardInterrupt", "pytest.exit('enough')"])
+def test_ctrl_c_shows_what_is_known_and_the_same_command_resumes(
+    sifted: Sifted, pytester: pytest.Pytester, error: str
+) -> None:
+    command = ("--thresher=0.8", "--thresher-storage=sqlite:///runs.db")
+    result = sifted(INTERRUPTED.replace("{error}", error), *command)
+    assert result.ret == 2
+    result.stdout.fnmatch_lines(["0 steady, 0 failing too often, 0 flaky, 2 open in *"])
+    result = sifted("", *command)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["2 steady, *", "*rewards are from earlier runs*"])
+    numbers = [int(line) for line in (pytester.path / "runs").read_text().split()]
+    assert len(set(numbers)) == len(numbers)  # no run twice
+    study = thresher.open_study(_only_study(pytester), storage=f"sqlite:///{pytester.path}/runs.db")
+    states = [row.state for row in study.pulls() if row.arm.endswith("test_stops")]
+    assert states[4] == "dropped"
+    assert study.verdict()["test_it.py::test_stops"].charged >= 1
+    assert study.pending() == []
+    thresher.verify(study.events())
+    study.close()
+    result = sifted("", *command)
+    result.stdout.fnmatch_lines(["2 steady, *", "All rewards are from earlier runs*"])
+    assert [int(line) for line in (pytester.path / "runs").read_text().split()] == numbers
+
+
+def test_changed_code_is_another_study(sifted: Sifted) -> None:
+    command = ("--thresher=0.8", "--thresher-storage=sqlite:///runs.db")
+    assert sifted("def test_it(): assert 0", *command).ret == 1
+    assert sifted("def test_it(): assert 1", *command).ret == 0
+
+
+def test_a_store_that_fails_ends_the_run_with_one_line(sifted: Sifted) -> None:
+    source = """
+import thresher.log.sqlite
+def test_it(thresher_pull, request):
+    if thresher_pull.number == 3:
+        def broken(*_, **__): raise thresher.StoreFailed("storage", "runs.db", "the disk is full", "make room")
+        patch = pytest.MonkeyPatch()
+        patch.setattr(thresher.log.sqlite.SqliteStore, "append", broken)
+        request.config.add_cleanup(patch.undo)
+"""
+    result = sifted(source, "--thresher=0.8", "--thresher-storage=sqlite:///runs.db")
+    assert result.ret == 3
+    result.stdout.fnmatch_lines(["*Exit: --thresher-storage: storage 'runs.db': the disk is full; make room*"])
+
+
+def _only_study(pytester: pytest.Pytester) -> str:
+    from thresher.log.stores import open_store
+
+    store = open_store(f"sqlite:///{pytester.path}/runs.db")
+    (name,) = store.studies()
+    store.close()
+    return str(name)

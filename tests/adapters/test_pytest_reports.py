@@ -1,0 +1,148 @@
+"""The pytest plugin: what people, CI services and other plugins see."""
+
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+
+import pytest
+
+pytest_plugins = ["pytester", "sifted"]
+SEEDED = ("-ppytest_randomly", "--randomly-seed=3")
+Sifted = Callable[..., pytest.RunResult]
+SEVERAL = """
+def test_steady(): pass
+def test_rare():
+    value = random.random()
+    print("drawn:", value)
+    assert value > 0.1
+def test_failing(): assert "one" == "two"
+def test_skips(): pytest.skip("not today")
+@pytest.mark.thresher(at_least=0.3)
+def test_half(): assert random.random() > 0.5
+"""
+
+
+def test_the_summary_shows_what_is_not_plainly_steady(sifted: Sifted) -> None:
+    result = sifted(SEVERAL, "--thresher=0.8", *SEEDED)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines_random(
+        [
+            "*= FLAKY =*",
+            "drawn: 0.*",
+            "test_it.py::test_failing  failing too often  0.000  0.000 to 0.*",
+            "test_it.py::test_skips    skipped *",
+            "test_it.py::test_rare     steady, but flaky  0.*  0.* to 1.000 *",
+            "test_it.py::test_half     steady, but flaky  0.*",
+            "    pytest test_it.py::test_rare --thresher-seed [0-9]*",
+            "E   AssertionError: assert 'one' == 'two'",
+            "3 steady, 1 failing too often, 2 flaky, 0 open, 1 skipped in * runs.",
+            "At least 0.3: With probability at least *",
+            "All of these labels together are right with probability at least 0.95.",
+            "*1 failed, 3 passed, 1 skipped in *",
+        ]
+    )
+    result.stdout.no_fnmatch_line("test_it.py::test_steady *")
+
+
+def test_quiet_and_verbose(sifted: Sifted) -> None:
+    quiet = sifted(SEVERAL, "--thresher=0.8", "-qq", *SEEDED)
+    quiet.stdout.no_fnmatch_line("*failing too often  *")
+    quiet.stdout.fnmatch_lines(["3 steady, 1 failing too often, *"])
+    verbose = sifted("", "--thresher=0.8", "-v", "--tb=no", *SEEDED)
+    verbose.stdout.fnmatch_lines_random(
+        ["*::test_steady STEADY *", "*::test_failing FAILING *", "test_it.py::test_steady *steady *"]
+    )
+    verbose.stdout.fnmatch_lines(["rerun: pytest test_it.py::test_failing --thresher-seed *"])
+    verbose.stdout.no_fnmatch_line("drawn: *")
+
+
+def test_junit_has_one_case_each(sifted: Sifted, pytester: pytest.Pytester) -> None:
+    sifted(SEVERAL, "--thresher=0.8", "--junitxml=out.xml", *SEEDED)
+    suite = ET.parse(pytester.path / "out.xml").getroot()[0]
+    assert {name: suite.get(name) for name in ("tests", "failures", "skipped", "errors")} == {
+        "tests": "5",
+        "failures": "1",
+        "skipped": "1",
+        "errors": "0",
+    }
+    cases = {case.get("name"): case for case in suite}
+    parts = {name: [part.tag for part in case if part.tag != "properties"] for name, case in cases.items()}
+    assert parts == {
+        "test_steady": [],
+        "test_rare": ["flakyFailure"],
+        "test_failing": ["failure"],
+        "test_skips": ["skipped"],
+        "test_half": ["flakyFailure"],
+    }
+    flaky = cases["test_rare"].find("flakyFailure")
+    assert flaky is not None
+    assert "assert value > 0.1" in (flaky.findtext("stackTrace") or "")
+    assert "pass rate 0." in (flaky.get("message") or "")
+    properties = {each.get("name"): each.get("value") or "" for each in cases["test_rare"].iter("property")}
+    assert (
+        0
+        <= float(properties["thresher_low"])
+        <= float(properties["thresher_rate"])
+        <= float(properties["thresher_high"])
+    )
+    assert int(properties["thresher_runs"]) > 10
+    assert properties["thresher_status"] == "steady"
+
+
+def test_markdown_goes_to_the_page_of_the_ci_service(
+    sifted: Sifted, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = pytester.path / "page.md"
+    page.write_text("before\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(page))
+    sifted(SEVERAL, "--thresher=0.8", *SEEDED)
+    text = page.read_text()
+    assert text.startswith("before\n### thresher")
+    assert "| test\\_it.py::test\\_failing | failing too often | 0.000 |" in text
+    assert "--thresher-seed" in text
+
+
+@pytest.mark.parametrize(("open_tests", "code"), [("pass", 0), ("fail", 8)])
+def test_open_tests_pass_unless_they_are_to_fail(sifted: Sifted, open_tests: str, code: int) -> None:
+    source = "def test_it(): pass\ndef test_rare(thresher_pull): assert thresher_pull.number != 2"
+    options = ("--thresher=0.99", "--thresher-budget=10", f"--thresher-open={open_tests}")
+    result = sifted(source, *options)
+    assert result.ret == code
+    result.stdout.fnmatch_lines(
+        ["0 steady, 0 failing too often, 1 flaky, 2 open in 10 runs.", "*= 1 open, 1 flaky in *"]
+    )
+
+
+def test_only_failing_tests_run_again_with_last_failed(pytester: pytest.Pytester, sifted: Sifted) -> None:
+    source = "def test_bad(): assert 0\ndef test_good(): pass"
+    assert sifted(source, "--thresher=0.8", "-pcacheprovider").ret == 1
+    result = sifted("", "--thresher=0.8", "-pcacheprovider", "--lf")
+    result.stdout.fnmatch_lines(["0 steady, 1 failing too often, *"])
+
+
+def test_exitfirst_ends_with_the_first_test_that_fails_too_often(sifted: Sifted) -> None:
+    result = sifted("def test_bad(): assert 0\ndef test_good(): pass", "--thresher=0.8", "-x")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["0 steady, 1 failing too often, 0 flaky, 1 open in *", "*stopping after 1 failures*"])
+
+
+def test_an_error_when_a_module_is_left_is_reported(sifted: Sifted) -> None:
+    source = """
+@pytest.fixture(scope="module")
+def leaky():
+    yield
+    raise ValueError("still open")
+def test_it(leaky): pass
+"""
+    result = sifted(source, "--thresher=0.8")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*ERROR at teardown of test_it*", "ValueError: still open", "1 steady, *"])
+
+
+def test_warnings_are_shown_once(sifted: Sifted) -> None:
+    source = "import warnings\ndef test_it(): warnings.warn('old')"
+    sifted(source, "--thresher=0.8", "-Wdefault").stdout.fnmatch_lines(["*1 passed, 1 warning in *"])
+
+
+def test_a_terminal_sees_progress(sifted: Sifted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("thresher.adapters.pytest_plugin.progress.LOGGED", 0.0)
+    sifted("def test_it(): pass", "--thresher=0.8").stdout.fnmatch_lines(["thresher: 2 runs, 0 steady, *, 1 open, *"])

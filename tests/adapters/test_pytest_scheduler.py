@@ -1,0 +1,263 @@
+"""The scheduler of the pytest plugin, with workers that are played by the test."""
+
+import json
+import random
+from collections import Counter, deque
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from chances import most
+
+from thresher.adapters.pytest_plugin.options import Options
+from thresher.adapters.pytest_plugin.repeating import Outcome
+from thresher.adapters.pytest_plugin.scheduler import LEAST, Scheduler
+from thresher.adapters.pytest_plugin.sifting import Sift
+from thresher.adapters.pytest_plugin.worker import HELLO
+
+PASSED, FAILED = Outcome(reward=1.0), Outcome(reward=0.0, traceback="E", message="E")
+
+
+class Node:
+    """A worker, as xdist's controller sees it."""
+
+    def __init__(self, name: str) -> None:
+        self.gateway = SimpleNamespace(id=name, spec=SimpleNamespace(popen=True))
+        self.shutting_down = self.stopped = self.dead = False
+        self.runs = deque[list[Any]]()
+        self.left: float | None = None
+
+    def sendcommand(self, name: str, **given: Any) -> None:
+        if self.dead:
+            raise OSError("cannot send (already closed?)")
+        self.stopped |= name == "stop"
+        if name == "thresher":
+            self.runs.extend(given["runs"])
+            self.left = given["left"]
+
+
+class Config:
+    """The options of xdist that a scheduler reads."""
+
+    def __init__(self, **given: object) -> None:
+        self.given = {"tx": ["2*popen"], "dist": "load", "maxschedchunk": None, "maxfail": 0, **given}
+
+    def getvalue(self, name: str) -> object:
+        return self.given[name]
+
+    getoption = getvalue
+
+
+class Play:
+    """Two workers and their scheduler."""
+
+    def __init__(
+        self, tests: list[str], options: Options, *, ordinary: int = 0, seed: int = 0, **given: object
+    ) -> None:
+        names = [test.partition("@")[0] for test in tests]
+        self.sift = Sift(dict.fromkeys(names[ordinary:], options.at_least), options, seed=seed)
+        self.scheduler = Scheduler(Config(**given), None, start=lambda _: self.sift, shown=lambda: None)  # type: ignore[arg-type]
+        self.tests: list[str] = names
+        self.made = 0
+        arms: list[Any] = [(name, place, 0.9, ("", 0, ""), "", []) for place, name in enumerate(names)]
+        self.hello = {"tests": arms[ordinary:], "ordinary": [(arm[0], arm[1]) for arm in arms[:ordinary]]}
+        self.collection = tests
+        self.nodes = [self.join(), self.join()]
+
+    def join(self) -> Node:
+        self.made += 1
+        node = Node(f"gw{self.made}")
+        self.scheduler.add_node(node)
+        self.scheduler.add_node_collection(node, self.collection)
+        if self.scheduler.collection_is_completed:
+            self.scheduler.schedule()
+        self.answer(node, HELLO, self.hello)
+        return node
+
+    def answer(self, node: Node, serial: int, answer: object) -> None:
+        self.scheduler.mark_test_complete(node, serial, json.dumps(answer))
+
+    def one(self, node: Node, outcome: object = PASSED) -> str:
+        """Let a worker make its next run."""
+        serial, place, *_ = node.runs.popleft()
+        self.answer(node, serial, outcome)
+        return self.tests[int(place)]
+
+    def crash(self, node: Node) -> str | None:
+        self.nodes.remove(node)
+        found: str | None = self.scheduler.remove_node(node)
+        self.nodes.append(self.join())
+        return found
+
+    def events(self, kind: str) -> list[Any]:
+        return [event for study in self.sift._studies for event in study.events() if event.kind == kind]
+
+    @property
+    def pending(self) -> int:
+        return sum(len(study.pending()) for study in self.sift._studies)
+
+
+TESTS = [f"t.py::test_{number}" for number in range(4)]
+
+
+def test_every_worker_always_has_two_runs_before_it_until_all_is_settled() -> None:
+    play = Play(TESTS, Options(0.5))
+    while not play.scheduler.tests_finished:
+        assert play.sift.done or all(len(node.runs) >= LEAST for node in play.nodes)
+        for node in play.nodes:
+            if node.runs:
+                play.one(node)
+    assert (play.pending, play.sift.counts().steady) == (0, 4)
+
+
+def test_quick_tests_are_sent_in_larger_batches_in_the_order_of_the_collection() -> None:
+    play = Play([f"t.py::test_{number:03}" for number in range(200)], Options(0.5))
+    for _ in range(8):
+        play.one(play.nodes[0], Outcome(reward=1.0, seconds=0.001))
+    runs = list(play.nodes[0].runs)
+    assert len(runs) > 8
+    assert len(play.nodes[1].runs) == LEAST, "it has answered nothing yet"
+    slow = Play([f"t.py::test_{number:03}" for number in range(200)], Options(0.5))
+    for _ in range(8):
+        slow.one(slow.nodes[0], Outcome(reward=1.0, seconds=0.5))
+    assert len(slow.nodes[0].runs) == LEAST
+
+
+def test_the_run_of_a_worker_that_dies_failed_and_the_others_go_to_another_worker_as_they_are() -> None:
+    play = Play(TESTS, Options(0.9))
+    first, second = play.nodes[0].runs
+    assert play.crash(play.nodes[0]) is None, "xdist has nothing to report"
+    assert [event.cause for event in play.events("dropped")] == ["failed"]
+    while not any(run[1:] == second[1:] for node in play.nodes for run in node.runs):
+        play.one(play.nodes[0])
+    assert first[1:] not in [run[1:] for node in play.nodes for run in node.runs]
+
+
+def test_a_worker_that_died_unnoticed_is_blamed_for_no_run_that_did_not_reach_it() -> None:
+    play = Play(TESTS, Options(0.9))
+    dead, other = play.nodes
+    dead.dead = True
+    while dead.runs:
+        play.one(dead)
+    play.crash(dead)
+    assert not play.events("dropped")
+    while not play.scheduler.tests_finished:
+        for node in play.nodes:
+            if node.runs:
+                play.one(node)
+    assert (play.sift.counts().steady, play.pending) == (4, 0)
+    assert other in play.nodes
+
+
+def test_runs_on_another_machine_may_have_begun_when_the_connection_breaks() -> None:
+    play = Play(TESTS, Options(0.9))
+    play.nodes[0].gateway.spec.popen = False
+    play.crash(play.nodes[0])
+    assert [event.cause for event in play.events("dropped")] == ["lost", "failed"]
+
+
+def test_a_test_that_kills_workers_again_and_again_is_retired() -> None:
+    play = Play(TESTS, Options(0.6))
+    crashes = 0
+    while not play.scheduler.tests_finished:
+        for node in list(play.nodes):
+            if node.runs and play.tests[node.runs[0][1]] == TESTS[2]:
+                play.crash(node)
+                crashes += 1
+            elif node.runs:
+                play.one(node)
+    assert (play.sift.counts().steady, play.sift.counts().retired, play.pending) == (3, 1, 0)
+    assert crashes < 8
+
+
+def test_an_ordinary_test_that_kills_its_worker_is_reported_by_xdist() -> None:
+    play = Play(TESTS, Options(0.5), ordinary=1)
+    node = next(node for node in play.nodes if node.runs and node.runs[0][1] == 0)
+    assert node.runs[0][2] is None, "it has no seed"
+    assert play.crash(node) == TESTS[0]
+    assert not play.events("dropped")
+
+
+def test_an_answer_that_comes_twice_counts_once() -> None:
+    play = Play(TESTS, Options(0.5))
+    serial = play.nodes[0].runs[0][0]
+    play.one(play.nodes[0], FAILED)
+    play.answer(play.nodes[0], serial, PASSED)
+    assert [event.reward for event in play.events("told")] == [0.0]
+
+
+def test_runs_that_a_worker_gives_back_are_not_charged_and_it_gets_no_more() -> None:
+    play = Play(TESTS, Options(0.5))
+    play.one(play.nodes[0], "interrupted by Exit")
+    while play.nodes[0].runs:
+        play.one(play.nodes[0], None)
+    assert Counter(event.cause for event in play.events("dropped")) == {"lost": 1, "cancelled": 2}
+    assert play.nodes[1].runs
+
+
+def test_with_maxfail_no_run_begins_after_a_test_is_certified_to_fail_too_often() -> None:
+    play = Play(TESTS, Options(0.9), maxfail=1)
+    while not play.nodes[0].stopped:
+        node = play.nodes[0]
+        play.one(node, FAILED if play.tests[node.runs[0][1]] == TESTS[0] else PASSED)
+    while play.nodes[1].runs:
+        play.one(play.nodes[1], None)
+    assert play.sift.counts().failing == 1
+    assert play.nodes[1].stopped
+
+
+def test_no_run_begins_when_the_time_is_over() -> None:
+    play = Play(TESTS, Options(0.9, seconds=60.0))
+    left = play.nodes[0].left
+    assert left is not None
+    assert 0 < left <= 60
+    play.scheduler._until = 0.0
+    for node in play.nodes:
+        while node.runs:
+            play.one(node, None)
+    assert play.scheduler.tests_finished
+    assert play.pending == 0
+
+
+def test_what_a_worker_never_answers_is_charged_at_the_end() -> None:
+    play = Play(TESTS, Options(0.9))
+    play.scheduler.stop()
+    assert play.nodes[0].stopped
+    play.one(play.nodes[0], None)
+    play.scheduler.finish()
+    assert Counter(event.cause for event in play.events("dropped")) == {"cancelled": 1, "lost": 3}
+    assert play.pending == 0
+
+
+@pytest.mark.parametrize(
+    ("dist", "tests", "together"),
+    [
+        ("loadfile", ["a.py::x", "a.py::y", "b.py::x", "b.py::y"], "file"),
+        ("loadgroup", ["a.py::x@one", "a.py::y@one", "b.py::x", "b.py::y"], "group"),
+    ],
+)
+def test_tests_of_a_scope_never_run_on_two_workers_at_once(dist: str, tests: list[str], together: str) -> None:
+    play, draw = Play(tests, Options(0.7), dist=dist), random.Random(1)
+    seen = set[str]()
+    while not play.scheduler.tests_finished:
+        at = [{play.tests[run[1]].split("::")[0] for run in node.runs} for node in play.nodes]
+        seen |= at[0] & at[1]
+        node = draw.choice([node for node in play.nodes if node.runs])
+        play.one(node)
+    assert seen == (set() if together == "file" else {"b.py"})
+    assert play.sift.counts().steady == 4
+
+
+def test_a_test_that_kills_its_worker_instead_of_failing_is_not_certified_steady() -> None:
+    """The outcome decides how the reward does not arrive: as a crash, which is charged."""
+    wrong, studies = 0, 40
+    for seed in range(studies):
+        draw, play = random.Random(seed), Play(TESTS[:2], Options(0.8, budget=300), seed=seed)
+        while not play.scheduler.tests_finished:
+            node = draw.choice([node for node in play.nodes if node.runs])
+            if draw.random() < 0.25 and play.tests[node.runs[0][1]] == TESTS[0]:
+                play.crash(node)
+            else:
+                play.one(node)
+        wrong += play.sift.results()[0].status == "steady"
+    assert wrong <= most(studies, 0.05)

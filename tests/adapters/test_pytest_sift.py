@@ -1,0 +1,119 @@
+"""The studies behind the pytest plugin: several bars, one confidence; what is charged; resuming."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from chances import most
+
+import thresher
+from thresher.adapters.pytest_plugin.options import Options
+from thresher.adapters.pytest_plugin.repeating import Outcome
+from thresher.adapters.pytest_plugin.sifting import Ask, Sift, arm_of
+
+FAILED = Outcome(reward=0.0, traceback="E   assert 0", message="assert 0")
+PASSED = Outcome(reward=1.0)
+SIMULATIONS = 12
+WAYS: dict[str, Callable[[Sift, Ask], None]] = {  # what a test may do instead of failing
+    "skip": lambda sift, ask: sift.tell(ask, Outcome(skipped="not now")),
+    "error": lambda sift, ask: sift.tell(ask, Outcome(failure="error in teardown")),
+    "die": lambda sift, ask: sift.lost(ask, "worker crashed"),
+    "fail": lambda sift, ask: sift.tell(ask, FAILED),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_way_to_hide_a_failure_makes_a_test_steady(way: str) -> None:
+    chance = random.Random(f"hidden {way}")
+    wrong = 0
+    for at in range(SIMULATIONS):
+        sift = Sift({"test": 0.9}, Options(0.9, budget=150), seed=at)
+        while asks := sift.ask(1 + at % 8):
+            for ask in asks:
+                if chance.random() < 0.8:
+                    sift.tell(ask, PASSED)
+                else:
+                    WAYS[way](sift, ask)
+        (result,) = sift.results()
+        wrong += result.status == "steady"
+    assert wrong <= most(SIMULATIONS, 0.05)
+
+
+def test_all_bars_share_one_confidence() -> None:
+    sift = Sift({"a": 0.9, "b": 0.5, "c": 0.9, "d": 0.9}, Options(0.9, budget=80, confidence=0.9))
+    verdicts = {verdict.threshold: verdict for verdict in sift.verdicts()}
+    risks = {bar: 1 - (verdict.confidence or 0) for bar, verdict in verdicts.items()}
+    assert sum(risks.values()) == pytest.approx(0.1)
+    assert risks[0.9] == pytest.approx(3 * risks[0.5])
+    assert {bar: verdict.budget for bar, verdict in verdicts.items()} == {0.5: 20, 0.9: 60}
+    while asks := sift.ask(7):
+        assert len(asks) <= 7
+        for ask in asks:
+            sift.tell(ask, PASSED if ask.nodeid != "c" else FAILED)
+    assert {result.nodeid: result.status for result in sift.results()} == {
+        "a": "open",
+        "b": "steady",
+        "c": "failing",
+        "d": "open",
+    }
+
+
+def test_runs_that_never_began_are_taken_back() -> None:
+    sift = Sift({"a": 0.5}, Options(0.5))
+    asks = sift.ask(3)
+    sift.tell(asks[0], PASSED)
+    sift.unbegun(asks[1:])
+    (result,) = sift.results()
+    assert (result.row.seen, result.row.charged, result.row.pending) == (1, 0, 0)
+
+
+def test_the_same_tests_resume_and_flakiness_is_remembered(tmp_path: Path) -> None:
+    tests, options = {"b": 0.9, "a": 0.9}, Options(0.9, storage=f"sqlite:///{tmp_path}/runs.db")
+    first = Sift(tests, options, seed=5)
+    failed: dict[str, int] = {}
+    for ask in first.ask(20):
+        first.tell(ask, FAILED if ask.number == 2 else PASSED)
+        if ask.number == 2:
+            failed[ask.nodeid] = ask.seed
+    first.close()
+    again = Sift(dict(reversed(tests.items())), options, seed=6)  # another order, another seed to begin with
+    assert [(result.nodeid, result.flaky, result.tally.seed) for result in again.results()] == [
+        ("a", True, failed["a"]),
+        ("b", True, failed["b"]),
+    ]
+    assert min(ask.number for ask in again.ask(2)) > 2
+    again.close()
+    other = Sift(tests, options, version="changed code")
+    assert [result.runs for result in other.results()] == [0, 0]
+    other.close()
+
+
+def test_a_run_of_the_studies_can_be_verified(tmp_path: Path) -> None:
+    sift = Sift({"a": 0.5}, Options(0.5, storage=f"sqlite:///{tmp_path}/runs.db"))
+    while asks := sift.ask(4):
+        for ask in asks:
+            sift.tell(ask, PASSED)
+    (verdict,) = sift.verdicts()
+    study = thresher.open_study(verdict.study, storage=f"sqlite:///{tmp_path}/runs.db")
+    thresher.verify(study.events())
+    sift.close()
+    study.close()
+
+
+def test_long_and_unprintable_names_are_arms() -> None:
+    names = ["test_a[\x00]", "test_a[x" + "y" * 3000 + "1]", "test_a[x" + "y" * 3000 + "2]", "test_a[ü]"]
+    assert len({arm_of(name) for name in names}) == len(names)
+    sift = Sift(dict.fromkeys(names, 0.5), Options(0.5))
+    assert {ask.nodeid for ask in sift.ask(8)} == set(names)
+
+
+def test_a_test_that_skips_after_it_was_certified_stays_certified() -> None:
+    sift = Sift({"a": 0.5}, Options(0.5))
+    *asks, last = sift.ask(60)
+    for ask in asks:
+        sift.tell(ask, PASSED)
+    assert sift.counts().steady == 1
+    sift.tell(last, Outcome(skipped="now"))
+    (result,) = sift.results()
+    assert (result.status, result.row.certified) == ("steady", True)
