@@ -193,6 +193,7 @@ class Runner:
         else:
             self._watch.success()
         self._suspects.clear(evaluation.pull.arm)
+        self._suspects.clear(evaluation.pull.baseline)
         try:
             self._tell(evaluation, value)
         except OutsideBounds as error:

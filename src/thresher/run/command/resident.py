@@ -1,0 +1,387 @@
+"""One running persistent evaluator, which any number of threads may share. Its output is read by those that wait for it.
+
+Of the threads that wait for an answer, one reads for all of them. When it has its own, it lets another continue: no
+answer needs a thread of its own to arrive.
+"""
+
+import contextlib
+import logging
+import os
+import select
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from ...errors import shown
+from ...log.forks import renewed
+from ...study import Pull
+from ..lost import EvaluatorLost
+from . import guard
+from .lines import LONGEST, PROTOCOL, VARIABLE, Answer, Greeting, NotAnAnswer, line_of, quoted, read_line, reward_in
+from .process import TAIL, kill_group
+from .reward import CommandFailed, ending, last_lines, last_words
+from .timing import TimedOut
+
+CHUNK = 1 << 16
+LAST_BREATH = 1.0  # seconds for a process to exit after it closed its output, and for the end of its standard error
+shown_lines = logging.getLogger("thresher.evaluator")  # what evaluators print on standard error, line by line
+
+
+class Gone(Exception):
+    """The process is gone, and not a byte of the pull was written to it: the pull has not begun."""
+
+
+class Waiter:
+    """A pull that is pending in the process, and the thread that waits for it."""
+
+    __slots__ = ("end", "gate", "outcome", "pull", "timeout")
+
+    def __init__(self, pull: Pull, timeout: float | None) -> None:
+        self.pull, self.timeout = pull, timeout
+        self.end = None if timeout is None else time.monotonic() + timeout
+        self.gate = threading.Lock()
+        self.gate.acquire()
+        self.outcome: Answer | BaseException | None = None
+
+    def wake(self) -> None:
+        with contextlib.suppress(RuntimeError):  # it is awake
+            self.gate.release()
+
+    def result(self) -> float:
+        assert self.outcome is not None
+        if isinstance(self.outcome, BaseException):
+            raise self.outcome
+        return reward_in(self.outcome)
+
+
+class Resident:
+    """A process that answers pulls. ``greeted`` is called with what it says before its first answer, and may raise."""
+
+    def __init__(self, argv: Sequence[str], greeted: Callable[[Greeting], None]) -> None:
+        self._greeted = greeted
+        self._lock = threading.Lock()
+        self._may_enter = threading.Condition(self._lock)
+        self._writing = threading.Lock()
+        self._reaping = threading.Lock()
+        self._pending: dict[int, Waiter] = {}  # by id, the oldest first
+        self._users = 0  # threads in `evaluate`
+        self._led = False  # whether a thread reads for all
+        self._last = 0  # the largest id that was written
+        self._buffer = b""
+        self._errors = bytearray()
+        self._warned = False
+        self._fault: CommandFailed | None = None  # what it did wrong while it was idle
+        self.spoke = False  # whether it has printed a line: until then it gets one pull, which is to blame if it dies
+        self.answered = False  # whether it has answered a pull: it can start, and one that dies idle is replaced
+        self.gone = False
+        guard.GUARD.start()
+        pipe = subprocess.PIPE
+        environment = {**os.environ, VARIABLE: str(PROTOCOL)}
+        self._process = subprocess.Popen(
+            argv, bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, start_new_session=True
+        )
+        guard.GUARD.watch(self._process.pid, gently=True)
+        stdin, stdout, stderr = self._process.stdin, self._process.stdout, self._process.stderr
+        assert stdin and stdout and stderr
+        self._files = (stdin, stdout, stderr)
+        self._in, self._out = stdin.fileno(), stdout.fileno()
+        self._exit = os.pidfd_open(self._process.pid) if hasattr(os, "pidfd_open") else -1
+        self._poll = select.poll()
+        self._poll.register(self._out, select.POLLIN)
+        if self._exit >= 0:  # what it has started may keep its output open
+            self._poll.register(self._exit, select.POLLIN)
+        for file in (self._in, self._out):
+            os.set_blocking(file, False)
+        self._pump = threading.Thread(target=self._show_errors, name="thresher-stderr", daemon=True)
+        self._pump.start()
+        _RESIDENTS.add(self)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    # -- evaluating ---------------------------------------------------------------------------------------------
+
+    def evaluate(self, pull: Pull, key: int, timeout: float | None) -> float:
+        """The answer to a pull, which has the id ``key`` here. Raises `Gone` if the pull has not begun."""
+        line, waiter = line_of(pull, key), Waiter(pull, timeout)
+        with self._lock:
+            while self._pending and not self.spoke and not self.gone:
+                self._may_enter.wait()
+            self._users += 1
+            leads = not self._led
+            self._led = True
+            if not (leads and self.answered):
+                self._register(key, waiter)
+        try:
+            if leads and self.answered:
+                self._listen(0)  # it may have died while it was idle
+                with self._lock:
+                    self._register(key, waiter)
+            if not self._write(line, waiter) and self.answered:
+                with self._lock:
+                    self._pending.pop(key, None)
+                leads = leads or waiter.gate.acquire(blocking=False)
+                raise Gone
+            if not leads:
+                waiter.gate.acquire()
+            leads = leads or waiter.outcome is None
+            while waiter.outcome is None:
+                self._listen(self._patience())
+            return waiter.result()
+        finally:
+            if leads:
+                self._hand_over()
+            self._leave()
+
+    def _register(self, key: int, waiter: Waiter) -> None:
+        """Make a pull pending, while the lock is held."""
+        if self.gone:
+            raise self._fault or Gone
+        if key in self._pending:
+            raise CommandFailed("its evaluator has not answered it from before", kind="still pending")
+        self._pending[key] = waiter
+        self._last = max(self._last, abs(key))
+
+    def _hand_over(self) -> None:
+        """Let another thread read, if one waits."""
+        with self._lock:
+            following = next(iter(self._pending.values()), None)
+            self._led = following is not None
+        if following is not None:
+            following.wake()
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._users -= 1
+            last = self.gone and not self._users
+        if last:
+            self._close_files()
+
+    def _write(self, line: bytes, waiter: Waiter) -> bool:
+        """Write a line. False if not even its first byte could be written."""
+        with self._writing:
+            sent = 0
+            while sent < len(line):
+                try:
+                    sent += os.write(self._in, line[sent:])
+                except BlockingIOError:
+                    room = select.poll()
+                    room.register(self._in, select.POLLOUT)
+                    left = None if waiter.end is None else waiter.end - time.monotonic()
+                    if not room.poll(None if left is None else max(0.0, 1000 * left)):
+                        self._time_out()
+                        return True
+                except OSError:
+                    return sent > 0
+        return True
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    def _patience(self) -> float | None:
+        """Seconds until the oldest pull is due."""
+        with self._lock:
+            oldest = next(iter(self._pending.values()), None)
+        return None if oldest is None or oldest.end is None else oldest.end - time.monotonic()
+
+    def _listen(self, seconds: float | None) -> None:
+        """Wait for output, and deliver what comes."""
+        ready = dict(self._poll.poll(None if seconds is None else max(0, int(1000 * seconds) + (seconds > 0))))
+        if not ready:
+            if seconds is not None and seconds <= 0:
+                self._time_out()
+            return
+        while self._read():  # after its exit, what is left in the pipe
+            if self._exit not in ready:
+                return
+        if self._exit in ready or self._out in ready:
+            self._died()
+
+    def _read(self) -> bool:
+        """Take in what there is; False if there is nothing."""
+        try:
+            data = os.read(self._out, CHUNK)
+        except BlockingIOError:
+            return False
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
+        for line in lines:
+            if line.strip() and not self.gone:
+                self._heard(line)
+        if len(self._buffer) > LONGEST:
+            self._lose(f"printed a line of more than {LONGEST:,} bytes", "printed a line that is too long")
+        return bool(data)
+
+    def _heard(self, line: bytes) -> None:
+        try:
+            found = read_line(line)
+            if isinstance(found, Greeting):
+                self._welcome(found, line)
+                return
+        except NotAnAnswer as error:
+            self._lose(str(error), str(error).partition(": ")[0])
+            return
+        if not self.spoke:
+            self._open()
+        with self._lock:
+            waiter = self._pending.pop(found.pull, None)
+        if waiter is not None:
+            self.answered = True
+            waiter.outcome = found
+            waiter.wake()
+        elif abs(found.pull) > self._last:
+            self._lose(f"answered a pull that it was not given: {quoted(line)}", "answered a pull that it was not given")
+        elif not self._warned:
+            self._warned = True
+            words = "answered a pull that was not pending, which is ignored: the first answer counts"
+            shown_lines.warning(f"the evaluator {words}: {quoted(line)}")
+
+    def _welcome(self, greeting: Greeting, line: bytes) -> None:
+        if self.spoke:
+            raise NotAnAnswer(f"printed a greeting after its first line: {quoted(line)}")
+        try:
+            self._greeted(greeting)
+        except BaseException as error:
+            self._lose(str(error), "", error)
+        else:
+            self._open()
+
+    def _open(self) -> None:
+        with self._lock:
+            self.spoke = True
+            self._may_enter.notify_all()
+
+    def greeting(self, seconds: float) -> None:
+        """Wait until it has greeted, without giving it a pull. Raises what is wrong with it."""
+        nobody = Waiter(Pull(0, "", 0, {}, 0), seconds)
+        with self._lock:
+            self._pending[0], self._led = nobody, True
+            self._users += 1
+        try:
+            while nobody.outcome is None and not self.spoke:
+                self._listen(self._patience())
+            if nobody.outcome is not None:
+                nobody.result()
+        finally:
+            with self._lock:
+                self._pending.pop(0, None)
+                self._led = False
+            self._leave()
+
+    # -- the end ------------------------------------------------------------------------------------------------
+
+    def _time_out(self) -> None:
+        """Kill it because of a pull that takes too long; the others are lost with it, through no fault of theirs."""
+        now = time.monotonic()
+        with self._lock:
+            if not any(waiter.end is not None and waiter.end <= now for waiter in self._pending.values()):
+                return
+            lost = self._clear()
+        self._reap(at_once=True)
+        for waiter in lost:
+            if waiter.end is not None and waiter.end <= now:
+                waiter.outcome = TimedOut(waiter.timeout or 0.0)
+            else:
+                waiter.outcome = EvaluatorLost("its evaluator was killed, because another pull timed out in it", ())
+            waiter.wake()
+
+    def _clear(self) -> list[Waiter]:
+        """Nobody may use it any more; the lock is held. Those whose pulls were pending, without an outcome."""
+        self.gone = True
+        self._may_enter.notify_all()
+        lost = list(self._pending.values())
+        self._pending.clear()
+        return lost
+
+    def _died(self) -> None:
+        self._reap(at_once=False)
+        code = self._process.returncode or 0
+        how = ending(code) if code else f"{ending(code)} before it answered"
+        self._lose(f"{how}{last_words(bytes(self._errors))}", how, fault=False)
+
+    def _lose(self, text: str, kind: str, error: BaseException | None = None, *, fault: bool = True) -> None:
+        """It is gone, or of no use: its pulls are lost. If it has only one, that one is to blame."""
+        with self._lock:
+            lost = self._clear()
+        self._reap(at_once=True)
+        output = last_lines(bytes(self._errors))
+        alone = CommandFailed(f"the evaluator {text}", kind=f"the evaluator {kind}", output=output)
+        together = [waiter.pull for waiter in lost]
+        if fault and not lost:
+            self._fault = alone
+        for waiter in lost:
+            one = alone if len(lost) == 1 else EvaluatorLost(f"the evaluator {text}", together)
+            waiter.outcome = error or one
+            waiter.wake()
+
+    def _reap(self, *, at_once: bool) -> None:
+        """End the process and what it started, and know how it ended."""
+        with self._reaping:
+            if self._process.returncode is not None:
+                return
+            if not at_once:
+                self._exits_within(LAST_BREATH)  # it closes its output a moment before it exits
+            kill_group(self._process.pid)  # before it is reaped: until then its number is not reused
+            self._process.wait()
+            guard.GUARD.forget(self._process.pid)
+        self._pump.join(LAST_BREATH)
+
+    def _exits_within(self, seconds: float) -> None:
+        leaving = select.poll()
+        if self._exit >= 0:
+            leaving.register(self._exit, select.POLLIN)
+        leaving.poll(1000 * seconds)
+
+    def hang_up(self) -> None:
+        """Close its input: a process that is idle ends itself."""
+        with self._writing:
+            self._files[0].close()
+
+    def end(self, seconds: float) -> None:
+        """End it, after so many seconds if it does not end itself."""
+        if not self.gone:
+            self._exits_within(seconds)
+        self._lose("was stopped", "was stopped")
+        with self._lock:
+            last = not self._users
+        if last:
+            self._close_files()
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._users
+
+    def _close_files(self) -> None:
+        with self._reaping:
+            for file in self._files[:2]:
+                file.close()
+            if self._exit >= 0:
+                os.close(self._exit)
+                self._exit = -1
+
+    def _show_errors(self) -> None:
+        """Show what it prints on standard error, line by line, and keep the end of it."""
+        stderr, rest = self._files[2], b""
+        while data := os.read(stderr.fileno(), CHUNK):
+            self._errors += data
+            del self._errors[:-TAIL]
+            *lines, rest = (rest + data).split(b"\n")
+            for line in lines:
+                shown_lines.warning(line.decode("utf-8", "replace"))
+            if len(rest) > CHUNK:
+                shown_lines.warning(rest.decode("utf-8", "replace"))
+                rest = b""
+        if rest:
+            shown_lines.warning(rest.decode("utf-8", "replace"))
+        stderr.close()
+
+    def _forked(self) -> None:
+        """In a forked child: the process belongs to the parent; a copy of its input must not stay open here."""
+        self.gone = True
+        for file in self._files:
+            file.close()
+        if self._exit >= 0:
+            os.close(self._exit)
+
+
+_RESIDENTS = renewed(Resident._forked)
