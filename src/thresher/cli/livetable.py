@@ -4,8 +4,9 @@ import heapq
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
+import click
 from rich.cells import cell_len
 from rich.console import Console, Group
 from rich.live import Live
@@ -31,6 +32,7 @@ SHARE = 20  # drawing takes at most 1/20 of the time, however many arms there ar
 SHORTEST_GAUGE, LONGEST_GAUGE = 12, 41  # characters
 MANY = 1000  # arms; with more, only names that are shown together need to differ
 SHORTEST_NAME = 8  # characters, however narrow the terminal is
+EVALUATOR = "thresher.evaluator"  # the logger that has what persistent evaluators print on standard error
 FIRST_LINE, NEXT_LINES = 2.0, 15.0  # seconds between lines when there is no terminal
 
 
@@ -39,14 +41,21 @@ def watching(study: Study, *, quiet: bool) -> Iterator[Callable[[Progress], obje
     """Show the progress and the warnings of a run on standard error."""
     console = Console(stderr=True, highlight=False)
     if quiet or not sys.stderr.isatty() or console.is_dumb_terminal:  # rich alone would trust FORCE_COLOR
-        with spoken(say, "thresher"):
+        with spoken(say, "thresher"), spoken(_echo, EVALUATOR):
             yield (lambda progress: None) if quiet else Lines(study)
     else:
         with (
             Live(console=console, auto_refresh=False, transient=True) as live,
             spoken(lambda text: console.print(Text(f"thresher: {text}")), "thresher"),
+            spoken(lambda text: console.print(Text(text)), EVALUATOR),
         ):
             yield Screen(study, live)
+
+
+def _echo(text: str) -> None:
+    """Show a line of an evaluator's standard error. If it cannot be written, work continues."""
+    with suppress(OSError):
+        click.echo(text, err=True)
 
 
 class Lines:

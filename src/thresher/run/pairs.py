@@ -36,6 +36,11 @@ class Paired:
                 pair.keep(one, self.evaluate(one))
         return pair.rewards()
 
+    def rest(self) -> None:
+        """The run is over: an evaluator that has processes here ends those that are idle."""
+        if (rest := getattr(self.evaluate, "rest", None)) is not None:
+            rest()
+
     def __repr__(self) -> str:
         return repr(self.evaluate)
 

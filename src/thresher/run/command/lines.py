@@ -1,4 +1,4 @@
-"""The lines that persistent evaluators read and write: one JSON object each. docs/reference/protocol.md describes them."""
+"""The lines that persistent evaluators read and write, one JSON object each: see docs/reference/protocol.md."""
 
 import json
 from typing import Any, NamedTuple
@@ -150,4 +150,3 @@ def _wrong(what: str, answer: Answer) -> NoReward:
 def quoted(line: bytes) -> str:
     """A line as errors show it."""
     return shown(line.decode("utf-8", "replace").strip(), 200)
-

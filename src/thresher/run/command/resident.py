@@ -1,31 +1,22 @@
-"""One running persistent evaluator, which any number of threads may share. Its output is read by those that wait for it.
+"""One running persistent evaluator, which any number of threads may share.
 
 Of the threads that wait for an answer, one reads for all of them. When it has its own, it lets another continue: no
 answer needs a thread of its own to arrive.
 """
 
 import contextlib
-import logging
 import os
 import select
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
 
-from ...errors import shown
-from ...log.forks import renewed
 from ...study import Pull
 from ..lost import EvaluatorLost
-from . import guard
-from .lines import LONGEST, PROTOCOL, VARIABLE, Answer, Greeting, NotAnAnswer, line_of, quoted, read_line, reward_in
-from .process import TAIL, kill_group
-from .reward import CommandFailed, ending, last_lines, last_words
+from .lines import LONGEST, Answer, Greeting, NotAnAnswer, line_of, quoted, read_line, reward_in
+from .program import CHUNK, Program, shown_lines
+from .reward import CommandFailed, last_lines, last_words
 from .timing import TimedOut
-
-CHUNK = 1 << 16
-LAST_BREATH = 1.0  # seconds for a process to exit after it closed its output, and for the end of its standard error
-shown_lines = logging.getLogger("thresher.evaluator")  # what evaluators print on standard error, line by line
 
 
 class Gone(Exception):
@@ -63,43 +54,21 @@ class Resident:
         self._lock = threading.Lock()
         self._may_enter = threading.Condition(self._lock)
         self._writing = threading.Lock()
-        self._reaping = threading.Lock()
         self._pending: dict[int, Waiter] = {}  # by id, the oldest first
         self._users = 0  # threads in `evaluate`
         self._led = False  # whether a thread reads for all
         self._last = 0  # the largest id that was written
         self._buffer = b""
-        self._errors = bytearray()
         self._warned = False
         self._fault: CommandFailed | None = None  # what it did wrong while it was idle
         self.spoke = False  # whether it has printed a line: until then it gets one pull, which is to blame if it dies
         self.answered = False  # whether it has answered a pull: it can start, and one that dies idle is replaced
         self.gone = False
-        guard.GUARD.start()
-        pipe = subprocess.PIPE
-        environment = {**os.environ, VARIABLE: str(PROTOCOL)}
-        self._process = subprocess.Popen(
-            argv, bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, start_new_session=True
-        )
-        guard.GUARD.watch(self._process.pid, gently=True)
-        stdin, stdout, stderr = self._process.stdin, self._process.stdout, self._process.stderr
-        assert stdin and stdout and stderr
-        self._files = (stdin, stdout, stderr)
-        self._in, self._out = stdin.fileno(), stdout.fileno()
-        self._exit = os.pidfd_open(self._process.pid) if hasattr(os, "pidfd_open") else -1
+        self._program = Program(argv)
         self._poll = select.poll()
-        self._poll.register(self._out, select.POLLIN)
-        if self._exit >= 0:  # what it has started may keep its output open
-            self._poll.register(self._exit, select.POLLIN)
-        for file in (self._in, self._out):
-            os.set_blocking(file, False)
-        self._pump = threading.Thread(target=self._show_errors, name="thresher-stderr", daemon=True)
-        self._pump.start()
-        _RESIDENTS.add(self)
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
+        self._poll.register(self._program.output, select.POLLIN)
+        if self._program.exit >= 0:  # what it has started may keep its output open
+            self._poll.register(self._program.exit, select.POLLIN)
 
     # -- evaluating ---------------------------------------------------------------------------------------------
 
@@ -157,7 +126,7 @@ class Resident:
             self._users -= 1
             last = self.gone and not self._users
         if last:
-            self._close_files()
+            self._program.close()
 
     def _write(self, line: bytes, waiter: Waiter) -> bool:
         """Write a line. False if not even its first byte could be written."""
@@ -165,10 +134,10 @@ class Resident:
             sent = 0
             while sent < len(line):
                 try:
-                    sent += os.write(self._in, line[sent:])
+                    sent += os.write(self._program.input, line[sent:])
                 except BlockingIOError:
                     room = select.poll()
-                    room.register(self._in, select.POLLOUT)
+                    room.register(self._program.input, select.POLLOUT)
                     left = None if waiter.end is None else waiter.end - time.monotonic()
                     if not room.poll(None if left is None else max(0.0, 1000 * left)):
                         self._time_out()
@@ -193,15 +162,14 @@ class Resident:
                 self._time_out()
             return
         while self._read():  # after its exit, what is left in the pipe
-            if self._exit not in ready:
+            if self._program.exit not in ready:
                 return
-        if self._exit in ready or self._out in ready:
-            self._died()
+        self._died()
 
     def _read(self) -> bool:
         """Take in what there is; False if there is nothing."""
         try:
-            data = os.read(self._out, CHUNK)
+            data = os.read(self._program.output, CHUNK)
         except BlockingIOError:
             return False
         *lines, self._buffer = (self._buffer + data).split(b"\n")
@@ -230,7 +198,8 @@ class Resident:
             waiter.outcome = found
             waiter.wake()
         elif abs(found.pull) > self._last:
-            self._lose(f"answered a pull that it was not given: {quoted(line)}", "answered a pull that it was not given")
+            what = "answered a pull that it was not given"
+            self._lose(f"{what}: {quoted(line)}", what)
         elif not self._warned:
             self._warned = True
             words = "answered a pull that was not pending, which is ignored: the first answer counts"
@@ -277,7 +246,7 @@ class Resident:
             if not any(waiter.end is not None and waiter.end <= now for waiter in self._pending.values()):
                 return
             lost = self._clear()
-        self._reap(at_once=True)
+        self._program.reap(at_once=True)
         for waiter in lost:
             if waiter.end is not None and waiter.end <= now:
                 waiter.outcome = TimedOut(waiter.timeout or 0.0)
@@ -294,17 +263,16 @@ class Resident:
         return lost
 
     def _died(self) -> None:
-        self._reap(at_once=False)
-        code = self._process.returncode or 0
-        how = ending(code) if code else f"{ending(code)} before it answered"
-        self._lose(f"{how}{last_words(bytes(self._errors))}", how, fault=False)
+        self._program.reap(at_once=False)
+        how = self._program.ended
+        self._lose(f"{how}{last_words(self._program.errors)}", how, fault=False)
 
     def _lose(self, text: str, kind: str, error: BaseException | None = None, *, fault: bool = True) -> None:
         """It is gone, or of no use: its pulls are lost. If it has only one, that one is to blame."""
         with self._lock:
             lost = self._clear()
-        self._reap(at_once=True)
-        output = last_lines(bytes(self._errors))
+        self._program.reap(at_once=True)
+        output = last_lines(self._program.errors)
         alone = CommandFailed(f"the evaluator {text}", kind=f"the evaluator {kind}", output=output)
         together = [waiter.pull for waiter in lost]
         if fault and not lost:
@@ -314,74 +282,21 @@ class Resident:
             waiter.outcome = error or one
             waiter.wake()
 
-    def _reap(self, *, at_once: bool) -> None:
-        """End the process and what it started, and know how it ended."""
-        with self._reaping:
-            if self._process.returncode is not None:
-                return
-            if not at_once:
-                self._exits_within(LAST_BREATH)  # it closes its output a moment before it exits
-            kill_group(self._process.pid)  # before it is reaped: until then its number is not reused
-            self._process.wait()
-            guard.GUARD.forget(self._process.pid)
-        self._pump.join(LAST_BREATH)
-
-    def _exits_within(self, seconds: float) -> None:
-        leaving = select.poll()
-        if self._exit >= 0:
-            leaving.register(self._exit, select.POLLIN)
-        leaving.poll(1000 * seconds)
-
     def hang_up(self) -> None:
         """Close its input: a process that is idle ends itself."""
         with self._writing:
-            self._files[0].close()
+            self._program.hang_up()
 
     def end(self, seconds: float) -> None:
         """End it, after so many seconds if it does not end itself."""
         if not self.gone:
-            self._exits_within(seconds)
+            self._program.exits_within(seconds)
         self._lose("was stopped", "was stopped")
         with self._lock:
             last = not self._users
         if last:
-            self._close_files()
+            self._program.close()
 
     @property
     def is_idle(self) -> bool:
         return not self._users
-
-    def _close_files(self) -> None:
-        with self._reaping:
-            for file in self._files[:2]:
-                file.close()
-            if self._exit >= 0:
-                os.close(self._exit)
-                self._exit = -1
-
-    def _show_errors(self) -> None:
-        """Show what it prints on standard error, line by line, and keep the end of it."""
-        stderr, rest = self._files[2], b""
-        while data := os.read(stderr.fileno(), CHUNK):
-            self._errors += data
-            del self._errors[:-TAIL]
-            *lines, rest = (rest + data).split(b"\n")
-            for line in lines:
-                shown_lines.warning(line.decode("utf-8", "replace"))
-            if len(rest) > CHUNK:
-                shown_lines.warning(rest.decode("utf-8", "replace"))
-                rest = b""
-        if rest:
-            shown_lines.warning(rest.decode("utf-8", "replace"))
-        stderr.close()
-
-    def _forked(self) -> None:
-        """In a forked child: the process belongs to the parent; a copy of its input must not stay open here."""
-        self.gone = True
-        for file in self._files:
-            file.close()
-        if self._exit >= 0:
-            os.close(self._exit)
-
-
-_RESIDENTS = renewed(Resident._forked)

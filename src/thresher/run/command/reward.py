@@ -62,11 +62,11 @@ def _exit_code(code: int, err: bytes, passing: frozenset[int], failing: frozense
     """1 or 0 for the codes that mean that. A program that was killed, not found or misused gave no reward."""
     if code in passing or code in failing:
         return float(code in passing)
-    ending, words = ending(code), last_words(err)
+    how, words = ending(code), last_words(err)
     if code < 0 or code in (126, 127):
-        raise CommandFailed(f"{ending}{words}", kind=ending)
+        raise CommandFailed(f"{how}{words}", kind=how)
     rule = f"which is neither --pass {codes_text(passing)} nor --fail {codes_text(failing)}"
-    raise CommandFailed(f"{ending}, {rule}{words}; add --fail {code} if that means failed", kind=ending)
+    raise CommandFailed(f"{how}, {rule}{words}; add --fail {code} if that means failed", kind=how)
 
 
 def codes_text(codes: Iterable[int]) -> str:

@@ -29,13 +29,11 @@ NAME_THEM = 'name them with --arms FILE or --arm NAME, or let it print {"arms": 
 
 @dataclass(frozen=True)
 class Staying:
-    """Gives pulls to processes that stay. Each thread keeps its process, so that both sides of a pair are in one.
+    r"""Gives pulls to processes that stay. Each thread keeps its process, so that both sides of a pair are in one.
 
-    >>> from sys import executable
-    >>> code = "import json\\nwhile line := input(): print(json.dumps({'pull': json.loads(line)['pull'], 'reward': 1}), flush=True)"
-    >>> evaluate = Staying((executable, "-c", code))
+    >>> evaluate = Staying(("sed", "-u", 's/.*"pull":\([0-9]*\).*/{"pull": \1, "reward": 0.5}/'))
     >>> evaluate(Pull(1, "a", 1, {}, 5)), evaluate(Pull(2, "b", 1, {}, 6))
-    (1.0, 1.0)
+    (0.5, 0.5)
     >>> evaluate.stop()
     """
 

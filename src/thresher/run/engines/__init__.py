@@ -18,7 +18,7 @@ from .engine import Engine, Evaluate, WorkerLost
 from .resources import checked
 from .threads import Threads
 
-__all__ = ["Engine", "Evaluate", "Place", "WorkerLost", "check_name", "open_engine"]
+__all__ = ["Engine", "Evaluate", "Place", "WorkerLost", "check_name", "cores", "open_engine"]
 
 CLUSTERS = ("dask", "ray")
 NAMES = ("threads", "processes", *CLUSTERS)
@@ -50,15 +50,15 @@ def open_engine(
 
         return Loop(evaluate, workers or 16)  # type: ignore[arg-type]
     if executor is None or executor == "threads":
-        return Threads(evaluate, workers or _cores())
+        return Threads(evaluate, workers or cores())
     if executor == "processes":
         from .processes import Processes
 
-        return Processes(evaluate, workers or _cores())
+        return Processes(evaluate, workers or cores())
     if isinstance(executor, Executor) or callable(executor):
         from .adapter import Adapter
 
-        return Adapter(evaluate, executor, workers, _cores())
+        return Adapter(evaluate, executor, workers, cores())
     remedy = "pass 'threads', 'processes', 'dask', 'ray', an address, a Dask client, or a concurrent.futures.Executor"
     raise InvalidInput("executor", executor, "cannot run pulls", remedy)
 
@@ -84,7 +84,7 @@ def _on_a_cluster(evaluate: Evaluate, executor: Place, workers: int | None, need
         elif library == "dask_jobqueue" or library == "dask_kubernetes":
             library = "distributed"
     if library in ("dask", "distributed"):
-        return _fetched("dask").Dask(evaluate, place, workers, _cores(), needed)  # type: ignore[no-any-return]
+        return _fetched("dask").Dask(evaluate, place, workers, cores(), needed)  # type: ignore[no-any-return]
     if library == "ray":
         return _fetched("ray").Ray(evaluate, place, workers, needed)  # type: ignore[no-any-return]
     return None
@@ -136,6 +136,6 @@ def _is_coroutine(evaluate: Evaluate) -> bool:
     return inspect.iscoroutinefunction(evaluate if plain else type(evaluate).__call__)
 
 
-def _cores() -> int:
+def cores() -> int:
     """The cores that this process may use: in a container or a batch job, fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
