@@ -21,6 +21,7 @@ from ..core.sentences import SIGNS, duration, speed
 from ..core.wording import Look, look_of, pulls_made, question_of
 from ..run.progress import Progress
 from ..study import Study, look
+from ..text.logs import evaluators
 from ..text.plural import plural
 from . import say
 from .output import COLOURS, STYLES
@@ -32,7 +33,6 @@ SHARE = 20  # drawing takes at most 1/20 of the time, however many arms there ar
 SHORTEST_GAUGE, LONGEST_GAUGE = 12, 41  # characters
 MANY = 1000  # arms; with more, only names that are shown together need to differ
 SHORTEST_NAME = 8  # characters, however narrow the terminal is
-EVALUATOR = "thresher.evaluator"  # the logger that has what persistent evaluators print on standard error
 FIRST_LINE, NEXT_LINES = 2.0, 15.0  # seconds between lines when there is no terminal
 
 
@@ -41,13 +41,13 @@ def watching(study: Study, *, quiet: bool) -> Iterator[Callable[[Progress], obje
     """Show the progress and the warnings of a run on standard error."""
     console = Console(stderr=True, highlight=False)
     if quiet or not sys.stderr.isatty() or console.is_dumb_terminal:  # rich alone would trust FORCE_COLOR
-        with spoken(say, "thresher"), spoken(_echo, EVALUATOR):
+        with spoken(say, "thresher"), spoken(_echo, evaluators.name):
             yield (lambda progress: None) if quiet else Lines(study)
     else:
         with (
             Live(console=console, auto_refresh=False, transient=True) as live,
             spoken(lambda text: console.print(Text(f"thresher: {text}")), "thresher"),
-            spoken(lambda text: console.print(Text(text)), EVALUATOR),
+            spoken(lambda text: console.print(Text(text)), evaluators.name),
         ):
             yield Screen(study, live)
 

@@ -1,6 +1,6 @@
 """A program that stays, as a process: its pipes, its standard error, and its end."""
 
-import logging
+import contextlib
 import os
 import select
 import subprocess
@@ -8,6 +8,7 @@ import threading
 from collections.abc import Sequence
 
 from ...log.forks import renewed
+from ...text.logs import evaluators
 from . import guard
 from .lines import PROTOCOL, VARIABLE
 from .process import TAIL, kill_group
@@ -15,7 +16,6 @@ from .reward import ending
 
 CHUNK = 1 << 16
 LAST_BREATH = 1.0  # seconds for a process to exit after it closed its output, and for the end of its standard error
-shown_lines = logging.getLogger("thresher.evaluator")  # what evaluators print on standard error, line by line
 
 
 class Program:
@@ -64,10 +64,15 @@ class Program:
 
     def exits_within(self, seconds: float) -> None:
         """Wait until it has exited, but not longer than this."""
-        leaving = select.poll()
+        if self._process.returncode is not None:
+            return
         if self.exit >= 0:
+            leaving = select.poll()
             leaving.register(self.exit, select.POLLIN)
-        leaving.poll(1000 * seconds)
+            leaving.poll(1000 * seconds)
+        else:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(seconds)
 
     def hang_up(self) -> None:
         """Close its input."""
@@ -93,9 +98,9 @@ class Program:
             if len(rest) > CHUNK:
                 lines, rest = [*lines, rest], b""
             for line in lines:
-                shown_lines.warning(line.decode("utf-8", "replace"))
+                evaluators.warning(line.decode("utf-8", "replace"))
         if rest:
-            shown_lines.warning(rest.decode("utf-8", "replace"))
+            evaluators.warning(rest.decode("utf-8", "replace"))
         self._stderr.close()
 
     def _forked(self) -> None:

@@ -12,9 +12,10 @@ import time
 from collections.abc import Callable, Sequence
 
 from ...study import Pull
+from ...text.logs import evaluators
 from ..lost import EvaluatorLost
 from .lines import LONGEST, Answer, Greeting, NotAnAnswer, line_of, quoted, read_line, reward_in
-from .program import CHUNK, Program, shown_lines
+from .program import CHUNK, Program
 from .reward import CommandFailed, last_lines, last_words
 from .timing import TimedOut
 
@@ -107,7 +108,8 @@ class Resident:
     def _register(self, key: int, waiter: Waiter) -> None:
         """Make a pull pending, while the lock is held."""
         if self.gone:
-            raise self._fault or Gone
+            fault, self._fault = self._fault, None
+            raise fault or Gone
         if key in self._pending:
             raise CommandFailed("its evaluator has not answered it from before", kind="still pending")
         self._pending[key] = waiter
@@ -203,7 +205,7 @@ class Resident:
         elif not self._warned:
             self._warned = True
             words = "answered a pull that was not pending, which is ignored: the first answer counts"
-            shown_lines.warning(f"the evaluator {words}: {quoted(line)}")
+            evaluators.warning(f"the evaluator {words}: {quoted(line)}")
 
     def _welcome(self, greeting: Greeting, line: bytes) -> None:
         if self.spoke:
@@ -282,21 +284,18 @@ class Resident:
             waiter.outcome = error or one
             waiter.wake()
 
-    def hang_up(self) -> None:
-        """Close its input: a process that is idle ends itself."""
-        with self._writing:
-            self._program.hang_up()
+    def hang_up(self) -> bool:
+        """Close its input if it is idle: then it ends itself, and gets no further pull."""
+        with self._lock:
+            if self._users:
+                return False
+            self._clear()
+        self._program.hang_up()
+        return True
 
     def end(self, seconds: float) -> None:
         """End it, after so many seconds if it does not end itself."""
-        if not self.gone:
-            self._program.exits_within(seconds)
+        self._program.exits_within(seconds)
         self._lose("was stopped", "was stopped")
-        with self._lock:
-            last = not self._users
-        if last:
+        if not self._users:
             self._program.close()
-
-    @property
-    def is_idle(self) -> bool:
-        return not self._users

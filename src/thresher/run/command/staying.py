@@ -31,7 +31,7 @@ NAME_THEM = 'name them with --arms FILE or --arm NAME, or let it print {"arms": 
 class Staying:
     r"""Gives pulls to processes that stay. Each thread keeps its process, so that both sides of a pair are in one.
 
-    >>> evaluate = Staying(("sed", "-u", 's/.*"pull":\([0-9]*\).*/{"pull": \1, "reward": 0.5}/'))
+    >>> evaluate = Staying(("sed", "-u", r's/.*"pull":\([0-9]*\).*/{"pull": \1, "reward": 0.5}/'))
     >>> evaluate(Pull(1, "a", 1, {}, 5)), evaluate(Pull(2, "b", 1, {}, 6))
     (0.5, 0.5)
     >>> evaluate.stop()
@@ -62,7 +62,7 @@ class Staying:
         resident = _start(self.argv, lambda greeting: named.append(_checked(greeting).arms))
         try:
             resident.greeting(PATIENCE)
-            arms = named[0]
+            arms = named[0] if named else None
             if arms is None:
                 raise InvalidInput("arms", rule="there are none, and COMMAND names none", remedy=NAME_THEM)
             if not isinstance(arms, list):
@@ -136,12 +136,9 @@ class Pool:
         """End the processes, all of them or those that are idle: close their inputs, wait a little, kill them."""
         with self._lock:
             found = [slot.resident for slot in self._slots if slot.resident is not None]
-        ending = [resident for resident in found if kill or resident.is_idle]
-        for resident in ending:
-            if resident.is_idle:
-                resident.hang_up()
-        for resident in ending:
-            resident.end(GRACE if resident.is_idle else 0.0)
+        idle = [resident for resident in found if resident.hang_up()]
+        for resident in found if kill else idle:
+            resident.end(GRACE if resident in idle else 0.0)
 
 
 class Slot:
