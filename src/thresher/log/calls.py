@@ -98,7 +98,9 @@ def tell(
         rule = f"it was told {ledger.pull_other[pull - 1]!r} before"
         raise AlreadyTold(f"pull {pull}, the baseline's reward", other, rule, "a pull has one reward")
     late, cause = state == DROPPED, REPEATABLE if repeatable else None
-    reason = _remarks(other, note, cost).text()
+    reason = None if other is None else repr(other)
+    if note is not None or cost is not None:
+        reason = _remarks(other, note, cost).text()
     draft.write("told", pull=pull, arm=_arm(ledger, pull), reward=value, late=late or None, cause=cause, reason=reason)
     return Told(late=late)
 

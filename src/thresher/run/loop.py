@@ -13,7 +13,7 @@ from ..study import SWEEP, Study, others_pulls
 from ..text.logs import log
 from ..text.plural import plural
 from . import signals
-from .command.lines import remarks_of
+from .command.lines import Noted, remarks_of
 from .engines import Engine, WorkerLost
 from .evaluations import Evaluation, Evaluations
 from .outage import OUTSIDE, WINDOW, Failure, Watch
@@ -204,7 +204,7 @@ class Runner:
     def _tell(self, evaluation: Evaluation, value: object) -> None:
         with contextlib.suppress(AlreadyTold):  # another agent dropped the pull and told its reward before us
             repeatable = self.limits.attempts > 1 or evaluation.repeated
-            note, cost = remarks_of(value)
+            note, cost = remarks_of(value) if isinstance(value, Noted | tuple) else (None, None)
             self.study.tell(evaluation.pull, value, repeatable=repeatable, note=note, cost=cost)
 
     def _late(self, future: "Future[object]") -> None:

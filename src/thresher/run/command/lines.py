@@ -122,10 +122,10 @@ def reward_in(answer: Answer) -> float:
     if not isinstance(value, str):
         raise _wrong('has an "error" that is not text', answer)
     text = " ".join(value.split())[:1000] or "it said that it failed, but not why"
-    more = [f"note: {note}"] * (note is not None) + [f"cost: {cost:g}"] * (cost is not None)
+    said = ("" if note is None else f"; note: {note}") + ("" if cost is None else f"; cost: {cost:g}")
     what = text.partition(":")[0].lower()
     transient = " " not in what and any(part in what for part in PASSING_NAMES)
-    raise EvaluationFailed("; ".join([text, *more]), kind=f"error: {text}", transient=transient)
+    raise EvaluationFailed(f"{text}{said}", kind=f"error: {text}", transient=transient)
 
 
 def _note(answer: Answer) -> str | None:

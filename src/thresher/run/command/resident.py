@@ -20,6 +20,9 @@ from .reward import CommandFailed, last_lines, last_words
 from .timing import TimedOut
 
 
+FIRST_WORD = 10.0  # seconds in which one that cannot start usually ends: of several pulls, none would be to blame
+
+
 class Gone(Exception):
     """The process is gone, and not a byte of the pull was written to it: the pull has not begun."""
 
@@ -62,7 +65,8 @@ class Resident:
         self._buffer = b""
         self._warned = False
         self._fault: CommandFailed | None = None  # what it did wrong while it was idle
-        self.spoke = False  # whether it has printed a line: until then it gets one pull, which is to blame if it dies
+        self._open_at = time.monotonic() + FIRST_WORD  # until then, or its first line, it gets one pull
+        self.spoke = False  # whether it has printed a line
         self.answered = False  # whether it has answered a pull: it can start, and one that dies idle is replaced
         self.gone = False
         self._program = Program(argv)
@@ -77,8 +81,8 @@ class Resident:
         """The answer to a pull, which has the id ``key`` here. Raises `Gone` if the pull has not begun."""
         line, waiter = line_of(pull, key), Waiter(pull, timeout)
         with self._lock:
-            while self._pending and not self.spoke and not self.gone:
-                self._may_enter.wait()
+            while self._pending and not (self.spoke or self.gone) and (left := self._open_at - time.monotonic()) > 0:
+                self._may_enter.wait(left)
             self._users += 1
             leads = not self._led
             self._led = True
