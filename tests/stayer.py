@@ -57,6 +57,8 @@ def main() -> None:
     words, held, busy = sys.argv[1:], [], set[int]()
     if "greet" in words:
         say(protocol=1, arms=["a", {"name": "b", "depth": 2}])
+    if "noisy" in words:
+        print("loading password=hunter2", file=sys.stderr, flush=True)
     if "future" in words:
         say(protocol=2)
     if "crash" in words:
@@ -86,7 +88,7 @@ def main() -> None:
         elif arm == "leaves":  # after it has answered
             say(pull=pull, reward=reward)
             sys.exit()
-        elif arm == "adversary":
+        elif arm.startswith("adversary"):
             adversary(pull, seed, Path(words[0]))
         elif arm == "held":  # until there are four: then the last comes first
             held.append((pull, reward))

@@ -236,4 +236,4 @@ def _said(event: Event) -> str | None:
         return event.reason
     baseline = [] if remarks.baseline is None else [f"baseline {remarks.baseline:g}"]
     cost = [] if remarks.cost is None else [f"cost {remarks.cost:g}"]
-    return "  ".join([*baseline, *cost, *([remarks.note] if remarks.note else [])])
+    return " ".join([*baseline, *cost, *([remarks.note] if remarks.note else [])])

@@ -6,6 +6,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from ..core import checks
 from ..core.spec import Params
 from ..errors import InvalidInput
 from ..run.command.process import CASE, PLACEHOLDER, PULL_FIELDS
@@ -26,14 +27,11 @@ def staying(command: Sequence[str], given: dict[str, Any], *, engine: str, elsew
             raise InvalidInput("--per-process", given["per_process"], f"has no effect without {STAY}", f"add {STAY}")
         return None
     _check_options(given)
-    threads_only = engine in ("processes", "dask") or engine.startswith("ray")
-    if threads_only and (given["per_process"] or 1) > 1:
+    per_process = 1 if given["per_process"] is None else checks.whole("--per-process", given["per_process"], least=1)
+    if per_process > 1 and (engine in ("processes", "dask") or engine.startswith("ray")):
         rule = f"a worker of --engine {engine} has one pull at a time"
-        raise InvalidInput("--per-process", given["per_process"], rule, "use threads, or leave it out")
+        raise InvalidInput("--per-process", per_process, rule, "use threads, or leave it out")
     check_program(command, elsewhere=elsewhere)
-    per_process = given["per_process"] or 1
-    if per_process < 1:
-        raise InvalidInput("--per-process", per_process, "must be at least 1", "write 1, or leave it out")
     return Staying(tuple(command), given["timeout"], per_process)
 
 

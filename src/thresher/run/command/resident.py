@@ -19,7 +19,6 @@ from .program import CHUNK, Program
 from .reward import CommandFailed, last_lines, last_words
 from .timing import TimedOut
 
-
 FIRST_WORD = 10.0  # seconds in which one that cannot start usually ends: of several pulls, none would be to blame
 
 
