@@ -1,4 +1,4 @@
-"""A persistent evaluator in Python: it is started once per worker, names its arms, and answers one pull after the other.
+"""A persistent evaluator in Python: started once per worker, it names its arms and answers one pull after the other.
 
     thresher run --stay --at-least 0.8 -- python examples/stay.py
 
@@ -14,7 +14,7 @@ DICE = {"d4": {"sides": 4, "rolls": 3}, "d6": {"sides": 6, "rolls": 1}, "d20": {
 
 def best_roll(pull: thresher.Pull) -> dict[str, object]:
     """The best of a few rolls, as a share of the highest number. What takes long, such as a model, is loaded above."""
-    dice, sides = random.Random(pull.seed), int(pull.params["sides"])
+    dice, sides = random.Random(pull.seed), int(pull.params["sides"])  # noqa: S311 - a die
     rolls = [dice.randint(1, sides) for _ in range(int(pull.params["rolls"]))]
     return {"reward": max(rolls) / sides, "note": f"rolled {rolls}", "cost": 0.01 * len(rolls)}
 

@@ -85,6 +85,11 @@ Examples:
   Is something slower than before? Each pull runs an arm and CURRENT, one after the other, and compares the two times.
     thresher run --baseline CURRENT --ratio 1.05 --reward seconds --arms builds.txt -- ./bench.sh {arm}
 \b
+  The same questions with an evaluator that is started once per worker, names its arms and answers pulls line by line.
+  docs/reference/protocol.md describes the lines; in Python, thresher.evaluator(function) does the rest.
+    thresher run --stay --at-least 0.9 --workers 4 -- python evaluate.py
+    thresher run --stay --per-process 8 --at-least 0.9 --arms prompts.txt -- node evaluate.mjs
+\b
   Which settings gain? evaluate.py prints {"gain": …}, which may be negative.
     thresher run --threshold 0 --bounds -1 1 --arms settings.csv --budget 800 --reward json:gain -- \\
       python evaluate.py --depth {depth} --seed {seed}
