@@ -4,7 +4,6 @@ Of the threads that wait for an answer, one reads for all of them. When it has i
 answer needs a thread of its own to arrive.
 """
 
-import contextlib
 import os
 import select
 import threading
@@ -14,39 +13,14 @@ from collections.abc import Callable, Sequence
 from ...study import Pull
 from ...text.logs import evaluators
 from ..lost import EvaluatorLost
-from .lines import LONGEST, Answer, Greeting, NotAnAnswer, line_of, quoted, read_line, reward_in
+from .lines import LONGEST, Greeting, NotAnAnswer, line_of, quoted, read_line
 from .program import CHUNK, Program
 from .reward import CommandFailed, last_lines, last_words
 from .timing import TimedOut
+from .waiting import Gone, Waiter
 
 FIRST_WORD = 10.0  # seconds in which one that cannot start usually ends: of several pulls, none would be to blame
-
-
-class Gone(Exception):
-    """The process is gone, and not a byte of the pull was written to it: the pull has not begun."""
-
-
-class Waiter:
-    """A pull that is pending in the process, and the thread that waits for it."""
-
-    __slots__ = ("end", "gate", "outcome", "pull", "timeout")
-
-    def __init__(self, pull: Pull, timeout: float | None) -> None:
-        self.pull, self.timeout = pull, timeout
-        self.end = None if timeout is None else time.monotonic() + timeout
-        self.gate = threading.Lock()
-        self.gate.acquire()
-        self.outcome: Answer | BaseException | None = None
-
-    def wake(self) -> None:
-        with contextlib.suppress(RuntimeError):  # it is awake
-            self.gate.release()
-
-    def result(self) -> float:
-        assert self.outcome is not None
-        if isinstance(self.outcome, BaseException):
-            raise self.outcome
-        return reward_in(self.outcome)
+LOOK = 0.01  # seconds between two looks at what is pending
 
 
 class Resident:
@@ -82,6 +56,8 @@ class Resident:
         with self._lock:
             while self._pending and not (self.spoke or self.gone) and (left := self._open_at - time.monotonic()) > 0:
                 self._may_enter.wait(left)
+            while key in self._pending:  # another study's pull has the same id
+                self._may_enter.wait(LOOK)
             self._users += 1
             leads = not self._led
             self._led = True
@@ -113,8 +89,6 @@ class Resident:
         if self.gone:
             fault, self._fault = self._fault, None
             raise fault or Gone
-        if key in self._pending:
-            raise CommandFailed("its evaluator has not answered it from before", kind="still pending")
         self._pending[key] = waiter
         self._last = max(self._last, abs(key))
 

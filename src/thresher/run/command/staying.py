@@ -19,9 +19,10 @@ from ..lost import EvaluatorRefused
 from .guard import GRACE
 from .lines import PROTOCOL, Greeting
 from .process import cannot_start
-from .resident import Gone, Resident
+from .resident import Resident
 from .reward import CommandFailed
 from .timing import TimedOut
+from .waiting import Gone
 
 PATIENCE = 60.0  # seconds in which an evaluator that is to name the arms must do so
 NAME_THEM = 'name them with --arms FILE or --arm NAME, or let it print {"arms": [...]} first'
@@ -100,6 +101,7 @@ class Pool:
     def __init__(self, settings: Staying) -> None:
         self.settings = settings
         self._slots: list[Slot] = []
+        self._is_over = False  # what is still busy ends when it is idle
         self._reset()
         _ALL.add(self)
 
@@ -113,7 +115,11 @@ class Pool:
         slot: Slot | None = getattr(self._mine, "slot", None)
         if slot is None:
             slot = self._mine.slot = self._slot()
-        return slot.evaluate(pull, key, self.settings)
+        try:
+            return slot.evaluate(pull, key, self.settings)
+        finally:
+            if self._is_over:
+                self.end(kill=False)
 
     def adopt(self, resident: Resident) -> None:
         """Use a process that runs already."""
@@ -134,6 +140,7 @@ class Pool:
 
     def end(self, *, kill: bool) -> None:
         """End the processes, all of them or those that are idle: close their inputs, wait a little, kill them."""
+        self._is_over = True
         with self._lock:
             found = [slot.resident for slot in self._slots if slot.resident is not None]
         idle = [resident for resident in found if resident.hang_up()]
