@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import stayer
 from place import Place
-from program import complaint, run, thresher
+from program import ENVIRONMENT, THRESHER, complaint, run, thresher
+from terminal import Terminal
 
 STAY = ("--stay", "--budget=30", "--no-confidence", "--format=json")
 
@@ -91,3 +92,16 @@ def test_it_runs_in_other_processes() -> None:
     result = thresher("run", "--at-least=0.5", "--workers=2", "--engine=processes", *STAY, "--", *stayer.ARGV, "greet")
     assert result.status == 0, result
     assert json.loads(result.out)["told"] == 30
+
+
+def test_on_a_terminal_its_lines_are_above_the_live_table(tmp_path: Path) -> None:
+    script = f"echo loading >&2; until test -e {tmp_path}/go; do sleep 0.02; done; exec sed -u 's/,.*/,\"reward\":1}}/'"
+    options = ["--at-least=0.5", "--budget=6", "--workers=1", "--stay", "--arm=a", "--", "sh", "-c", script]
+    terminal = Terminal([*THRESHER, "run", *options], columns=100, rows=24, env=ENVIRONMENT)
+    try:
+        lines = terminal.wait_for(lambda seen: "1 pending" in seen.text and "loading" in seen.text).splitlines()
+        assert lines.index("loading") < next(at for at, line in enumerate(lines) if "1 pending" in line)
+        (tmp_path / "go").touch()
+        assert terminal.finish() == 0
+    finally:
+        terminal.close()
