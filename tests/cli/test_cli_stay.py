@@ -105,3 +105,10 @@ def test_on_a_terminal_its_lines_are_above_the_live_table(tmp_path: Path) -> Non
         assert terminal.finish() == 0
     finally:
         terminal.close()
+
+
+def test_a_program_that_only_a_cluster_has_cannot_name_the_arms() -> None:
+    result = run("--stay", "--budget=30", "--engine=dask:127.0.0.1:1", "--", "/no/such/program")
+    said = complaint(result, 3)
+    assert "cannot start '/no/such/program': No such file or directory" in said
+    assert "name the arms with --arms" in said

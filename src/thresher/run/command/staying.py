@@ -60,23 +60,20 @@ class Staying:
     def arms_named(self) -> Sequence[object]:
         """Start a process, which is to name the arms; it is kept for pulls."""
         named: list[object] = []
-        resident = _start(self.argv, lambda greeting: named.append(_checked(greeting).arms))
         try:
-            resident.greeting(PATIENCE)
-            arms = named[0] if named else None
-            if arms is None:
-                raise InvalidInput("arms", rule="there are none, and COMMAND names none", remedy=NAME_THEM)
-            if not isinstance(arms, list):
-                raise InvalidInput("arms", arms, "COMMAND must name them in a list", 'print {"arms": ["a", "b"]}')
-        except BaseException as error:
-            resident.end(0.0)
-            if isinstance(error, TimedOut):
-                rule = f"there are none, and COMMAND printed nothing within {PATIENCE:g} s"
-                raise InvalidInput("arms", rule=rule, remedy=NAME_THEM) from None
-            if isinstance(error, CommandFailed):
-                remedy = "correct it, or name the arms with --arms FILE or --arm NAME"
-                raise CannotGoOn("arms", rule=f"there are none, and {error}", remedy=remedy).with_cause(error) from None
-            raise
+            resident = _start(self.argv, lambda greeting: named.append(_checked(greeting).arms))
+            try:
+                resident.greeting(PATIENCE)
+                arms = _listed(named)
+            except BaseException:
+                resident.end(0.0)
+                raise
+        except TimedOut:
+            rule = f"there are none, and COMMAND printed nothing within {PATIENCE:g} s"
+            raise InvalidInput("arms", rule=rule, remedy=NAME_THEM) from None
+        except CommandFailed as error:
+            remedy = "correct it, or name the arms with --arms FILE or --arm NAME"
+            raise CannotGoOn("arms", rule=f"there are none, and {error}", remedy=remedy).with_cause(error) from None
         _pool(self).adopt(resident)
         return arms
 
@@ -208,6 +205,15 @@ def _checked(greeting: Greeting) -> Greeting:
         rule = f"COMMAND speaks another version, and this thresher speaks {PROTOCOL}"
         raise EvaluatorRefused("protocol", greeting.protocol, rule, "update one of the two")
     return greeting
+
+
+def _listed(named: Sequence[object]) -> list[object]:
+    """The arms of a greeting, if it names them in a list."""
+    if not named or named[0] is None:
+        raise InvalidInput("arms", rule="there are none, and COMMAND names none", remedy=NAME_THEM)
+    if not isinstance(named[0], list):
+        raise InvalidInput("arms", named[0], "COMMAND must name them in a list", 'print {"arms": ["a", "b"]}')
+    return named[0]
 
 
 def _check_arms(greeting: Greeting, arms: frozenset[str] | None) -> None:
