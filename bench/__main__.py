@@ -15,6 +15,7 @@ PARTS = (
     "questions",
     "web",
     "clusters",
+    "stay",
     "scale",
     "faults",
     "inspect",

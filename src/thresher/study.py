@@ -3,6 +3,7 @@
 import importlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import chain
 from typing import Any, Literal, NoReturn
@@ -28,7 +29,7 @@ LEASE = 60.0  # seconds after which the pulls of a process whose heartbeat stopp
 SWEEP = 1.0  # seconds between two checks of a busy agent for lost pulls
 
 
-class Study:
+class Study(AbstractContextManager["Study"]):
     """One question and its answer so far. Made by `create_study` and `open_study`; safe to use from several threads.
 
     ``with study:`` closes it at the end.
@@ -87,20 +88,27 @@ class Study:
             self._keeper.hold(pull.id for pull in asked.pulls)
         return asked
 
-    def tell(self, pull: Pull | int, reward: object, *, repeatable: bool = False) -> None:
+    def tell(
+        self,
+        pull: Pull | int,
+        reward: object,
+        *,
+        repeatable: bool = False,
+        note: str | None = None,
+        cost: float | None = None,
+    ) -> None:
         """Tell the reward of a pull: a number or a bool. The same again is accepted; a different one is an error.
 
         The reward of a dropped pull is late: it is accepted once, and marked as late. ``repeatable`` says that the
-        evaluation was, or would have been, made more than once: the verdict then says what that means.
-
-        A reward outside the bounds proves them wrong: it retires its arm, whose label is no longer certified, and
-        raises `OutsideBounds`.
+        evaluation was, or would have been, made more than once: the verdict then says what that means. A ``note`` and a
+        ``cost``, at least 0, are kept for people: `pulls` has them, and the verdict the total cost. A reward outside
+        the bounds proves them wrong: it retires its arm, whose label is then not certified, and raises `OutsideBounds`.
         """
-        self._tell(pull, reward, repeatable)
+        self._tell(pull, reward, repeatable=repeatable, note=note, cost=cost)
 
-    def _tell(self, pull: Pull | int, reward: object, repeatable: bool) -> bool:
+    def _tell(self, pull: Pull | int, reward: object, **given: Any) -> bool:
         number = _id(pull)
-        told = self._journal.commit(lambda draft: calls.tell(draft, number, reward, repeatable=repeatable))
+        told = self._journal.commit(lambda draft: calls.tell(draft, number, reward, **given))
         if self.store.leased:
             self._keeper.let_go(number)
         if told.outside is not None:
@@ -149,9 +157,8 @@ class Study:
         self._next_sweep = time.monotonic() + SWEEP
         if not self.store.leased:
             return 0
-        if held := self._keeper.held:  # stop renewing pulls that another process has told or dropped
-            for pull in look(self, lambda ledger: [each for each in held if ledger.state_of(each) != PENDING]):
-                self._keeper.let_go(pull)
+        for pull in look(self, lambda ledger: [each for each in self._keeper.held if ledger.state_of(each) != PENDING]):
+            self._keeper.let_go(pull)  # another process has told or dropped it
         lost = [pull for pull in self.store.expired(self.name) if not self._keeper.holds(pull)]
         return self._journal.commit(lambda draft: calls.drop_lost(draft, lost)) if lost else 0
 
@@ -227,9 +234,6 @@ class Study:
         self._keeper.let_go_of_all()
         self.store.close()
 
-    def __enter__(self) -> "Study":
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.close()
 
@@ -267,7 +271,7 @@ def others_pulls(study: Study) -> int:
 
 def tell_for_reply(study: Study, pull: int, reward: object) -> bool:
     """The same as `Study.tell`. Returns whether the reward was late."""
-    return study._tell(pull, reward, False)
+    return study._tell(pull, reward, repeatable=False)
 
 
 def tell_together(study: Study, rewards: Sequence[tuple[int, object]]) -> dict[int, OutsideBounds]:

@@ -43,6 +43,15 @@ def read_arms(file: str) -> dict[str, Params]:
     return _read(file, ARMS, _instead(file))
 
 
+def arms_listed(items: Iterable[object], where: str) -> dict[str, Params]:
+    """The arms in a list of names, or of objects with name and parameters."""
+    rows = [_row(item, f"arm {number} of {where}", ARMS) for number, item in enumerate(items, start=1)]
+    found = checked((f"{place}: arm", name, params) for place, name, params in rows)
+    if not found:
+        raise InvalidInput("arms", rule=f"{where} names none", remedy=SHAPES)
+    return found
+
+
 def read_cases(given: str | None) -> Cases | None:
     """The cases that ``--cases`` names: how many, or those of a file. An error names the row."""
     if given is None:

@@ -32,9 +32,7 @@ def check_command(
 
     On a cluster (``elsewhere``), whether the program exists is not checked.
     """
-    if not argv:
-        remedy = "put it after --, as in: thresher run … -- ./evaluate.sh {arm}"
-        raise InvalidInput("command", rule="there is none", remedy=remedy)
+    _check_there_is_one(argv)
     names = {found[1] for part in argv for found in PLACEHOLDER.finditer(part) if found[1]} - set(PULL_FIELDS)
     if cases is not None:
         names -= set(_of_cases(names, arms, cases))
@@ -47,13 +45,30 @@ def check_command(
                 rule, known = "there are no cases", "give them with --cases"
             raise InvalidInput("placeholder", f"{{{name}}}", rule, known)
     for program in () if elsewhere else _programs(argv[0], arms):
-        if shutil.which(program) is None:
-            found = Path(program).exists()
-            if found and "/" not in program and shutil.which(f"./{program}"):
-                raise InvalidInput("command", program, "is not in PATH", f"write ./{program}")
-            rule = "is not an executable file" if found else "was not found"
-            raise InvalidInput("command", program, rule, f"try chmod +x {program}" if found else _instead(argv))
+        _check_exists(program, argv)
     return tuple(argv)
+
+
+def check_program(argv: Sequence[str], *, elsewhere: bool = False) -> None:
+    """Raise if there is no command, or, unless it runs ``elsewhere``, no such program."""
+    _check_there_is_one(argv)
+    if not elsewhere:
+        _check_exists(argv[0], argv)
+
+
+def _check_there_is_one(argv: Sequence[str]) -> None:
+    if not argv:
+        remedy = "put it after --, as in: thresher run … -- ./evaluate.sh {arm}"
+        raise InvalidInput("command", rule="there is none", remedy=remedy)
+
+
+def _check_exists(program: str, argv: Sequence[str]) -> None:
+    if shutil.which(program) is None:
+        found = Path(program).exists()
+        if found and "/" not in program and shutil.which(f"./{program}"):
+            raise InvalidInput("command", program, "is not in PATH", f"write ./{program}")
+        rule = "is not an executable file" if found else "was not found"
+        raise InvalidInput("command", program, rule, f"try chmod +x {program}" if found else _instead(argv))
 
 
 def _of_cases(names: set[str], arms: Mapping[str, Params], cases: Cases) -> Iterator[str]:

@@ -9,7 +9,7 @@ from itertools import chain, islice
 import click
 
 from ..core import evidence
-from ..core.events import DROPPED, LATE, OUTSIDE, STATES, TOLD, to_json
+from ..core.events import DROPPED, LATE, OUTSIDE, STATES, TOLD, Event, Remarks, remarks_of, to_json
 from ..core.ledger import Ledger
 from ..core.results import CANCELLED, SPARE, WITH_REWARD, Row
 from ..study import Study, look
@@ -61,9 +61,14 @@ def _print_pulls(ledger: Ledger) -> None:
     table = csv.writer(text, lineterminator="\n")
     has_cases, pairs = ledger.spec.cases is not None, ledger.spec.pairs
     more = ["case"] if has_cases else ["baseline"] if pairs else []
+    has_remarks = bool(ledger.remarks)
+    more += ["note", "cost"] if has_remarks else []
     table.writerow(("pull", "arm", "number", "seed", "state", "reward", *more))
     for pull, row in enumerate(rows_of(ledger), start=1):
-        last = [cell(str(row.case))] if has_cases else [_other(ledger, pull, row)] if pairs else []
+        last: list[object] = [cell(str(row.case))] if has_cases else [_other(ledger, pull, row)] if pairs else []
+        if has_remarks:
+            remarks = remarks_of(Event(0, "told", reason=ledger.remarks.get(pull))) or Remarks()
+            last += [cell(remarks.note or ""), remarks.cost]
         number, seed = ledger.pull_number[pull - 1], ledger.seed_of(pull)
         table.writerow((pull, cell(row.arm), number, seed, row.state, row.reward, *last))
         if not pull % LINES:

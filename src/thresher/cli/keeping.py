@@ -15,6 +15,7 @@ from ..log.journal import plain
 from ..log.store import Store
 from ..run.command.process import Command
 from ..run.command.reward import codes_text
+from ..run.command.staying import Staying
 from ..study import Study, look
 from ..text.masking import masked_words
 from ..text.plural import plural
@@ -30,16 +31,18 @@ def _is_here(word: str) -> bool:
     return False
 
 
-def evaluator_of(command: Command, *, attempts: int, failure: object, elsewhere: bool = False) -> str:
+def evaluator_of(command: Command | Staying, *, attempts: int, failure: object, elsewhere: bool = False) -> str:
     """What measures the rewards, as text without secrets: the command, and the options that change what it measures.
 
     >>> evaluator_of(Command(("./eval.sh", "{arm}")), attempts=1, failure="worst")
     "./eval.sh '{arm}'"
     """
     options = []
-    if command.reward != "last-float":
+    if isinstance(command, Staying):
+        options.append("--stay")
+    elif command.reward != "last-float":
         options.append(f"--reward {command.reward}")
-    if command.reward == "exit-code":
+    if isinstance(command, Command) and command.reward == "exit-code":
         options += [f"--pass {codes_text(command.passing)}", f"--fail {codes_text(command.failing)}"]
     if attempts > 1:
         options.append(f"--attempts {attempts}")

@@ -4,8 +4,9 @@ import heapq
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
+import click
 from rich.cells import cell_len
 from rich.console import Console, Group
 from rich.live import Live
@@ -20,6 +21,7 @@ from ..core.sentences import SIGNS, duration, speed
 from ..core.wording import Look, look_of, pulls_made, question_of
 from ..run.progress import Progress
 from ..study import Study, look
+from ..text.logs import evaluators
 from ..text.plural import plural
 from . import say
 from .output import COLOURS, STYLES
@@ -39,14 +41,21 @@ def watching(study: Study, *, quiet: bool) -> Iterator[Callable[[Progress], obje
     """Show the progress and the warnings of a run on standard error."""
     console = Console(stderr=True, highlight=False)
     if quiet or not sys.stderr.isatty() or console.is_dumb_terminal:  # rich alone would trust FORCE_COLOR
-        with spoken(say, "thresher"):
+        with spoken(say, "thresher"), spoken(_echo, evaluators.name):
             yield (lambda progress: None) if quiet else Lines(study)
     else:
         with (
             Live(console=console, auto_refresh=False, transient=True) as live,
             spoken(lambda text: console.print(Text(f"thresher: {text}")), "thresher"),
+            spoken(lambda text: console.print(Text(text)), evaluators.name),
         ):
             yield Screen(study, live)
+
+
+def _echo(text: str) -> None:
+    """Show a line of an evaluator's standard error. If it cannot be written, work continues."""
+    with suppress(OSError):
+        click.echo(text, err=True)
 
 
 class Lines:

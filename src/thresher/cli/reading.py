@@ -10,7 +10,7 @@ import click
 
 from ..core import wording
 from ..core.checks import MAX_WHOLE
-from ..core.events import Event, moment, to_json
+from ..core.events import Event, moment, remarks_of, to_json
 from ..core.ledger import Ledger
 from ..core.sentences import duration
 from ..errors import DamagedStudy, UnknownStudy
@@ -223,18 +223,19 @@ def line(event: Event, names: tuple[str, ...]) -> str:
         "late" if event.late else None,
         None if event.budget is None else f"budget {event.budget:,}",
         "chosen by the caller" if event.cause == "chosen" else event.cause,
-        _reason(event),
+        _said(event),
         event.agent,
     ]
     return "  ".join(one_line(part) for part in parts if part)
 
 
-def _reason(event: Event) -> str | None:
+def _said(event: Event) -> str | None:
+    """The reason, in words: of a reward, the baseline's in the same pair, its note and its cost."""
     if event.cause == "chosen" and event.reason is not None:
         return f"case {event.reason}"
-    return f"baseline {float(event.reason or 0):g}" if _is_pair(event) else event.reason
-
-
-def _is_pair(event: Event) -> bool:
-    """Whether a pull was told two rewards, of its arm and of the baseline."""
-    return event.kind == "told" and event.reason is not None and event.cause != "failed"
+    remarks = remarks_of(event) if event.kind == "told" and event.cause != "failed" else None
+    if remarks is None:
+        return event.reason
+    baseline = [] if remarks.baseline is None else [f"baseline {remarks.baseline:g}"]
+    cost = [] if remarks.cost is None else [f"cost {remarks.cost:g}"]
+    return " ".join([*baseline, *cost, *([remarks.note] if remarks.note else [])])

@@ -5,8 +5,10 @@ from typing import Any
 
 import click
 
+from ..core.spec import Params
 from ..errors import CannotGoOn, StoreFailed
 from ..run.command.process import Command
+from ..run.command.staying import Staying
 from ..run.engines import check_name, open_engine
 from ..run.progress import Progress
 from ..run.runner import Limits, run_on
@@ -32,6 +34,7 @@ from .options import (
 )
 from .output import FORMATS, print_verdict
 from .requiring import Required, are_met, requirements
+from .staying import arms_of, check_placeholders, staying, workers_of
 
 HELP = """Find out which arms reach a bar by running COMMAND many times, several at once.
 
@@ -82,6 +85,11 @@ Examples:
   Is something slower than before? Each pull runs an arm and CURRENT, one after the other, and compares the two times.
     thresher run --baseline CURRENT --ratio 1.05 --reward seconds --arms builds.txt -- ./bench.sh {arm}
 \b
+  The same questions with an evaluator that is started once per worker, names its arms and answers pulls line by line.
+  docs/reference/protocol.md describes the lines; in Python, thresher.evaluator(function) does the rest.
+    thresher run --stay --at-least 0.9 --workers 4 -- python evaluate.py
+    thresher run --stay --per-process 8 --at-least 0.9 --arms prompts.txt -- node evaluate.mjs
+\b
   Which settings gain? evaluate.py prints {"gain": …}, which may be negative.
     thresher run --threshold 0 --bounds -1 1 --arms settings.csv --budget 800 --reward json:gain -- \\
       python evaluate.py --depth {depth} --seed {seed}
@@ -110,6 +118,8 @@ class RunCommand(BoundsCommand):
 @arm_options
 @option("--engine WHERE", "threads, processes, dask[:ADDRESS] or ray[:ADDRESS]: where COMMAND runs.", default="threads")
 @option("--workers W", "Pulls that run at once.  [default: one per core]", type=Whole())
+@option("--stay", "Start COMMAND once per worker: it reads pulls and answers them, a line of JSON each.")
+@option("--per-process N", "With --stay: pulls that are pending in each process.  [default: 1]", type=Whole())
 @option(
     "--resource NAME=N",
     "A pull's needs on Dask or Ray, such as GPU=1; repeat it for more.",
@@ -145,14 +155,16 @@ class RunCommand(BoundsCommand):
 def run(command: tuple[str, ...], **given: Any) -> int:
     """Run the study and print its verdict."""
     check_start(command)
-    arms, given["cases"] = arms_given(given["file"], given["names"]), read_cases(given["cases"])
     engine, given["resources"] = check_name(given["engine"]), check_resources(given["resources"])
     elsewhere = ":" in engine  # on a cluster: whether the program exists there cannot be checked from here
+    stays = staying(command, given, engine=engine, elsewhere=elsewhere)
+    arms = arms_of(stays, given, engine=engine) if stays else arms_given(given["file"], given["names"])
+    given["cases"] = read_cases(given["cases"])
     if elsewhere and command and "/" in command[0] and not command[0].startswith("/"):
         say(f"{command[0]} is resolved in the folders of the cluster's workers; give an absolute path")
-    reward = check_reader(given["reward"])
-    argv = check_command(command, arms, given["cases"], elsewhere=elsewhere)
-    evaluate = Command(argv, reward, given["timeout"], *check_exits(reward, given["passing"], given["failing"]))
+    if stays:
+        check_placeholders(command, arms)
+    evaluate = stays or _command(command, arms, given, elsewhere=elsewhere)
     failure = reward_of_failure(given["failure"])
     evaluator = evaluator_of(evaluate, attempts=given["attempts"], failure=failure, elsewhere=elsewhere)
     asked = question(arms, given, evaluator=evaluator)
@@ -162,7 +174,7 @@ def run(command: tuple[str, ...], **given: Any) -> int:
     found, store = baseline_results(given, asked), store_at(given["storage"])
     kept = Kept(given["name"], store, asked, fresh=given["fresh"], accepts=given["accepts"], results=found)
     job = Job(kept, evaluate, given)
-    for caution in command_cautions(argv, arms, cases=asked.cases is not None):
+    for caution in () if stays else command_cautions(command, arms, cases=asked.cases is not None):
         say(f"warning: {caution}")
     try:
         status = until_stopped(job.carry_out)
@@ -195,10 +207,17 @@ def run(command: tuple[str, ...], **given: Any) -> int:
     return FINISHED if are_met(verdict, required) else NOT_MET
 
 
+def _command(command: tuple[str, ...], arms: dict[str, Params], given: dict[str, Any], *, elsewhere: bool) -> Command:
+    """A program that is started for every pull."""
+    reward = check_reader(given["reward"])
+    argv = check_command(command, arms, given["cases"], elsewhere=elsewhere)
+    return Command(argv, reward, given["timeout"], *check_exits(reward, given["passing"], given["failing"]))
+
+
 class Job:
     """One run. The engine starts before the study is created: a failed start leaves no empty study behind."""
 
-    def __init__(self, kept: Kept, evaluate: Command, given: dict[str, Any]) -> None:
+    def __init__(self, kept: Kept, evaluate: Command | Staying, given: dict[str, Any]) -> None:
         self._kept, self._evaluate, self._given = kept, evaluate, given
         self.study: Study | None = None
 
@@ -206,10 +225,9 @@ class Job:
         """Start the engine, open the study, and run."""
         given = self._given
         limits = Limits(attempts=given["attempts"], seconds=given["seconds"], give_up=given["give_up"])
-        room_for(given["workers"] or 0)
-        engine = open_engine(
-            self._evaluate, workers=given["workers"], executor=given["engine"], resources=given["resources"]
-        )
+        workers = workers_of(self._evaluate, given["workers"], given["engine"])
+        room_for(workers or 0)
+        engine = open_engine(self._evaluate, workers=workers, executor=given["engine"], resources=given["resources"])
         try:
             study = self.study = self._kept.begin()
         except BaseException:

@@ -1,8 +1,9 @@
 """Lines on standard error: log records, and the cause of an error."""
 
 import logging
+import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from ..errors import EvaluationFailed
 from ..run.command.reward import printable
@@ -12,10 +13,22 @@ from . import say
 
 @contextmanager
 def spoken(speak: Callable[[str], object], *names: str) -> Iterator[None]:
-    """Pass the records of these loggers, with tracebacks, to ``speak``, without secrets and control characters."""
-    handler, format_ = logging.Handler(), logging.Formatter().format
+    """Pass the records of these loggers, with tracebacks, to ``speak``, without secrets and control characters.
+
+    A forked child writes them plainly: a thread of its parent may have held a lock of the terminal's.
+    """
+    handler, format_, owner = logging.Handler(), logging.Formatter().format, os.getpid()
+
+    def emit(record: logging.LogRecord) -> None:
+        text = printable(format_(record))
+        if os.getpid() == owner:
+            speak(text)
+        else:
+            with suppress(OSError):
+                os.write(2, f"{text}\n".encode())
+
     loggers = [logging.getLogger(name) for name in names]
-    handler.emit = lambda record: speak(printable(format_(record)))  # type: ignore[method-assign,assignment]
+    handler.emit = emit  # type: ignore[method-assign]
     for logger in loggers:
         logger.addHandler(handler)
         logger.propagate = False

@@ -1,5 +1,6 @@
 """Events: everything that a study's log holds. State is what folding them gives, and nothing else."""
 
+import json
 import math
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, get_args
@@ -28,7 +29,7 @@ class Event(NamedTuple):
     arm: int | None = None
     reward: float | None = None  # as told, in the user's units
     reason: str | None = None  # of an imported pull: its case, if there are cases, and so of a chosen one, if the host
-    # chose the case too; of a pair: the baseline's reward
+    # chose the case too; of a reward: see `Remarks`
     cause: EventCause | None = None  # of a drop: one of CAUSES; of a reward: "imported", "repeatable" or "failed";
     # of an ask: "imported", or "chosen", where the caller named the arm; of a retirement: "failures", by rule, or
     # "bounds", by a pull whose reward lies outside them
@@ -50,17 +51,62 @@ def to_json(event: Event) -> dict[str, Any]:
     return {**event._asdict(), "digest": None if event.digest is None else event.digest.hex()}
 
 
+class Remarks(NamedTuple):
+    """What a reward was told with, which is the ``reason`` of its event.
+
+    The baseline's reward of a pair is written as `repr` writes it. With a note or a cost, the reason is a JSON object
+    instead, with sorted keys. Nothing but the baseline's reward has an effect on the state.
+
+    >>> Remarks(note="cut off", cost=0.02).text()
+    '{"cost": 0.02, "note": "cut off"}'
+    """
+
+    baseline: float | None = None  # the baseline's reward, of a pair
+    note: str | None = None
+    cost: float | None = None
+
+    def text(self) -> str | None:
+        """The reason that says this; None if there is nothing to say."""
+        if self.note is None and self.cost is None:
+            return None if self.baseline is None else repr(self.baseline)
+        return json.dumps({key: value for key, value in self._asdict().items() if value is not None}, sort_keys=True)
+
+
+def remarks_of(event: Event) -> Remarks | None:
+    """What a reward was told with; None if the reason is not written as `Remarks.text` writes it.
+
+    >>> remarks_of(Event(5, "told", 1, 0, 0.5, reason="0.25")).baseline
+    0.25
+    >>> remarks_of(Event(5, "told", 1, 0, 0.5, reason='{"cost": 0.02}')).cost
+    0.02
+    """
+    text = event.reason
+    if text is None or event.cause == "failed":  # then it is why the pull failed
+        return Remarks()
+    try:
+        found = Remarks(**json.loads(text)) if text.startswith("{") else Remarks(baseline=float(text))
+        proper = found.text() == text and _are_proper(found)
+    except NO_EVENT:
+        return None
+    return found if proper else None
+
+
+def _are_proper(remarks: Remarks) -> bool:
+    baseline, note, cost = remarks
+    numbers = [number for number in (baseline, cost) if number is not None]
+    if not all(type(number) is float and math.isfinite(number) for number in numbers):
+        return False
+    return (cost is None or cost >= 0) and (note is None or (isinstance(note, str) and note != ""))
+
+
 def other_of(event: Event) -> float:
-    """The baseline's reward in a pair that was told; NaN if there is none, written as `repr` writes it.
+    """The baseline's reward in a pair that was told; NaN if there is none.
 
     >>> other_of(Event(5, "told", 1, 0, 0.5, reason="0.25"))
     0.25
     """
-    try:
-        found = float(event.reason or "nan")
-    except ValueError:
-        return math.nan
-    return found if repr(found) == event.reason else math.nan
+    found = remarks_of(event)
+    return math.nan if found is None or found.baseline is None else found.baseline
 
 
 def imported_case(event: Event) -> int | None:

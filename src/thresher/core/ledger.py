@@ -8,7 +8,19 @@ from typing import Any
 
 from ..errors import InvalidInput
 from . import docket, evidence, kernel, rate, steps, validity
-from .events import DROPPED, LATE, OUTSIDE, PENDING, TOLD, Event, imported_case, named_case, other_of
+from .events import (
+    DROPPED,
+    LATE,
+    OUTSIDE,
+    PENDING,
+    TOLD,
+    Event,
+    Remarks,
+    imported_case,
+    named_case,
+    other_of,
+    remarks_of,
+)
 from .settling import Settling
 from .spec import Spec
 from .stored import from_json
@@ -110,8 +122,18 @@ class Ledger(Settling):
             self.repeatable = True
         if self.spec.pairs:
             self.pull_other[pull - 1] = other_of(event)
+        if event.reason is not None and event.reason.startswith("{"):
+            self._remark(pull, event)
         self._count(arm, pull)
         self._rescore(arm)
+
+    def _remark(self, pull: int, event: Event) -> None:
+        """Keep the note and the cost of a reward, for people."""
+        remarks = remarks_of(event)
+        if remarks is not None and remarks != Remarks():
+            self.remarks[pull] = event.reason or ""
+            if remarks.cost is not None:
+                self.cost = (self.cost or 0.0) + remarks.cost
 
     def _count(self, arm: int, pull: int) -> None:
         """Count a reward that was told: as it is, or as its share or difference."""

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, overload
 from ..text.plural import plural
 from . import seeds
 from .cases import Cases
-from .events import Event, other_of, when
+from .events import Event, Remarks, other_of, remarks_of, when
 from .layout import frame
 from .ledger import Ledger
 from .places import mixed
@@ -92,6 +92,8 @@ class PullRow(NamedTuple):
     ended: datetime | None  # None while it is pending; for a late reward, when that came
     case: str | int | None = None
     baseline: float | None = None  # of a pair: the baseline's reward
+    note: str | None = None  # what the evaluator said about the reward
+    cost: float | None = None  # what the evaluator said that the pull cost
 
 
 class Pulls(Sequence[PullRow]):
@@ -159,8 +161,9 @@ def _asked(spec: Spec, event: Event, numbers: list[int], cases: Cases | None) ->
 def _changed(row: PullRow, event: Event, pairs: bool, *, of_baseline: bool) -> PullRow:
     if event.kind == "told":
         state = "late" if event.late else "told"
+        remarks = remarks_of(event) or Remarks()
         told = row._replace(state=state, reward=event.reward, ended=when(event.time))
-        return told._replace(baseline=other_of(event)) if pairs else told
+        return told._replace(baseline=other_of(event) if pairs else None, note=remarks.note, cost=remarks.cost)
     if event.kind == "dropped":
         return row._replace(state="dropped", ended=when(event.time))
     if row.state in ("pending", "dropped") and of_baseline:

@@ -20,6 +20,8 @@ class State:
         self.last = Event(1, "created")  # the last event folded in; not part of the compared state
         self.budget = specification.budget
         self.issued = self.told = self.pending = self.imported = 0
+        self.cost: float | None = None  # what evaluators said that the rewards cost; not read by any decision
+        self.remarks: dict[int, str] = {}  # by pull: the reason of its reward, where there is a note or a cost
         self.repeatable = False  # whether some evaluations may have run more than once
         self.hosted = False  # whether the order of cases came from a host that says it shuffled them
         self.unweighed = False  # whether imported rewards are waiting to be weighed, all at once

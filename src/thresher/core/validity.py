@@ -3,7 +3,7 @@
 from ..errors import AlreadyTold, InvalidInput
 from . import checks, kernel, spec
 from .cases import Cases
-from .events import CAUSES, DROPPED, LATE, OUTSIDE, PENDING, TOLD, Event, other_of
+from .events import CAUSES, DROPPED, LATE, OUTSIDE, PENDING, TOLD, Event, other_of, remarks_of
 from .state import State
 
 
@@ -78,6 +78,10 @@ def _told(study: State, event: Event) -> None:
         study.spec.reward(other_of(event))
         if event.cause == "failed":
             raise InvalidInput("cause", event.cause, "a failed pull of a pair has no reward")
+    elif event.reason is not None:
+        remarks = remarks_of(event)
+        if remarks is None or remarks.baseline is not None:
+            raise InvalidInput("reason", event.reason, "of a reward must be its note and cost")
     if state in (TOLD, LATE, OUTSIDE):
         before = study.pull_reward[event.pull - 1]  # type: ignore[operator]  # checked by state_of
         raise AlreadyTold(

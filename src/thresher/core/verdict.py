@@ -59,6 +59,7 @@ class Verdict:
     ratio: float | None = None  # of the baseline's reward; None: the difference counts
     unit: str | None = None  # of rewards
     outside: tuple[str, ...] = ()  # arms that returned a reward outside the bounds: not certified, whatever their label
+    cost: float | None = None  # of all rewards together, as the evaluator said; None: it never said
     earlier: int = field(default=0, compare=False)  # rewards that were there when this process opened the study
     since: str | None = field(default=None, compare=False)  # when that study was created, as 2026-11-17T02:41:12Z
     others: int = field(default=0, compare=False)  # rewards that other agents have told since then
@@ -196,6 +197,8 @@ class Verdict:
         if self.origin:
             yield ((self.origin, "notice"),)
         yield ((self.guarantee, "quiet"),)
+        if self.cost is not None:
+            yield ((f"The rewards cost {self.cost:,.10g} in total, as the evaluator says.", "quiet"),)
         yield ((sentences.head(self.events, self.head), "quiet"),)
         for hint in self.hints:
             yield ((hint, "notice"),)
@@ -234,6 +237,7 @@ def read(study: str, ledger: Ledger) -> Verdict:
         ratio=spec.ratio,
         unit=spec.unit,
         outside=tuple(spec.arms[arm] for arm in range(len(spec.arms)) if ledger.is_outside(arm)),
+        cost=ledger.cost,
         events=ledger.seq,
         head=ledger.head,
     )

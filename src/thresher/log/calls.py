@@ -5,14 +5,16 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ..core import checks, kernel
-from ..core.events import DROPPED, LATE, OUTSIDE, PENDING, TOLD, Cause, EventCause
+from ..core.events import DROPPED, LATE, OUTSIDE, PENDING, TOLD, Cause, EventCause, Remarks
 from ..core.ledger import Ledger
 from ..core.pulls import Pull, pull_of
 from ..core.spec import CLIP, Spec
 from ..errors import AlreadyTold, InvalidInput, OutsideBounds
-from .journal import Draft
+from ..text.masking import masked
+from .journal import Draft, plain
 
 REPEATABLE: EventCause = "repeatable"  # of a reward
+LONGEST_NOTE = 2000  # characters
 LOST = "its agent did not renew its lease"  # the reason of a drop
 
 
@@ -90,8 +92,16 @@ def checked(spec: Spec, given: Result) -> tuple[int, float | None, bool, int | N
     return spec.arm(given.arm), None if given.reward is None else spec.reward(given.reward), given.late, case
 
 
-def tell(draft: Draft, pull: int, reward: object, *, repeatable: bool) -> Told:
-    """Record the reward of a pull. Telling the same reward again writes nothing."""
+def tell(
+    draft: Draft,
+    pull: int,
+    reward: object,
+    *,
+    repeatable: bool,
+    note: str | None = None,
+    cost: float | None = None,
+) -> Told:
+    """Record the reward of a pull. Telling the same reward again writes nothing, whatever is said about it."""
     ledger = draft.ledger
     state = ledger.state_of(pull)
     mine, theirs = both(reward) if ledger.spec.pairs else (_one(reward), None)
@@ -113,8 +123,16 @@ def tell(draft: Draft, pull: int, reward: object, *, repeatable: bool) -> Told:
         raise AlreadyTold(f"pull {pull}, the baseline's reward", other, rule, "a pull has one reward")
     late, cause = state == DROPPED, REPEATABLE if repeatable else None
     reason = None if other is None else repr(other)
+    if note is not None or cost is not None:
+        reason = _remarks(other, note, cost).text()
     draft.write("told", pull=pull, arm=_arm(ledger, pull), reward=value, late=late or None, cause=cause, reason=reason)
     return Told(late=late)
+
+
+def _remarks(other: float | None, note: str | None, cost: float | None) -> Remarks:
+    """What is said about a reward, without secrets."""
+    words = None if note is None else plain(masked(checks.text("note", note)))[:LONGEST_NOTE] or None
+    return Remarks(other, words, None if cost is None else checks.number("cost", cost, 0.0))
 
 
 def _check_baseline(draft: Draft, pull: int, reward: object) -> None:

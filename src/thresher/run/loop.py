@@ -14,6 +14,7 @@ from ..study import SWEEP, Study, others_pulls
 from ..text.logs import log
 from ..text.plural import plural
 from . import signals
+from .command.lines import Noted, remarks_of
 from .engines import Engine, WorkerLost
 from .evaluations import Evaluation, Evaluations
 from .outage import OUTSIDE, WINDOW, Failure, Watch
@@ -197,6 +198,7 @@ class Runner:
         else:
             self._watch.success()
         self._suspects.clear(evaluation.pull.arm)
+        self._suspects.clear(evaluation.pull.baseline)
         try:
             self._tell(evaluation, value)
         except OutsideBounds as error:
@@ -205,7 +207,9 @@ class Runner:
 
     def _tell(self, evaluation: Evaluation, value: object) -> None:
         with contextlib.suppress(AlreadyTold):  # another agent dropped the pull and told its reward before us
-            self.study.tell(evaluation.pull, value, repeatable=self.limits.attempts > 1 or evaluation.repeated)
+            repeatable = self.limits.attempts > 1 or evaluation.repeated
+            note, cost = remarks_of(value) if isinstance(value, Noted | tuple) else (None, None)
+            self.study.tell(evaluation.pull, value, repeatable=repeatable, note=note, cost=cost)
 
     def _late(self, future: "Future[object]") -> None:
         """A pull that had timed out ended after all."""

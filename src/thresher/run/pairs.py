@@ -10,6 +10,7 @@ from ..errors import Busy, EvaluationFailed, InvalidInput, NoReward, OutsideBoun
 from ..log.calls import both
 from ..study import Pull
 from .command.timing import TimedOut
+from .lost import EvaluatorLost, EvaluatorRefused
 from .tracebacks import is_transient, same_error
 
 BASELINE = "the baseline failed: "  # begins the reason and the kind of such failures
@@ -35,6 +36,11 @@ class Paired:
             with pair:
                 pair.keep(one, self.evaluate(one, *self.more))
         return pair.rewards()
+
+    def rest(self) -> None:
+        """The run is over: an evaluator that has processes here ends those that are idle."""
+        if (rest := getattr(self.evaluate, "rest", None)) is not None:
+            rest()
 
     def __repr__(self) -> str:
         return repr(self.evaluate)
@@ -74,7 +80,8 @@ class Pair:
 
     def __exit__(self, _: object, error: BaseException | None, __: TracebackType | None) -> bool:
         """Pass on the arm's errors, and those that are not about this evaluation."""
-        if error is None or isinstance(error, Busy | KeyboardInterrupt | asyncio.CancelledError):
+        others = Busy | KeyboardInterrupt | asyncio.CancelledError | EvaluatorLost | EvaluatorRefused
+        if error is None or isinstance(error, others):
             return False
         if self._now == self._pull.baseline:
             raise of_baseline(error) from (None if isinstance(error, EvaluationFailed) else error)

@@ -31,13 +31,14 @@ class Suspects:
             known = arms if len(arms) == 1 else arms & self.arms
             self._judged[group] = next(iter(known)) if len(known) == 1 else None
             self.arms |= arms
-        if self._judged[group] != pull.arm:
+        arm = next((lost.arm for lost in together if lost.id == pull.id), pull.arm)  # of a pair, the side that died
+        if self._judged[group] != arm:
             return "broken-pool"
         self._judged[group] = None
         return "failed"
 
-    def clear(self, arm: str) -> None:
-        self.arms.discard(arm)
+    def clear(self, arm: str | None) -> None:
+        self.arms.discard(arm or "")
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""The logger ``thresher``: it masks secrets in everything that is logged."""
+"""The loggers ``thresher`` and ``thresher.evaluator``: they mask secrets in everything that is logged."""
 
 import logging
 
@@ -17,3 +17,6 @@ def _without_secrets(record: logging.LogRecord) -> bool:
 
 
 log.addFilter(_without_secrets)
+
+evaluators = logging.getLogger("thresher.evaluator")  # what persistent evaluators print on standard error, line by line
+evaluators.addFilter(_without_secrets)

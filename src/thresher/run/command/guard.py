@@ -9,18 +9,37 @@ import subprocess
 import sys
 import threading
 
-SCRIPT = """
-import os, sys
+GRACE = 5.0  # seconds in which a process that is watched gently may end itself
+
+SCRIPT = f"""
+import os, sys, time
 if os.fork():
     os._exit(0)
-groups = set()
+groups, gentle = set(), set()
 for line in sys.stdin:
-    (groups.add if line[0] == "+" else groups.discard)(int(line[1:]))
-for group in groups:
-    try:
-        os.killpg(group, 9)
-    except OSError:
-        pass
+    group = int(line[1:])
+    if line[0] == "-":
+        groups.discard(group)
+        gentle.discard(group)
+    else:
+        (gentle if line[0] == "~" else groups).add(group)
+end = time.monotonic() + {GRACE}
+while groups or gentle:
+    for group in list(groups):
+        groups.discard(group)
+        try:
+            os.killpg(group, 9)
+        except OSError:
+            pass
+    for group in list(gentle):
+        try:
+            os.killpg(group, 0)
+        except OSError:
+            gentle.discard(group)
+    if time.monotonic() >= end:
+        groups, gentle = gentle, set()
+    elif gentle:
+        time.sleep(0.05)
 """
 
 
@@ -36,9 +55,9 @@ class Guard:
         with self._lock, contextlib.suppress(OSError):  # if it cannot start, continue without a guard
             self._pipe()
 
-    def watch(self, group: int) -> None:
-        """Kill this process group when this process dies."""
-        self._tell("+", group)
+    def watch(self, group: int, *, gently: bool = False) -> None:
+        """Kill this process group when this process dies; ``gently``: unless it ends itself soon after."""
+        self._tell("~" if gently else "+", group)
 
     def forget(self, group: int) -> None:
         self._tell("-", group)

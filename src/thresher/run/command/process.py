@@ -85,9 +85,7 @@ class Command:
         try:
             run = self._runs.begin(argv, environment)
         except (OSError, ValueError) as error:  # ValueError: a NUL or half a surrogate pair among the parameters
-            busy = isinstance(error, OSError) and error.errno in TOO_MANY
-            text = f"cannot start {shown(argv[0])}: {_why(error)}"
-            raise CommandFailed(text, kind=f"cannot start: {_why(error)}", transient=busy) from None
+            raise cannot_start(argv[0], error) from None
         with run.process.stdout, run.process.stderr:  # type: ignore[union-attr]
             try:
                 run.out, run.err = _follow(run.process, self.timeout, lambda noticed: self._runs.over(run, noticed))
@@ -163,7 +161,7 @@ class Runs:
         """Whether the program has exited. What it started may keep running, unless the program was killed."""
         with self._lock:
             if run.pid in self._running and _was_killed(run.pid):
-                _kill(run.pid)  # before it is reaped: until then its number is not reused
+                kill_group(run.pid)  # before it is reaped: until then its number is not reused
             if not run.is_over(noticed):
                 return False
             self._running.discard(run.pid)
@@ -174,7 +172,7 @@ class Runs:
         """Kill a run and whatever it started in its group."""
         with self._lock:
             if run.pid in self._running:
-                _kill(run.pid)
+                kill_group(run.pid)
         while not self.over(run):  # without the lock: one that the system cannot kill yet blocks no other run
             time.sleep(0.002)
 
@@ -182,13 +180,13 @@ class Runs:
         with self._lock:
             self._stopped = True
             for group in self._running:
-                _kill(group)
+                kill_group(group)
 
 
 _RUNS = renewed(Runs._reset)
 
 
-def _kill(group: int) -> None:
+def kill_group(group: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):  # it has ended, or now belongs to another user
         os.killpg(group, signal.SIGKILL)
 
@@ -201,6 +199,13 @@ def _was_killed(pid: int) -> bool:
         found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         return found is not None and (found.si_code, found.si_status) == (os.CLD_KILLED, signal.SIGKILL)
     return False
+
+
+def cannot_start(program: str, error: OSError | ValueError) -> CommandFailed:
+    """The failure of a pull whose program cannot be started."""
+    busy = isinstance(error, OSError) and error.errno in TOO_MANY
+    text = f"cannot start {shown(program)}: {_why(error)}"
+    return CommandFailed(text, kind=f"cannot start: {_why(error)}", transient=busy)
 
 
 def _why(error: OSError | ValueError) -> str:

@@ -44,15 +44,15 @@ def read_reward(
         text = out.decode("utf-8", "replace")
         return {"last-float": _last_float, "json": _json, "regex": _regex}[how](text, rest)
     except EvaluationFailed as error:
-        error.output = _last_lines(err) or _last_lines(out)
+        error.output = last_lines(err) or last_lines(out)
         raise
 
 
 def check_exit(code: int, out: bytes, err: bytes) -> None:
     """Raise `CommandFailed` unless a run succeeded."""
     if code != 0:
-        text, kind = f"{_ending(code)}{_last_words(err)}", _ending(code)
-        raise CommandFailed(text, kind=kind, output=_last_lines(err) or _last_lines(out))
+        text, kind = f"{ending(code)}{last_words(err)}", ending(code)
+        raise CommandFailed(text, kind=kind, output=last_lines(err) or last_lines(out))
 
 
 # -- exit codes --------------------------------------------------------------------------------------------------
@@ -62,11 +62,11 @@ def _exit_code(code: int, err: bytes, passing: frozenset[int], failing: frozense
     """1 or 0 for the codes that mean that. A program that was killed, not found or misused gave no reward."""
     if code in passing or code in failing:
         return float(code in passing)
-    ending, words = _ending(code), _last_words(err)
+    how, words = ending(code), last_words(err)
     if code < 0 or code in (126, 127):
-        raise CommandFailed(f"{ending}{words}", kind=ending)
+        raise CommandFailed(f"{how}{words}", kind=how)
     rule = f"which is neither --pass {codes_text(passing)} nor --fail {codes_text(failing)}"
-    raise CommandFailed(f"{ending}, {rule}{words}; add --fail {code} if that means failed", kind=ending)
+    raise CommandFailed(f"{how}, {rule}{words}; add --fail {code} if that means failed", kind=how)
 
 
 def codes_text(codes: Iterable[int]) -> str:
@@ -84,10 +84,10 @@ def codes_text(codes: Iterable[int]) -> str:
     return ",".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
-def _ending(code: int) -> str:
+def ending(code: int) -> str:
     """How a program ended.
 
-    >>> _ending(-9), _ending(3), _ending(137), _ending(255)
+    >>> ending(-9), ending(3), ending(137), ending(255)
     ('was ended by SIGKILL', 'exited with 3', 'exited with 137, perhaps ended by SIGKILL', 'exited with 255')
     """
     if code < 0:
@@ -124,11 +124,11 @@ def _lines(data: bytes) -> list[str]:
     return [line[:WIDTH] for line in lines if line.strip()]
 
 
-def _last_lines(data: bytes) -> str:
+def last_lines(data: bytes) -> str:
     return "\n".join(_lines(data)[-LINES:])
 
 
-def _last_words(err: bytes) -> str:
+def last_words(err: bytes) -> str:
     lines = _lines(err)
     return f": {shown(lines[-1].strip(), 200)}" if lines else ""
 

@@ -27,6 +27,7 @@ __all__ = [
     "WorkerLost",
     "check_evaluator",
     "check_name",
+    "cores",
     "open_engine",
 ]
 
@@ -63,15 +64,15 @@ def open_engine(
 
         return Loop(paired, workers or 16, sharing)
     if executor is None or executor == "threads":
-        return Threads(paired, workers or _cores(), sharing)
+        return Threads(paired, workers or cores(), sharing)
     if executor == "processes":
         from .processes import Processes
 
-        return Processes(paired, workers or _cores(), sharing)
+        return Processes(paired, workers or cores(), sharing)
     if isinstance(executor, Executor) or callable(executor):
         from .adapter import Adapter
 
-        return Adapter(paired, executor, workers, _cores())
+        return Adapter(paired, executor, workers, cores())
     remedy = "pass 'threads', 'processes', 'dask', 'ray', an address, a Dask client, or a concurrent.futures.Executor"
     raise InvalidInput("executor", executor, "cannot run pulls", remedy)
 
@@ -119,7 +120,7 @@ def _on_a_cluster(evaluate: Evaluate, executor: Place, workers: int | None, need
         elif library == "dask_jobqueue" or library == "dask_kubernetes":
             library = "distributed"
     if library in ("dask", "distributed"):
-        return _fetched("dask").Dask(evaluate, place, workers, _cores(), needed)  # type: ignore[no-any-return]
+        return _fetched("dask").Dask(evaluate, place, workers, cores(), needed)  # type: ignore[no-any-return]
     if library == "ray":
         return _fetched("ray").Ray(evaluate, place, workers, needed)  # type: ignore[no-any-return]
     return None
@@ -164,6 +165,6 @@ def _fetched(library: str) -> Any:
         raise InvalidInput("executor", library, rule, f"pip install 'thresher[{library}]'") from None
 
 
-def _cores() -> int:
+def cores() -> int:
     """The cores that this process may use: in a container or a batch job, fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

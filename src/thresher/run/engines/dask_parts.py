@@ -117,6 +117,12 @@ class Evaluator(WorkerPlugin):  # type: ignore[misc]
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # as it was while the cluster started
 
+    def teardown(self, worker: Worker) -> None:
+        """End the evaluator's processes at the end of the run, which may take a while: not on the worker's loop."""
+        rest = getattr(self.evaluate, "rest", None)
+        if rest is not None:
+            threading.Thread(target=rest, name="thresher-rest", daemon=True).start()
+
 
 def evaluate_once(name: str, key: str, pull: Pull) -> bytes:
     """A task: the outcome of a pull, or `REFUSED`."""

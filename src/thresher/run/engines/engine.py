@@ -1,28 +1,19 @@
 """What the runner needs from a place where pulls are evaluated."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError, Future
 from typing import Any
 
 from ...errors import CannotGoOn, EvaluationFailed, told_of
 from ...study import Pull
+from ..lost import EvaluatorLost, EvaluatorRefused, WorkerLost
 from ..tracebacks import same_error
+
+__all__ = ["Engine", "Evaluate", "WorkerLost", "as_the_evaluators", "with_queue"]
 
 Evaluate = Callable[[Pull], object]
 EvaluateSharing = Callable[[Pull, Any], object]  # with what evaluators share
-
-
-class WorkerLost(Exception):
-    """The worker died while it evaluated the pull.
-
-    ``together`` are the pulls that were lost at once, this one among them: any of them may be to blame. It is empty
-    if the worker is known to have been told to leave.
-    """
-
-    def __init__(self, reason: str, together: Sequence[Pull]) -> None:
-        super().__init__(reason)
-        self.together = together
 
 
 class Engine(ABC):
@@ -85,7 +76,8 @@ class Engine(ABC):
 
 def as_the_evaluators(error: BaseException) -> BaseException:
     """An exception of the evaluator, wrapped if it could be mistaken for one of the engine's own."""
-    if not isinstance(error, WorkerLost | CannotGoOn | CancelledError):
+    is_meant = isinstance(error, EvaluatorLost | EvaluatorRefused)
+    if is_meant or not isinstance(error, WorkerLost | CannotGoOn | CancelledError):
         return error
     failed = EvaluationFailed(told_of(error), kind=same_error(error))
     failed.__cause__ = error

@@ -10,10 +10,11 @@ from typing import Any
 
 from ...errors import Busy, EvaluationFailed, NoReward, told_of
 from ...study import Pull
+from ..lost import EvaluatorLost, EvaluatorRefused
 from ..tracebacks import is_transient, same_error, traceback_text
 from .engine import Evaluate
 
-VALUE, BUSY, NONSENSE, RAISED, INTERRUPTED = range(5)
+VALUE, BUSY, NONSENSE, RAISED, INTERRUPTED, LOST, REFUSED = range(7)
 
 
 def outcome(evaluate: Evaluate, pull: Pull) -> bytes:
@@ -24,6 +25,10 @@ def outcome(evaluate: Evaluate, pull: Pull) -> bytes:
         found = BUSY, busy.after
     except KeyboardInterrupt:
         found = INTERRUPTED, None
+    except EvaluatorLost as error:
+        found = LOST, (str(error), [pull._asdict() for pull in error.together])
+    except EvaluatorRefused as error:
+        found = REFUSED, (error.what, error.value, error.rule, error.remedy)
     except BaseException as error:
         found = NONSENSE if isinstance(error, NoReward) else RAISED, _told(error)
     try:
@@ -61,4 +66,8 @@ def opened(data: bytes) -> object:
         raise Busy(after=value)
     if kind == INTERRUPTED:
         raise KeyboardInterrupt
+    if kind == LOST:
+        raise EvaluatorLost(value[0], [Pull(**pull) for pull in value[1]])
+    if kind == REFUSED:
+        raise EvaluatorRefused(*value)
     raise (NoReward if kind == NONSENSE else EvaluationFailed)(**value)

@@ -1,0 +1,177 @@
+"""The other end of ``thresher run --stay``: a Python function that answers pulls, line by line."""
+
+import asyncio
+import contextlib
+import inspect
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from ..core import checks
+from ..errors import Busy, InvalidInput, told_of
+from ..run.command.lines import PROTOCOL
+from ..run.tracebacks import traceback_text
+from ..study import Pull
+
+FIELDS = ("reward", "note", "cost")  # of what a function may return
+CHUNK = 1 << 16
+Arms = Sequence[str] | Mapping[str, Mapping[str, Any]]
+
+
+def evaluator(function: Callable[[Pull], object], *, arms: Arms | None = None, workers: int = 1) -> None:
+    """Answer the pulls that ``thresher run --stay`` writes to standard input, until there are no more.
+
+    This is `thresher.evaluator`, where the arguments are explained.
+    """
+    if not callable(function):
+        raise InvalidInput("function", function, "must be a function that takes a pull")
+    checks.whole("workers", workers, least=1)
+    with _apart() as (incoming, outgoing):
+        answers = Answers(outgoing)
+        answers.put({"protocol": PROTOCOL} | ({} if arms is None else {"arms": _named(arms)}))
+        called = function if inspect.isroutine(function) else type(function).__call__
+        if inspect.iscoroutinefunction(called):
+            asyncio.run(_answer_together(function, incoming, answers))
+        elif workers == 1:
+            for pull in _pulls(incoming):
+                answers.put(_answer(function, pull))
+        else:
+            with ThreadPoolExecutor(workers) as threads:
+                for pull in _pulls(incoming):
+                    threads.submit(lambda pull=pull: answers.put(_answer(function, pull)))  # type: ignore[misc]
+
+
+class Answers:
+    """Writes answers, each as a line, from any thread."""
+
+    def __init__(self, file: int) -> None:
+        self._file, self._lock = file, threading.Lock()
+
+    def put(self, answer: Mapping[str, Any]) -> None:
+        line = json.dumps(answer).encode() + b"\n"
+        with self._lock:
+            while line:
+                line = line[os.write(self._file, line) :]
+
+
+@contextlib.contextmanager
+def _apart() -> Iterator[tuple[int, int]]:
+    """The input and the output of the process, kept from what the function reads and prints, and from its children."""
+    sys.stdout.flush()
+    incoming, outgoing = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    try:
+        yield incoming, outgoing
+    finally:
+        sys.stdout.flush()
+        os.dup2(incoming, 0)
+        os.dup2(outgoing, 1)
+        os.close(incoming)
+        os.close(outgoing)
+
+
+def _named(arms: Arms) -> list[object]:
+    if isinstance(arms, Mapping):
+        return [{"name": name, **params} for name, params in arms.items()]
+    return list(arms)
+
+
+def _pulls(file: int) -> Iterator[Pull]:
+    rest = b""
+    while data := os.read(file, CHUNK):
+        *lines, rest = (rest + data).split(b"\n")
+        for line in lines:
+            if line.strip():
+                yield _pull(line)
+
+
+def _pull(line: bytes) -> Pull:
+    """A pull, from a line; what is missing in one that was typed by hand has a default."""
+    try:
+        data = json.loads(line)
+        return Pull(
+            data["pull"],
+            data["arm"],
+            data.get("number", 1),
+            data.get("params", {}),
+            data.get("seed", 0),
+            data.get("case"),
+            data.get("case_params", {}),
+        )
+    except (ValueError, LookupError, TypeError, AttributeError):
+        remedy = 'write lines such as {"pull": 1, "arm": "a"}'
+        raise InvalidInput("line", line.decode("utf-8", "replace"), "is not a pull", remedy) from None
+
+
+def _answer(function: Callable[[Pull], object], pull: Pull) -> dict[str, Any]:
+    try:
+        return _answered(pull, function(pull))
+    except BaseException as error:
+        return _failed(pull, error)
+
+
+async def _answer_together(function: Callable[[Pull], Any], incoming: int, answers: Answers) -> None:
+    """Evaluate every pull as soon as it comes."""
+    loop, tasks = asyncio.get_running_loop(), set[asyncio.Task[None]]()
+    over = loop.create_future()
+
+    async def evaluate(pull: Pull) -> None:
+        try:
+            answer = _answered(pull, await function(pull))
+        except BaseException as error:
+            answer = _failed(pull, error)
+        answers.put(answer)
+
+    def begin(pull: Pull) -> None:
+        task = loop.create_task(evaluate(pull))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    def read() -> None:
+        try:
+            for pull in _pulls(incoming):
+                loop.call_soon_threadsafe(begin, pull)
+        except BaseException as error:
+            loop.call_soon_threadsafe(over.set_exception, error)
+        else:
+            loop.call_soon_threadsafe(over.set_result, None)
+
+    threading.Thread(target=read, daemon=True).start()
+    await over
+    while tasks:
+        await asyncio.wait(tasks)
+
+
+def _answered(pull: Pull, value: object) -> dict[str, Any]:
+    """What a function returned, as an answer."""
+    given = dict(value) if isinstance(value, Mapping) else {"reward": value}
+    unknown = [key for key in given if key not in FIELDS]
+    reward = checks.as_float(given.get("reward"))
+    if unknown or reward is None:
+        what = f"has {unknown[0]!r}" if unknown else "has no number as its reward"
+        raise InvalidInput("result", value, what, 'return a number, or {"reward": …, "note": …, "cost": …}')
+    note, cost = given.get("note"), checks.as_float(given.get("cost"))
+    answer: dict[str, Any] = {"pull": pull.id, "reward": reward}
+    if note is not None:
+        answer["note"] = str(note)
+    if cost is not None:
+        answer["cost"] = cost
+    return answer
+
+
+def _failed(pull: Pull, error: BaseException) -> dict[str, Any]:
+    """What a function raised, as an answer; the traceback goes to standard error."""
+    if isinstance(error, KeyboardInterrupt | GeneratorExit):
+        raise error
+    if isinstance(error, Busy):
+        return {"pull": pull.id, "busy": error.after}
+    sys.stderr.write(f"{traceback_text(error)}\n")
+    sys.stderr.flush()
+    return {"pull": pull.id, "error": told_of(error)}

@@ -1,0 +1,152 @@
+"""The lines that persistent evaluators read and write, one JSON object each: see docs/reference/protocol.md."""
+
+import json
+from typing import Any, NamedTuple
+
+from ...core import checks
+from ...errors import Busy, EvaluationFailed, NoReward, shown
+from ...study import Pull
+from ..tracebacks import PASSING_NAMES
+
+PROTOCOL = 1
+VARIABLE = "THRESHER_PROTOCOL"  # in the environment of evaluators
+LONGEST = 1_000_000  # bytes of a line that an evaluator prints
+
+
+class Noted(float):
+    """A reward with what the evaluator said about it.
+
+    >>> Noted(0.5, note="cut off", cost=0.02).note
+    'cut off'
+    """
+
+    note: str | None
+    cost: float | None
+
+    def __new__(cls, reward: float, note: str | None = None, cost: float | None = None) -> "Noted":
+        found = super().__new__(cls, reward)
+        found.note, found.cost = note, cost
+        return found
+
+    def __reduce__(self) -> tuple[type["Noted"], tuple[object, ...]]:
+        return Noted, (float(self), self.note, self.cost)
+
+
+def remarks_of(value: object) -> tuple[str | None, float | None]:
+    """The note and the cost of what an evaluation returned: of a pair, those of both sides."""
+    sides = value if isinstance(value, tuple) else (value,)
+    found = [side for side in sides if isinstance(side, Noted)]
+    notes, costs = [side.note for side in found if side.note], [side.cost for side in found if side.cost is not None]
+    return "; ".join(notes) or None, sum(costs) if costs else None
+
+
+class NotAnAnswer(Exception):
+    """A line that nobody knows how to read; the text quotes it."""
+
+
+class Answer(NamedTuple):
+    """An answer to one pull, not looked at yet."""
+
+    pull: int
+    data: dict[str, Any]
+    line: bytes
+
+
+class Greeting(NamedTuple):
+    """What an evaluator says before its first answer, if it says anything."""
+
+    protocol: object
+    arms: object  # None: it names none
+
+
+def line_of(pull: Pull, key: int) -> bytes:
+    """A pull, as an evaluator reads it; ``key`` is its id there.
+
+    >>> line_of(Pull(7, "terse", 1, {"depth": 2}, 5), 7).decode()[:45]
+    '{"pull":7,"arm":"terse","params":{"depth":2},'
+    """
+    data = {
+        "pull": key,
+        "arm": pull.arm,
+        "params": dict(pull.params),
+        "seed": pull.seed,
+        "number": pull.number,
+        "case": pull.case,
+        "case_params": dict(pull.case_params),
+    }
+    return _ENCODE(data).encode() + b"\n"
+
+
+_ENCODE = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def read_line(line: bytes) -> Answer | Greeting:
+    """What a line says. Raises `NotAnAnswer` if it is neither an answer nor a greeting.
+
+    >>> read_line(b'{"pull": 7, "reward": 0.5}').pull, read_line(b'{"protocol": 1}').protocol
+    (7, 1)
+    """
+    try:
+        data = json.loads(line)
+    except RecursionError:
+        raise NotAnAnswer(f"printed JSON that is nested too deeply: {quoted(line)}") from None
+    except ValueError:  # also text that is not UTF-8
+        raise NotAnAnswer(f"printed a line that is not JSON: {quoted(line)}") from None
+    if isinstance(data, dict):
+        pull = data.get("pull")
+        if type(pull) is int:
+            return Answer(pull, data, line)
+        if pull is None and ("protocol" in data or "arms" in data):
+            return Greeting(data.get("protocol", PROTOCOL), data.get("arms"))
+    raise NotAnAnswer(f'printed JSON that does not answer a "pull": {quoted(line)}')
+
+
+def reward_in(answer: Answer) -> float:
+    """The reward of an answer. Raises what the evaluator said instead: an error, or that it is busy."""
+    data = answer.data
+    kinds = [kind for kind in ("reward", "error", "busy") if kind in data]
+    if len(kinds) != 1:
+        raise _wrong('must have one of "reward", "error" and "busy"', answer)
+    note, cost = _note(answer), _cost(answer)
+    value = data[kinds[0]]
+    if kinds[0] == "reward":
+        reward = checks.as_float(value)
+        if reward is None or not isinstance(value, int | float):
+            raise _wrong("has a reward that is not a number", answer)
+        return reward if note is None and cost is None else Noted(reward, note, cost)
+    if kinds[0] == "busy":
+        seconds = None if isinstance(value, bool) else checks.as_float(value)
+        if seconds is None or not 0 <= seconds <= checks.MAX_SECONDS:
+            raise _wrong('must say for how many seconds it is "busy"', answer)
+        raise Busy(after=seconds)
+    if not isinstance(value, str):
+        raise _wrong('has an "error" that is not text', answer)
+    text = " ".join(value.split())[:1000] or "it said that it failed, but not why"
+    said = ("" if note is None else f"; note: {note}") + ("" if cost is None else f"; cost: {cost:g}")
+    what = text.partition(":")[0].lower()
+    transient = " " not in what and any(part in what for part in PASSING_NAMES)
+    raise EvaluationFailed(f"{text}{said}", kind=f"error: {text}", transient=transient)
+
+
+def _note(answer: Answer) -> str | None:
+    note = answer.data.get("note")
+    if note is not None and not isinstance(note, str):
+        raise _wrong('has a "note" that is not text', answer)
+    return note or None
+
+
+def _cost(answer: Answer) -> float | None:
+    value = answer.data.get("cost")
+    cost = None if value is None or isinstance(value, bool) else checks.as_float(value)
+    if value is not None and (cost is None or not 0 <= cost < float("inf")):
+        raise _wrong('has a "cost" that is not a number of at least 0', answer)
+    return cost
+
+
+def _wrong(what: str, answer: Answer) -> NoReward:
+    return NoReward(f"its answer {what}: {quoted(answer.line)}", kind=f"its answer {what}")
+
+
+def quoted(line: bytes) -> str:
+    """A line as errors show it."""
+    return shown(line.decode("utf-8", "replace").strip(), 200)

@@ -1,0 +1,278 @@
+"""One running persistent evaluator, which any number of threads may share.
+
+Of the threads that wait for an answer, one reads for all of them. When it has its own, it lets another continue: no
+answer needs a thread of its own to arrive.
+"""
+
+import os
+import select
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from ...study import Pull
+from ...text.logs import evaluators
+from ..lost import EvaluatorLost
+from .lines import LONGEST, Greeting, NotAnAnswer, line_of, quoted, read_line
+from .program import CHUNK, Program
+from .reward import CommandFailed, last_lines, last_words
+from .timing import TimedOut
+from .waiting import Gone, Waiter
+
+FIRST_WORD = 10.0  # seconds in which one that cannot start usually ends: of several pulls, none would be to blame
+LOOK = 0.01  # seconds between two looks at what is pending
+
+
+class Resident:
+    """A process that answers pulls. ``greeted`` is called with what it says before its first answer, and may raise."""
+
+    def __init__(self, argv: Sequence[str], greeted: Callable[[Greeting], None]) -> None:
+        self._greeted = greeted
+        self._lock = threading.Lock()
+        self._may_enter = threading.Condition(self._lock)
+        self._writing = threading.Lock()
+        self._pending: dict[int, Waiter] = {}  # by id, the oldest first
+        self._users = 0  # threads in `evaluate`
+        self._led = False  # whether a thread reads for all
+        self._last = 0  # the largest id that was written
+        self._buffer = b""
+        self._warned = False
+        self._fault: CommandFailed | None = None  # what it did wrong while it was idle
+        self._open_at = time.monotonic() + FIRST_WORD  # until then, or its first line, it gets one pull
+        self.spoke = False  # whether it has printed a line
+        self.answered = False  # whether it has answered a pull: it can start, and one that dies idle is replaced
+        self.gone = False
+        self._program = Program(argv)
+        self._poll = select.poll()
+        self._poll.register(self._program.output, select.POLLIN)
+        if self._program.exit >= 0:  # what it has started may keep its output open
+            self._poll.register(self._program.exit, select.POLLIN)
+
+    # -- evaluating ---------------------------------------------------------------------------------------------
+
+    def evaluate(self, pull: Pull, key: int, timeout: float | None) -> float:
+        """The answer to a pull, which has the id ``key`` here. Raises `Gone` if the pull has not begun."""
+        line, waiter = line_of(pull, key), Waiter(pull, timeout)
+        with self._lock:
+            while self._pending and not (self.spoke or self.gone) and (left := self._open_at - time.monotonic()) > 0:
+                self._may_enter.wait(left)
+            while key in self._pending:  # another study's pull has the same id
+                self._may_enter.wait(LOOK)
+            self._users += 1
+            leads = not self._led
+            self._led = True
+            if not (leads and self.answered):
+                self._register(key, waiter)
+        try:
+            if leads and self.answered:
+                self._listen(0)  # it may have died while it was idle
+                with self._lock:
+                    self._register(key, waiter)
+            if not self._write(line, waiter) and self.answered:
+                with self._lock:
+                    self._pending.pop(key, None)
+                leads = leads or waiter.gate.acquire(blocking=False)
+                raise Gone
+            if not leads:
+                waiter.gate.acquire()
+            leads = leads or waiter.outcome is None
+            while waiter.outcome is None:
+                self._listen(self._patience())
+            return waiter.result()
+        finally:
+            if leads:
+                self._hand_over()
+            self._leave()
+
+    def _register(self, key: int, waiter: Waiter) -> None:
+        """Make a pull pending, while the lock is held."""
+        if self.gone:
+            fault, self._fault = self._fault, None
+            raise fault or Gone
+        self._pending[key] = waiter
+        self._last = max(self._last, abs(key))
+
+    def _hand_over(self) -> None:
+        """Let another thread read, if one waits."""
+        with self._lock:
+            following = next(iter(self._pending.values()), None)
+            self._led = following is not None
+        if following is not None:
+            following.wake()
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._users -= 1
+            last = self.gone and not self._users
+        if last:
+            self._program.close()
+
+    def _write(self, line: bytes, waiter: Waiter) -> bool:
+        """Write a line. False if not even its first byte could be written."""
+        with self._writing:
+            sent = 0
+            while sent < len(line):
+                try:
+                    sent += os.write(self._program.input, line[sent:])
+                except BlockingIOError:
+                    room = select.poll()
+                    room.register(self._program.input, select.POLLOUT)
+                    left = None if waiter.end is None else waiter.end - time.monotonic()
+                    if not room.poll(None if left is None else max(0.0, 1000 * left)):
+                        self._time_out()
+                        return True
+                except OSError:
+                    return sent > 0
+        return True
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    def _patience(self) -> float | None:
+        """Seconds until the oldest pull is due."""
+        with self._lock:
+            oldest = next(iter(self._pending.values()), None)
+        return None if oldest is None or oldest.end is None else oldest.end - time.monotonic()
+
+    def _listen(self, seconds: float | None) -> None:
+        """Wait for output, and deliver what comes."""
+        ready = dict(self._poll.poll(None if seconds is None else max(0, int(1000 * seconds) + (seconds > 0))))
+        if not ready:
+            if seconds is not None and seconds <= 0:
+                self._time_out()
+            return
+        while self._read():  # after its exit, what is left in the pipe
+            if self._program.exit not in ready:
+                return
+        self._died()
+
+    def _read(self) -> bool:
+        """Take in what there is; False if there is nothing."""
+        try:
+            data = os.read(self._program.output, CHUNK)
+        except BlockingIOError:
+            return False
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
+        for line in lines:
+            if line.strip() and not self.gone:
+                self._heard(line)
+        if len(self._buffer) > LONGEST:
+            self._lose(f"printed a line of more than {LONGEST:,} bytes", "printed a line that is too long")
+        return bool(data)
+
+    def _heard(self, line: bytes) -> None:
+        try:
+            found = read_line(line)
+            if isinstance(found, Greeting):
+                self._welcome(found, line)
+                return
+        except NotAnAnswer as error:
+            self._lose(str(error), str(error).partition(": ")[0])
+            return
+        if not self.spoke:
+            self._open()
+        with self._lock:
+            waiter = self._pending.pop(found.pull, None)
+        if waiter is not None:
+            self.answered = True
+            waiter.outcome = found
+            waiter.wake()
+        elif abs(found.pull) > self._last:
+            what = "answered a pull that it was not given"
+            self._lose(f"{what}: {quoted(line)}", what)
+        elif not self._warned:
+            self._warned = True
+            words = "answered a pull that was not pending, which is ignored: the first answer counts"
+            evaluators.warning(f"the evaluator {words}: {quoted(line)}")
+
+    def _welcome(self, greeting: Greeting, line: bytes) -> None:
+        if self.spoke:
+            raise NotAnAnswer(f"printed a greeting after its first line: {quoted(line)}")
+        try:
+            self._greeted(greeting)
+        except BaseException as error:
+            self._lose(str(error), "", error)
+        else:
+            self._open()
+
+    def _open(self) -> None:
+        with self._lock:
+            self.spoke = True
+            self._may_enter.notify_all()
+
+    def greeting(self, seconds: float) -> None:
+        """Wait until it has greeted, without giving it a pull. Raises what is wrong with it."""
+        nobody = Waiter(Pull(0, "", 0, {}, 0), seconds)
+        with self._lock:
+            self._pending[0], self._led = nobody, True
+            self._users += 1
+        try:
+            while nobody.outcome is None and not self.spoke:
+                self._listen(self._patience())
+            if nobody.outcome is not None:
+                nobody.result()
+        finally:
+            with self._lock:
+                self._pending.pop(0, None)
+                self._led = False
+            self._leave()
+
+    # -- the end ------------------------------------------------------------------------------------------------
+
+    def _time_out(self) -> None:
+        """Kill it because of a pull that takes too long; the others are lost with it, through no fault of theirs."""
+        now = time.monotonic()
+        with self._lock:
+            if not any(waiter.end is not None and waiter.end <= now for waiter in self._pending.values()):
+                return
+            lost = self._clear()
+        self._program.reap(at_once=True)
+        for waiter in lost:
+            if waiter.end is not None and waiter.end <= now:
+                waiter.outcome = TimedOut(waiter.timeout or 0.0)
+            else:
+                waiter.outcome = EvaluatorLost("its evaluator was killed, because another pull timed out in it", ())
+            waiter.wake()
+
+    def _clear(self) -> list[Waiter]:
+        """Nobody may use it any more; the lock is held. Those whose pulls were pending, without an outcome."""
+        self.gone = True
+        self._may_enter.notify_all()
+        lost = list(self._pending.values())
+        self._pending.clear()
+        return lost
+
+    def _died(self) -> None:
+        self._program.reap(at_once=False)
+        how = self._program.ended
+        self._lose(f"{how}{last_words(self._program.errors)}", how, fault=False)
+
+    def _lose(self, text: str, kind: str, error: BaseException | None = None, *, fault: bool = True) -> None:
+        """It is gone, or of no use: its pulls are lost. If it has only one, that one is to blame."""
+        with self._lock:
+            lost = self._clear()
+        self._program.reap(at_once=True)
+        output = last_lines(self._program.errors)
+        alone = CommandFailed(f"the evaluator {text}", kind=f"the evaluator {kind}", output=output)
+        together = [waiter.pull for waiter in lost]
+        if fault and not lost:
+            self._fault = alone
+        for waiter in lost:
+            one = alone if len(lost) == 1 else EvaluatorLost(f"the evaluator {text}", together)
+            waiter.outcome = error or one
+            waiter.wake()
+
+    def hang_up(self) -> bool:
+        """Close its input if it is idle: then it ends itself, and gets no further pull."""
+        with self._lock:
+            if self._users:
+                return False
+            self._clear()
+        self._program.hang_up()
+        return True
+
+    def end(self, seconds: float) -> None:
+        """End it, after so many seconds if it does not end itself."""
+        self._program.exits_within(seconds)
+        self._lose("was stopped", "was stopped")
+        if not self._users:
+            self._program.close()

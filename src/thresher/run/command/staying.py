@@ -1,0 +1,229 @@
+"""A program as an evaluator that stays: it is started once per worker, and answers one pull after the other.
+
+It is called as any evaluator, on every engine. The processes belong to the process that calls it, wherever that is: a
+copy of this evaluator that was sent there finds them again by its settings.
+"""
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ...core.spec import Spec
+from ...errors import CannotGoOn, InvalidInput, shown
+from ...log.forks import renewed
+from ...study import Pull
+from ...text.plural import listed
+from ..lost import EvaluatorRefused
+from .guard import GRACE
+from .lines import PROTOCOL, Greeting
+from .process import cannot_start
+from .resident import Resident
+from .reward import CommandFailed
+from .timing import TimedOut
+from .waiting import Gone
+
+PATIENCE = 60.0  # seconds in which an evaluator that is to name the arms must do so
+NAME_THEM = 'name them with --arms FILE or --arm NAME, or let it print {"arms": [...]} first'
+
+
+@dataclass(frozen=True)
+class Staying:
+    r"""Gives pulls to processes that stay. Each thread keeps its process, so that both sides of a pair are in one.
+
+    >>> evaluate = Staying(("sed", "-u", r's/.*"pull":\([0-9]*\).*/{"pull": \1, "reward": 0.5}/'))
+    >>> evaluate(Pull(1, "a", 1, {}, 5)), evaluate(Pull(2, "b", 1, {}, 6))
+    (0.5, 0.5)
+    >>> evaluate.stop()
+    """
+
+    argv: tuple[str, ...]  # never a shell command line
+    timeout: float | None = None  # seconds from the moment when a pull is written
+    per_process: int = 1  # threads that share a process, and so the pulls that are pending in it
+    arms: frozenset[str] | None = None  # those of the study; a process that names others is refused
+    baseline: str | None = None  # where pulls are pairs: the arm whose side has the pull's id with a minus sign
+
+    def __call__(self, pull: Pull) -> float:
+        """The reward that a process answers."""
+        return _pool(self).evaluate(pull, -pull.id if pull.arm == self.baseline else pull.id)
+
+    def asked(self, spec: Spec) -> "Staying":
+        """The same evaluator for this question."""
+        found = replace(self, arms=frozenset(spec.arms), baseline=spec.baseline if spec.pairs else None)
+        with _LOCK:
+            if self in _POOLS:
+                pool = _POOLS[found] = _POOLS.pop(self)
+                pool.settings = found
+        return found
+
+    def arms_named(self) -> Sequence[object]:
+        """Start a process, which is to name the arms; it is kept for pulls."""
+        named: list[object] = []
+        try:
+            resident = _start(self.argv, lambda greeting: named.append(_checked(greeting).arms))
+            try:
+                resident.greeting(PATIENCE)
+                arms = _listed(named)
+            except BaseException:
+                resident.end(0.0)
+                raise
+        except TimedOut:
+            rule = f"there are none, and COMMAND printed nothing within {PATIENCE:g} s"
+            raise InvalidInput("arms", rule=rule, remedy=NAME_THEM) from None
+        except CommandFailed as error:
+            remedy = "correct it, or name the arms with --arms FILE or --arm NAME"
+            raise CannotGoOn("arms", rule=f"there are none, and {error}", remedy=remedy).with_cause(error) from None
+        _pool(self).adopt(resident)
+        return arms
+
+    def rest(self) -> None:
+        """End the processes of this process that have nothing to do: a run is over."""
+        with _LOCK:
+            pool = _POOLS.pop(self, None)
+        if pool is not None:
+            pool.end(kill=False)
+
+    def stop(self) -> None:
+        """End all processes of this process."""
+        with _LOCK:
+            pool = _POOLS.pop(self, None)
+        if pool is not None:
+            pool.end(kill=True)
+
+
+class Pool:
+    """The processes of this process that run one command, each with the threads that use it."""
+
+    def __init__(self, settings: Staying) -> None:
+        self.settings = settings
+        self._slots: list[Slot] = []
+        self._is_over = False  # what is still busy ends when it is idle
+        self._reset()
+        _ALL.add(self)
+
+    def _reset(self) -> None:
+        """Start empty, as in a forked child, where the processes are the parent's."""
+        self._lock = threading.Lock()
+        self._mine = threading.local()
+        self._slots.clear()
+
+    def evaluate(self, pull: Pull, key: int) -> float:
+        slot: Slot | None = getattr(self._mine, "slot", None)
+        if slot is None:
+            slot = self._mine.slot = self._slot()
+        try:
+            return slot.evaluate(pull, key, self.settings)
+        finally:
+            if self._is_over:
+                self.end(kill=False)
+
+    def adopt(self, resident: Resident) -> None:
+        """Use a process that runs already."""
+        with self._lock:
+            self._slots.append(Slot(resident))
+
+    def _slot(self) -> "Slot":
+        """A place in a process for this thread: where another thread has ended, or where there is room."""
+        with self._lock:
+            for slot in self._slots:
+                slot.threads = [thread for thread in slot.threads if thread.is_alive()]
+            room = [slot for slot in self._slots if len(slot.threads) < self.settings.per_process]
+            slot = room[0] if room else Slot()
+            if not room:
+                self._slots.append(slot)
+            slot.threads.append(threading.current_thread())
+            return slot
+
+    def end(self, *, kill: bool) -> None:
+        """End the processes, all of them or those that are idle: close their inputs, wait a little, kill them."""
+        self._is_over = True
+        with self._lock:
+            found = [slot.resident for slot in self._slots if slot.resident is not None]
+        idle = [resident for resident in found if resident.hang_up()]
+        for resident in found if kill else idle:
+            resident.end(GRACE if resident in idle else 0.0)
+
+
+class Slot:
+    """A process and the threads that use it."""
+
+    def __init__(self, resident: Resident | None = None) -> None:
+        self.resident = resident
+        self.threads: list[threading.Thread] = []
+        self._lock = threading.Lock()
+
+    def evaluate(self, pull: Pull, key: int, settings: Staying) -> float:
+        """The answer to a pull. A process that is gone before the pull has begun is replaced."""
+        while True:
+            resident = self._running(settings)
+            with contextlib.suppress(Gone):
+                return resident.evaluate(pull, key, settings.timeout)
+            with self._lock:
+                if self.resident is resident:
+                    self.resident = None
+
+    def _running(self, settings: Staying) -> Resident:
+        with self._lock:
+            if self.resident is None or self.resident.gone:
+                self.resident = _start(settings.argv, lambda greeting: _check_arms(_checked(greeting), settings.arms))
+            return self.resident
+
+
+_LOCK = threading.Lock()
+_POOLS: dict[Staying, Pool] = {}
+_ALL = renewed(Pool._reset)
+
+
+def _reset_in_child() -> None:
+    """A thread of the parent may have held the lock."""
+    global _LOCK
+    _LOCK = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_reset_in_child)
+
+
+def _pool(settings: Staying) -> Pool:
+    pool = _POOLS.get(settings)
+    if pool is None:
+        with _LOCK:
+            pool = _POOLS.setdefault(settings, Pool(settings))
+    return pool
+
+
+def _start(argv: Sequence[str], greeted: Callable[[Greeting], None]) -> Resident:
+    try:
+        return Resident(argv, greeted)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in an argument
+        raise cannot_start(argv[0], error) from None
+
+
+def _checked(greeting: Greeting) -> Greeting:
+    """A greeting of this version of the protocol."""
+    if greeting.protocol != PROTOCOL or isinstance(greeting.protocol, bool):
+        rule = f"COMMAND speaks another version, and this thresher speaks {PROTOCOL}"
+        raise EvaluatorRefused("protocol", greeting.protocol, rule, "update one of the two")
+    return greeting
+
+
+def _listed(named: Sequence[object]) -> list[object]:
+    """The arms of a greeting, if it names them in a list."""
+    if not named or named[0] is None:
+        raise InvalidInput("arms", rule="there are none, and COMMAND names none", remedy=NAME_THEM)
+    if not isinstance(named[0], list):
+        raise InvalidInput("arms", named[0], "COMMAND must name them in a list", 'print {"arms": ["a", "b"]}')
+    return named[0]
+
+
+def _check_arms(greeting: Greeting, arms: frozenset[str] | None) -> None:
+    """Raise if a process names other arms than those of the study."""
+    if greeting.arms is None or arms is None:
+        return
+    listing = greeting.arms if isinstance(greeting.arms, list) else [greeting.arms]
+    given = [each.get("name", each.get("arm")) if isinstance(each, Mapping) else each for each in listing]
+    names = {each if isinstance(each, str) else repr(each) for each in given}
+    if names != arms:
+        differing = sorted(names ^ arms)
+        rule = f"COMMAND names other arms than the study has: they differ in {listed(differing, show=shown)}"
+        raise EvaluatorRefused("arms", len(names), rule, "leave --arms and --arm out, or name the same")

@@ -1,0 +1,81 @@
+"""What persistent evaluators promise, on every real engine."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import stayer
+from engines import causes, make, until
+from program import runs
+
+import thresher
+from thresher.core.seeds import seed_of
+
+ENGINES = ("threads", "thread-pool", "process-pool", "dask", "processes", "ray")
+each_engine = pytest.mark.parametrize("engine", ENGINES)
+
+
+def pids(study: thresher.Study) -> set[int]:
+    """The processes that answered: each says its number as a note."""
+    return {int(row.note) for row in study.pulls() if row.note}
+
+
+@each_engine
+def test_a_few_processes_answer_all_pulls_and_none_is_left_behind(engine: str, place: dict[str, Any]) -> None:
+    study, evaluate = make("a", "b", "c", budget=120), stayer.evaluator()
+    verdict = thresher.run(study, evaluate, **place)
+    assert (verdict.told, verdict.pending, verdict.cost) == (120, 0, 30.0)
+    for row in study.pulls():
+        number = study.spec.arms.index(row.arm)
+        assert row.reward == seed_of(row.id, number, row.number, study.spec) / 2**32
+    assert 1 <= len(pids(study)) <= 4
+    evaluate.stop()  # of this process
+    if engine != "process-pool":  # the user's pool is still there, and so are its evaluators
+        until(lambda: not any(runs(pid) for pid in pids(study)), "the end of the processes")
+
+
+@pytest.mark.parametrize("engine", ["threads", "process-pool", "processes", "dask"])
+def test_an_arm_that_fails_kills_or_talks_nonsense_is_retired_and_the_others_continue(
+    engine: str, place: dict[str, Any]
+) -> None:
+    study, evaluate = make("a", "dies", "b", "error", "garbage", "c", budget=200), stayer.evaluator()
+    verdict = thresher.run(study, evaluate, **place)
+    evaluate.stop()
+    assert sorted(verdict.retired) == ["dies", "error", "garbage"]
+    assert "no such model" in (verdict["error"].reason or "")
+    assert "the evaluator was ended by SIGKILL" in (verdict["dies"].reason or "")
+    assert "printed a line that is not JSON: 'loading the model …'" in (verdict["garbage"].reason or "")
+    assert [verdict[arm].failures for arm in "abc"] == [0, 0, 0]
+    assert verdict.pending == 0
+    assert set(causes(study)) <= {"failed", "broken-pool"}
+
+
+@pytest.mark.parametrize("engine", ["threads", "processes", "dask"])
+def test_an_evaluator_of_another_version_ends_the_run_in_one_line(engine: str, place: dict[str, Any]) -> None:
+    study, evaluate = make("a", "b", "c"), stayer.evaluator("future")
+    with pytest.raises(thresher.CannotGoOn, match="protocol 2: COMMAND speaks another version") as caught:
+        thresher.run(study, evaluate, **place)
+    evaluate.stop()
+    assert "\n" not in str(caught.value)
+    assert study.verdict().pending == 0
+
+
+@pytest.mark.parametrize("engine", ["threads", "processes", "dask"])
+def test_both_sides_of_a_pair_are_evaluated_in_the_same_process(engine: str, place: dict[str, Any]) -> None:
+    study = make("old", "new", "other", threshold=None, baseline="old", budget=60)
+    evaluate = stayer.evaluator().asked(study.spec)
+    verdict = thresher.run(study, evaluate, **place)
+    evaluate.stop()
+    assert (verdict.told, verdict.cost) == (60, 30.0)
+    for row in study.pulls():
+        mine, other = (row.note or "").split("; ")
+        assert mine == other
+        assert row.reward == row.baseline == row.seed / 2**32  # the same seed
+
+
+def test_an_evaluator_has_time_to_clean_up_after_the_end_of_its_input(tmp_path: Path) -> None:
+    for engine in ("threads", "processes"):
+        study, evaluate = make("a", "b", budget=20), stayer.evaluator("slowly", str(tmp_path))
+        thresher.run(study, evaluate, workers=2, executor=engine)
+        evaluate.stop()
+        until(lambda study=study: all((tmp_path / str(pid)).exists() for pid in pids(study)), "the clean-up")  # type: ignore[misc]

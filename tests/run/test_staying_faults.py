@@ -1,0 +1,176 @@
+"""Persistent evaluators that die, hang, talk nonsense or answer in any order."""
+
+import os
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import stayer
+from engines import causes, make, until
+from program import runs
+
+import thresher
+from thresher import Pull
+from thresher.errors import Busy, EvaluationFailed, NoReward
+from thresher.run.lost import EvaluatorLost
+
+PATIENCE = 20.0
+
+
+def pull(number: int, arm: str = "a") -> Pull:
+    return Pull(number, arm, number, {}, 2**31)
+
+
+def answers(evaluate: Any, arms: list[str]) -> dict[int, Any]:
+    """What becomes of pulls of these arms that are evaluated at once, by id from 1."""
+    with ThreadPoolExecutor(len(arms)) as pool:
+        futures = {at: pool.submit(evaluate, pull(at, arm)) for at, arm in enumerate(arms, start=1)}
+        return {at: future.exception(PATIENCE) or future.result() for at, future in futures.items()}
+
+
+def test_answers_may_come_in_any_order() -> None:
+    evaluate = stayer.evaluator("greet", per_process=4, timeout=PATIENCE)
+    assert answers(evaluate, ["held"] * 4) == dict.fromkeys(range(1, 5), 0.5)
+    evaluate.stop()
+
+
+def test_a_process_gets_as_many_pulls_as_asked_for_and_another_gets_the_next() -> None:
+    evaluate = stayer.evaluator("greet", per_process=4, timeout=PATIENCE)
+    assert set(answers(evaluate, ["held"] * 8).values()) == {0.5}  # each process answers four at once
+    evaluate.stop()
+
+
+def test_pulls_that_are_lost_together_say_so_and_the_next_finds_a_new_process() -> None:
+    evaluate = stayer.evaluator("greet", per_process=3, timeout=PATIENCE)
+    found = answers(evaluate, ["held", "held", "dies"])
+    assert {type(error) for error in found.values()} == {EvaluatorLost}
+    assert {lost.arm for error in found.values() for lost in error.together} == {"held", "dies"}
+    assert evaluate(pull(4)) == 0.5
+    evaluate.stop()
+
+
+def test_a_hung_pull_fails_and_its_neighbours_are_not_to_blame() -> None:
+    evaluate = stayer.evaluator("greet", per_process=2, timeout=0.5)
+    answers(evaluate, ["a"])  # it has started
+    gate = threading.Event()
+
+    def later(one: Pull) -> object:
+        gate.wait()
+        return evaluate(one)
+
+    with ThreadPoolExecutor(2) as pool:
+        waits = pool.submit(later, pull(2, "held"))
+        hangs = pool.submit(evaluate, pull(1, "hangs"))
+        threading.Timer(0.25, gate.set).start()
+        assert "timed out after 0.5 s" in str(hangs.exception(PATIENCE))
+        error = waits.exception(PATIENCE)
+    assert isinstance(error, EvaluatorLost)
+    assert error.together == ()
+    evaluate.stop()
+
+
+def test_a_killed_process_fails_its_only_pull_and_quotes_what_it_said_last() -> None:
+    evaluate = stayer.evaluator()
+    with pytest.raises(EvaluationFailed, match="the evaluator exited with 1: 'out of memory'"):
+        evaluate(pull(1, "exits"))
+    with pytest.raises(EvaluationFailed, match="the evaluator was ended by SIGKILL"):
+        evaluate(pull(2, "dies"))
+    evaluate.stop()
+
+
+def test_a_process_that_dies_idle_is_replaced_without_a_failure() -> None:
+    evaluate = stayer.evaluator()
+    for number in range(1, 4):
+        pid = int(evaluate(pull(number)).note)
+        os.kill(pid, signal.SIGKILL)
+        until(lambda pid=pid: not runs(pid), "its death")  # type: ignore[misc]
+    assert int(evaluate(pull(4)).note) != pid
+    evaluate.stop()
+
+
+WRONG = {
+    "garbage": "printed a line that is not JSON: 'loading the model …'",
+    "wrong": """its answer has a reward that is not a number: '{"pull": 1, "reward": "high"}'""",
+    "error": "no such model",
+}
+
+
+@pytest.mark.parametrize("arm", WRONG)
+def test_a_wrong_answer_is_quoted(arm: str) -> None:
+    evaluate = stayer.evaluator()
+    with pytest.raises(EvaluationFailed) as caught:
+        evaluate(pull(1, arm))
+    assert WRONG[arm] in str(caught.value)
+    assert isinstance(caught.value, NoReward) == (arm == "wrong")
+    assert evaluate(pull(2)) == 0.5
+    evaluate.stop()
+
+
+def test_garbage_where_several_are_pending_loses_them_together() -> None:
+    evaluate = stayer.evaluator("greet", per_process=3, timeout=PATIENCE)
+    found = answers(evaluate, ["held", "held", "garbage"])
+    assert {type(error) for error in found.values()} == {EvaluatorLost}
+    evaluate.stop()
+
+
+def test_a_busy_evaluator_is_asked_again() -> None:
+    evaluate = stayer.evaluator()
+    with pytest.raises(Busy) as caught:
+        evaluate(pull(1, "busy"))
+    assert caught.value.after == 0.001
+    assert evaluate(pull(1, "busy")) == 0.5
+    study = make("busy", "a", budget=20)
+    verdict = thresher.run(study, evaluate, workers=2)
+    evaluate.stop()
+    assert (verdict.told, causes(study)) == (20, [])
+    assert {event.cause for event in study.events() if event.kind == "told" and event.arm == 0} == {"repeatable"}
+
+
+def test_the_first_of_two_answers_counts() -> None:
+    evaluate = stayer.evaluator()
+    study = make("twice", "a", budget=40)
+    thresher.run(study, evaluate, workers=1)
+    evaluate.stop()
+    assert [row.reward for row in study.pulls()] == [row.seed / 2**32 for row in study.pulls()]
+
+
+def test_an_arm_that_kills_a_shared_process_is_found() -> None:
+    study, evaluate = make("a", "b", "dies", "c", budget=120), stayer.evaluator(per_process=4)
+    verdict = thresher.run(study, evaluate, workers=4)
+    evaluate.stop()
+    assert verdict.retired == ["dies"]
+    assert verdict.pending == 0
+    assert set(causes(study)) == {"failed", "broken-pool"}
+
+
+@pytest.mark.parametrize("per_process", [1, 8])
+def test_an_evaluator_that_cannot_start_ends_the_run_at_once(per_process: int) -> None:
+    study, evaluate = make("a", "b", "c", "d"), stayer.evaluator("crash", per_process=per_process)
+    with pytest.raises(thresher.CannotGoOn, match="No module named 'torch'"):
+        thresher.run(study, evaluate, workers=2 * per_process)
+    evaluate.stop()
+    assert study.verdict().retired == []
+
+
+def test_the_processes_die_with_a_killed_worker(tmp_path: Path) -> None:
+    study, evaluate = make("a", "b", budget=40), stayer.evaluator()
+
+    def kill(one: Pull) -> object:
+        value = evaluate(one)
+        if one.id == 20:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return value
+
+    thresher.run(study, kill, workers=1, executor="processes")
+    notes = {int(row.note) for row in study.pulls() if row.note}
+    assert len(notes) == 2
+    until(lambda: not any(map(runs, notes)), "their end")
+
+
+def test_a_line_that_is_larger_than_a_pipe_is_written_whole() -> None:
+    evaluate = stayer.evaluator(timeout=PATIENCE)
+    assert evaluate(Pull(1, "a", 1, {"text": "x" * 1_000_000}, 2**31)) == 0.5
+    evaluate.stop()
