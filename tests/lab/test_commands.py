@@ -45,8 +45,8 @@ def test_simulate_prints_csv_and_tables() -> None:
 def test_simulate_resamples_recorded_rewards(tmp_path: Path) -> None:
     file = tmp_path / "rewards.csv"
     file.write_text("arm,reward\nlow,0.1\nhigh,0.9\nlow,0.2\nhigh,pass\n")
-    words = ("simulate", "--recorded", str(file), "--threshold", "0.5", "--budget", "40", "--format", "json")
-    data = json.loads(run(*words))
+    words = ("simulate", "--recorded", str(file), "--policy", "uniform", "--threshold", "0.5", "--budget", "40")
+    data = json.loads(run(*words, "--format", "json"))
     assert (data["arms"], data["results"][-1]["accuracy"]) == (2, 1.0)
 
 
