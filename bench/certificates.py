@@ -7,6 +7,7 @@ import numpy as np
 
 from thresher.core import evidence, policies
 from thresher.lab import Setup, simulate
+from thresher.lab.recorded import Recorded
 from thresher.paper.guarantee import label_by_arrival
 from thresher.paper.kano import BENCHMARKS, OURS, RIVALS, benchmark, play_rival
 
@@ -100,6 +101,28 @@ def questions() -> Iterator[Figure]:
             yield Figure(what, share, "", RISK, at_most=True)
 
 
+def on_the_bar() -> Iterator[Figure]:
+    """Cases whose results are given, two arms exactly on the bar and two a case below; bad pulls are slow or lost."""
+    risk = 0.3  # as in the tests: at a small one, few labels are wrong
+    rows = tuple((1.0,) * passes + (0.0,) * (60 - passes) for passes in (30, 29, 30, 29))
+    setup = Setup(
+        family="recorded",
+        recorded=Recorded(tuple("abcd"), rows),
+        cases=60,
+        threshold=0.5,
+        budget=960,
+        confidence=1 - risk,
+    )
+    rough = setup.but(delay="workers:16:failures:5", lost=(0.5, 0.05), hung=0.002)
+    for words, each in (("swift", setup.but(delay="workers:4:failures:5")), ("rough", rough)):
+        what = f"given cases on the bar, {words}: studies with a wrong settled label"
+        yield Figure(what, wrong(each, 10_000), "", risk, at_most=True)
+        result = simulate(each.but(guarantee="rate"), repetitions=10_000, seed=1).certificates
+        assert result is not None
+        for label, (share, _) in result.false_shares.items():
+            yield Figure(f"the same, rate: wrong labels {label}", share, "", risk, at_most=True)
+
+
 def settling() -> Iterator[Figure]:
     """The default policy against uniform that skips settled arms, after 250 pulls an arm."""
     draw = np.random.default_rng(1)
@@ -155,6 +178,7 @@ def figures() -> Iterator[Figure]:
     yield from eval_sets.figures()
     yield from promise()
     yield from questions()
+    yield from on_the_bar()
     yield from settling()
     yield from benchmarks()
     yield from close()

@@ -1,6 +1,7 @@
 """The folders are the layers: imports between rooms point down."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,7 @@ HEAVY = {  # each is imported by the one room that needs it
 NOT_IN_THE_CORE = {"os", "pathlib", "time", "threading", "socket", "subprocess", "sqlite3", "asyncio"}
 
 
+@cache
 def imports(file: Path) -> set[str]:
     """Absolute dotted names of everything that a file imports, at its top or inside."""
     package = file.relative_to(SOURCE.parent).with_suffix("").parts[:-1]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from place import only_study
-from program import ENVIRONMENT, THRESHER, Result, complaint, finish, until
+from program import ENVIRONMENT, FORKED, PATIENCE, THRESHER, Result, complaint, finish, until
 
 import thresher as library
 from thresher.log.stores import open_store
@@ -25,7 +25,7 @@ def start(folder: Path, *args: str) -> "subprocess.Popen[bytes]":
 
 
 def run(folder: Path, *args: str) -> Result:
-    return finish(start(folder, *args))
+    return Result(*FORKED.run(["run", *QUESTION, *args], stdin=b"", cwd=folder, env=HERE, patience=PATIENCE))
 
 
 def verdict(result: Result, status: int = 0) -> Any:

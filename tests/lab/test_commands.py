@@ -45,8 +45,8 @@ def test_simulate_prints_csv_and_tables() -> None:
 def test_simulate_resamples_recorded_rewards(tmp_path: Path) -> None:
     file = tmp_path / "rewards.csv"
     file.write_text("arm,reward\nlow,0.1\nhigh,0.9\nlow,0.2\nhigh,pass\n")
-    words = ("simulate", "--recorded", str(file), "--threshold", "0.5", "--budget", "40", "--format", "json")
-    data = json.loads(run(*words))
+    words = ("simulate", "--recorded", str(file), "--policy", "uniform", "--threshold", "0.5", "--budget", "40")
+    data = json.loads(run(*words, "--format", "json"))
     assert (data["arms"], data["results"][-1]["accuracy"]) == (2, 1.0)
 
 
@@ -151,7 +151,19 @@ def test_an_output_folder_that_cannot_be_written_is_refused_before_the_work(tmp_
 
 
 def test_a_plan_overwrites_a_picture_and_nothing_else(tmp_path: Path) -> None:
-    words = ["plan", "--threshold", "0.5", "--arms", "2", "--means", "0.1,0.9", "--picture", str(tmp_path / "p.png")]
+    words = [
+        "plan",
+        "--threshold",
+        "0.5",
+        "--arms",
+        "2",
+        "--means",
+        "0.1,0.9",
+        "--policy",
+        "uniform",
+        "--no-confidence",
+    ]
+    words += ["--picture", str(tmp_path / "p.png")]
     (tmp_path / "p.png").write_text("my own")
     with pytest.raises(ThresherError, match="already exists, and is not a picture"):
         run(*words)

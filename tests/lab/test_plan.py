@@ -13,7 +13,7 @@ from lab_commands import GROUP, run
 import thresher
 from thresher.cli import cli
 from thresher.cli.transfer import rows_in
-from thresher.lab import Setup, simulate
+from thresher.lab import Setup, planning, simulate
 from thresher.lab.pilot import Pilot, pilot_setup
 from thresher.lab.planning import ALL_SETTLED, plan
 from thresher.lab.recorded import Recorded, gather
@@ -23,7 +23,7 @@ from thresher.study import give_up
 
 def test_plan_answers_for_the_default_policy_and_equal_allocation(tmp_path: Path) -> None:
     problem = ["--threshold", "0.5", "--arms", "6", "--means", "0:1", "--workers", "3", "--seconds-per-pull", "2"]
-    problem += ["--tolerance", "0.1"]  # so that it ends early
+    problem += ["--tolerance", "0.2"]  # so that it ends early
     picture = tmp_path / "plan.png"
     data = json.loads(run("plan", *problem, "--format", "json", "--picture", str(picture)))
     needs = data["needs"]
@@ -77,8 +77,9 @@ def test_plan_reads_a_pilot(tmp_path: Path) -> None:
 MEANS = (0.15, 0.25, 0.7, 0.75, 0.85, 0.95)
 
 
-def test_what_a_plan_from_a_small_pilot_says_covers_the_truth_most_of_the_time() -> None:
+def test_what_a_plan_from_a_small_pilot_says_covers_the_truth_most_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twenty rewards an arm: with the pilot's means taken for the true ones, such plans were off by a factor of 12."""
+    monkeypatch.setattr(planning, "lines", lambda setup, all_of=planning.lines: all_of(setup)[:1])  # without rivals
     problem: dict[str, Any] = {"threshold": 0.5, "confidence": 0.95, "budget": 60_000}
     truth = simulate(Setup(family="bernoulli", arms=6, means=list(MEANS), **problem), repetitions=300)
     settled, random, covered = truth.certificates.used[0], np.random.default_rng(7), 0  # type: ignore[union-attr]

@@ -28,6 +28,7 @@ def test_a_failed_paper_command_leaves_nothing_behind(tmp_path: Path, monkeypatc
         raise RuntimeError("no ink")
 
     monkeypatch.setattr(plots, "table1", broken)
+    monkeypatch.setattr(table1, "INSTANCES", 50)
     kept = tmp_path / "kept"
     kept.mkdir()
     (kept / "table1.csv").write_text("section,old")

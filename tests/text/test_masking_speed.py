@@ -41,8 +41,8 @@ JUNK = [
 @pytest.mark.parametrize("text", JUNK)
 def test_a_large_text_of_anything_is_masked_in_a_few_seconds(text: str) -> None:
     began = time.process_time()
-    masked(text * (300_000 // len(text)))
-    assert time.process_time() - began < 3
+    masked(text * (120_000 // len(text)))
+    assert time.process_time() - began < 2
 
 
 @pytest.mark.parametrize("text", JUNK)

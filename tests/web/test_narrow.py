@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import a_chromium, closed_tabs, entered, tab  # noqa: F401 - fixtures
+from browser import a_chromium, closed_tabs, entered, read  # noqa: F401 - fixtures
 from narrow import CASES, IDS, MODELS, NIGHTLY, PHONE, PROMPTS, UNBROKEN, broken, cut, make, path, rows
 from running import Served, served
 
@@ -60,8 +60,7 @@ def test_every_row_of_the_report_has_its_name_label_tick_and_mean(
     chromium: Any, storage: str, study: str, tmp_path: Path
 ) -> None:
     (tmp_path / "report.html").write_text(report(thresher.open_study(study, storage=storage)))
-    page = tab(chromium, viewport=PHONE).page
-    page.goto(f"file://{tmp_path}/report.html")
+    page = read(chromium, tmp_path / "report.html", viewport=PHONE).page
     page.wait_for_selector("#figure-1 .main-svg")
     for width in (360, 1280):
         page.set_viewport_size({**PHONE, "width": width})

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from browser import a_chromium, closed_tabs, entered, tab, until  # noqa: F401 - fixtures
+from browser import a_chromium, closed_tabs, entered, read, until  # noqa: F401 - fixtures
 from narrow import PHONE, broken, cut
 from questions import QUESTIONS, TIMES, make
 from running import Served, served
@@ -100,8 +100,7 @@ def test_page_report_and_arm_fit_a_phone(
     page.wait_for_selector("#pulls tr")
     assert (cut(page), broken(page)) == ([], [])
     (tmp_path / "report.html").write_text(report(thresher.open_study(name, storage=storage)))
-    page = tab(chromium, viewport=PHONE).page
-    page.goto(f"file://{tmp_path}/report.html")
+    page = read(chromium, tmp_path / "report.html", viewport=PHONE).page
     page.wait_for_selector("#figure-1 .main-svg")
     assert (cut(page), broken(page)) == ([], [])
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import browser, tab
+from browser import Tab, browser, tab
 from running import command
 
 import thresher
@@ -60,21 +60,29 @@ def test_names_in_figures_are_text(study: thresher.Study) -> None:
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with browser() as found:
-        yield found
+def offline_tab() -> Iterator[Tab]:
+    """One for all: its process compiles the charts' library once."""
+    with browser() as chromium:
+        yield tab(chromium, offline=True)
+
+
+@pytest.fixture
+def offline(offline_tab: Tab) -> Tab:
+    offline_tab.complaints.clear()
+    offline_tab.origins.clear()
+    return offline_tab
 
 
 @pytest.mark.parametrize("kind", ["arms", "history"])
 def test_a_figure_shows_in_an_exported_notebook_offline(
-    study: thresher.Study, kind: Any, tmp_path: Path, chromium: Any
+    study: thresher.Study, kind: Any, tmp_path: Path, offline: Tab
 ) -> None:
     """Exporters such as nbconvert put the HTML of an output into a page of their own."""
     bundle = study.figure(kind)._repr_mimebundle_()
     assert {"application/vnd.plotly.v1+json", "text/html", "text/plain"} <= set(bundle)
     assert "http" not in re.sub(r"<script.*?</script>", "", bundle["text/html"], flags=re.DOTALL)
     (tmp_path / "notebook.html").write_text(f"<!doctype html><meta charset='utf-8'>{bundle['text/html']}")
-    page, complaints, origins = tab(chromium, offline=True)
+    page, complaints, origins = offline
     page.goto(f"file://{tmp_path}/notebook.html")
     page.wait_for_selector(".main-svg")
     assert page.get_by_text("pulls", exact=True).count() > 0
@@ -114,10 +122,10 @@ def test_a_report_says_which_rewards_are_old_and_which_arm_is_not_certified() ->
     assert "returned 2.0, outside the bounds (0, 1)" in text
 
 
-def test_a_report_works_offline(study: thresher.Study, tmp_path: Path, chromium: Any) -> None:
+def test_a_report_works_offline(study: thresher.Study, tmp_path: Path, offline: Tab) -> None:
     file = tmp_path / "report.html"
     file.write_text(report(study), encoding="utf-8")
-    page, complaints, origins = tab(chromium, offline=True)
+    page, complaints, origins = offline
     page.goto(file.as_uri())
     page.wait_for_selector("#figure-0 .main-svg")
     page.wait_for_selector("#figure-1 .main-svg")
