@@ -257,3 +257,18 @@ def test_a_test_whose_outcome_decides_whether_there_is_a_reward_is_never_steady(
     found = reports(dedent(source), "--thresher=0.9", "--thresher-budget=400")
     assert len(found) == 5
     assert not {"steady", "failing"} & set(found.values())
+
+
+def test_temporary_folders_of_runs_are_removed_except_the_first_that_failed(
+    sifted: Callable[..., pytest.RunResult], pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("thresher.adapters.pytest_plugin.tidying.MOST", 3)
+    source = """
+        def test_it(tmp_path, thresher_pull):
+            (tmp_path / str(thresher_pull.number)).touch()
+            assert thresher_pull.number not in (2, 4)
+    """
+    sifted(dedent(source), "--thresher=0.5", "--basetemp=runs")
+    left = [file.name for file in (pytester.path / "runs").glob("test_it*[0-9]/*")]
+    assert len(left) == 4
+    assert "2" in left

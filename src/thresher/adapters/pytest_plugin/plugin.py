@@ -21,6 +21,7 @@ from .options import Options, bars, options_of, seed_of
 from .progress import Progress
 from .repeating import run_phases
 from .sifting import Result, Sift
+from .tidying import Noting
 
 OPEN_LEFT = 8  # the exit code if tests are left open and --thresher-open is fail
 NAME = "thresher-sift"
@@ -40,6 +41,7 @@ def start(config: pytest.Config) -> None:
         return
     options = options_of(config)
     config.pluginmanager.register(seeding.Seeding(), "thresher-seeding")
+    config.pluginmanager.register(Noting(), "thresher-noting")
     config.pluginmanager.register(_plugin(config, options), NAME)
 
 

@@ -16,6 +16,7 @@ from ...errors import InvalidInput, told_of
 from ...text.masking import masked
 from . import seeding
 from .options import Isolation, seed_of
+from .tidying import tidy
 
 TIMEOUT = ("Timeout (>", "from pytest-timeout")  # how pytest-timeout fails a test
 SETUP_STATE = "_setupstate"  # of the pytest session: what is set up now
@@ -134,6 +135,7 @@ def run_once(item: pytest.Item, *, seed: int, number: int, isolation: Isolation)
     if any(report.when == "setup" and report.failed for report in run.reports):
         more = leave(item.session, None)  # pytest keeps the error of a shared fixture: the next run sets it up again
         outcome = outcome if more is None else outcome._replace(failure=f"{outcome.failure}; in teardown: {more}")
+    tidy(item, failed=outcome.traceback is not None)
     return outcome
 
 
