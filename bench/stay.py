@@ -19,7 +19,7 @@ from .report import Figure, fastest
 
 WORKERS, PER_PROCESS, ARMS = 2, 8, 10
 BAR = 5000  # pulls a second
-PULLS, STARTED = 20_000, 200  # with processes that stay, and with a process for each pull
+PULLS, DURABLE, STARTED = 20_000, 4_000, 200  # with processes that stay, in memory and in a file; a process for each
 STAYS = "import thresher\nthresher.evaluator(lambda pull: pull.seed % 3 / 3)"
 ONCE = "import os\nprint(int(os.environ['THRESHER_SEED']) % 3 / 3)"
 
@@ -35,17 +35,17 @@ def with_run(evaluate: Any, pulls: int, per_process: int = 1, storage: str | Non
     return (told[-1] - told[pulls // 5]) / (len(told) - pulls // 5)
 
 
-def staying(per_process: int, storage: str | None = None) -> float:
+def staying(per_process: int, pulls: int = PULLS, storage: str | None = None) -> float:
     evaluate = Staying((sys.executable, "-c", STAYS), 60.0, per_process)
     try:
-        return with_run(evaluate, PULLS, per_process, storage)
+        return with_run(evaluate, pulls, per_process, storage)
     finally:
         evaluate.stop()
 
 
 def in_a_file(per_process: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
-        return staying(per_process, f"sqlite:///{folder}/bench.db")
+        return staying(per_process, DURABLE, f"sqlite:///{folder}/bench.db")
 
 
 def with_the_command() -> float:

@@ -54,6 +54,8 @@ class Worker:
         try:
             while (run := self._runs.get()) is not None:
                 self._send(run[0], self._answer(session, *run))
+                if session.shouldstop or session.shouldfail:
+                    break  # xdist's controller then ends the run
         finally:
             self._stopped = True
             while not self._runs.empty() and (run := self._runs.get()) is not None:
@@ -76,14 +78,14 @@ class Worker:
 
     def _answer(self, session: pytest.Session, serial: int, place: int, seed: int | None, number: int) -> object:
         """An outcome, or None if the run never began."""
-        if self._stopped or session.shouldstop or session.shouldfail or time.monotonic() >= self._until:
+        if self._stopped or time.monotonic() >= self._until:
             return None
         item = session.items[place]
+        self._again = seed is not None and place in self._seen
         if seed is None:
             self._interactor.item_index = place  # for the reports that xdist sends
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
             return Outcome()
-        self._again = place in self._seen
         self._seen.add(place)
         try:
             return run_once(item, seed=seed, number=number, isolation=self._options.isolation)
