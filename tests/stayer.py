@@ -73,6 +73,9 @@ def main() -> None:
             sys.exit("out of memory")
         elif arm == "hangs":
             time.sleep(3600)
+        elif arm == "floods":  # with an answer that nobody waits for
+            while True:
+                os.write(1, b'{"pull": 1, "reward": 0}\n' * 1000)
         elif arm == "garbage":
             print("loading the model …", flush=True)
         elif arm == "wrong":

@@ -259,6 +259,32 @@ def test_a_test_whose_outcome_decides_whether_there_is_a_reward_is_never_steady(
     assert not {"steady", "failing"} & set(found.values())
 
 
+def test_a_test_that_a_plugin_retries_after_a_failure_is_not_certified(
+    reports: Reports, pytester: pytest.Pytester
+) -> None:
+    """As pytest-retry does it: half of the runs fail, and one of 32 after five retries."""
+    pytester.makeconftest("""
+        import pytest
+
+        @pytest.hookimpl(wrapper=True)
+        def pytest_runtest_makereport(item, call):
+            report = yield
+            for _ in range(5 if report.when == "call" else 0):
+                if report.failed:
+                    again = pytest.CallInfo.from_call(lambda: item.ihook.pytest_runtest_call(item=item), "call")
+                    report = pytest.TestReport.from_item_and_call(item, again)
+            return report
+    """)
+    source = """
+        import os
+        def test_half(): assert os.urandom(1)[0] < 128
+        def test_never_retried(): pass
+    """
+    found = reports(dedent(source), "--thresher=0.9", "--thresher-budget=400")
+    assert found.pop("test_never_retried") == "steady"
+    assert found["test_half"] in ("error", "open")
+
+
 def test_temporary_folders_of_runs_are_removed_except_the_first_that_failed(
     sifted: Callable[..., pytest.RunResult], pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -72,6 +72,17 @@ def test_a_hung_pull_fails_and_its_neighbours_are_not_to_blame() -> None:
     evaluate.stop()
 
 
+def test_a_pull_times_out_though_its_evaluator_prints_without_end() -> None:
+    evaluate = stayer.evaluator(timeout=0.5)
+    assert evaluate(pull(1)) == 0.5
+    with ThreadPoolExecutor(1) as pool:
+        floods = pool.submit(evaluate, pull(2, "floods"))
+        try:
+            assert "timed out after 0.5 s" in str(floods.exception(PATIENCE))
+        finally:
+            evaluate.stop()
+
+
 def test_a_killed_process_fails_its_only_pull_and_quotes_what_it_said_last() -> None:
     evaluate = stayer.evaluator()
     with pytest.raises(EvaluationFailed, match="the evaluator exited with 1: 'out of memory'"):

@@ -1,6 +1,7 @@
 """Notes and costs: kept for people, with no effect on anything else."""
 
 import json
+import sys
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ import thresher
 from thresher.core.events import Event, Remarks, remarks_of
 from thresher.core.ledger import Ledger
 from thresher.core.validity import check
+from thresher.run.command.lines import Noted
+from thresher.run.command.lines import remarks_of as spoken
 from thresher.study import look
 
 
@@ -116,3 +119,15 @@ def test_a_pair_keeps_the_baselines_reward_with_its_remarks() -> None:
     for reason in ('{"cost": 0.5}', "0.250", '{"baseline": 7.0, "cost": 0.5}'):
         with pytest.raises(thresher.InvalidInput):
             look(found, lambda ledger, reason=reason: check(ledger, Event(3, "told", 1, 1, 1.0, reason=reason)))  # type: ignore[misc]
+
+
+def test_costs_beyond_all_numbers_are_counted_as_the_largest() -> None:
+    """So that a cost ends no run, and every verdict can be written as JSON."""
+    sides = (Noted(1.0, cost=1e308), Noted(0.5, cost=1e308))
+    assert spoken(sides) == (None, sys.float_info.max)
+    found = study()
+    for _ in range(3):
+        pull = found.ask()
+        assert pull
+        found.tell(pull, 1, cost=1e308)
+    assert json.loads(json.dumps(found.verdict().to_dict(), allow_nan=False))["cost"] == sys.float_info.max

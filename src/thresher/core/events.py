@@ -2,6 +2,8 @@
 
 import json
 import math
+import sys
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -107,6 +109,15 @@ def other_of(event: Event) -> float:
     """
     found = remarks_of(event)
     return math.nan if found is None or found.baseline is None else found.baseline
+
+
+def total_cost(costs: Iterable[float]) -> float:
+    """The sum of costs; what is beyond the range of floats counts as the largest of them.
+
+    >>> total_cost([1e308, 1e308, 1e308]) == sys.float_info.max
+    True
+    """
+    return min(sum(costs), sys.float_info.max)
 
 
 def imported_case(event: Event) -> int | None:

@@ -20,6 +20,7 @@ from .events import (
     named_case,
     other_of,
     remarks_of,
+    total_cost,
 )
 from .settling import Settling
 from .spec import Spec
@@ -133,7 +134,7 @@ class Ledger(Settling):
         if remarks is not None and remarks != Remarks():
             self.remarks[pull] = event.reason or ""
             if remarks.cost is not None:
-                self.cost = (self.cost or 0.0) + remarks.cost
+                self.cost = total_cost((self.cost or 0.0, remarks.cost))
 
     def _count(self, arm: int, pull: int) -> None:
         """Count a reward that was told: as it is, or as its share or difference."""

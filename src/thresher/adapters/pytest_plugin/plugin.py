@@ -19,7 +19,7 @@ from . import reporting, seeding, summary
 from .loop import Loop
 from .options import Options, bars, options_of, seed_of
 from .progress import Progress
-from .repeating import run_phases
+from .repeating import Repeating
 from .sifting import Result, Sift
 from .tidying import Noting
 
@@ -71,7 +71,7 @@ class Once:
             return (yield)
 
 
-class Plugin:
+class Plugin(Repeating):
     """Everything in one process, and all that people and other plugins see at the end."""
 
     def __init__(self, config: pytest.Config, options: Options) -> None:
@@ -88,10 +88,6 @@ class Plugin:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         self.bars = bars(session.items, self.options)
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-        return run_phases(item, nextitem)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:

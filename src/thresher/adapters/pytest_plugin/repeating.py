@@ -19,6 +19,7 @@ from .options import Isolation, seed_of
 from .tidying import tidy
 
 TIMEOUT = ("Timeout (>", "from pytest-timeout")  # how pytest-timeout fails a test
+SWITCH_OFF = "switch it off: retries would change the pass rate that is asked about"
 SETUP_STATE = "_setupstate"  # of the pytest session: what is set up now
 
 
@@ -93,6 +94,7 @@ class Run:
         self.pull = pull
         self.reports: list[pytest.TestReport] = []
         self.subtests: list[pytest.TestReport] = []
+        self.calls = 0  # how often the test was called; by pytest itself, once
 
 
 PULL = pytest.StashKey[ThresherPull]()
@@ -139,13 +141,24 @@ def run_once(item: pytest.Item, *, seed: int, number: int, isolation: Isolation)
     return outcome
 
 
-def run_phases(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """The hook ``pytest_runtest_protocol``: a run of ours is collected instead of logged."""
-    run = item.stash.get(RUN, None)
-    if run is None:
-        return None
-    run.reports = runtestprotocol(item, nextitem=nextitem, log=False)
-    return True
+class Repeating:
+    """The hooks through which a run goes."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+        """A run of ours is collected instead of logged."""
+        run = item.stash.get(RUN, None)
+        if run is None:
+            return None
+        run.reports = runtestprotocol(item, nextitem=nextitem, log=False)
+        return True
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> None:
+        """Plugins such as pytest-retry call a test that failed once more before they report it."""
+        run = item.stash.get(RUN, None)
+        if run is not None:
+            run.calls += 1
 
 
 def leave(session: pytest.Session, item: pytest.Item | None) -> str | None:
@@ -230,6 +243,8 @@ def _outcome(run: Run) -> Outcome:
             return Outcome(skipped=_why_skipped(report))
     if not run.reports:
         return Outcome(failure="pytest made no report of this run; another plugin ran the test")
+    if run.calls > 1:
+        return Outcome(failure=f"another plugin called the test {run.calls} times in one run; {SWITCH_OFF}")
     for report in run.reports:
         if report.failed and report.when != "call":
             return _failure(report, f"error in {report.when}")

@@ -24,12 +24,12 @@ import pytest
 
 from .options import Options, bars
 from .plugin import divided, fingerprint
-from .repeating import Outcome, leave, run_once, run_phases
+from .repeating import Outcome, Repeating, leave, run_once
 
 HELLO, LAST = -1, -2  # in the place of a serial number: what was collected; an error in the last teardown
 
 
-class Worker:
+class Worker(Repeating):
     """The loop of one worker."""
 
     def __init__(self, config: pytest.Config, options: Options) -> None:
@@ -39,10 +39,6 @@ class Worker:
         self._stopped, self._until = False, float("inf")
         self._event, self._seen, self._again = self._interactor.sendevent, set[int](), False
         self._interactor.sendevent = self._without_repeated_warnings
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-        return run_phases(item, nextitem)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:

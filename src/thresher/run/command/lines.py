@@ -4,6 +4,7 @@ import json
 from typing import Any, NamedTuple
 
 from ...core import checks
+from ...core.events import total_cost
 from ...errors import Busy, EvaluationFailed, NoReward, shown
 from ...study import Pull
 from ..tracebacks import PASSING_NAMES
@@ -37,7 +38,7 @@ def remarks_of(value: object) -> tuple[str | None, float | None]:
     sides = value if isinstance(value, tuple) else (value,)
     found = [side for side in sides if isinstance(side, Noted)]
     notes, costs = [side.note for side in found if side.note], [side.cost for side in found if side.cost is not None]
-    return "; ".join(notes) or None, sum(costs) if costs else None
+    return "; ".join(notes) or None, total_cost(costs) if costs else None
 
 
 class NotAnAnswer(Exception):

@@ -20,6 +20,7 @@ from .timing import TimedOut
 from .waiting import Gone, Waiter
 
 FIRST_WORD = 10.0  # seconds in which one that cannot start usually ends: of several pulls, none would be to blame
+LEFT = 32  # chunks that a pipe can hold after the exit; what it has started may print without end
 LOOK = 0.01  # seconds between two looks at what is pending
 
 
@@ -136,14 +137,13 @@ class Resident:
     def _listen(self, seconds: float | None) -> None:
         """Wait for output, and deliver what comes."""
         ready = dict(self._poll.poll(None if seconds is None else max(0, int(1000 * seconds) + (seconds > 0))))
-        if not ready:
-            if seconds is not None and seconds <= 0:
-                self._time_out()
-            return
-        while self._read():  # after its exit, what is left in the pipe
-            if self._program.exit not in ready:
-                return
-        self._died()
+        left = LEFT if self._program.exit in ready else 1
+        while ready and left and self._read():
+            left -= 1
+        if ready and (left or self._program.exit in ready):
+            self._died()
+        elif seconds is not None and seconds <= 0:  # also if it prints without end
+            self._time_out()
 
     def _read(self) -> bool:
         """Take in what there is; False if there is nothing."""
