@@ -47,6 +47,9 @@ class Config:
 
     getoption = getvalue
 
+    def issue_config_time_warning(self, warning: Warning, stacklevel: int) -> None:
+        self.given["warned"] = str(warning)
+
 
 class Play:
     """Two workers and their scheduler."""
@@ -261,3 +264,15 @@ def test_a_test_that_kills_its_worker_instead_of_failing_is_not_certified_steady
                 play.one(node)
         wrong += play.sift.results()[0].status == "steady"
     assert wrong <= most(studies, 0.05)
+
+
+def test_new_workers_that_collected_other_tests_get_no_runs_and_are_not_waited_for() -> None:
+    play = Play(TESTS, Options(0.5))
+    play.collection = TESTS[::-1]
+    play.crash(play.nodes[0])
+    assert not play.nodes[1].runs
+    assert not play.scheduler.tests_finished
+    play.crash(play.nodes[0])
+    assert play.scheduler.tests_finished
+    assert (play.pending, len(play.events("told"))) == (0, 0)
+    assert "collected other tests" in str(play.scheduler.config.getvalue("warned"))

@@ -1,7 +1,9 @@
 """The studies behind the pytest plugin: several bars, one confidence; what is charged; resuming."""
 
 import random
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -117,3 +119,20 @@ def test_a_test_that_skips_after_it_was_certified_stays_certified() -> None:
     sift.tell(last, Outcome(skipped="now"))
     (result,) = sift.results()
     assert (result.status, result.row.certified) == ("steady", True)
+
+
+def test_processes_that_start_at_once_share_a_study(tmp_path: Path) -> None:
+    """Each has drawn a seed of its own; the first to create the study has chosen it."""
+    options = Options(0.9, storage=f"sqlite:///{tmp_path / 'runs.db'}")
+    start = threading.Barrier(4)
+
+    def begin(seed: int) -> int:
+        start.wait()
+        sift = Sift({"test": 0.9}, options, seed=seed)
+        try:
+            return sift._studies[0].spec.seed
+        finally:
+            sift.close()
+
+    with ThreadPoolExecutor(4) as threads:
+        assert len(set(threads.map(begin, range(4)))) == 1

@@ -8,17 +8,15 @@ import json
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import pytest
 from xdist.scheduler import LoadScheduling
 
 from .repeating import Outcome
 from .scopes import Scopes
 from .sifting import Ask, Sift
 from .worker import HELLO, LAST
-
-if TYPE_CHECKING:
-    import pytest
 
 Node = Any  # xdist's WorkerController; xdist has no annotations for others
 LEAST, MOST = 2, 32  # runs that a worker has before it, so that it need not wait for the controller
@@ -42,7 +40,7 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
 
     def __init__(
         self,
-        config: "pytest.Config",
+        config: pytest.Config,
         log: Any,
         *,
         start: Callable[[dict[str, Any]], Sift | None],
@@ -63,6 +61,7 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
         self._seconds: dict[Node, float] = {}  # how long a run takes
         self._last: dict[Node, str] = {}
         self._ending = set[Node]()  # workers that gave a run back: they begin no more
+        self._strangers = set[Node]()  # workers that collected other tests
         self._scopes = Scopes(config.getvalue("dist"))
         self._until: float | None = None
         self._most = int(config.getoption("maxfail") or 0)
@@ -74,7 +73,8 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
         """Whether nothing is left to do. Also if the workers collected different tests: xdist then reports that."""
         if not self._begun:
             return self._over
-        return not self._sent and not self._waiting and (self._is_over() or self.sift is None or self.sift.done)
+        over = self._is_over() or self.sift is None  # takes back what waits
+        return not self._sent and not self._waiting and (over or (self.sift is not None and self.sift.done))
 
     @property
     def has_pending(self) -> bool:
@@ -94,6 +94,14 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
         for node in self.nodes:
             if node in self.node2collection:  # else it still collects
                 self.check_schedule(node)
+
+    def add_node_collection(self, node: Node, collection: list[str]) -> None:
+        """A worker has collected. One that replaces another and has other tests gets no runs."""
+        super().add_node_collection(node, collection)
+        if self._begun and node not in self.node2collection:
+            self._strangers.add(node)
+            warning = "a new worker collected other tests than the one that it replaces, and makes no runs"
+            self.config.issue_config_time_warning(pytest.PytestWarning(warning), 2)
 
     def mark_test_complete(self, node: Node, item_index: int, duration: Any = None) -> None:
         """An answer of a worker."""
@@ -118,6 +126,7 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
     def remove_node(self, node: Node) -> str | None:
         """A worker ended or died. Returns the test that killed it, if xdist is to report that."""
         runs = [self._taken(serial) for serial in self.node2pending.pop(node)]
+        self._strangers.discard(node)
         if not runs:
             return None
         first, *others = runs
@@ -252,7 +261,8 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
         self._sent.clear()
 
     def _is_over(self) -> bool:
-        if not self._over and self._until is not None and time.monotonic() >= self._until:
+        late = self._until is not None and time.monotonic() >= self._until
+        if not self._over and (late or (self._strangers and self._strangers.issuperset(self.nodes))):
             self._over = True
             self._forget_waiting()
         return self._over

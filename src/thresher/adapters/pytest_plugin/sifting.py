@@ -6,14 +6,14 @@ import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ...core.kernel import SHUT
 from ...core.ledger import Ledger
 from ...core.row import Row, label_of
 from ...core.verdict import Verdict
 from ...create import create_study, open_study
-from ...errors import InvalidInput, UnknownStudy
+from ...errors import InvalidInput, StudyExists
 from ...log.stores import open_store
 from ...study import Study, give_up, look, tell_together
 from .options import Options
@@ -125,19 +125,17 @@ class Sift:
         budget = None if options.budget is None else options.budget * len(members) // len(self.bars)
         whole = (sorted(self.bars.items()), options.isolation, options.guarantee, options.confidence, version)
         name = f"pytest {bar:g} {hashlib.sha256(repr(whole).encode()).hexdigest()[:12]}"
-        with contextlib.suppress(UnknownStudy):  # its seed is a part of its specification
-            seed = open_study(name, storage=self._store).spec.seed
-        return create_study(
-            name,
-            arms=[self._names[nodeid] for nodeid in members],
-            at_least=bar,
-            budget=budget,
-            confidence=1 - (1 - options.confidence) * part if part < 1 else options.confidence,
-            guarantee=options.guarantee,
-            seed=seed,
-            storage=self._store,
-            if_exists="join",
-        )
+        question: dict[str, Any] = {
+            "arms": [self._names[nodeid] for nodeid in members],
+            "at_least": bar,
+            "budget": budget,
+            "confidence": 1 - (1 - options.confidence) * part if part < 1 else options.confidence,
+            "guarantee": options.guarantee,
+        }
+        with contextlib.suppress(StudyExists):
+            return create_study(name, seed=seed, storage=self._store, **question)
+        seed = open_study(name, storage=self._store).spec.seed  # it is a part of its specification
+        return create_study(name, seed=seed, storage=self._store, if_exists="join", **question)
 
     def _recall(self, study: Study) -> None:
         """Count the runs of earlier processes; their tracebacks are not kept."""
