@@ -45,6 +45,19 @@ def test_a_function_gets_the_whole_pull_and_what_it_prints_goes_to_standard_erro
     assert said.count("hello 2") == said.count("from a child") == 2
 
 
+def test_what_a_function_raises_in_a_thread_is_answered_whatever_it_is() -> None:
+    """Else the pull would be pending without end."""
+    found, _ = answers(
+        """
+        def evaluate(pull):
+            raise [KeyboardInterrupt, GeneratorExit, SystemExit][pull.id]("odd")
+        """,
+        *({**LINE, "pull": number} for number in range(3)),
+        arguments=", workers=3",
+    )
+    assert {answer["pull"] for answer in found if "odd" in answer["error"]} == {0, 1, 2}
+
+
 def test_a_function_may_fail_be_busy_or_say_more_than_a_reward() -> None:
     found, said = answers(
         """

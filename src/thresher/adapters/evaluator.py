@@ -168,7 +168,8 @@ def _answered(pull: Pull, value: object) -> dict[str, Any]:
 
 def _failed(pull: Pull, error: BaseException) -> dict[str, Any]:
     """What a function raised, as an answer; the traceback goes to standard error."""
-    if isinstance(error, KeyboardInterrupt | GeneratorExit):
+    is_main = threading.current_thread() is threading.main_thread()
+    if isinstance(error, KeyboardInterrupt | GeneratorExit) and is_main:  # in another thread, it would end nothing
         raise error
     if isinstance(error, Busy):
         return {"pull": pull.id, "busy": error.after}
