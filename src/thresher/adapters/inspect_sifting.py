@@ -9,6 +9,7 @@ from ..core.verdict import Verdict
 from ..create import create_study
 from ..errors import CannotGoOn, InvalidInput
 from ..log.stores import Storage
+from .inspect_identity import identity
 from .inspect_scores import Value, scorer_of
 from .inspect_stopping import Stopping
 
@@ -46,6 +47,7 @@ class Sifting:
             max_failures=None,  # fail_on_error says when errors end a task
             storage=storage,
             if_exists="join",
+            evaluator=identity(arms, samples, options, value, scorer),
             **question,
         )
         self.logs: list[EvalLog] = []
