@@ -152,9 +152,10 @@ def test_a_worker_that_died_unnoticed_is_blamed_for_no_run_that_did_not_reach_it
     assert other in play.nodes
 
 
-def test_runs_on_another_machine_may_have_begun_when_the_connection_breaks() -> None:
+@pytest.mark.parametrize("spec", [{"popen": False}, {"popen": True, "via": "proxy"}])
+def test_runs_on_another_machine_may_have_begun_when_the_connection_breaks(spec: dict[str, object]) -> None:
     play = Play(TESTS, Options(0.9))
-    play.nodes[0].gateway.spec.popen = False
+    play.nodes[0].gateway.spec = SimpleNamespace(**spec)
     play.crash(play.nodes[0])
     assert [event.cause for event in play.events("dropped")] == ["lost", "failed"]
 

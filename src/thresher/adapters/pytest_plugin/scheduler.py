@@ -130,7 +130,8 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
         if not runs:
             return None
         first, *others = runs
-        if not node.gateway.spec.popen:  # a broken connection may lose answers: any of them may have begun
+        spec = node.gateway.spec
+        if not spec.popen or getattr(spec, "via", None):  # a broken connection may lose answers: any of them may have begun
             self._lose(others)
             others = []
         self._waiting.extend(others)
