@@ -131,7 +131,7 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
             return None
         first, *others = runs
         spec = node.gateway.spec
-        if not spec.popen or getattr(spec, "via", None):  # a broken connection may lose answers: any of them may have begun
+        if not spec.popen or getattr(spec, "via", None):  # a broken connection may lose answers of runs that began
             self._lose(others)
             others = []
         self._waiting.extend(others)
