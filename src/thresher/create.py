@@ -12,10 +12,11 @@ from .core.ledger import Ledger
 from .core.policies import Policy
 from .core.spec import Guarantee, Params, Spec
 from .errors import Conflict, Interrupted, InvalidInput, StudyExists, shown
+from .inner import accept
 from .log.chain import chained
 from .log.store import Store
 from .log.stores import Storage, open_store
-from .study import LEASE, Study, accept, look
+from .study import LEASE, Study, look
 
 ATTEMPTS = 3  # to flush a new study to the disk, if connections are lost
 

@@ -11,7 +11,8 @@ import click
 from ..core.events import CAUSES, PENDING
 from ..core.pulls import pull_json
 from ..errors import AlreadyTold, CannotGoOn, InvalidInput, ThresherError, UnknownPull, shown
-from ..study import Pull, Study, look, tell_for_reply
+from ..inner import tell_for_reply
+from ..study import Pull, Study, look
 from ..text.plural import plural
 from . import FINISHED, NOT_MET, print_lines, say, say_done
 from .options import Duration, Number, Whole, format_option, name_argument, option, storage_option, study_at

@@ -10,7 +10,8 @@ from concurrent.futures import Future
 from typing import Any
 
 from ..errors import AlreadyTold, Busy, CannotGoOn, InvalidInput, OutsideBounds, told_of
-from ..study import SWEEP, Study, others_pulls
+from ..inner import others_pulls
+from ..study import SWEEP, Study
 from ..text.logs import log
 from ..text.plural import plural
 from . import signals

@@ -14,8 +14,9 @@ from ...core.row import Row, label_of
 from ...core.verdict import Verdict
 from ...create import create_study, open_study
 from ...errors import InvalidInput, UnknownStudy
+from ...inner import tell_together
 from ...log.stores import open_store
-from ...study import Study, give_up, look, tell_together
+from ...study import Study, give_up, look
 from .options import Options
 from .repeating import Outcome
 
