@@ -1,8 +1,10 @@
 """What thresher's own runners, adapters and services do with a study, and users cannot."""
 
+import contextlib
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from .errors import OutsideBounds
+from .errors import AlreadyTold, OutsideBounds
 from .log import calls
 from .log.journal import Draft
 from .study import Pull, Study, look
@@ -29,17 +31,35 @@ def tell_for_reply(study: Study, pull: int, reward: object) -> bool:
     return study._tell(pull, reward, repeatable=False)
 
 
-def tell_together(study: Study, rewards: Sequence[tuple[int, object]]) -> dict[int, OutsideBounds]:
-    """The same as `Study.tell` for several pulls, in one write. Returns the errors of rewards outside the bounds."""
+class Telling(NamedTuple):
+    """A reward that is to be told; the fields are the arguments of `Study.tell`."""
+
+    pull: int
+    reward: object
+    repeatable: bool = False
+    note: str | None = None
+    cost: float | None = None
+
+
+def tell_together(study: Study, rewards: Sequence[Telling]) -> dict[int, OutsideBounds]:
+    """The same as `Study.tell` for several pulls, in one write. Returns the errors of rewards outside the bounds.
+
+    A pull that another agent has dropped and told another reward since keeps that one.
+    """
 
     def plan(draft: Draft) -> dict[int, OutsideBounds]:
-        told = {pull: calls.tell(draft, pull, reward, repeatable=False) for pull, reward in rewards}
-        return {pull: each.outside for pull, each in told.items() if each.outside is not None}
+        found = {}
+        for pull, reward, repeatable, note, cost in rewards:
+            with contextlib.suppress(AlreadyTold):
+                told = calls.tell(draft, pull, reward, repeatable=repeatable, note=note, cost=cost)
+                if told.outside is not None:
+                    found[pull] = told.outside
+        return found
 
     outside = study._journal.commit(plan)
     if study.store.leased:
-        for pull, _ in rewards:
-            study._keeper.let_go(pull)
+        for each in rewards:
+            study._keeper.let_go(each.pull)
     return outside
 
 
