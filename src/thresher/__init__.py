@@ -5,7 +5,20 @@ from contextlib import AbstractContextManager as _Context
 
 from ._version import __version__
 from .core.events import Event
-from .core.policies import Policy, anytime_evt, ap_evt, ap_evt_pf, apt, balanced, cheapest, evt, evt_pf, lsa, uniform
+from .core.policies import (
+    Policy,
+    anytime_evt,
+    ap_evt,
+    ap_evt_pf,
+    apt,
+    balanced,
+    cheapest,
+    custom,
+    evt,
+    evt_pf,
+    lsa,
+    uniform,
+)
 from .core.replay import verify
 from .core.row import Row
 from .core.spec import Spec
@@ -17,7 +30,9 @@ from .errors import (
     CannotGoOn,
     DamagedStudy,
     InvalidInput,
+    NoScore,
     OutsideBounds,
+    ScoreFailed,
     StoreFailed,
     StudyDeleted,
     StudyExists,
@@ -38,11 +53,13 @@ __all__ = [
     "DamagedStudy",
     "Event",
     "InvalidInput",
+    "NoScore",
     "OutsideBounds",
     "Policy",
     "Progress",
     "Pull",
     "Row",
+    "ScoreFailed",
     "Spec",
     "Store",
     "StoreFailed",
@@ -62,6 +79,7 @@ __all__ = [
     "balanced",
     "cheapest",
     "create_study",
+    "custom",
     "evt",
     "evt_pf",
     "live",

@@ -78,7 +78,9 @@ class Ledger(Settling):
             self._rank(arm)
         elif self.ranking.level:
             self._shut(arm)
-        if not self.folding:
+        if self.stale is not None:
+            self._age(arm)
+        elif not self.folding:
             self.rule = steps.rescore_asked(
                 self.board,
                 self.second,
@@ -91,6 +93,14 @@ class Ledger(Settling):
                 self._doubles,
                 self.issued,
             )
+
+    def _age(self, arm: int) -> None:
+        """After a pull of the arm: with a user's function, note what must be scored before the next decision."""
+        assert self.stale is not None
+        self.stale.add(arm)
+        if self._doubles and (rule := self.rule_for(self.budget, self.issued)) != self.rule:
+            self.rule = rule
+            self.stale.update(range(len(self.spec.arms)))
 
     def _told(self, event: Event) -> None:
         pull: int = event.pull  # type: ignore[assignment]  # checked
@@ -184,7 +194,7 @@ class Ledger(Settling):
 
     def _extended(self, event: Event) -> None:
         self.budget = event.budget
-        if self.spec.policy.needs_budget:
+        if self.spec.policy.follows_budget:
             self._follow_rule()
 
     def _proved_wrong(self, arm: int, event: Event) -> None:
@@ -233,6 +243,8 @@ class Ledger(Settling):
         self._rescore_all()
 
     def _rescore_all(self) -> None:
+        if self.stale is not None:
+            self.stale.update(range(len(self.spec.arms)))
         if self.folding:
             return
         kernel.rescore_all(self.board, self.formula, self.rule)

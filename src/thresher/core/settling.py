@@ -145,7 +145,9 @@ class Settling(State):
         return self.awaits or self.base in self.outside
 
     def _rescore(self, arm: int) -> None:
-        if not self.folding:
+        if self.stale is not None:
+            self.stale.add(arm)
+        elif not self.folding:
             steps.rescore_both(
                 self.board,
                 self.second,

@@ -21,13 +21,14 @@ from .counting import (
     shut_baseline,
     value_of_case,
 )
-from .parts import Arms, Measures, Trace, measure, note, saw, wipe
+from .parts import Arms, Measures, Trace, is_refused, measure, note, saw, wipe
 from .proofs import Proof, is_over, issue, learn, measure_proof, open_proof, rank, reconsider
 from .streams import INSTANCE, REWARDS, Words, fraction, start
 
 FORMULA: Formula = kernel.evt
 SECOND: Formula = kernel.cheapest
 ALTERNATES = False  # even pulls use the second tournament
+CUSTOM = False  # the formula is a user's function
 DOUBLING = False  # the exploration doubles with the number of pulls
 CERTIFIES = False  # arms are settled, and then no longer pulled
 CASES = False  # rewards are those of cases, each of which an arm meets once
@@ -264,6 +265,8 @@ def run_at_once(
                     break  # the remaining checkpoints measure this final state
                 issued += 1
                 arm = choose_for(board, other, issued, ALTERNATES)
+                if CUSTOM and is_refused(board, measures, row, arm):
+                    return
                 reward = issued_pull(board, proof, arms, arm, issued, state)
                 observed(board, arms, arm, reward)
                 if CERTIFIES:

@@ -13,6 +13,9 @@ Table = np.ndarray[tuple[int, int], np.dtype[np.int64]]
 Times = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 
 
+INVALID = -1e300  # what no score is: below those of the warm-up, so the arm is chosen at once
+
+
 class Arms(NamedTuple):
     """The arms: ranges to draw means and spreads from, then what was drawn."""
 
@@ -110,6 +113,14 @@ def note(trace: Trace, pull: int, arm: int, reward: float, other: float) -> None
     trace.reward[place] = reward
     trace.other[place] = other
     trace.length[0] = place + 1
+
+
+def is_refused(board: Board, measures: Measures, row: int, arm: int) -> bool:
+    """Whether the chosen arm has no valid score; then the repetition ends, and its row says which arm it was."""
+    if board.best[1] != INVALID:
+        return False
+    measures.in_flight[row, 0] = -1 - arm
+    return True
 
 
 def misjudged(board: Board, arms: Arms, arm: int) -> bool:

@@ -31,12 +31,16 @@ def ask(draft: Draft, n: int, chosen: str | None = None) -> list[Pull]:
     if n and ledger.unweighed:
         draft.write("weighed", reason=os.urandom(8).hex())
     for _ in range(n):
-        arm = ledger.choose()
-        if arm is None or (named is not None and ledger.board.shut[named] == kernel.SHUT):
+        arm = ledger.choose() if named is None else _if_open(ledger, named)
+        if arm is None:
             break
-        draft.write("asked", pull=ledger.issued + 1, arm=arm if named is None else named, cause=cause)
+        draft.write("asked", pull=ledger.issued + 1, arm=arm, cause=cause)
         pulls.append(pull_of(ledger, ledger.issued))
     return pulls
+
+
+def _if_open(ledger: Ledger, arm: int) -> int | None:
+    return None if ledger.done or ledger.board.shut[arm] == kernel.SHUT else arm
 
 
 class Result(NamedTuple):
