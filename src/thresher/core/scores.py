@@ -56,8 +56,9 @@ def register(score: object) -> tuple[str, str | None]:
     if not isinstance(function, FunctionType):
         remedy = f"write def score({', '.join(ARGUMENTS)})"
         raise InvalidInput("score", score, "must be a plain function", remedy)
-    if getattr(kernel, function.__name__, None) is function and function.__name__ in FORMULAS:
-        return function.__name__, None
+    name: str = function.__name__
+    if name in FORMULAS and vars(kernel)[name] is function:
+        return name, None
     try:
         inspect.signature(function).bind(*ARGUMENTS)
     except TypeError:

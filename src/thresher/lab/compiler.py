@@ -222,13 +222,14 @@ def _loop(kind: Kind, late_rewards: bool) -> Callable[..., None]:
     function = _functions(late)["run_late"] if late_rewards else _functions(loops)["run_at_once"]
     rebuilt = _rebuilt(function, _namespace(kind), _name(kind, late_rewards))
     is_known = kind.digest is None or not kind.digest.startswith(scores.IN_MEMORY)  # by its source
-    return _kept(rebuilt) if is_known else njit(nogil=True, **OPTIONS)(rebuilt)  # type: ignore[no-any-return]
+    uncached: Callable[..., None] = njit(nogil=True, **OPTIONS)(rebuilt)
+    return _kept(rebuilt) if is_known else uncached
 
 
 @cache
 def _custom(formula: str, digest: str) -> Any:
     """A user's function as a formula."""
-    return _formula(users.scored, {"USERS": users.compiled(formula, digest), "INVALID": parts.INVALID}, "")
+    return _formula(_functions(users)["scored"], {"USERS": users.compiled(formula, digest), "INVALID": parts.INVALID}, "")
 
 
 @cache

@@ -1,4 +1,4 @@
-"""A user's score function in the laboratory: compiled from outside, as the kernel is, and checked as in a live study."""
+"""A user's score function in the laboratory: compiled from outside, as the kernel is, and checked."""
 
 from functools import cache
 from types import FunctionType
