@@ -27,6 +27,7 @@ from .lab_options import (
 from .lab_tables import print_data, print_plan, print_result
 from .options import Number, Whole
 from .rewording import rewording
+from .scoring import PolicyName
 
 if TYPE_CHECKING:
     from ..lab.planning import Plan
@@ -34,7 +35,11 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--policy", help="How to choose the next arm [default: anytime-evt; with --confidence balanced].")
+@click.option(
+    "--policy",
+    type=PolicyName(),
+    help="How to choose the next arm, or module:function [default: anytime-evt; with --confidence balanced].",
+)
 @click.option(
     "--family", help="uniform, bernoulli, beta, normal, clipped or constant [default: uniform; with --cases bernoulli]."
 )
@@ -174,7 +179,11 @@ def paper(what: str, out: str, force: bool, repetitions: int, seed: int) -> None
     help="Instead of --arms and --means: rewards so far, as CSV with arm,reward, or an export.",
 )
 @click.option("--cases", type=Whole(), help="Each arm is to be judged by its mean on this many cases, an eval set.")
-@click.option("--policy", help="The policy to plan for [default: balanced; anytime-evt with --confidence off].")
+@click.option(
+    "--policy",
+    type=PolicyName(),
+    help="The policy to plan for, or module:function [default: balanced; anytime-evt with --confidence off].",
+)
 @click.option("--confidence", default="0.95", help="Settle arms at this confidence, or off.")
 @click.option("--no-confidence", is_flag=True, help="The same as --confidence off.")
 @TOLERANCE

@@ -288,6 +288,8 @@ def policy(given: "Policy | str | None", *, certificates: bool = True, finds: bo
     known = f"choose one of {', '.join(CONSTRUCTORS)}, or a function of your own with thresher.custom"
     if not isinstance(given, str):
         raise InvalidInput("policy", given, "must be a name, such as 'evt', or a policy, such as thresher.evt()", known)
+    if (digest := scores.digest_of(given.strip())) is not None:
+        return Policy(given.strip(), digest=digest)
     name = given.strip().lower().replace("_", "-")
     if name not in CONSTRUCTORS:
         raise InvalidInput("policy", given, "is not a policy that thresher knows", known)

@@ -32,6 +32,7 @@ class Report(NamedTuple):
     digest: str | None  # of the state; None if the log is wrong
     head: str | None  # the digest of the last right event, which covers all events up to it
     anywhere: bool  # whether the decisions can be derived again on every machine, or only on this one
+    policy: str  # by which they were made
 
     @property
     def sound(self) -> bool:
@@ -77,12 +78,13 @@ def verify(events: Iterable[Event], *, scores: Iterable[Formula] = ()) -> Report
 def _report(ledger: Ledger | None, wrong: str | None) -> Report:
     """The report on the event after those in the ledger; ``wrong`` says what is wrong with it, if anything is."""
     if ledger is None:
-        return Report(0, 1, wrong, None, None, True)
-    anywhere = ledger.spec.policy.is_exact
+        return Report(0, 1, wrong, None, None, True, "")
+    policy = ledger.spec.policy
+    last = (policy.is_exact, str(policy))
     if wrong is None:
-        return Report(ledger.seq, None, None, digest(ledger), ledger.head, anywhere)
+        return Report(ledger.seq, None, None, digest(ledger), ledger.head, *last)
     seq = ledger.seq + 1
-    return Report(ledger.seq, seq, wrong.removeprefix(f"is damaged, event {seq}: "), None, ledger.head, anywhere)
+    return Report(ledger.seq, seq, wrong.removeprefix(f"is damaged, event {seq}: "), None, ledger.head, *last)
 
 
 def _wrongly_decided(ledger: Ledger, event: Event) -> str | None:

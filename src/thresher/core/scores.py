@@ -186,6 +186,11 @@ def is_name(formula: object) -> bool:
     return bool(module and function)
 
 
+def digest_of(formula: str) -> str | None:
+    """The digest of the function of that name that was passed in last; None: there is none."""
+    return next((digest for name, digest in reversed(_KNOWN) if name == formula), None)
+
+
 def known(formula: str, digest: str | None) -> Known:
     """The user's function of that name and source, if it was passed in."""
     found = _KNOWN.get((formula, digest or ""))

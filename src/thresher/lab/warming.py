@@ -40,8 +40,11 @@ class Loop(NamedTuple):
 
 def compile_together(loops: Sequence[Loop]) -> None:
     """Compile the loops on all cores."""
-    missing = [loop for loop in loops if not compiler.kept(loop.kind, late_rewards=loop.late)]
+    needed = [loop for loop in loops if not compiler.kept(loop.kind, late_rewards=loop.late)]
+    custom = [loop for loop in needed if loop.policy.is_custom]  # only this process has the user's function
+    missing = [loop for loop in needed if not loop.policy.is_custom]
     shares = [missing[first :: available_cores()] for first in range(available_cores())]
+    shares[0] += custom
     children = [_child(share) for share in shares[1:] if share] if compiler.keeps() else []
     try:
         compile_here(shares[0])
