@@ -46,9 +46,7 @@ def verify(name: str, scores: tuple[object, ...], storage: str | None, style: st
         put(f"{plural(report.events, 'event')}, every decision re-derived; state {report.digest}")
         put(sentences.head(report.events, report.head))
         if not report.anywhere:
-            put(
-                f"its policy, {report.policy}, takes more than + − × ÷ √: its decisions repeat on the same machine only"
-            )
+            put(f"its policy, {report.policy}, uses more than + − × ÷ √: decisions repeat only on the same machine")
     else:
         put(f"event {report.wrong}: {one_line(report.reason or '')}; the {report.events:,} before it are right")
     return FINISHED if report.sound else NOT_MET

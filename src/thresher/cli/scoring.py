@@ -1,8 +1,8 @@
 """``--policy module:function``: a score function of the user's. Only what a command line names is ever imported."""
 
 import importlib
-import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -15,7 +15,7 @@ from .options import option
 EXAMPLE = "write --policy module:function, with the file module.py in this folder"
 
 
-class PolicyName(click.ParamType):
+class PolicyName(click.ParamType[Any]):
     """The name of a policy, or module:function, where the function is a score, or the object a policy.
 
     A function is passed to `custom` with its defaults; for other settings, name a policy that the module makes.
@@ -33,7 +33,7 @@ def imported(text: str) -> Policy:
     module, _, name = text.partition(":")
     if not all(part.isidentifier() for part in (*module.split("."), *name.split("."))):
         raise InvalidInput("--policy", text, "must be a name, or module:function", EXAMPLE)
-    if (here := os.getcwd()) not in sys.path:
+    if (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)
     try:
         found: Any = importlib.import_module(module)

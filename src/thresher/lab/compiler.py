@@ -229,9 +229,8 @@ def _loop(kind: Kind, late_rewards: bool) -> Callable[..., None]:
 @cache
 def _custom(formula: str, digest: str) -> Any:
     """A user's function as a formula."""
-    return _formula(
-        _functions(users)["scored"], {"USERS": users.compiled(formula, digest), "INVALID": parts.INVALID}, ""
-    )
+    namespace = {"USERS": users.compiled(formula, digest), "INVALID": parts.INVALID}
+    return _formula(_functions(users)["scored"], namespace, "")
 
 
 @cache
