@@ -129,12 +129,13 @@ class Kind(NamedTuple):
     cases: bool = False
     ranks: bool = False
     counts: bool = False
+    common: bool = False
     digest: str | None = None  # of the user's function that is the formula
 
     @property
     def variant(self) -> str:
         """The suffix for the names of functions that depend on it."""
-        named = ("doubling", "certifies", "cases", "ranks", "counts")
+        named = ("doubling", "certifies", "cases", "ranks", "counts", "common")
         flags = (name for name in named if getattr(self, name))
         formula = self.formula if self.digest is None else f"custom_{self.digest}"
         return "".join(f"-{part}" for part in (formula, self.second, self.family, *flags) if part)
@@ -207,6 +208,7 @@ def _namespace(kind: Kind) -> Namespace:
         "CASES": kind.cases,
         "RANKS": kind.ranks,
         "COUNTS": kind.counts,
+        "COMMON": kind.common,
         "RECORDED": kind.family == "recorded",
         "SET": shared[f"set_{kind.family}"],
         "DRAW": shared[f"draw_{kind.family}"],

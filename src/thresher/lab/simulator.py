@@ -178,7 +178,7 @@ def _arguments(
 
 def _loop(setup: Setup, certifies: bool) -> Callable[..., None]:
     flags = {"certifies": certifies, "cases": setup.cases > 0, "ranks": setup.guarantee == "rate"}
-    flags["counts"] = setup.counts
+    flags |= {"counts": setup.counts, "common": setup.common}
     return compiler.loop(compiler.kind(setup.rules, setup.family, **flags), late_rewards=setup.timing.model != NONE)
 
 
@@ -214,7 +214,7 @@ def blank_arms(setup: Setup) -> Arms:
         float(setup.tolerance),
     )
     base = -1 if setup.baseline is None else int(setup.baseline)
-    more = {"measure": setup.asked.measure, "base": base, "drawn": np.zeros(2), "order": np.zeros(1, np.int64)}
+    more = {"measure": setup.asked.measure, "base": base, "drawn": np.zeros(2), "order": np.zeros(3, np.int64)}
     return Arms(*setup.mean_ranges, *setup.spread_ranges, samples, *drawn, *ends, **more)  # type: ignore[arg-type]
 
 

@@ -30,12 +30,12 @@ class Loop(NamedTuple):
     cases: bool = False
     ranks: bool = False
     counts: bool = False
+    common: bool = False
 
     @property
     def kind(self) -> compiler.Kind:
         """The same for the compiler."""
-        flags = {"certifies": self.certifies, "cases": self.cases, "ranks": self.ranks, "counts": self.counts}
-        return compiler.kind(self.policy, self.family, **flags)
+        return compiler.kind(self.policy, self.family, **dict(zip(self._fields[3:], self[3:], strict=True)))
 
 
 def compile_together(loops: Sequence[Loop]) -> None:
@@ -73,6 +73,7 @@ def compile_here(loops: Sequence[Loop]) -> None:
             cases=2 if loop.cases else 0,
             guarantee="rate" if loop.ranks else "all",
             lower_is_better=loop.counts,
+            common=loop.common,
             share=0.5 if loop.counts and not is_bounded else None,  # certificates need bounds or a share
         )
         simulate(game, repetitions=1, threads=1)
