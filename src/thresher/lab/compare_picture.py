@@ -36,7 +36,10 @@ def _curves(axis: Any, one: Comparison) -> None:
 def _differences(axis: Any, one: Comparison) -> None:
     axis.axhline(0.0, color=GREY, linestyle="--", linewidth=1.2)
     axis.set_xlabel("pulls")
+    axis.set_xticks(one.pulls[::2] if len(one.pulls) > 6 else one.pulls)
+    axis.minorticks_off()
     axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axis.tick_params(axis="x", rotation=30)
     axis.yaxis.set_major_formatter(percent(decimals=1))
     for (name, _), (colour, dash) in list(zip(one.results.items(), _styles(one), strict=True))[1:]:
         apart = one.difference(name, "accuracy")
