@@ -143,12 +143,19 @@ def simulate(
 
 
 @click.command()
-@click.argument("what", metavar="figure1|figure2|table1|certificates|guarantee|all")
+@click.argument("what", nargs=-1, required=True, metavar="figure1|figure2|table1|certificates|guarantee|all…")
 @click.option("--out", required=True, type=click.Path(), help="The folder to write to; created if it does not exist.")
 @click.option("--force", is_flag=True, help="Overwrite files that thresher paper did not write.")
 @click.option("--repetitions", type=Whole(), default=100, help="The paper uses 100.")
+@click.option(
+    "--policy",
+    "policies",
+    type=PolicyName(),
+    multiple=True,
+    help="Add this policy, or module:function, to the figures, table 1 and the claims; repeat it for more.",
+)
 @SEED
-def paper(what: str, out: str, force: bool, repetitions: int, seed: int) -> None:
+def paper(what: tuple[str, ...], out: str, **given: Any) -> None:
     """Repeat the experiments of the paper: data, figures, and whether each of its claims holds.
 
     certificates measures how many pulls it takes to settle every arm, compared with HDoC, LUCB-G and APT-G;
@@ -159,10 +166,11 @@ def paper(what: str, out: str, force: bool, repetitions: int, seed: int) -> None
     thresher paper all --out paper
     thresher paper figure2 --out paper --repetitions 1000
     thresher paper certificates --out paper --repetitions 1000
+    thresher paper figure1 figure2 --policy mine:score --out paper
     """  # noqa: D301 - click wants the character itself
     from ..paper import report
 
-    for name in whole(lambda: report.write(what, out, repetitions=repetitions, seed=seed, force=force)):
+    for name in whole(lambda: report.write(what, out, **given)):
         put(f"{out.rstrip('/')}/{name}")
 
 

@@ -126,6 +126,16 @@ class Policy:
         ratio = kernel.UNBOUNDED if self.pending_ratio is None else self.pending_ratio
         return kernel.Rule(threshold, exploration, self.pending_weight, self.warmup, self.slack, ratio)
 
+    @property
+    def label(self) -> str:
+        """A short name for tables and pictures: that of the function, if everything else is as `custom` sets it.
+
+        >>> evt_pf().label, evt(2.0).label
+        ('evt-pf', 'evt(exploration=2.0)')
+        """
+        plain = self.is_custom and self == Policy(self.formula, digest=self.digest)
+        return self.formula if plain else str(self)
+
     def to_json(self) -> dict[str, Any]:
         """The policy as JSON-ready data. Fields that are younger than some logs are left out if they are None.
 

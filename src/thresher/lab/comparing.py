@@ -120,9 +120,9 @@ def named(given: Sequence[Policy | str], *, certificates: bool = False) -> dict[
     found: dict[str, Policy] = {}
     for each in given:
         policy = policies.policy(each, certificates=certificates)
-        if str(policy) in found:
-            raise InvalidInput("policy", str(policy), "is given twice", "compare different policies")
-        found[str(policy)] = policy
+        if policy.label in found:
+            raise InvalidInput("policy", policy.label, "is given twice", "compare different policies")
+        found[policy.label] = policy
     if len(found) < 2:
         shown = next(iter(found), None)
         raise InvalidInput("policy", shown, "there must be at least two to compare", "give another --policy")
