@@ -13,6 +13,7 @@ import math
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
+from numbers import Real
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
@@ -150,23 +151,23 @@ def _is_exact(function: FunctionType, done: set[FunctionType]) -> bool:
     for node in ast.walk(body):
         if not isinstance(node, _EXACT_NODES):
             return False
-        called = _meaning(node.func, function) if isinstance(node, ast.Call) else None
+        called = meaning(node.func, function) if isinstance(node, ast.Call) else None
         if isinstance(called, FunctionType):
             if called not in done and not _is_exact(called, done):
                 return False
         elif isinstance(node, ast.Call) and called not in _EXACT_CALLS:
             return False
-        if isinstance(node, ast.Attribute) and not isinstance(_meaning(node, function), float | type(math.sqrt)):
+        if isinstance(node, ast.Attribute) and not isinstance(meaning(node, function), float | type(math.sqrt)):
             return False
     return True
 
 
-def _meaning(node: ast.expr, function: FunctionType) -> Any:
+def meaning(node: ast.expr, function: FunctionType) -> Any:
     """What a name, or an attribute of a module, stands for in a function."""
     if isinstance(node, ast.Name):
         return function.__globals__.get(node.id, getattr(builtins, node.id, None))
     if isinstance(node, ast.Attribute):
-        owner = _meaning(node.value, function)
+        owner = meaning(node.value, function)
         return getattr(owner, node.attr, None) if isinstance(owner, ModuleType) else None
     return None
 
@@ -224,10 +225,11 @@ def checked(function: Callable[..., object]) -> Formula:
         given = (gap, scatter, seen, weight, exploration)
         try:
             value = function(*given)
+            number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
         except Exception as error:
             raise Refused(f"raised {told_of(error)}", given) from error
-        if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
-            return float(value)
+        if number >= 0.0:
+            return number
         raise Refused(f"returned {shown(value, 60)}", given)
 
     return scored

@@ -173,7 +173,16 @@ class State:
         formula = self.spec.policy.scored_by()
         for arm in sorted(stale):
             try:
-                kernel.rescore(self.board, arm, formula, self.rule)
+                steps.rescore_both(
+                    self.board,
+                    self.second,
+                    arm,
+                    formula,
+                    self.rule,
+                    kernel.cheapest,
+                    self.second_rule,
+                    self.alternates,
+                )
             except scores.Refused as refused:
                 raise refused.of_arm(self.spec.policy.formula, self.spec.arms[arm]) from refused.__cause__
         stale.clear()

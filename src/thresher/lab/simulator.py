@@ -22,7 +22,7 @@ from .result import Result
 from .setup import Setup
 from .slots import Slots, Timing
 from .threads import aside, available_cores, share_out
-from .users import check_scores
+from .users import check_scores, scoring
 
 Progress = Callable[[int], None]  # called with the number of pulls since the last call
 MOST_CELLS = 500_000_000
@@ -78,7 +78,8 @@ def simulate(
                 progress((chunk[1] - chunk[0]) * setup.budget)
 
     before = time.perf_counter()
-    share_out(play, chunks, threads)
+    with scoring(setup.rules):
+        share_out(play, chunks, threads)
     check_scores(measures, setup.rules.formula)
     return Result(setup, repetitions, seed, threads, measures, time.perf_counter() - before)
 
@@ -114,7 +115,8 @@ def trace(setup: Setup, *, repetition: int = 0, seed: int = 0) -> Played:
     )
     measures = _measures(setup, repetition + 1)
     arguments = _arguments(setup, seed, repetition, repetition + 1, measures, written, certifies)
-    _compiled(setup, run, arguments)
+    with scoring(setup.rules):
+        _compiled(setup, run, arguments)
     check_scores(measures, setup.rules.formula)
     board, arms, proof, events = arguments[3][0], arguments[5], arguments[9], int(written.length[0])
     pull, arm, reward, other = (column[:events].tolist() for column in written[:4])

@@ -1,18 +1,25 @@
 """A user's score function in the laboratory: compiled from outside, as the kernel is, and checked."""
 
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from types import FunctionType
 from typing import Any
 
 import numba
-from numba.core.errors import NumbaError, UnsupportedBytecodeError
 
 from ..core import scores
+from ..core.policies import Policy
 from ..errors import InvalidInput, ScoreFailed
 from .parts import INVALID, Measures
+from .plain import Trouble, trouble
 
 njit: Any = numba.njit  # its annotations lack the options below
-OPTIONS: Any = {"error_model": "numpy", "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+# as in `compiler.py`, except that a division by zero is an error, as it is in a live study
+OPTIONS: Any = {"error_model": "python", "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+REMEDY = "the laboratory compiles scores: use numbers, math, if and loops"
 USERS: Any = None  # `compiler.py` puts the user's function here
 
 
@@ -20,6 +27,18 @@ def scored(gap: float, scatter: float, seen: int, weight: float, exploration: fl
     """The user's score, or INVALID if it is none."""
     value = float(USERS(gap, scatter, seen, weight, exploration))
     return value if value >= 0.0 else INVALID
+
+
+@contextmanager
+def scoring(policy: Policy) -> Iterator[None]:
+    """Run compiled code that calls the policy's score."""
+    try:
+        yield
+    except ZeroDivisionError:
+        if not policy.is_custom:
+            raise
+        remedy = "test for 0 first; a live study names the arm and the arguments"
+        raise ScoreFailed("policy", policy.formula, "divided by zero", remedy) from None
 
 
 def check_scores(measures: Measures, formula: str) -> None:
@@ -55,25 +74,39 @@ def _compiled(function: FunctionType, name: str, done: dict[FunctionType, Any], 
 
 
 def _check(formula: str, function: FunctionType) -> None:
-    """Compile it alone: its errors name lines of the user's file."""
-    alone = _compiled(function, "alone", {}, error_model="numpy")
+    """Compile it alone, and refuse what cannot be compiled with the line of the user's file."""
+    if found := trouble(function):
+        raise InvalidInput("policy", formula, str(found), REMEDY)
+    alone = _compiled(function, "alone", {}, **OPTIONS)
     types = numba.types
+    signature = (types.float64, types.float64, types.int64, types.float64, types.float64)
     try:
-        signature = (types.float64, types.float64, types.int64, types.float64, types.float64)
-        alone.compile(signature)
-    except (NumbaError, UnsupportedBytecodeError) as error:
-        remedy = "the laboratory compiles scores: use numbers, math and plain control flow"
-        raise InvalidInput("policy", formula, _reason(error, function), remedy) from None
-    found = alone.overloads[signature].signature.return_type
-    if not isinstance(found, types.Number | types.Boolean):
-        raise InvalidInput("policy", formula, f"returns {found}", "a score must be a number")
+        with warnings.catch_warnings(action="ignore"):
+            alone.compile(signature)
+    except Exception as error:  # numba raises errors of its own, and others
+        raise InvalidInput("policy", formula, str(_told(error, function)), REMEDY) from None
+    returned = alone.overloads[signature].signature.return_type
+    if not isinstance(returned, types.Integer | types.Float):
+        raise InvalidInput("policy", formula, _returns(returned), "a score must be a number in every case")
 
 
-def _reason(error: Exception, function: FunctionType) -> str:
-    """Why a function cannot be compiled, in one line that names the line of the source."""
-    line = getattr(getattr(error, "loc", None), "line", None) or function.__code__.co_firstlineno
-    lines = [text.strip() for text in str(getattr(error, "msg", error)).splitlines()]
-    told = [
-        text for text in lines if text and not text.startswith(("During:", "File ", "Failed in", "<source", "^", ">>>"))
-    ]
-    return f"cannot be compiled, line {line}: {told[0] if told else type(error).__name__}"
+def _returns(found: Any) -> str:
+    """What a function returns that is no number."""
+    if isinstance(found, numba.types.Optional | numba.types.NoneType):
+        return "returns nothing in some cases" if isinstance(found, numba.types.Optional) else "returns nothing"
+    if isinstance(found, numba.types.Boolean):
+        return "returns True or False"
+    return "returns a complex number" if isinstance(found, numba.types.Complex) else f"returns a {found}"
+
+
+def _told(error: Exception, function: FunctionType) -> Trouble:
+    """What numba says, as far as people can read it, and the line of the source."""
+    text = str(getattr(error, "msg", error))
+    file = function.__code__.co_filename
+    places = re.findall(r'(?:File "([^"]+)", line |from (\S+) \()(\d+)', text)
+    mine = [int(line) for one, other, line in places if (one or other).endswith(file)]
+    line = mine[-1] if mine else getattr(getattr(error, "loc", None), "line", None) or function.__code__.co_firstlineno
+    first = next((part.strip() for part in text.splitlines() if part.strip()), type(error).__name__)
+    if unknown := re.search(r"Function\(<[\w-]+ (?:function )?(\w+)", text):
+        return Trouble(line, f"numba has no {unknown[1]} for these arguments", file)
+    return Trouble(line, f"numba says: {first.partition(' Raised from')[0]}", file)

@@ -1,0 +1,291 @@
+"""Scores of one's own in a live study: the same decisions, the names they go by, and what is refused."""
+
+import functools
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import rewritten
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_decisions import ALL, GOLDEN, study_of, trace
+
+import thresher
+from thresher.core import policies, scores
+from thresher.core.differences import differences
+from thresher.core.policies import Policy, custom
+from thresher.errors import InvalidInput, ScoreFailed
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_policy_written_again_decides_as_thresher_s_own_always_did(name: str) -> None:
+    again = rewritten.rewritten(10)[name]
+    assert again.is_custom
+    assert trace(again) == [int(word) for word in (GOLDEN / f"{name}.txt").read_text().split()]
+
+
+@settings(max_examples=30)
+@given(st.sampled_from(sorted(ALL)), st.lists(st.floats(0.0, 1.0), min_size=40, max_size=40))
+def test_a_policy_written_again_decides_alike_for_any_rewards(name: str, rewards: list[float]) -> None:
+    one, two = study_of(ALL[name], 4, 40), study_of(rewritten.rewritten(4)[name], 4, 40)
+    for reward in rewards:
+        pull = one.ask()
+        assert pull is not None
+        assert two.ask() == pull
+        one.tell(pull, reward)
+        two.tell(pull, reward)
+
+
+def test_thresher_s_own_policies_take_the_same_path() -> None:
+    from thresher.core import kernel
+
+    assert custom(kernel.evt, pending_weight=0.0) == policies.evt()
+    assert custom(kernel.evt, exploration="doubling") == policies.anytime_evt()
+    assert not custom(kernel.evt).is_custom
+
+
+def test_a_budget_that_grows_changes_the_exploration_at_once() -> None:
+    def share(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
+        asked.append(exploration)
+        return weight
+
+    asked: list[float] = []
+    study = study_of(custom(share), 2, 8)
+    for _ in range(8):
+        study.tell(study.ask() or pytest.fail("no pull"), 0.5)
+    study.extend(budget=20)
+    study.ask()
+    assert asked[0] == 4.0
+    assert asked[-1] == 10.0
+
+
+# -- policies as data ----------------------------------------------------------------------------------------------
+
+
+def test_a_policy_is_data_equal_to_what_its_json_says() -> None:
+    policy = custom(rewritten.thirds, exploration=3.0, pending_weight=0.5, warmup=4, slack=0.1)
+    assert policies.from_json(policy.to_json()) == policy
+    assert hash(policies.from_json(policy.to_json())) == hash(policy)
+    assert policy.to_json()["formula"] == "rewritten:thirds"
+    assert len(policy.to_json()["digest"]) == 32
+    assert policy != custom(rewritten.thirds)
+    assert "digest" not in policies.evt().to_json()
+
+
+def test_a_policy_is_written_as_its_call() -> None:
+    assert str(custom(rewritten.thirds)) == "custom(rewritten:thirds)"
+    text = "custom(rewritten:thirds, exploration='doubling', warmup=3)"
+    assert str(custom(rewritten.thirds, exploration="doubling", warmup=3)) == text
+    assert custom(rewritten.thirds).label == "rewritten:thirds"
+    assert custom(rewritten.thirds, warmup=3).label == "custom(rewritten:thirds, warmup=3)"
+
+
+def module(text: str, name: str = "mine") -> ModuleType:
+    """A module of that source, as if it had been imported anew."""
+    import linecache
+
+    found, file = ModuleType(name), f"<{name} {hash(text)}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    sys.modules[name] = found
+    exec(compile(text, file, "exec"), vars(found))
+    return found
+
+
+SCORE = "def score(gap, scatter, seen, weight, exploration):\n    return {}\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (SCORE.format("gap"), SCORE.format("gap + 1")),
+        ("A = 1.0\n" + SCORE.format("gap * A"), "A = 2.0\n" + SCORE.format("gap * A")),
+        (
+            "def half(x):\n    return x / 2\n" + SCORE.format("half(gap)"),
+            "def half(x):\n    return x / 3\n" + SCORE.format("half(gap)"),
+        ),
+    ],
+    ids=["function", "constant", "function that it calls"],
+)
+def test_a_study_asks_only_with_the_source_it_was_created_with(
+    before: str, after: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scores, "_KNOWN", {})
+    monkeypatch.setitem(sys.modules, "mine", ModuleType("mine"))
+    first, second = custom(module(before).score), custom(module(after).score)
+    assert first != second
+    assert str(first) == str(second)
+    text = "the source of mine:score, or of something it refers to, has changed"
+    assert differences(*(study_of(policy, 2, 4).spec for policy in (first, second))) == [text]
+    monkeypatch.setattr(scores, "_KNOWN", {})
+    custom(module(after).score)
+    study = study_of(first, 2, 4)
+    with pytest.raises(thresher.NoScore, match="has changed since the study was created; restore it"):
+        study.ask()
+    custom(module(before).score)
+    assert study.ask() is not None
+
+
+def test_another_comment_elsewhere_in_the_module_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mine", ModuleType("mine"))
+    before = custom(module("X = 1\n" + SCORE.format("gap")).score)
+    assert custom(module("# more\nX = 2\n\n\n" + SCORE.format("gap")).score) == before
+
+
+# -- exact operations ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "exact"),
+    [
+        ("gap * weight - seen / 2 + abs(scatter)", True),
+        ("math.sqrt(weight) if gap < 0.5 else math.inf", True),
+        ("max(gap, min(weight, 3.0))", True),
+        ("math.log(weight)", False),
+        ("gap ** 2", False),
+        ("gap // 1", False),
+        ("gap % 1.0", False),
+        ("math.exp(gap)", False),
+        ("pow(gap, 0.5)", False),
+    ],
+)
+def test_only_exactly_rounded_operations_decide_alike_everywhere(
+    value: str, exact: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "mine", ModuleType("mine"))
+    assert custom(module("import math\n" + SCORE.format(value)).score).is_exact == exact
+
+
+def test_a_function_that_is_called_counts_too() -> None:
+    assert custom(rewritten.evt_again).is_exact
+    assert not custom(rewritten.lsa_again).is_exact
+
+
+def test_verify_says_where_decisions_can_be_derived_again() -> None:
+    for policy, anywhere in ((custom(rewritten.evt_again), True), (custom(rewritten.lsa_again), False)):
+        study = study_of(policy, 3, 9)
+        study.ask_many(9)
+        report = thresher.verify(study.events())
+        assert report.sound
+        assert report.anywhere == anywhere
+
+
+# -- what is refused -----------------------------------------------------------------------------------------------
+
+
+def broken(value: Any) -> Callable[..., Any]:
+    def score(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> Any:
+        return value() if callable(value) else value
+
+    return score
+
+
+BAD: dict[str, tuple[Any, str]] = {
+    "nan": (math.nan, "returned nan"),
+    "negative": (-0.5, r"returned -0\.5"),
+    "minus infinity": (-math.inf, "returned -inf"),
+    "exception": (lambda: {}["x"], "raised KeyError: 'x'"),
+    "division": (lambda: 1 / 0, "raised ZeroDivisionError: division by zero"),
+    "text": ("0.5", r"returned '0\.5'"),
+    "nothing": (None, "returned None"),
+    "bool": (True, "returned True"),
+    "complex": (1 + 2j, r"returned \(1\+2j\)"),
+    "list": ([0.5], r"returned \[0\.5\]"),
+    "huge": (10**400, "raised OverflowError: int too large to convert to float"),
+    "array": (np.zeros(2), r"returned array\(\[0\., 0\.\]\)"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_no_score_stops_the_ask_with_one_line_and_writes_nothing(name: str) -> None:
+    value, words = BAD[name]
+    study = study_of(custom(broken(value)), 2, 20)
+    for pull in study.ask_many(4):  # the warm-up needs no scores
+        study.tell(pull, 0.25)
+    before = study.events()
+    place = r"for arm 'arm 0' with gap=0\.35, scatter=0\.0, seen=2, weight=2\.0, exploration=10\.0; "
+    rule = "a score must be a number of at least 0, or infinity$"
+    with pytest.raises(ScoreFailed, match=f"broken.<locals>.score': {words} {place}{rule}") as raised:
+        study.ask()
+    assert "\n" not in str(raised.value)
+    assert study.events() == before
+    assert study.verdict().told == 4
+
+
+@pytest.mark.parametrize(
+    "value", [0, 0.0, -0.0, 5, math.inf, np.float64(0.5), np.int64(3), np.float32(2), Fraction(1, 2)]
+)
+def test_other_numbers_are_scores(value: Any) -> None:
+    study = study_of(custom(broken(value)), 2, 6)
+    for pull in study.ask_many(4):
+        study.tell(pull, 0.25)
+    assert study.ask() is not None
+
+
+def test_a_study_continues_once_its_function_works_again() -> None:
+    works = False
+
+    def score(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
+        return weight if works else math.nan
+
+    study = study_of(custom(score), 2, 20)
+    first, *others = study.ask_many(4)
+    for pull in others:
+        study.tell(pull, 0.5)
+    with pytest.raises(ScoreFailed):
+        study.ask()
+    study.tell(first, 0.25)  # telling needs no score
+    works = True
+    assert [pull.arm for pull in study.ask_many(4)] == ["arm 0", "arm 1", "arm 0", "arm 1"]
+    assert thresher.verify(study.events()).sound
+
+
+class Scorer:
+    def score(self, gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
+        return gap
+
+
+@pytest.mark.parametrize(
+    ("score", "words"),
+    [
+        (Scorer().score, "must be a plain function; write def score"),
+        (functools.partial(rewritten.thirds), "must be a plain function"),
+        ("evt", "must be a plain function"),
+        (None, "must be a plain function"),
+        (math.sqrt, "must be a plain function"),
+        (lambda gap: gap, "must take five arguments: gap, scatter, seen, weight, exploration"),
+        (lambda: 0.0, "must take five arguments"),
+    ],
+)
+def test_a_score_must_be_a_function_of_five_arguments(score: Any, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        custom(score)
+
+
+@pytest.mark.parametrize(
+    "given", [{"exploration": "double"}, {"exploration": 0.0}, {"pending_weight": 2.0}, {"warmup": 0}, {"slack": -1.0}]
+)
+def test_bad_settings_are_refused(given: dict[str, Any]) -> None:
+    (name,) = given
+    with pytest.raises(InvalidInput, match=f"^{name} "):
+        custom(rewritten.thirds, **given)
+
+
+@pytest.mark.parametrize("formula", ["os:system", "os:", ":f", "a b:c", "nothing"])
+def test_a_name_alone_makes_no_policy(formula: str) -> None:
+    with pytest.raises(InvalidInput, match=r"pass a function to thresher\.custom"):
+        Policy(formula)
+    with pytest.raises(InvalidInput, match="is not a policy that thresher knows"):
+        policies.policy(formula)
+
+
+def test_a_function_passed_before_is_found_by_its_name(tmp_path: Path) -> None:
+    mine = custom(rewritten.thirds)
+    assert policies.policy("rewritten:thirds") == mine
+    assert replace(mine, warmup=3) != mine
