@@ -46,7 +46,8 @@ def verify(name: str, scores: tuple[object, ...], storage: str | None, style: st
         put(f"{plural(report.events, 'event')}, every decision re-derived; state {report.digest}")
         put(sentences.head(report.events, report.head))
         if not report.anywhere:
-            put(f"its policy, {report.policy}, uses more than + − × ÷ √: decisions repeat only on the same machine")
+            only = "its decisions can be re-derived on the same machine only"
+            put(f"its policy, {report.policy}, uses more than + − × ÷ √: {only}")
     else:
         put(f"event {report.wrong}: {one_line(report.reason or '')}; the {report.events:,} before it are right")
     return FINISHED if report.sound else NOT_MET
