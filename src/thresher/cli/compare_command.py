@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import InvalidInput
-from .lab_options import DELAY_HELP, OUTPUT, SEED, THREADS, confidence_in, numbers_in, range_in, whole
+from .lab_options import DELAY_HELP, OUTPUT, SEED, THREADS, checkpoints_in, confidence_in, range_in, whole
 from .lab_tables import print_data
 from .options import Number, Whole
 from .rewording import rewording
@@ -39,7 +39,8 @@ Examples:
     "--family",
     "kinds",
     multiple=True,
-    help="uniform, bernoulli, beta, normal, clipped or constant; repeat it [default: the first five].",
+    help="uniform, bernoulli, beta, normal, clipped or constant; repeat it [default: the first five; with --confidence "
+    "bernoulli, beta and clipped].",
 )
 @click.option("--arms", type=Whole(), default=100, help="How many arms.")
 @click.option("--threshold", type=Number(), default=0.7, help="The bar.")
@@ -65,16 +66,15 @@ def compare(picture: str | None, style: str, force: bool, **given: Any) -> None:
         raise InvalidInput("--picture", picture, "must end with .png, .pdf or .svg")
     if picture is not None:
         pictures.check_ready()
-    points = numbers_in("checkpoints", given["checkpoints"]) if given["checkpoints"] else []
     with rewording(given):
         asked = {
             **{name: given[name] for name in ("arms", "threshold", "budget", "delay")},
             "means": range_in("means", given["means"]),
             "spreads": range_in("spread", given["spread"]),
-            "checkpoints": tuple(int(point) for point in points),
+            "checkpoints": checkpoints_in(given["checkpoints"]),
             "confidence": confidence_in(given["confidence"]),
         }
-        kinds = given["kinds"] or comparing.FAMILIES
+        kinds = given["kinds"] or comparing.families(asked["confidence"])
         many = len(comparing.named(given["policies"])) * len(kinds)
 
     def work() -> "list[Comparison]":

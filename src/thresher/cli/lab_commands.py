@@ -13,9 +13,9 @@ from .lab_options import (
     THREADS,
     TOLERANCE,
     cases_in,
+    checkpoints_in,
     confidence_in,
     numbered,
-    numbers_in,
     pair_in,
     question_in,
     questioned,
@@ -109,9 +109,6 @@ def simulate(
     from ..lab import simulate as play
     from ..lab.output import progress_bar
 
-    checkpoints = numbers_in("checkpoints", given["checkpoints"]) if given["checkpoints"] else ()
-    if not all(point.is_integer() for point in checkpoints):
-        raise InvalidInput("checkpoints", given["checkpoints"], "must be whole numbers")
     certifies = bool(given["cases"] or matrix or given["find"] is not None or given["guarantee"] != "all")
     same = ("policy", "arms", "budget", "tolerance", "hung", "failure", "guarantee", "find")
     with rewording(given):
@@ -123,7 +120,7 @@ def simulate(
             means=range_in("means", given["means"]),
             spreads=range_in("spread", given["spread"]),
             bounds=pair_in("bounds", given["bounds"]),
-            checkpoints=tuple(int(point) for point in checkpoints),
+            checkpoints=checkpoints_in(given["checkpoints"]),
             delay=delays.parse(given["delay"], seconds=given["seconds_per_pull"]),
             confidence=confidence_in(given["confidence"] or ("0.95" if certifies else "off")),
             lost=pair_in("lost", given["lost"]),

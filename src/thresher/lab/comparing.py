@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import policies
+from ..core import checks, policies
 from ..core.policies import Policy
 from ..errors import InvalidInput
 from .delays import NONE
@@ -14,11 +14,12 @@ from .families import Reals
 from .result import Result
 from .settled import known, standard_error
 from .setup import Setup
-from .simulator import simulate
+from .simulator import MOST_REPETITIONS, simulate
 from .warming import Loop, compile_together
 
 Table = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 FAMILIES = ("uniform", "bernoulli", "beta", "normal", "clipped")
+BOUNDED = ("bernoulli", "beta", "clipped")  # those that certificates can be made for, whatever the means
 MEASURES = ("accuracy", "success")  # the share of arms right, and of repetitions with all arms right
 
 
@@ -77,7 +78,7 @@ def _each(result: Result, measure: str) -> Table:
 def compare(
     given: Sequence[Policy | str],
     *,
-    kinds: Sequence[str] = FAMILIES,
+    kinds: Sequence[str] | None = None,
     repetitions: int = 1000,
     seed: int = 0,
     threads: int | None = None,
@@ -87,16 +88,19 @@ def compare(
     """Play every policy on every family of arms, with common random numbers.
 
     In each repetition all policies meet the same arms, and the n-th pull of an arm gives the same reward: differences
-    between policies are then known far better than the policies' own figures. ``settings`` are those of `Setup`.
+    between policies are then known far better than the policies' own figures. ``settings`` are those of `Setup`. The
+    default families are all FAMILIES; with a confidence, the BOUNDED ones.
 
     >>> found = compare(["evt", "uniform"], kinds=["constant"], arms=4, budget=40, repetitions=3)
     >>> [float(value) for value in found[0].difference("uniform", "accuracy").mean][-1]
     0.0
     """
+    checks.whole("repetitions", repetitions, least=1, most=MOST_REPETITIONS)  # before anything is compiled
+    checks.whole("seed", seed, least=0)
     chosen = named(given, certificates=settings.get("confidence") is not None)
     setups = {
         kind: {name: Setup(**settings, policy=policy, family=kind, common=True) for name, policy in chosen.items()}
-        for kind in dict.fromkeys(kinds)
+        for kind in dict.fromkeys(kinds or families(settings.get("confidence")))
     }
     compile_together([loop_of(setup) for one in setups.values() for setup in one.values()])
     return [
@@ -109,6 +113,11 @@ def compare(
         )
         for kind, one in setups.items()
     ]
+
+
+def families(confidence: float | None) -> Sequence[str]:
+    """The families to compare on, unless others are asked for."""
+    return FAMILIES if confidence is None else BOUNDED
 
 
 def named(given: Sequence[Policy | str], *, certificates: bool = False) -> dict[str, Policy]:
