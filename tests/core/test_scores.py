@@ -190,7 +190,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "nan": (math.nan, "returned nan"),
     "negative": (-0.5, r"returned -0\.5"),
     "minus infinity": (-math.inf, "returned -inf"),
-    "exception": (lambda: {}["x"], "raised KeyError: 'x'"),
+    "exception": (lambda: dict[str, float]()["x"], "raised KeyError: 'x'"),
     "division": (lambda: 1 / 0, "raised ZeroDivisionError: division by zero"),
     "text": ("0.5", r"returned '0\.5'"),
     "nothing": (None, "returned None"),

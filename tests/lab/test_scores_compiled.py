@@ -137,5 +137,5 @@ def test_a_function_of_a_new_source_is_compiled_anew(tmp_path: Path, monkeypatch
         exec(compile(text, file, "exec"), vars(module))
         return custom(module.score)
 
-    boards = [trace(Setup(policy=policy(number), arms=3, budget=30)).board.best.tolist() for number in (1, 2)]
+    boards = [list(trace(Setup(policy=policy(number), arms=3, budget=30)).board.best) for number in (1, 2)]
     assert boards[0] != boards[1]
