@@ -7,7 +7,19 @@ from pathlib import Path
 
 from .report import Figure, write_json
 
-PARTS = ("engine", "lab", "durable", "certificates", "questions", "web", "clusters", "scale", "faults", "mutants")
+PARTS = (
+    "engine",
+    "lab",
+    "scores",
+    "durable",
+    "certificates",
+    "questions",
+    "web",
+    "clusters",
+    "scale",
+    "faults",
+    "mutants",
+)
 
 
 def main() -> int:

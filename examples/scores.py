@@ -4,7 +4,7 @@ Compare them with EVT, in this folder:
 
     thresher compare --policy evt --policy scores:shrunken --policy scores:hopeful --picture scores.png
 
-A score is a function of five numbers; the arm with the smallest is pulled next (docs/how-to/write-a-policy.md).
+A score is a function of five numbers; the arm with the smallest is pulled next (docs/how-to/write-your-own-policy.md).
 """
 
 from math import sqrt

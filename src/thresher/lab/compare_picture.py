@@ -40,7 +40,7 @@ def _differences(axis: Any, one: Comparison) -> None:
     axis.minorticks_off()
     axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axis.tick_params(axis="x", rotation=30)
-    axis.yaxis.set_major_formatter(percent(decimals=1))
+    axis.yaxis.set_major_formatter(percent(decimals=None))
     for (name, _), (colour, dash) in list(zip(one.results.items(), _styles(one), strict=True))[1:]:
         apart = one.difference(name, "accuracy")
         axis.plot(one.pulls, apart.mean, color=colour, linestyle=dash, linewidth=1.8)
