@@ -252,7 +252,9 @@ class Ledger(Settling):
             kernel.rescore_all(self.second, kernel.cheapest, self.second_rule)
 
     def state(self) -> dict[str, Any]:
-        """The whole state, for comparing two ledgers bit for bit."""
+        """The whole state, for comparing two ledgers bit for bit. With a user's function, every arm is scored first."""
+        if self.stale:
+            self._score_stale(self.stale)
         return {name: value for name, value in vars(self).items() if name not in ("formula", "intervals", "last")}
 
 

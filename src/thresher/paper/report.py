@@ -50,6 +50,7 @@ def write(
     checks.whole("repetitions", repetitions, least=1, most=1_000_000, remedy="the paper has 100")
     checks.whole("seed", seed, least=0)
     pictures.check_ready()
+    judging = added if repetitions > 1 else {}  # one repetition has no errors, so no verdicts
     found: list[Claim] = []
     more: list[str] = []
     with whole_folder(out) as folder:
@@ -63,14 +64,14 @@ def write(
             _put(folder / "figure1.csv", csv_text(rows))
             plots.figure1(rows, folder / "figure1")
             found += claims.claims_41(rows)
-            more += claims.besides(rows) + claims.added_41(rows, added)
+            more += claims.besides(rows) + claims.added_41(rows, judging)
         if "figure2" in parts:
             rows = _counted("figure 2", figures.figure2(repetitions, seed, added=added), figures.figure2_rows(added))
             _put(folder / "figure2.csv", csv_text(rows, figures.FIGURE2_COLUMNS))
             _put(folder / "figure2_errors.csv", csv_text(rows))
             plots.figure2(rows, folder / "figure2")
             found += claims.claims_42(rows)
-            more += claims.added_42(rows, added)
+            more += claims.added_42(rows, judging)
         if "table1" in parts:
             rows = _counted("table 1", table1.table1(repetitions, seed, added=added), 6 * (3 + len(added)))
             _put(folder / "table1.csv", csv_text(rows))
@@ -87,7 +88,7 @@ def write(
             _put(folder / "guarantee.csv", csv_text(rows))
             runs = [guarantee.growth(seed, run) for run in range(guarantee.RUNS)]
             certificate_plots.guarantee(rows, runs, folder / "guarantee")
-        if repetitions == 1:  # no errors, no verdicts
+        if repetitions == 1:
             found = [replace(claim, verdict=claims.OPEN) for claim in found]
         if found:
             _put(folder / "claims.md", claims_page(found, more, repetitions, seed))
