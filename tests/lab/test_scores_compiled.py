@@ -1,5 +1,6 @@
 """A user's score in the laboratory: the same decisions as live, to the bit, and plain words for what cannot be."""
 
+import json
 import linecache
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 import rewritten
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lab_commands import run
 from lab_replay import compare, live
 from scores_of_chance import FAMILIES, expressions, scored
 
@@ -30,7 +32,7 @@ LATE = ("ap-evt", "balanced")  # few: a loop takes seconds to compile
 )
 def test_a_policy_written_again_decides_compiled_as_thresher_s_own_does_live(name: str, delay: str) -> None:
     own = policies.evt(variant="supplement") if name == "evt-supplement" else policies.CONSTRUCTORS[name]()
-    setup = Setup(policy=own, arms=13, budget=400, delay=delay)
+    setup = Setup(policy=own, arms=13, budget=400, spreads=0.15, delay=delay)
     live(setup, trace(setup.but(policy=rewritten.rewritten(13)[name]), seed=5))
 
 
@@ -38,7 +40,7 @@ def test_a_policy_written_again_decides_compiled_as_thresher_s_own_does_live(nam
     "more", [{}, {"delay": "fifo:7"}, {"common": True, "confidence": 0.9, "family": "bernoulli"}], ids=str
 )
 def test_live_and_compiled_hold_the_same_bits(more: dict[str, Any]) -> None:
-    setup = Setup(policy=custom(rewritten.thirds, exploration="doubling"), arms=7, budget=300, **more)
+    setup = Setup(policy=custom(rewritten.thirds, exploration="doubling"), arms=7, budget=300, spreads=0.15, **more)
     played = trace(setup, seed=2)
     look(live(setup, played), lambda ledger: compare_scored(ledger, played))
 
@@ -56,7 +58,7 @@ def test_any_function_of_exactly_rounded_operations_chooses_the_same_arms(text: 
     """More of them: python -m bench scores."""
     score = scored(text)
     policy = custom(score)
-    setup = Setup(policy=policy, family=family, arms=5, budget=80)
+    setup = Setup(policy=policy, family=family, arms=5, budget=80, spreads=0.15)
     assert policy.is_exact
     played = trace(setup, seed=seed)
     look(live(setup, played), lambda ledger: compare_scored(ledger, played))
@@ -139,3 +141,11 @@ def test_a_function_of_a_new_source_is_compiled_anew(tmp_path: Path, monkeypatch
 
     boards = [list(trace(Setup(policy=policy(number), arms=3, budget=30)).board.best) for number in (1, 2)]
     assert boards[0] != boards[1]
+
+
+def test_simulate_and_plan_take_a_score_of_one_s_own() -> None:
+    words = ("--policy=rewritten:thirds", "--arms=4", "--threshold=0.5", "--means=0.2:0.8")
+    found = json.loads(run("simulate", *words, "--budget=400", "--repetitions=20", "--format=json"))
+    assert found["results"][-1]["accuracy"] > 0.8
+    planned = json.loads(run("plan", *words, "--format=json"))
+    assert any("rewritten:thirds" in row["policy"] for row in planned["needs"])

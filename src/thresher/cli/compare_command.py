@@ -138,6 +138,6 @@ def _print(found: "list[Comparison]") -> None:
 
 def _cell(value: float, error: float | None, *, sign: bool = False) -> str:
     text = f"{value:+.2%}" if sign else f"{value:.2%}"
-    text = "0.00%" if text == "-0.00%" else text
+    text = "0.00%" if text in ("-0.00%", "+0.00%") else text
     mark = "*" if sign and error is not None and abs(value) >= 3 * error and value != 0 else ""
     return text + ("" if error is None else f" ± {error:.2%}") + mark
