@@ -24,10 +24,10 @@ themselves. A POLICY is a name, such as evt, or module:function for a score of y
 
 \b
 Examples:
-  thresher compare --policy evt --policy mine:score
-  thresher compare --policy anytime-evt --policy uniform --policy mine:score --family bernoulli --picture mine.png
-  thresher compare --policy ap-evt --policy mine:score --delay fifo:100 --repetitions 10000 --format csv
-  thresher compare --policy balanced --policy mine:score --confidence 0.95 --arms 40 --means 0.7:0.99 --threshold 0.9
+thresher compare --policy evt --policy mine:score
+thresher compare --policy anytime-evt --policy uniform --policy mine:score --family bernoulli --picture mine.png
+thresher compare --policy ap-evt --policy mine:score --delay fifo:100 --repetitions 10000 --format csv
+thresher compare --policy balanced --policy mine:score --confidence 0.95 --arms 40 --means 0.7:0.99 --threshold 0.9
 """
 
 
