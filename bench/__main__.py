@@ -10,6 +10,7 @@ from .report import Figure, write_json
 PARTS = (
     "engine",
     "lab",
+    "scores",
     "durable",
     "certificates",
     "questions",

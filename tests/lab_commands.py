@@ -3,9 +3,10 @@
 import click
 from click.testing import CliRunner
 
+from thresher.cli.compare_command import compare
 from thresher.cli.lab_commands import paper, plan, simulate
 
-GROUP = click.Group(commands={command.name or "": command for command in (simulate, paper, plan)})
+GROUP = click.Group(commands={command.name or "": command for command in (simulate, paper, plan, compare)})
 
 
 def run(*words: str) -> str:

@@ -11,7 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import rewritten
+
 import thresher
+from thresher.core.policies import Policy
 from thresher.core.replay import verify
 from thresher.log.stores import open_store
 from thresher.study import look
@@ -26,14 +29,15 @@ def reward_of(pull: thresher.Pull) -> float:
     return pull.seed / 2**32
 
 
-def create(url: str, budget: int) -> None:
-    study = thresher.create_study("s", arms=[f"arm {n}" for n in range(10)], threshold=0.5, budget=budget, storage=url)
+def create(url: str, budget: int, policy: Policy | None = None) -> None:
+    names = [f"arm {n}" for n in range(10)]
+    study = thresher.create_study("s", arms=names, threshold=0.5, budget=budget, policy=policy, storage=url)
     study.store.close()
 
 
 def agent(url: str, acknowledged: str) -> None:
     """Ask and tell until the study is done; write down each acknowledged reward before the next step."""
-    study = thresher.open_study("s", storage=url, lease=LEASE)
+    study = thresher.open_study("s", storage=url, lease=LEASE, scores=[rewritten.thirds])
     diary = os.open(acknowledged, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     while pulls := study.ask_many(1 + os.getpid() % 3):
         for pull in pulls:

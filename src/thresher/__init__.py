@@ -14,10 +14,9 @@ del globals()["run"]  # from here on, whatever else is imported, `thresher.run` 
 
 if TYPE_CHECKING:
     from collections.abc import Callable as _Callable
-    from collections.abc import Mapping as _Mapping
-    from collections.abc import Sequence as _Sequence
     from contextlib import AbstractContextManager as _Context
 
+    from .adapters.evaluator import evaluator
     from .core.events import Event
     from .core.policies import (
         Policy,
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
         apt,
         balanced,
         cheapest,
+        custom,
         evt,
         evt_pf,
         lsa,
@@ -43,7 +43,9 @@ if TYPE_CHECKING:
         CannotGoOn,
         DamagedStudy,
         InvalidInput,
+        NoScore,
         OutsideBounds,
+        ScoreFailed,
         StoreFailed,
         StudyDeleted,
         StudyExists,
@@ -64,11 +66,13 @@ __all__ = [
     "DamagedStudy",
     "Event",
     "InvalidInput",
+    "NoScore",
     "OutsideBounds",
     "Policy",
     "Progress",
     "Pull",
     "Row",
+    "ScoreFailed",
     "Spec",
     "Store",
     "StoreFailed",
@@ -89,6 +93,7 @@ __all__ = [
     "balanced",
     "cheapest",
     "create_study",
+    "custom",
     "evaluator",
     "evt",
     "evt_pf",
@@ -101,6 +106,7 @@ __all__ = [
 ]
 
 _HOME = {  # in which module each name is, as the imports above say for tools that read them
+    "evaluator": ".adapters.evaluator",
     "Event": ".core.events",
     "Policy": ".core.policies",
     "anytime_evt": ".core.policies",
@@ -109,6 +115,7 @@ _HOME = {  # in which module each name is, as the imports above say for tools th
     "apt": ".core.policies",
     "balanced": ".core.policies",
     "cheapest": ".core.policies",
+    "custom": ".core.policies",
     "evt": ".core.policies",
     "evt_pf": ".core.policies",
     "lsa": ".core.policies",
@@ -124,7 +131,9 @@ _HOME = {  # in which module each name is, as the imports above say for tools th
     "CannotGoOn": ".errors",
     "DamagedStudy": ".errors",
     "InvalidInput": ".errors",
+    "NoScore": ".errors",
     "OutsideBounds": ".errors",
+    "ScoreFailed": ".errors",
     "StoreFailed": ".errors",
     "StudyDeleted": ".errors",
     "StudyExists": ".errors",
@@ -140,35 +149,6 @@ _HOME = {  # in which module each name is, as the imports above say for tools th
     "Study": ".study",
 }
 _ROOMS = {"core", "create", "errors", "log", "study", "text"}  # `thresher.errors` and so on, without a further import
-
-
-def evaluator(
-    function: "_Callable[[Pull], object]",
-    *,
-    arms: "_Sequence[str] | _Mapping[str, _Mapping[str, object]] | None" = None,
-    workers: int = 1,
-) -> None:
-    """Answer the pulls that ``thresher run --stay`` writes to standard input, until there are no more.
-
-    The function takes a `Pull` and returns a number or a bool, or ``{"reward": 0.8, "note": "…", "cost": 0.02}``. What
-    it raises is a failure of the pull, and `Busy` asks for it again later. What it prints goes to standard error. A
-    coroutine function runs as many pulls at once as there are; a plain one as many as ``workers``, in threads.
-
-    With ``arms``, names or ``{name: parameters}``, the study needs no ``--arms``::
-
-        # evaluate.py: thresher run --stay --at-least 0.9 -- python evaluate.py
-        import thresher
-
-        model = load()  # once
-
-        def evaluate(pull):
-            return model.is_right(pull.arm, seed=pull.seed)
-
-        thresher.evaluator(evaluate, arms=["terse", "polite"])
-    """
-    from .adapters.evaluator import evaluator as answer  # here: it loads asyncio
-
-    answer(function, arms=arms, workers=workers)
 
 
 def live(study: "Study") -> "_Context[_Callable[[Progress], object]]":

@@ -8,14 +8,17 @@ from typing import Literal, NamedTuple
 from .core import checks
 from .core.differences import differences
 from .core.events import Event
+from .core.kernel import Formula
 from .core.ledger import Ledger
 from .core.policies import Policy
+from .core.scores import register
 from .core.spec import Guarantee, Params, Spec
 from .errors import Conflict, Interrupted, InvalidInput, StudyExists, shown
+from .inner import accept
 from .log.chain import chained
 from .log.store import Store
 from .log.stores import Storage, open_store
-from .study import LEASE, Study, accept, look
+from .study import LEASE, Study, look
 
 ATTEMPTS = 3  # to flush a new study to the disk, if connections are lost
 
@@ -160,6 +163,10 @@ def create(
     if if_exists not in ("error", "join"):
         raise InvalidInput("if_exists", if_exists, "must be 'error' or 'join'")
     store, seconds = open_store(storage), checks.seconds("lease", lease)
+    if store.leased and not spec.policy.is_importable:
+        remedy = "write it with def at the top of a module, or keep the study in memory"
+        rule = "cannot be imported by its name, which a stored study needs"
+        raise InvalidInput("policy", spec.policy.formula, rule, remedy)
     if not _created(name, store, spec):
         if if_exists == "error":
             raise StudyExists("study", name, "already exists", "open it with open_study, or if_exists='join'")
@@ -189,14 +196,21 @@ def _created(name: str, store: Store, spec: Spec) -> bool:
     return True
 
 
-def open_study(name: str, *, storage: Storage = None, lease: float = LEASE) -> Study:
+def open_study(name: str, *, storage: Storage = None, lease: float = LEASE, scores: Iterable[Formula] = ()) -> Study:
     """The study of that name in that store.
+
+    If its policy is a function of yours (see `custom`), pass it in ``scores`` to ask for pulls: a store's code is never
+    imported because the store names it. Reading and telling do not need it.
 
     >>> open_study("nobody")
     Traceback (most recent call last):
     thresher.errors.UnknownStudy: study 'nobody': is not in this store; create it with create_study
     """
-    return Study(checks.name("study", name), open_store(storage), lease=checks.seconds("lease", lease))
+    passed = [register(score) for score in scores]
+    study = Study(checks.name("study", name), open_store(storage), lease=checks.seconds("lease", lease))
+    if study.spec.policy.formula in (formula for formula, _ in passed):
+        study.spec.policy.scored_by()  # raises if its source has changed
+    return study
 
 
 class Match(NamedTuple):

@@ -35,6 +35,14 @@ class UnknownArm(InvalidInput, KeyError):
     __str__ = Exception.__str__  # a KeyError alone would put quotes around the text
 
 
+class NoScore(InvalidInput):
+    """The study's policy is a user's function, which was not passed in, or has changed since."""
+
+
+class ScoreFailed(InvalidInput):
+    """A user's score function raised an exception, or returned something that is no score."""
+
+
 class UnknownStudy(ThresherError, LookupError):
     """No study of that name is in that store."""
 

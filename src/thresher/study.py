@@ -15,7 +15,7 @@ from .core.hardest import CaseRow, hardest
 from .core.ledger import Ledger
 from .core.pulls import Pull, PullRow, Pulls, pull_of, pulls_in
 from .core.verdict import Verdict
-from .errors import CannotGoOn, InvalidInput, OutsideBounds
+from .errors import CannotGoOn, InvalidInput
 from .log import calls
 from .log.journal import Answer, Draft, Journal
 from .log.keys import Keys, marked
@@ -253,41 +253,6 @@ def look(study: Study, reader: Callable[[Ledger], Answer]) -> Answer:
     return study._journal.look(reader)
 
 
-def ask_for_reply(study: Study, n: int, *, lease: float, key: str | None, arm: str | None = None) -> calls.Asked:
-    """The same as `Study.ask_many`, with what a reply needs besides the pulls, from the same read of the store."""
-    return study._ask(n, lease, key, calls.Host(arm))
-
-
-def ask_for_cases(study: Study, arm: str, cases: Sequence[int]) -> list[Pull]:
-    """Pulls of the arm on these cases, for adapters alone: their host has shuffled the cases."""
-    return study._ask(len(cases), None, None, calls.Host(arm, cases)).pulls
-
-
-def others_pulls(study: Study) -> int:
-    """With cases: how many pending pulls of other agents may still free one, where none is left to ask for."""
-    pending = look(study, lambda ledger: ledger.pending_pulls() if ledger.waits else [])
-    return sum(not study._keeper.holds(pull) for pull in pending)
-
-
-def tell_for_reply(study: Study, pull: int, reward: object) -> bool:
-    """The same as `Study.tell`. Returns whether the reward was late."""
-    return study._tell(pull, reward, repeatable=False)
-
-
-def tell_together(study: Study, rewards: Sequence[tuple[int, object]]) -> dict[int, OutsideBounds]:
-    """The same as `Study.tell` for several pulls, in one write. Returns the errors of rewards outside the bounds."""
-
-    def plan(draft: Draft) -> dict[int, OutsideBounds]:
-        told = {pull: calls.tell(draft, pull, reward, repeatable=False) for pull, reward in rewards}
-        return {pull: each.outside for pull, each in told.items() if each.outside is not None}
-
-    outside = study._journal.commit(plan)
-    if study.store.leased:
-        for pull, _ in rewards:
-            study._keeper.let_go(pull)
-    return outside
-
-
 def give_up(study: Study, pull: Pull | int, *, cause: Cause, reason: str) -> None:
     """Drop a pull with any cause: for runners alone, which know whether it ever began."""
     number = _id(pull)
@@ -301,11 +266,6 @@ def import_pulls(study: Study, rows: Iterable[calls.Result]) -> None:
     """Add results from elsewhere: all of them or none."""
     checked = [calls.checked(study.spec, row) for row in rows]
     study._journal.commit(lambda draft: calls.add(draft, checked))
-
-
-def accept(study: Study, evaluator: str) -> None:
-    """Record that another evaluator measures the same thing. A repeated call is accepted."""
-    study._journal.commit(lambda draft: calls.accept(draft, evaluator))
 
 
 def _id(pull: Pull | int) -> int:

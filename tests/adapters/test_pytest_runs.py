@@ -184,7 +184,7 @@ def test_a_shared_fixture_that_failed_once_is_set_up_again(reports: Reports) -> 
 def test_a_timeout_is_a_failure_of_the_run(reports: Reports) -> None:
     source = """
         import time
-        @pytest.mark.timeout(0.01)
+        @pytest.mark.timeout(0.25)
         def test_hangs(): time.sleep(10)
     """
     assert reports(dedent(source), "--thresher=0.8", "-ppytest_timeout") == {"test_hangs": "error"}

@@ -4,6 +4,7 @@ import re
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -60,7 +61,10 @@ def test_there_are_examples_for_every_command() -> None:
 
 
 @pytest.mark.parametrize("example", examples())
-def test_the_examples_in_the_help_texts_parse(example: str) -> None:
+def test_the_examples_in_the_help_texts_parse(example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.py").write_text("def score(gap, scatter, seen, weight, exploration):\n    return gap\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
     _, name, *args = shlex.split(example)
     assert command_of(name).make_context(name, args).params
 

@@ -9,6 +9,7 @@ from place import Place, a_place  # noqa: F401 - the fixture
 from program import complaint
 
 import thresher as library
+from thresher.inner import accept
 
 
 def log_of(place: Place, name: str) -> dict[str, Any]:
@@ -18,7 +19,7 @@ def log_of(place: Place, name: str) -> dict[str, Any]:
 
 def study_with_every_event(place: Place) -> None:
     study = library.create_study("every", arms=["a", "b"], threshold=0.5, budget=20, evaluator="v1", storage=place.url)
-    library.study.accept(study, "v2")
+    accept(study, "v2")
     study.add_many([("a", 1), ("b", None), ("b", 0)])
     first, second, third = study.ask_many(3)
     study.tell(first, 1, repeatable=True)

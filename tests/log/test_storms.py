@@ -11,15 +11,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import rewritten
 import storm
 from postgres import Server
 
 import thresher
+from thresher.core.policies import Policy, custom
 
 
-def test_a_storm_of_kills_on_sqlite_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+@pytest.mark.parametrize("policy", [None, custom(rewritten.thirds)], ids=["balanced", "custom"])
+def test_a_storm_of_kills_on_sqlite_loses_nothing_that_was_acknowledged(policy: Policy | None, tmp_path: Path) -> None:
     url, budget = f"sqlite:///{tmp_path}/thresher.db", 1500
-    storm.create(url, budget)
+    storm.create(url, budget, policy)
     weather = storm.Storm(url, tmp_path)
     try:
         weather.kill(20, random.Random(1))

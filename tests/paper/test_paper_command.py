@@ -4,8 +4,10 @@ import csv
 from pathlib import Path
 
 import pytest
+import rewritten
 from lab_commands import run
 
+from thresher.core.policies import custom
 from thresher.errors import ThresherError
 from thresher.paper import claims, figures, table1
 
@@ -86,3 +88,55 @@ def test_without_matplotlib_pictures_are_refused_before_the_work(
     with pytest.raises(ThresherError, match="pictures need matplotlib"):
         run("paper", "all", "--out", str(out))
     assert not out.exists()
+
+
+def test_a_policy_of_one_s_own_is_added_to_figures_table_and_claims(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (figures, claims):
+        monkeypatch.setattr(module, "TAUS", (10, 100, 500))
+        monkeypatch.setattr(module, "DELTAS", (0.0, 1.0))
+        monkeypatch.setattr(module, "PULLS_41", (1000, 20_000))
+    monkeypatch.setattr("thresher.paper.plots.DELTAS", (0.0, 1.0))
+    monkeypatch.setattr(table1, "INSTANCES", 50)
+    monkeypatch.setattr(table1, "PULLS", (1000, 2000, 3000))
+    parts = ("figure1", "figure2", "table1")
+    run("paper", *parts, "--policy", "rewritten:thirds", "--out", str(tmp_path), "--repetitions", "2")
+    for part, rows in (("figure1", 6), ("figure2", 24), ("table1", 6)):
+        found = csv.DictReader((tmp_path / f"{part}.csv").read_text().splitlines())
+        assert sum(row["algorithm"] == "rewritten:thirds" for row in found) == rows
+        assert (tmp_path / f"{part}.png").exists()
+    page = (tmp_path / "claims.md").read_text().partition("## Not in the paper")[2]
+    for other in ("EVT", "ATP", "AP-EVT at δ = 1"):
+        assert f"- That rewritten:thirds outperforms {other} **" in page
+    assert "| rewritten:thirds | – |" in (tmp_path / "table1.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("certificates",), "policy 'evt-pf': certificates is about settling arms, so no policy can be added to it"),
+        (("figure1", "guarantee"), "guarantee is about settling arms"),
+        (("figure1", "figure9"), "part 'figure9': is not a part of the paper; choose one of figure1, figure2"),
+        (("figure1", "--policy=evt-pf"), "policy 'evt-pf': is given twice"),
+        (("figure1", "--policy=nosuch:score"), "there is no module 'nosuch'"),
+    ],
+)
+def test_a_policy_that_cannot_be_added_is_refused_in_one_line(
+    words: tuple[str, ...], line: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ThresherError) as raised:
+        run("paper", *words, "--policy=evt-pf", "--out", str(tmp_path / "out"))
+    assert line in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_policy_that_follows_the_budget_plays_each_number_of_pulls_by_itself() -> None:
+    follows, free = custom(rewritten.evt_again), custom(rewritten.evt_again, exploration=3.0)
+    late = figures.algorithm_42("mine", 0.5, {"mine": follows})
+    assert (late.exploration, late.pending_weight) == (200.0, 0.5)
+    assert figures.algorithm_42("mine", 0.5, {"mine": free}).exploration == 3.0
+    alone = figures.figure1_pulls(1)
+    assert figures.figure1_pulls(1, {"mine": follows}) - alone == 3 * sum(figures.PULLS_41)
+    assert figures.figure1_pulls(1, {"mine": free}) - alone == 3 * figures.PULLS_41[-1]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import rewritten
 from engines import (
     COROUTINES,
     ENGINES,
@@ -23,16 +24,18 @@ from engines import (
 
 import thresher
 from thresher.core.places import mixed
+from thresher.core.policies import Policy, custom
 from thresher.core.seeds import seed_of
 
 each_engine = pytest.mark.parametrize("engine", ENGINES)
 
 
 @each_engine
+@pytest.mark.parametrize("policy", ["ap-evt", custom(rewritten.thirds)], ids=["ap-evt", "custom"])
 def test_every_pull_is_evaluated_once_with_its_own_seed_and_decided_as_in_a_sequential_study(
-    engine: str, place: dict[str, Any], tmp_path: Path
+    engine: str, policy: str | Policy, place: dict[str, Any], tmp_path: Path
 ) -> None:
-    study = make("a", "b", "c", policy="ap-evt", budget=300)
+    study = make("a", "b", "c", policy=policy, budget=300)
     verdict = run(engine, study, evaluator(engine, tmp_path), **place)
     assert (verdict.told, verdict.pending, verdict.done) == (300, 0, True)
     numbers = {arm: itertools.count(1) for arm in range(3)}
@@ -45,7 +48,7 @@ def test_every_pull_is_evaluated_once_with_its_own_seed_and_decided_as_in_a_sequ
     assert sorted(calls(tmp_path)) == sorted(seeds.items())
     told = {event.pull: event.reward for event in study.events() if event.kind == "told"}
     assert told == {pull: seed / 2**32 for pull, seed in seeds.items()}
-    again = make("a", "b", "c", policy="ap-evt", budget=300)
+    again = make("a", "b", "c", policy=policy, budget=300)
     for event in study.events()[1:]:  # in the same order of completion
         if event.kind == "asked":
             pull = again.ask() or pytest.fail("no pull")

@@ -8,7 +8,8 @@ from chances import most
 import thresher
 from thresher import InvalidInput
 from thresher.core.ledger import fold
-from thresher.study import ask_for_cases, look
+from thresher.inner import ask_for_cases
+from thresher.study import look
 
 
 def study_of(cases: int = 20, /, **question: object) -> thresher.Study:

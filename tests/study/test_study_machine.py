@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 import pytest
+import rewritten
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -21,6 +22,7 @@ import thresher
 from thresher.core import policies
 from thresher.core.events import Cause
 from thresher.core.ledger import fold
+from thresher.core.policies import Policy, custom
 from thresher.study import give_up, look
 
 rewards = st.floats(0, 1)
@@ -34,12 +36,12 @@ class StudyMachine(RuleBasedStateMachine):
     ended: Any = Bundle("ended")
 
     @initialize(
-        policy=st.sampled_from(sorted(policies.CONSTRUCTORS)),
+        policy=st.sampled_from([*sorted(policies.CONSTRUCTORS), rewritten.DOUBLING, custom(rewritten.thirds)]),
         budget=st.integers(8, 40),
         limit=st.integers(1, 3),
         confidence=st.sampled_from([None, 0.5]),
     )
-    def create(self, policy: str, budget: int, limit: int, confidence: float | None) -> None:
+    def create(self, policy: str | Policy, budget: int, limit: int, confidence: float | None) -> None:
         self.study = thresher.create_study(
             "s",
             arms=["a", "b", "c", "d"],

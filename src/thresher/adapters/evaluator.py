@@ -25,7 +25,21 @@ Arms = Sequence[str] | Mapping[str, Mapping[str, Any]]
 def evaluator(function: Callable[[Pull], object], *, arms: Arms | None = None, workers: int = 1) -> None:
     """Answer the pulls that ``thresher run --stay`` writes to standard input, until there are no more.
 
-    This is `thresher.evaluator`, where the arguments are explained.
+    The function takes a `Pull` and returns a number or a bool, or ``{"reward": 0.8, "note": "…", "cost": 0.02}``. What
+    it raises is a failure of the pull, and `Busy` asks for it again later. What it prints goes to standard error. A
+    coroutine function runs as many pulls at once as there are; a plain one as many as ``workers``, in threads.
+
+    With ``arms``, names or ``{name: parameters}``, the study needs no ``--arms``::
+
+        # evaluate.py: thresher run --stay --at-least 0.9 -- python evaluate.py
+        import thresher
+
+        model = load()  # once
+
+        def evaluate(pull):
+            return model.is_right(pull.arm, seed=pull.seed)
+
+        thresher.evaluator(evaluate, arms=["terse", "polite"])
     """
     if not callable(function):
         raise InvalidInput("function", function, "must be a function that takes a pull")

@@ -16,7 +16,8 @@ from ..core.evidence import OPEN
 from ..core.ledger import Ledger
 from ..core.sentences import settled_label
 from ..errors import AlreadyTold, InvalidInput, OutsideBounds
-from ..study import Pull, Study, ask_for_cases, give_up, look
+from ..inner import ask_for_cases
+from ..study import Pull, Study, give_up, look
 
 
 class Gate:

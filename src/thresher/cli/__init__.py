@@ -21,6 +21,7 @@ COMMANDS = {  # command: its module
     "demo": "demo",
     "plan": "lab_commands",
     "simulate": "lab_commands",
+    "compare": "compare_command",
     "paper": "lab_commands",
     "studies": "studies",
     "create": "studies",

@@ -11,10 +11,12 @@ import click
 from ..core.events import CAUSES, PENDING
 from ..core.pulls import pull_json
 from ..errors import AlreadyTold, CannotGoOn, InvalidInput, ThresherError, UnknownPull, shown
-from ..study import Pull, Study, look, tell_for_reply
+from ..inner import tell_for_reply
+from ..study import Pull, Study, look
 from ..text.plural import plural
 from . import FINISHED, NOT_MET, print_lines, say, say_done
 from .options import Duration, Number, Whole, format_option, name_argument, option, storage_option, study_at
+from .scoring import scores_option
 
 MOST = 100_000  # pulls of one ask: a study without a budget sets no other limit
 
@@ -43,9 +45,18 @@ Examples:
 @click.option("-n", "count", type=click.IntRange(1, MOST), default=1, help="How many pulls.")
 @option("--arm NAME", "Pull this arm, instead of the one that the study chooses.")
 @click.option("--lease", type=Duration(), default="1h", help="Time until the pull counts as lost.")
+@scores_option
 @storage_option
 @format_option("text", "json")
-def ask(name: str, count: int, arm: str | None, lease: float, storage: str | None, style: str) -> int:
+def ask(
+    name: str,
+    count: int,
+    arm: str | None,
+    lease: float,
+    scores: tuple[object, ...],
+    storage: str | None,
+    style: str,
+) -> int:
     """Print pulls."""
     study = study_at(name, storage)
     pulls = study.ask_many(count, arm=arm, lease=lease)

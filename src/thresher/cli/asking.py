@@ -16,6 +16,7 @@ from .arms import checked, read_arms
 from .cautions import arms_caution
 from .options import Amount, Command, Number, Whole, option
 from .rewording import as_written, option_of, rewording
+from .scoring import PolicyName
 
 UNIT = (0.0, 1.0)  # the bounds, unless others are given
 SHARE = 0.95  # of measured times without bounds or a baseline, unless another is asked about
@@ -54,7 +55,11 @@ ARM_OPTIONS = (
     option("--bounds LO HI", "The range of rewards, or none.  [default: 0 1]", type=Amount(), nargs=2),
     option("--no-bounds", "The same as --bounds none.", hidden=True),
     option("--clip", "Count a reward outside the bounds as the nearest bound. Without this, it retires its arm."),
-    option("--policy P", f"How to choose the next arm: {', '.join(policies.CONSTRUCTORS)}."),
+    option(
+        "--policy P",
+        f"How to choose the next arm: {', '.join(policies.CONSTRUCTORS)}; or module:function, a score of your own.",
+        type=PolicyName(),
+    ),
     option("--confidence C", "How sure to be of all labels.  [default: 0.95]", type=Amount()),
     option("--no-confidence", "Do not certify labels."),
     option(

@@ -16,13 +16,15 @@ from ..text.masking import masked, one_line
 from ..text.plural import plural
 from . import FINISHED, NOT_MET, put
 from .options import format_option, name_argument, storage_option, store_at, study_at, study_or_damage
+from .scoring import scores_option
 
 
 @click.command(short_help="Check every decision of a study.")
 @name_argument
+@scores_option
 @storage_option
 @format_option("text", "json")
-def verify(name: str, storage: str | None, style: str) -> int:
+def verify(name: str, scores: tuple[object, ...], storage: str | None, style: str) -> int:
     """Check the log of study NAME: no gap, every event valid, every pull for the arm that the policy chooses.
 
     Every event must also match its digest, up to the head that the store recorded. Prints the head, so that two people
@@ -30,8 +32,9 @@ def verify(name: str, storage: str | None, style: str) -> int:
     that something is wrong.
 
     \b
-    Example:
+    Examples:
       thresher verify prompts
+      thresher verify prompts --policy mine:score
     """  # noqa: D301 - click wants the character itself
     store = store_at(storage)
     if name not in store.studies():
@@ -43,7 +46,8 @@ def verify(name: str, storage: str | None, style: str) -> int:
         put(f"{plural(report.events, 'event')}, every decision re-derived; state {report.digest}")
         put(sentences.head(report.events, report.head))
         if not report.anywhere:
-            put("its policy, lsa, takes a logarithm: its decisions can be re-derived on the same machine only")
+            only = "its decisions can be re-derived on the same machine only"
+            put(f"its policy, {report.policy}, uses more than + − × ÷ √: {only}")
     else:
         put(f"event {report.wrong}: {one_line(report.reason or '')}; the {report.events:,} before it are right")
     return FINISHED if report.sound else NOT_MET

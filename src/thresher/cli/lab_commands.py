@@ -13,9 +13,9 @@ from .lab_options import (
     THREADS,
     TOLERANCE,
     cases_in,
+    checkpoints_in,
     confidence_in,
     numbered,
-    numbers_in,
     pair_in,
     question_in,
     questioned,
@@ -27,6 +27,7 @@ from .lab_options import (
 from .lab_tables import print_data, print_plan, print_result
 from .options import Number, Whole
 from .rewording import rewording
+from .scoring import PolicyName
 
 if TYPE_CHECKING:
     from ..lab.planning import Plan
@@ -34,7 +35,11 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--policy", help="How to choose the next arm [default: anytime-evt; with --confidence balanced].")
+@click.option(
+    "--policy",
+    type=PolicyName(),
+    help="How to choose the next arm, or module:function [default: anytime-evt; with --confidence balanced].",
+)
 @click.option(
     "--family", help="uniform, bernoulli, beta, normal, clipped or constant [default: uniform; with --cases bernoulli]."
 )
@@ -104,9 +109,6 @@ def simulate(
     from ..lab import simulate as play
     from ..lab.output import progress_bar
 
-    checkpoints = numbers_in("checkpoints", given["checkpoints"]) if given["checkpoints"] else ()
-    if not all(point.is_integer() for point in checkpoints):
-        raise InvalidInput("checkpoints", given["checkpoints"], "must be whole numbers")
     certifies = bool(given["cases"] or matrix or given["find"] is not None or given["guarantee"] != "all")
     same = ("policy", "arms", "budget", "tolerance", "hung", "failure", "guarantee", "find")
     with rewording(given):
@@ -118,7 +120,7 @@ def simulate(
             means=range_in("means", given["means"]),
             spreads=range_in("spread", given["spread"]),
             bounds=pair_in("bounds", given["bounds"]),
-            checkpoints=tuple(int(point) for point in checkpoints),
+            checkpoints=checkpoints_in(given["checkpoints"]),
             delay=delays.parse(given["delay"], seconds=given["seconds_per_pull"]),
             confidence=confidence_in(given["confidence"] or ("0.95" if certifies else "off")),
             lost=pair_in("lost", given["lost"]),
@@ -138,12 +140,19 @@ def simulate(
 
 
 @click.command()
-@click.argument("what", metavar="figure1|figure2|table1|certificates|guarantee|all")
+@click.argument("what", nargs=-1, required=True, metavar="figure1|figure2|table1|certificates|guarantee|all…")
 @click.option("--out", required=True, type=click.Path(), help="The folder to write to; created if it does not exist.")
 @click.option("--force", is_flag=True, help="Overwrite files that thresher paper did not write.")
 @click.option("--repetitions", type=Whole(), default=100, help="The paper uses 100.")
+@click.option(
+    "--policy",
+    "policies",
+    type=PolicyName(),
+    multiple=True,
+    help="Add this policy, or module:function, to the figures, table 1 and the claims; repeat it for more.",
+)
 @SEED
-def paper(what: str, out: str, force: bool, repetitions: int, seed: int) -> None:
+def paper(what: tuple[str, ...], out: str, **given: Any) -> None:
     """Repeat the experiments of the paper: data, figures, and whether each of its claims holds.
 
     certificates measures how many pulls it takes to settle every arm, compared with HDoC, LUCB-G and APT-G;
@@ -154,10 +163,11 @@ def paper(what: str, out: str, force: bool, repetitions: int, seed: int) -> None
     thresher paper all --out paper
     thresher paper figure2 --out paper --repetitions 1000
     thresher paper certificates --out paper --repetitions 1000
+    thresher paper figure1 figure2 --policy mine:score --out paper
     """  # noqa: D301 - click wants the character itself
     from ..paper import report
 
-    for name in whole(lambda: report.write(what, out, repetitions=repetitions, seed=seed, force=force)):
+    for name in whole(lambda: report.write(what, out, **given)):
         put(f"{out.rstrip('/')}/{name}")
 
 
@@ -174,7 +184,11 @@ def paper(what: str, out: str, force: bool, repetitions: int, seed: int) -> None
     help="Instead of --arms and --means: rewards so far, as CSV with arm,reward, or an export.",
 )
 @click.option("--cases", type=Whole(), help="Each arm is to be judged by its mean on this many cases, an eval set.")
-@click.option("--policy", help="The policy to plan for [default: balanced; anytime-evt with --confidence off].")
+@click.option(
+    "--policy",
+    type=PolicyName(),
+    help="The policy to plan for, or module:function [default: balanced; anytime-evt with --confidence off].",
+)
 @click.option("--confidence", default="0.95", help="Settle arms at this confidence, or off.")
 @click.option("--no-confidence", is_flag=True, help="The same as --confidence off.")
 @TOLERANCE

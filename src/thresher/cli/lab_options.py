@@ -146,6 +146,14 @@ def numbers_in(name: str, text: str) -> list[float]:
         raise InvalidInput(name, text, "must be numbers with commas between them") from None
 
 
+def checkpoints_in(text: str | None) -> tuple[int, ...]:
+    """The pulls after which to measure: A,B,C; none if nothing is given."""
+    points = numbers_in("checkpoints", text) if text else []
+    if not all(point.is_integer() for point in points):
+        raise InvalidInput("checkpoints", text, "must be whole numbers")
+    return tuple(int(point) for point in points)
+
+
 def pair_in(name: str, text: str) -> tuple[float, float]:
     """Two numbers with a colon between them.
 

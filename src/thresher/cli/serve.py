@@ -15,6 +15,7 @@ from ..run.signals import until_stopped
 from ..text.files import Kind, check, replacing
 from . import FINISHED, put, say, say_done
 from .options import name_argument, option, storage_option, store_at, study_at
+from .scoring import scores_option
 from .speaking import spoken
 
 EXTRA = "pip install 'thresher[web]'"
@@ -41,6 +42,7 @@ def web(module: str) -> ModuleType:
     envvar="THRESHER_WRITE_TOKEN",
     help="The token for writing and reading, with --write.  [default: a new one at every start]",
 )
+@scores_option
 @option("--allow-host NAME", "A host name that users reach it by.", to="allowed", multiple=True)
 @option("--tls-cert FILE", "Serve HTTPS with this certificate (PEM).")
 @option("--tls-key FILE", "The certificate's key (PEM), if it is not in the same file.")
@@ -54,7 +56,7 @@ def web(module: str) -> ModuleType:
     "--max-per-address", "each", type=click.IntRange(1), help="Connections from one address.  [default: half of all]"
 )
 @click.pass_context
-def serve(context: click.Context, /, storage: str | None, **given: Any) -> int:
+def serve(context: click.Context, /, storage: str | None, scores: tuple[object, ...], **given: Any) -> int:
     """Serve a live page of the studies in a store, and an HTTP API for agents in any language.
 
     The first line of output is the address, with the token for reading. With --write, the second line has the token

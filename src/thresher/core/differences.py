@@ -31,8 +31,14 @@ def differences(mine: Spec, other: Spec) -> list[str]:
         *_named("arm", (mine.arms, mine.params), (other.arms, other.params)),
         *_cases(mine, other),
         *bars,
-        *(f"{name} is {_told(one)}, not {_told(two)}" for name, one, two in pairs if one != two),
+        *(_differs(name, one, two) for name, one, two in pairs if one != two),
     ]
+
+
+def _differs(name: str, one: object, two: object) -> str:
+    if isinstance(one, Policy) and str(one) == str(two):
+        return f"the source of {one.formula}, or of something it refers to, has changed"
+    return f"{name} is {_told(one)}, not {_told(two)}"
 
 
 def _bars(mine: Spec, other: Spec) -> tuple[list[str], tuple[str, ...]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..errors import InvalidInput
-from . import docket, evidence, kernel, rate, steps, validity
+from . import docket, evidence, kernel, rate, validity
 from .events import (
     DROPPED,
     LATE,
@@ -92,19 +92,7 @@ class Ledger(Settling):
             self._rank(arm)
         elif self.ranking.level:
             self._shut(arm)
-        if not self.folding:
-            self.rule = steps.rescore_asked(
-                self.board,
-                self.second,
-                arm,
-                self.formula,
-                self.rule,
-                kernel.cheapest,
-                self.second_rule,
-                self.alternates,
-                self._doubles,
-                self.issued,
-            )
+        self._rescore_asked(arm)
 
     def _told(self, event: Event) -> None:
         pull: int = event.pull  # type: ignore[assignment]  # checked
@@ -208,7 +196,7 @@ class Ledger(Settling):
 
     def _extended(self, event: Event) -> None:
         self.budget = event.budget
-        if self.spec.policy.needs_budget:
+        if self.spec.policy.follows_budget:
             self._follow_rule()
 
     def _proved_wrong(self, arm: int, event: Event) -> None:
@@ -257,6 +245,8 @@ class Ledger(Settling):
         self._rescore_all()
 
     def _rescore_all(self) -> None:
+        if self.stale is not None:
+            self.stale.update(range(len(self.spec.arms)))
         if self.folding:
             return
         kernel.rescore_all(self.board, self.formula, self.rule)
@@ -264,7 +254,9 @@ class Ledger(Settling):
             kernel.rescore_all(self.second, kernel.cheapest, self.second_rule)
 
     def state(self) -> dict[str, Any]:
-        """The whole state, for comparing two ledgers bit for bit."""
+        """The whole state, for comparing two ledgers bit for bit. With a user's function, every arm is scored first."""
+        if self.stale:
+            self._score_stale(self.stale)
         return {name: value for name, value in vars(self).items() if name not in ("formula", "intervals", "last")}
 
 

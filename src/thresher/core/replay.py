@@ -13,10 +13,12 @@ from array import array
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from ..errors import DamagedStudy, StoreFailed, ThresherError
+from ..errors import DamagedStudy, NoScore, ScoreFailed, StoreFailed, ThresherError
 from . import ledger as ledgers
 from .events import NO_EVENT, Event
+from .kernel import Formula
 from .ledger import Ledger
+from .scores import register
 
 Column = tuple[str, "array[int] | array[float]"]
 
@@ -30,6 +32,7 @@ class Report(NamedTuple):
     digest: str | None  # of the state; None if the log is wrong
     head: str | None  # the digest of the last right event, which covers all events up to it
     anywhere: bool  # whether the decisions can be derived again on every machine, or only on this one
+    policy: str  # by which they were made
 
     @property
     def sound(self) -> bool:
@@ -37,8 +40,8 @@ class Report(NamedTuple):
         return self.wrong is None
 
 
-def verify(events: Iterable[Event]) -> Report:
-    """Fold a log and derive each of its decisions again.
+def verify(events: Iterable[Event], *, scores: Iterable[Formula] = ()) -> Report:
+    """Fold a log and derive each of its decisions again; ``scores`` are those of `open_study`.
 
     >>> import thresher
     >>> study = thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=4)
@@ -50,6 +53,8 @@ def verify(events: Iterable[Event]) -> Report:
     (3, "asked for arm 'a', where the rule says 'b'")
     """
     stream, ledger = iter(events), None
+    for score in scores:
+        register(score)
     try:
         ledger = ledgers.begun(next(stream, None))
         for event in stream:
@@ -63,7 +68,8 @@ def verify(events: Iterable[Event]) -> Report:
         if ledger.cases and ledger.pending and ledger.issued == ledger.imported:
             return _report(ledger, "missing: the reward of the imported case")
     except (ThresherError, *NO_EVENT) as error:  # a damaged event can be anything
-        if isinstance(error, StoreFailed) and not isinstance(error, DamagedStudy):
+        is_damage = isinstance(error, DamagedStudy) or not isinstance(error, NoScore | ScoreFailed | StoreFailed)
+        if not is_damage:
             raise
         return _report(ledger, error.rule if isinstance(error, DamagedStudy) else str(error))
     return _report(ledger, None)
@@ -72,12 +78,13 @@ def verify(events: Iterable[Event]) -> Report:
 def _report(ledger: Ledger | None, wrong: str | None) -> Report:
     """The report on the event after those in the ledger; ``wrong`` says what is wrong with it, if anything is."""
     if ledger is None:
-        return Report(0, 1, wrong, None, None, True)
-    anywhere = ledger.spec.policy.formula != "lsa"
+        return Report(0, 1, wrong, None, None, True, "")
+    policy = ledger.spec.policy
+    last = (policy.is_exact, str(policy))
     if wrong is None:
-        return Report(ledger.seq, None, None, digest(ledger), ledger.head, anywhere)
+        return Report(ledger.seq, None, None, digest(ledger), ledger.head, *last)
     seq = ledger.seq + 1
-    return Report(ledger.seq, seq, wrong.removeprefix(f"is damaged, event {seq}: "), None, ledger.head, anywhere)
+    return Report(ledger.seq, seq, wrong.removeprefix(f"is damaged, event {seq}: "), None, ledger.head, *last)
 
 
 def _wrongly_decided(ledger: Ledger, event: Event) -> str | None:
@@ -86,10 +93,10 @@ def _wrongly_decided(ledger: Ledger, event: Event) -> str | None:
     if event.seq != ledger.seq + 1:
         return f"has the number {event.seq}: there is a gap"
     if event.kind == "asked" and event.cause != "imported":
-        arm = ledger.choose()
-        if arm is None:
+        if ledger.done:
             return "asked for a pull, where the study was done"
-        if event.arm != arm and event.cause != "chosen":
+        arm = event.arm if event.cause == "chosen" else ledger.choose()
+        if event.arm != arm and arm is not None:
             asked = names[event.arm] if event.arm is not None and 0 <= event.arm < len(names) else event.arm
             return f"asked for arm {asked!r}, where the rule says {names[arm]!r}"
     if event.kind in ("told", "dropped"):

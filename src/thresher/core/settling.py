@@ -145,7 +145,9 @@ class Settling(State):
         return self.awaits or self.base in self.outside
 
     def _rescore(self, arm: int) -> None:
-        if not self.folding:
+        if self.stale is not None:
+            self.stale.add(arm)
+        elif not self.folding:
             steps.rescore_both(
                 self.board,
                 self.second,
@@ -155,4 +157,25 @@ class Settling(State):
                 kernel.cheapest,
                 self.second_rule,
                 self.alternates,
+            )
+
+    def _rescore_asked(self, arm: int) -> None:
+        """After a pull of the arm was asked for: a user's function is called only before the next decision."""
+        if self.stale is not None:
+            self.stale.add(arm)
+            if self._doubles and (rule := self.rule_for(self.budget, self.issued)) != self.rule:
+                self.rule = rule
+                self.stale.update(range(len(self.spec.arms)))
+        elif not self.folding:
+            self.rule = steps.rescore_asked(
+                self.board,
+                self.second,
+                arm,
+                self.formula,
+                self.rule,
+                kernel.cheapest,
+                self.second_rule,
+                self.alternates,
+                self._doubles,
+                self.issued,
             )

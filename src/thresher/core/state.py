@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import UnknownPull
-from . import columns, evidence, kernel, places, policies, seeds, steps
+from . import columns, evidence, kernel, places, policies, scores, seeds, steps
 from .cases import Cases
 from .events import DROPPED, LATE, OUTSIDE, PENDING, TOLD, Event
 from .spec import Spec
@@ -29,7 +29,9 @@ class State:
         self.shuffle = ""  # the key of a random order for them, for intervals
         self.evaluators = [] if specification.evaluator is None else [specification.evaluator]
         arms = len(specification.arms)
-        self.formula: kernel.Formula = getattr(kernel, specification.policy.function)
+        # a user's function scores arms only when the study is asked, so reading and telling do not need it
+        self.stale: set[int] | None = set(range(arms)) if specification.policy.is_custom else None
+        self.formula = kernel.uniform if specification.policy.is_custom else specification.policy.scored_by()
         self.rule = self.rule_for(self.budget, 0)
         self.board = columns.board(arms)
         self.second = columns.second(self.board)
@@ -165,7 +167,28 @@ class State:
         """The arm of the next pull; None exactly when done."""
         if self.done:
             return None
+        if self.stale:
+            self._score_stale(self.stale)
         return steps.choose_for(self.board, self.second, self.issued + 1, self.alternates)
+
+    def _score_stale(self, stale: set[int]) -> None:
+        """Score the arms that have changed since the last decision, with the user's function."""
+        formula = self.spec.policy.scored_by()
+        for arm in sorted(stale):
+            try:
+                steps.rescore_both(
+                    self.board,
+                    self.second,
+                    arm,
+                    formula,
+                    self.rule,
+                    kernel.cheapest,
+                    self.second_rule,
+                    self.alternates,
+                )
+            except scores.Refused as refused:
+                raise refused.of_arm(self.spec.policy.formula, self.spec.arms[arm]) from refused.__cause__
+        stale.clear()
 
     def is_outside(self, arm: int) -> bool:
         """Whether the arm, or the baseline it is compared with, proved the bounds wrong."""

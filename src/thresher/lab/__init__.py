@@ -16,10 +16,11 @@ except ImportError as missing:
         f"the laboratory needs {missing.name}, which is not installed", remedy="pip install 'thresher[lab]'"
     ) from missing
 
+from .comparing import Comparison, compare
 from .delays import Delay
 from .result import Result
 from .setup import Setup
 from .simulator import simulate, trace
 
-__all__ = ["Delay", "Result", "Setup", "simulate", "trace"]
+__all__ = ["Comparison", "Delay", "Result", "Setup", "compare", "simulate", "trace"]
 del _numba, _numpy

@@ -21,9 +21,9 @@ import numba
 from numba.core.types import unliteral
 from numba.extending import overload
 
-from ..core import docket, evidence, kernel, places, question, rate, steps
+from ..core import docket, evidence, kernel, places, question, rate, scores, steps
 from ..core.policies import DOUBLING, Policy
-from . import counting, delays, families, late, linking, loops, parts, proofs, shares, slots, streams
+from . import counting, delays, families, late, linking, loops, parts, proofs, shares, slots, streams, users
 
 CORE = (kernel, steps, places, evidence, docket, rate, question)
 SHARED = (*CORE, streams, families, shares, delays, parts, proofs, counting, slots)  # the same for every loop
@@ -51,7 +51,8 @@ def _rebuilt(function: FunctionType, namespace: Namespace, name: str | None = No
     Machine code from the cache is linked by name. Functions with different namespaces need different names, or one
     would silently replace the other.
     """
-    copy = FunctionType(function.__code__, namespace, name or function.__name__, function.__defaults__)
+    inner = (function.__defaults__, function.__closure__)
+    copy = FunctionType(function.__code__, namespace, name or function.__name__, *inner)
     copy.__qualname__ = name or function.__name__
     return copy
 
@@ -101,7 +102,7 @@ def _shared() -> Namespace:
 def _cache_folder() -> str | None:
     """A folder for machine code of exactly these sources, or None if it cannot be written."""
     digest = hashlib.sha256(numba.__version__.encode() + Path(__file__).read_bytes())
-    for module in (linking, *SHARED, *LOOPS):
+    for module in (linking, users, *SHARED, *LOOPS):
         digest.update(Path(str(module.__file__)).read_bytes())
     try:
         home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -128,13 +129,16 @@ class Kind(NamedTuple):
     cases: bool = False
     ranks: bool = False
     counts: bool = False
+    common: bool = False
+    digest: str | None = None  # of the user's function that is the formula
 
     @property
     def variant(self) -> str:
         """The suffix for the names of functions that depend on it."""
-        named = ("doubling", "certifies", "cases", "ranks", "counts")
+        named = ("doubling", "certifies", "cases", "ranks", "counts", "common")
         flags = (name for name in named if getattr(self, name))
-        return "".join(f"-{part}" for part in (self.formula, self.second, self.family, *flags) if part)
+        formula = self.formula if self.digest is None else f"custom_{self.digest}"
+        return "".join(f"-{part}" for part in (formula, self.second, self.family, *flags) if part)
 
 
 def kind(policy: Policy, family: str, **flags: bool) -> Kind:
@@ -144,7 +148,7 @@ def kind(policy: Policy, family: str, **flags: bool) -> Kind:
     """
     if flags.get("counts"):
         flags["cases"] = flags["ranks"] = flags["certifies"]
-    return Kind(policy.function, policy.second, policy.exploration == DOUBLING, family, **flags)
+    return Kind(policy.function, policy.second, policy.exploration == DOUBLING, family, **flags, digest=policy.digest)
 
 
 def _name(kind: Kind, late_rewards: bool) -> str:
@@ -195,7 +199,8 @@ def instance_drawer(family: str) -> Callable[..., None]:
 def _namespace(kind: Kind) -> Namespace:
     shared = _shared()
     choices = {
-        "FORMULA": shared[kind.formula],
+        "FORMULA": shared[kind.formula] if kind.digest is None else _custom(kind.formula, kind.digest),
+        "CUSTOM": kind.digest is not None,
         "SECOND": shared[kind.second or "cheapest"],
         "ALTERNATES": kind.second is not None,
         "DOUBLING": kind.doubling,
@@ -203,6 +208,7 @@ def _namespace(kind: Kind) -> Namespace:
         "CASES": kind.cases,
         "RANKS": kind.ranks,
         "COUNTS": kind.counts,
+        "COMMON": kind.common,
         "RECORDED": kind.family == "recorded",
         "SET": shared[f"set_{kind.family}"],
         "DRAW": shared[f"draw_{kind.family}"],
@@ -216,7 +222,17 @@ def _namespace(kind: Kind) -> Namespace:
 @cache
 def _loop(kind: Kind, late_rewards: bool) -> Callable[..., None]:
     function = _functions(late)["run_late"] if late_rewards else _functions(loops)["run_at_once"]
-    return _kept(_rebuilt(function, _namespace(kind), _name(kind, late_rewards)))
+    rebuilt = _rebuilt(function, _namespace(kind), _name(kind, late_rewards))
+    is_known = kind.digest is None or not kind.digest.startswith(scores.IN_MEMORY)  # by its source
+    uncached: Callable[..., None] = njit(nogil=True, **OPTIONS)(rebuilt)
+    return _kept(rebuilt) if is_known else uncached
+
+
+@cache
+def _custom(formula: str, digest: str) -> Any:
+    """A user's function as a formula."""
+    namespace = {"USERS": users.compiled(formula, digest), "INVALID": parts.INVALID}
+    return _formula(_functions(users)["scored"], namespace, "")
 
 
 @cache

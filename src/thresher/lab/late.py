@@ -11,6 +11,7 @@ from .loops import (
     CASES,
     CERTIFIES,
     COUNTS,
+    CUSTOM,
     DOUBLING,
     FORMULA,
     RANKS,
@@ -26,7 +27,7 @@ from .loops import (
     open_boards,
     set_truths,
 )
-from .parts import Arms, Measures, Trace, note
+from .parts import Arms, Measures, Trace, is_refused, note
 from .proofs import Proof, rank
 from .slots import Slots, Timing, back_first, empty_slots, hangs, is_lost, owed, put_due, slot_for
 from .streams import DELAYS, REWARDS, Words, start
@@ -89,6 +90,8 @@ def run_late(
         for issued in range(1, budget + 1):
             measures.in_flight[row, 0] = max(measures.in_flight[row, 0], capacity - free)
             asked = choose_for(board, other, issued, ALTERNATES)
+            if CUSTOM and is_refused(board, measures, row, asked):
+                return
             assign(board, asked)
             reward = issued_pull(board, proof, arms, asked, issued, state)
             if RANKS and (not COUNTS or proof.ranking.level > 0.0):

@@ -21,18 +21,20 @@ from .counting import (
     shut_baseline,
     value_of_case,
 )
-from .parts import Arms, Measures, Trace, measure, note, saw, wipe
+from .parts import Arms, Measures, Trace, is_refused, measure, note, saw, start_pull, wipe
 from .proofs import Proof, is_over, issue, learn, measure_proof, open_proof, rank, reconsider
 from .streams import INSTANCE, REWARDS, Words, fraction, start
 
 FORMULA: Formula = kernel.evt
 SECOND: Formula = kernel.cheapest
 ALTERNATES = False  # even pulls use the second tournament
+CUSTOM = False  # the formula is a user's function
 DOUBLING = False  # the exploration doubles with the number of pulls
 CERTIFIES = False  # arms are settled, and then no longer pulled
 CASES = False  # rewards are those of cases, each of which an arm meets once
 RANKS = False  # the error rate is bounded
 COUNTS = False  # a reward counts as something else, see `core/question.py`
+COMMON = False  # the n-th pull of an arm draws the same reward whatever was chosen before
 RECORDED = False  # the family is `recorded`
 CONSTANT = False  # the family is `constant`
 SET, DRAW = families.set_uniform, families.draw_uniform
@@ -42,6 +44,7 @@ WITHIN = shares.within_uniform
 
 def draw_instance(arms: Arms, seed: int, repetition: int, state: Words) -> None:
     """Draw the means, then the spreads, of one repetition."""
+    arms.order[1], arms.order[2] = seed, repetition
     start(state, seed, repetition, INSTANCE)
     for arm in range(len(arms.mean)):
         arms.mean[arm] = arms.mean_low[arm] + (arms.mean_high[arm] - arms.mean_low[arm]) * fraction(state)
@@ -138,6 +141,8 @@ def issued_pull(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, sta
     if CASES:
         reconsider(board, proof, arm)
         return float(proof.values[arm, proof.sheet.place[pull]])
+    if COMMON:
+        start_pull(board, arms, arm, state)
     return DRAW(arms.first[arm], arms.second[arm], arms.low, arms.high, arms.samples, state)
 
 
@@ -152,6 +157,8 @@ def issued_counted(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, 
             reconsider(board, proof, arm)
             case = case_of(arms, arm, proof.sheet.place[pull], proof.sheet.cases)
             return value_of_case(arms, proof, arm, case)
+    if COMMON:
+        start_pull(board, arms, arm, state)
     return draw_counted(arms, arm, state)
 
 
@@ -264,6 +271,8 @@ def run_at_once(
                     break  # the remaining checkpoints measure this final state
                 issued += 1
                 arm = choose_for(board, other, issued, ALTERNATES)
+                if CUSTOM and is_refused(board, measures, row, arm):
+                    return
                 reward = issued_pull(board, proof, arms, arm, issued, state)
                 observed(board, arms, arm, reward)
                 if CERTIFIES:

@@ -7,10 +7,14 @@ import numpy as np
 from ..core.kernel import Board, is_above, observe
 from ..core.question import Measure
 from .families import Reals
+from .streams import PULLS, Words, start
 
 Counts = np.ndarray[tuple[int], np.dtype[np.int64]]
 Table = np.ndarray[tuple[int, int], np.dtype[np.int64]]
 Times = np.ndarray[tuple[int, int], np.dtype[np.float64]]
+
+
+INVALID = -1e300  # what no score is: below those of the warm-up, so the arm is chosen at once
 
 
 class Arms(NamedTuple):
@@ -35,7 +39,7 @@ class Arms(NamedTuple):
     measure: Measure
     base: int  # the arm that is the baseline; −1: there is none
     drawn: Reals  # two entries: the rewards of the last pull, the arm's and the baseline's
-    order: Counts  # one entry, with cases: the seed of a live study that meets them in the same order
+    order: Counts  # with cases: the seed of a live study that meets them in the same order; then seed and repetition
 
 
 class Measures(NamedTuple):
@@ -110,6 +114,20 @@ def note(trace: Trace, pull: int, arm: int, reward: float, other: float) -> None
     trace.reward[place] = reward
     trace.other[place] = other
     trace.length[0] = place + 1
+
+
+def is_refused(board: Board, measures: Measures, row: int, arm: int) -> bool:
+    """Whether the chosen arm has no valid score; then the repetition ends, and its row says which arm it was."""
+    if board.best[1] != INVALID:
+        return False
+    measures.in_flight[row, 0] = -1 - arm
+    return True
+
+
+def start_pull(board: Board, arms: Arms, arm: int, state: Words) -> None:
+    """Start the stream of the arm's next pull, which depends on nothing but its number within the arm."""
+    number = board.seen[arm] + board.pending[arm]
+    start(state, arms.order[1], arms.order[2], PULLS + (arm << 32) + number)
 
 
 def misjudged(board: Board, arms: Arms, arm: int) -> bool:

@@ -61,8 +61,8 @@ def band(axis: Any, xs: Sequence[float], ys: Sequence[float], errors: Sequence[f
     axis.fill_between(xs, low, high, color=colour, alpha=0.15, linewidth=0)
 
 
-def percent() -> Any:
-    """Ticks in percent."""
+def percent(*, decimals: int | None = 0) -> Any:
+    """Ticks in percent; None: with as many decimals as the axis needs."""
     from matplotlib.ticker import PercentFormatter
 
-    return PercentFormatter(xmax=1.0, decimals=0)
+    return PercentFormatter(xmax=1.0, decimals=decimals)

@@ -45,6 +45,9 @@ class Setup:
     So are ``lower_is_better``, ``share``, ``margin`` and ``ratio``; ``baseline`` is the number of an arm. Without
     cases, a pull draws a reward of the arm and one of the baseline.
 
+    With ``common``, the n-th pull of an arm draws the same reward whatever was pulled before, so policies that are
+    compared meet the same luck.
+
     >>> Setup(means=(0.2, 0.9), family="bernoulli", budget=500).arms
     100
     >>> Setup(family="cauchy")
@@ -77,6 +80,7 @@ bernoulli, beta, normal, clipped, constant, recorded
     baseline: int | None = None
     margin: float | None = None
     ratio: float | None = None
+    common: bool = False
     asked: Asked = field(init=False, repr=False, compare=False)  # what these ask together
 
     def __post_init__(self) -> None:

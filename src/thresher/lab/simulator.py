@@ -22,6 +22,7 @@ from .result import Result
 from .setup import Setup
 from .slots import Slots, Timing
 from .threads import aside, available_cores, share_out
+from .users import check_scores, scoring
 
 Progress = Callable[[int], None]  # called with the number of pulls since the last call
 MOST_CELLS = 500_000_000
@@ -77,7 +78,9 @@ def simulate(
                 progress((chunk[1] - chunk[0]) * setup.budget)
 
     before = time.perf_counter()
-    share_out(play, chunks, threads)
+    with scoring(setup.rules):
+        share_out(play, chunks, threads)
+    check_scores(measures, setup.rules.formula)
     return Result(setup, repetitions, seed, threads, measures, time.perf_counter() - before)
 
 
@@ -112,7 +115,9 @@ def trace(setup: Setup, *, repetition: int = 0, seed: int = 0) -> Played:
     )
     measures = _measures(setup, repetition + 1)
     arguments = _arguments(setup, seed, repetition, repetition + 1, measures, written, certifies)
-    _compiled(setup, run, arguments)
+    with scoring(setup.rules):
+        _compiled(setup, run, arguments)
+    check_scores(measures, setup.rules.formula)
     board, arms, proof, events = arguments[3][0], arguments[5], arguments[9], int(written.length[0])
     pull, arm, reward, other = (column[:events].tolist() for column in written[:4])
     drawn = {pull[at]: (reward[at], other[at]) for at in range(events) if pull[at] > 0}
@@ -175,7 +180,7 @@ def _arguments(
 
 def _loop(setup: Setup, certifies: bool) -> Callable[..., None]:
     flags = {"certifies": certifies, "cases": setup.cases > 0, "ranks": setup.guarantee == "rate"}
-    flags["counts"] = setup.counts
+    flags |= {"counts": setup.counts, "common": setup.common}
     return compiler.loop(compiler.kind(setup.rules, setup.family, **flags), late_rewards=setup.timing.model != NONE)
 
 
@@ -211,7 +216,7 @@ def blank_arms(setup: Setup) -> Arms:
         float(setup.tolerance),
     )
     base = -1 if setup.baseline is None else int(setup.baseline)
-    more = {"measure": setup.asked.measure, "base": base, "drawn": np.zeros(2), "order": np.zeros(1, np.int64)}
+    more = {"measure": setup.asked.measure, "base": base, "drawn": np.zeros(2), "order": np.zeros(3, np.int64)}
     return Arms(*setup.mean_ranges, *setup.spread_ranges, samples, *drawn, *ends, **more)  # type: ignore[arg-type]
 
 

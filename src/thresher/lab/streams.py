@@ -16,7 +16,7 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIX1 = np.uint64(0xBF58476D1CE4E5B9)
 MIX2 = np.uint64(0x94D049BB133111EB)
 
-INSTANCE, REWARDS, DELAYS = 0, 1, 2
+INSTANCE, REWARDS, DELAYS, PULLS = 0, 1, 2, 3  # and more: a purpose for each pull
 
 
 def rotated(word: np.uint64, left: np.uint64, right: np.uint64) -> np.uint64:

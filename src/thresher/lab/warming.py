@@ -30,18 +30,21 @@ class Loop(NamedTuple):
     cases: bool = False
     ranks: bool = False
     counts: bool = False
+    common: bool = False
 
     @property
     def kind(self) -> compiler.Kind:
         """The same for the compiler."""
-        flags = {"certifies": self.certifies, "cases": self.cases, "ranks": self.ranks, "counts": self.counts}
-        return compiler.kind(self.policy, self.family, **flags)
+        return compiler.kind(self.policy, self.family, **dict(zip(self._fields[3:], self[3:], strict=True)))
 
 
 def compile_together(loops: Sequence[Loop]) -> None:
     """Compile the loops on all cores."""
-    missing = [loop for loop in loops if not compiler.kept(loop.kind, late_rewards=loop.late)]
+    needed = [loop for loop in loops if not compiler.kept(loop.kind, late_rewards=loop.late)]
+    custom = [loop for loop in needed if loop.policy.is_custom]  # only this process has the user's function
+    missing = [loop for loop in needed if not loop.policy.is_custom]
     shares = [missing[first :: available_cores()] for first in range(available_cores())]
+    shares[0] += custom
     children = [_child(share) for share in shares[1:] if share] if compiler.keeps() else []
     try:
         compile_here(shares[0])
@@ -70,6 +73,7 @@ def compile_here(loops: Sequence[Loop]) -> None:
             cases=2 if loop.cases else 0,
             guarantee="rate" if loop.ranks else "all",
             lower_is_better=loop.counts,
+            common=loop.common,
             share=0.5 if loop.counts and not is_bounded else None,  # certificates need bounds or a share
         )
         simulate(game, repetitions=1, threads=1)

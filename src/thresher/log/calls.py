@@ -54,15 +54,18 @@ def ask(draft: Draft, n: int, host: Host) -> list[Pull]:
     if n and ledger.unweighed:
         draft.write("weighed", reason=os.urandom(8).hex())
     for case in [None] * n if host.cases is None else host.cases:
-        arm = ledger.choose()
-        if arm is None or (named is not None and ledger.board.shut[named] == kernel.SHUT):
+        arm = ledger.choose() if named is None else _if_open(ledger, named)
+        if arm is None:
             break
-        arm = arm if named is None else named
         if case is None or (ledger.cases and ledger.cases.is_free(arm, case)):
             reason = None if case is None else str(case)
             draft.write("asked", pull=ledger.issued + 1, arm=arm, cause=cause, reason=reason)
             pulls.append(pull_of(ledger, ledger.issued))
     return pulls
+
+
+def _if_open(ledger: Ledger, arm: int) -> int | None:
+    return None if ledger.done or ledger.board.shut[arm] == kernel.SHUT else arm
 
 
 class Result(NamedTuple):

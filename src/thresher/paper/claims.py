@@ -97,6 +97,30 @@ def besides(rows: Sequence[Row]) -> list[str]:
     return [_duel(table, *pair, "accuracy")[1] for pair in pairs]
 
 
+def added_41(rows: Sequence[Row], added: Iterable[str]) -> list[str]:
+    """A user's policies against EVT and ATP."""
+    table = {(row["setting"], row["algorithm"], row["n"]): row for row in rows}
+    duels = (
+        (name, other, *_duel(table, name, other, measure))
+        for name, other, measure in product(added, ("EVT", "ATP"), ("success", "accuracy"))
+    )
+    return [f"That {name} outperforms {other} **{_spoken(verdict)}**. {text}" for name, other, verdict, text in duels]
+
+
+def added_42(rows: Sequence[Row], added: Iterable[str]) -> list[str]:
+    """A user's policies against AP-EVT, with rewards that come late."""
+    table = {(row["setting"], row["algorithm"], row["delta"], row["tau"]): row for row in rows}
+    found = []
+    for name, delta in product(added, DELTAS):
+        pulls, _, text = _race(table, name, "AP-EVT", delta)
+        found.append(f"That {name} outperforms AP-EVT at δ = {delta:g} **{_spoken(pulls)}**, by pulls. {text}")
+    return found
+
+
+def _spoken(verdict: str) -> str:
+    return f"is {verdict}" if verdict == OPEN else verdict
+
+
 def _duel(table: dict[tuple[str, str, int], Row], one: str, other: str, measure: str) -> tuple[str, str]:
     """One algorithm against another over all settings and numbers of pulls: the verdict, and the text."""
     pairs = {key: (table[key[0], one, key[1]], table[key[0], other, key[1]]) for key in product(SPREADS_41, PULLS_41)}
@@ -159,19 +183,25 @@ def _nice(table: Speeds) -> Claim:
 def _rivals(table: Speeds) -> Claim:
     lines, verdicts = [], []
     for delta in DELTAS:
-        pairs = [
-            tuple(table[setting, name, delta, tau] for name in ("AP-EVT", "AP-EVT_pf"))
-            for setting, tau in product(SPREADS_42, TAUS)
-        ]
-        pulls = judged((_gap(_pulls(two), _pulls(one)), _hypot(one, two, "pulls_to_95_se")) for one, two in pairs)
-        speeds = judged((_gap(_speed(one), _speed(two)), _hypot(one, two, "speedup_se")) for one, two in pairs)
-        verdicts += [pulls.verdict, speeds.verdict]
-        lines.append(
-            f"δ = {delta:g}, AP-EVT against AP-EVT_pf: by pulls to 95 % better at {pulls.better}, worse at "
-            f"{pulls.worse}, even at {pulls.even} of {pulls.points} points; by speed-up better at {speeds.better}, "
-            f"worse at {speeds.worse}, even at {speeds.even}."
-        )
+        *found, text = _race(table, "AP-EVT", "AP-EVT_pf", delta)
+        verdicts += found
+        lines.append(text)
     return Claim("4.2", "AP-EVT overall outperforms AP-EVT_pf.", _joined(verdicts), tuple(lines))
+
+
+def _race(table: Speeds, name: str, other: str, delta: float) -> tuple[str, str, str]:
+    """One algorithm against another over all settings and τ: the verdicts by pulls and by speed-up, and the text."""
+    pairs = [
+        tuple(table[setting, each, delta, tau] for each in (name, other)) for setting, tau in product(SPREADS_42, TAUS)
+    ]
+    pulls = judged((_gap(_pulls(two), _pulls(one)), _hypot(one, two, "pulls_to_95_se")) for one, two in pairs)
+    speeds = judged((_gap(_speed(one), _speed(two)), _hypot(one, two, "speedup_se")) for one, two in pairs)
+    text = (
+        f"δ = {delta:g}, {name} against {other}: by pulls to 95 % better at {pulls.better}, worse at "
+        f"{pulls.worse}, even at {pulls.even} of {pulls.points} points; by speed-up better at {speeds.better}, "
+        f"worse at {speeds.worse}, even at {speeds.even}."
+    )
+    return pulls.verdict, speeds.verdict, text
 
 
 def _variance(table: Speeds) -> Claim:

@@ -5,8 +5,8 @@ time with a new instance. Section 4.2: means U(.3, .7) against 0.5, rewards back
 """
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,12 @@ from ..lab.simulator import simulate
 from ..lab.warming import Loop
 
 Row = dict[str, Any]
+Added = Mapping[str, Policy]  # a user's policies, by the names in figures and tables
 
 ARMS = 100
 PULLS_41 = (1000, 2000, 3000, 5000, 7000, 10_000, 15_000, 20_000, 30_000, 50_000, 70_000, 100_000)
 SPREADS_41 = {"small": (0.15, 0.25), "median": (0.25, 0.35), "large": (0.35, 0.45)}
-ALGORITHMS_41 = {
+ALGORITHMS_41: Added = {
     "ATP": policies.apt(),
     "EVT": policies.evt(),
     "EVT_pf": policies.evt_pf(),
@@ -37,9 +38,10 @@ DELTAS = (0.0, 0.5, 1.0)
 TAUS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 LEVEL = 0.95
 STEP = 5  # pulls between measurements
-FIGURE2_ROWS = len(SPREADS_42) * 2 * len(DELTAS) * (1 + len(TAUS))
+ALGORITHMS_42 = ("AP-EVT", "AP-EVT_pf")
 HORIZONS = (1500, 5000, BUDGET_42)  # most lines reach the level early; the others play to the end
 
+NOTHING: Added = {}
 FIGURE2_COLUMNS = ("setting", "algorithm", "delta", "tau", "pulls_to_95", "speedup")
 
 
@@ -61,14 +63,16 @@ def setup_42(setting: str, policy: Policy, budget: int, tau: int = 0) -> Setup:
     )
 
 
-def figure1(repetitions: int, seed: int, progress: Callable[[int], None] | None = None) -> Iterator[Row]:
+def figure1(
+    repetitions: int, seed: int, progress: Callable[[int], None] | None = None, *, added: Added = NOTHING
+) -> Iterator[Row]:
     """A row for each variance, algorithm and number of pulls n; EVT plays each n separately, with a = n/K."""
     for setting in SPREADS_41:
-        for name, policy in ALGORITHMS_41.items():
+        for name, policy in {**ALGORITHMS_41, **added}.items():
             whole = setup_41(setting, policy, PULLS_41[-1])
             runs = (
                 [whole.but(budget=pulls, checkpoints=(pulls,)) for pulls in PULLS_41]
-                if policy.needs_budget
+                if policy.follows_budget
                 else [whole.but(checkpoints=PULLS_41)]
             )
             for run in runs:
@@ -79,21 +83,31 @@ def figure1(repetitions: int, seed: int, progress: Callable[[int], None] | None 
                     yield {"setting": setting, "algorithm": name, "n": pulls, "repetitions": repetitions, **known}
 
 
-def loops(part: str) -> list[Loop]:
+def loops(part: str, added: Added = NOTHING) -> list[Loop]:
     """What must be compiled for a part of the paper."""
-    at_once = list(ALGORITHMS_41.values()) if part != "table1" else [policies.apt(), policies.evt(), policies.evt_pf()]
-    late = [algorithm_42(name, 0.0) for name in ("AP-EVT", "AP-EVT_pf")]
-    mine = [Loop(policy, "uniform", False, False) for policy in at_once] if part != "figure2" else []
-    return mine + ([Loop(policy, "uniform", True, False) for policy in late] if part in ("figure2", "all") else [])
+    if part == "figure2":
+        late = [algorithm_42(name, 0.0, added) for name in (*ALGORITHMS_42, *added)]
+        return [Loop(policy, "uniform", True, False) for policy in late]
+    names = ("ATP", "EVT", "EVT_pf") if part == "table1" else ALGORITHMS_41
+    at_once = [*(ALGORITHMS_41[name] for name in names), *added.values()]
+    return [Loop(policy, "uniform", False, False) for policy in at_once]
 
 
-def figure1_pulls(repetitions: int) -> int:
-    lines = len(ALGORITHMS_41) - 1
-    return len(SPREADS_41) * repetitions * (lines * PULLS_41[-1] + sum(PULLS_41))
+def figure1_pulls(repetitions: int, added: Added = NOTHING) -> int:
+    lines = [*ALGORITHMS_41.values(), *added.values()]
+    pulls = sum(sum(PULLS_41) if policy.follows_budget else PULLS_41[-1] for policy in lines)
+    return len(SPREADS_41) * repetitions * pulls
 
 
-def algorithm_42(name: str, delta: float) -> Policy:
-    """AP-EVT with a = n/K for the whole budget, or AP-EVT_pf."""
+def figure2_rows(added: Added = NOTHING) -> int:
+    return len(SPREADS_42) * len((*ALGORITHMS_42, *added)) * len(DELTAS) * (1 + len(TAUS))
+
+
+def algorithm_42(name: str, delta: float, added: Added = NOTHING) -> Policy:
+    """AP-EVT with a = n/K for the whole budget, AP-EVT_pf, or a user's policy, with that δ."""
+    if name in added:
+        mine = replace(added[name], pending_weight=delta)
+        return replace(mine, exploration=BUDGET_42 / ARMS) if mine.follows_budget else mine
     if name == "AP-EVT":
         return policies.ap_evt(BUDGET_42 / ARMS, pending_weight=delta)
     return policies.ap_evt_pf(pending_weight=delta)
@@ -122,15 +136,15 @@ def reach(setting: str, policy: Policy, tau: int, repetitions: int, seed: int) -
     return Line(None if place is None else (place + 1) * STEP, (again + 1) * STEP)
 
 
-def figure2(repetitions: int, seed: int) -> Iterator[Row]:
+def figure2(repetitions: int, seed: int, *, added: Added = NOTHING) -> Iterator[Row]:
     """A row for each variance, algorithm, δ and τ."""
     for setting in SPREADS_42:
-        for name in ("AP-EVT", "AP-EVT_pf"):
-            alone = reach(setting, algorithm_42(name, 0.0), 0, repetitions, seed)
+        for name in (*ALGORITHMS_42, *added):
+            alone = reach(setting, algorithm_42(name, 0.0, added), 0, repetitions, seed)
             for delta in DELTAS:
                 yield _row(setting, name, delta, 0, alone, alone)
                 for tau in TAUS:
-                    line = reach(setting, algorithm_42(name, delta), tau, repetitions, seed)
+                    line = reach(setting, algorithm_42(name, delta, added), tau, repetitions, seed)
                     yield _row(setting, name, delta, tau, line, alone)
 
 

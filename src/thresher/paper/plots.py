@@ -1,11 +1,12 @@
 """The pictures of the paper's figures and table."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 from ..lab.pictures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, band, percent, picture
-from .figures import DELTAS, SPREADS_41, SPREADS_42, Row
+from .figures import ALGORITHMS_42, DELTAS, SPREADS_41, SPREADS_42, Row
 
 LINES_41 = {
     "EVT": (BLUE, "-", "o"),
@@ -14,6 +15,7 @@ LINES_41 = {
     "ATP": (RED, "-", "^"),
     "uniform": (GREY, ":", "v"),
 }
+ADDED = ((ORANGE, "-", "P"), ("#56B4E9", "-", "X"), ("black", "-.", "*"), ("#B8A800", "--", "d"))  # users' policies
 LINES_42 = {0.0: (RED, "^"), 0.5: (ORANGE, "s"), 1.0: (BLUE, "o")}
 
 
@@ -23,16 +25,22 @@ def note(axis: Any, text: str, at: tuple[float, float], offset: tuple[float, flo
 
 
 def _name(algorithm: str) -> str:
-    return algorithm.replace("_pf", r"$_{pf}$")
+    return algorithm.replace("_pf", r"$_{pf}$") if algorithm in ("EVT_pf", "AP-EVT_pf") else algorithm
+
+
+def _added(rows: Sequence[Row], known: Iterable[str]) -> list[str]:
+    """The policies in these rows that are not the paper's."""
+    return [name for name in dict.fromkeys(row["algorithm"] for row in rows) if name not in known]
 
 
 def figure1(rows: Sequence[Row], path: Path) -> None:
     """Figure 1: all arms right, and the share of arms wrong, against n."""
+    lines = LINES_41 | dict(zip(_added(rows, LINES_41), cycle(ADDED), strict=False))
     with picture(path, 2, 3, (10.5, 6.4), sharex=True, sharey="row") as (figure, axes):
         for column, setting in enumerate(SPREADS_41):
             low, high = SPREADS_41[setting]
             top, bottom = axes[0, column], axes[1, column]
-            for algorithm, (colour, dash, mark) in LINES_41.items():
+            for algorithm, (colour, dash, mark) in lines.items():
                 mine = [row for row in rows if row["setting"] == setting and row["algorithm"] == algorithm]
                 pulls = [row["n"] for row in mine]
                 style = {"color": colour, "linestyle": dash, "marker": mark, "markersize": 3.5, "linewidth": 1.4}
@@ -54,8 +62,10 @@ def figure1(rows: Sequence[Row], path: Path) -> None:
 
 def figure2(rows: Sequence[Row], path: Path) -> None:
     """Figure 2: the speed-up against τ, for each δ."""
-    with picture(path, 2, 3, (10.5, 6.6), sharex=True, sharey=True) as (figure, axes):
-        for line, algorithm in enumerate(("AP-EVT", "AP-EVT_pf")):
+    algorithms = (*ALGORITHMS_42, *_added(rows, ALGORITHMS_42))
+    size = (10.5, 3.3 * len(algorithms))
+    with picture(path, len(algorithms), 3, size, sharex=True, sharey=True) as (figure, axes):
+        for line, algorithm in enumerate(algorithms):
             for column, setting in enumerate(SPREADS_42):
                 axis = axes[line, column]
                 axis.plot([1, 1000], [1, 1000], color="#9A9A9A", linewidth=0.9, linestyle=(0, (4, 3)))
@@ -68,6 +78,8 @@ def figure2(rows: Sequence[Row], path: Path) -> None:
                         and row["tau"] > 0
                         and row["speedup"] is not None
                     ]
+                    if not mine:
+                        continue  # it never reaches the level
                     taus, speeds = [row["tau"] for row in mine], [row["speedup"] for row in mine]
                     axis.plot(taus, speeds, color=colour, marker=mark, markersize=3.5, linewidth=1.4)
                     band(axis, taus, speeds, [row["speedup_se"] or 0.0 for row in mine], colour)
@@ -80,7 +92,7 @@ def figure2(rows: Sequence[Row], path: Path) -> None:
                 axis.set_yticks([1, 10, 100, 1000], ["1", "10", "100", "1,000"])
                 axis.minorticks_off()
         note(axes[0, 0], "linear", (3.6, 5.2), rotation=43, color="#707070")
-        for axis in axes[1]:
+        for axis in axes[-1]:
             axis.set_xlabel("most pending pulls, τ")
         for axis in axes[:, 0]:
             axis.set_ylabel("speed-up to 95 % of arms right")
@@ -94,13 +106,16 @@ def table1(rows: Sequence[Row], path: Path) -> None:
     """Table 1 as a picture: what the theorems require, and what simulation needed."""
     groups = list(dict.fromkeys((row["section"], row["setting"]) for row in rows))
     colours = {"ATP": RED, "EVT": BLUE, "EVT_pf": GREEN}
+    colours |= {name: style[0] for name, style in zip(_added(rows, colours), cycle(ADDED), strict=False)}
+    step = 0.66 / len(colours)
     with picture(path, 1, 1, (8.2, 4.4)) as (_, axes):
         axis = axes[0, 0]
         for place, group in enumerate(groups):
             mine = [row for row in rows if (row["section"], row["setting"]) == group]
-            for shift, row in zip((-0.22, 0.0, 0.22), mine, strict=True):
-                colour, high = colours[row["algorithm"]], place + shift
-                axis.plot(row["hardness"], high, marker="|", markersize=11, markeredgewidth=2, color=colour)
+            for number, row in enumerate(mine):
+                colour, high = colours[row["algorithm"]], place + step * (number - (len(mine) - 1) / 2)
+                if row["hardness"]:
+                    axis.plot(row["hardness"], high, marker="|", markersize=11, markeredgewidth=2, color=colour)
                 if row["rounds_corrected"]:
                     axis.plot(row["rounds_corrected"], high, marker="D", markersize=5, color=colour)
                 found = row["rounds_simulated"] or row["most_pulls"]

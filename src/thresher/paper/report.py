@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..core import checks
+from ..core.policies import Policy, policy
 from ..errors import InvalidInput
 from ..lab import pictures
 from ..lab.output import csv_text, progress_bar, whole_folder
@@ -12,7 +13,7 @@ from ..lab.warming import Loop, compile_together
 from ..text.files import Kind, check
 from . import certificate_plots, claims, figures, guarantee, kano, plots, table1
 from .claims import Claim
-from .figures import Row
+from .figures import Added, Row
 
 PARTS = ("figure1", "figure2", "table1", "certificates", "guarantee")
 HEADS = {  # how the files begin
@@ -30,54 +31,64 @@ HEADS = {  # how the files begin
 }
 
 
-def write(what: str, out: str | Path, *, repetitions: int = 100, seed: int = 0, force: bool = False) -> list[str]:
-    """Play one of PARTS, or ``all``, and write it to the folder; return the names of the files.
+def write(
+    what: str | Sequence[str],
+    out: str | Path,
+    *,
+    repetitions: int = 100,
+    seed: int = 0,
+    force: bool = False,
+    policies: Sequence[Policy | str] = (),
+) -> list[str]:
+    """Play some of PARTS, or ``all``, and write them to the folder; return the names of the files.
 
-    Either everything is written or nothing. Files that an earlier call did not write are not replaced, except with
-    ``force``.
+    ``policies`` are added to the figures, to table 1 and to the claims. Either everything is written or nothing. Files
+    that an earlier call did not write are not replaced, except with ``force``.
     """
-    if what not in (*PARTS, "all"):
-        raise InvalidInput("part", what, "is not a part of the paper", f"choose one of {', '.join(PARTS)}, all")
+    parts = _parts([what] if isinstance(what, str) else what)
+    added = _added(policies, what)
     checks.whole("repetitions", repetitions, least=1, most=1_000_000, remedy="the paper has 100")
     checks.whole("seed", seed, least=0)
     pictures.check_ready()
+    judging = added if repetitions > 1 else {}  # one repetition has no errors, so no verdicts
     found: list[Claim] = []
     more: list[str] = []
     with whole_folder(out) as folder:
         for name, head in HEADS.items():
-            if what == "all" or name.startswith((what, "claims")):
+            if name.startswith((*parts, "claims")):
                 check(Path(out, name), _kind(head), force=force)
-        compile_together(_loops(what))
-        if what in ("figure1", "all"):
-            with progress_bar("figure 1", figures.figure1_pulls(repetitions)) as progress:
-                rows = list(figures.figure1(repetitions, seed, progress))
+        compile_together([loop for part in parts for loop in _loops(part, added)])
+        if "figure1" in parts:
+            with progress_bar("figure 1", figures.figure1_pulls(repetitions, added)) as progress:
+                rows = list(figures.figure1(repetitions, seed, progress, added=added))
             _put(folder / "figure1.csv", csv_text(rows))
             plots.figure1(rows, folder / "figure1")
             found += claims.claims_41(rows)
-            more = claims.besides(rows)
-        if what in ("figure2", "all"):
-            rows = _counted("figure 2", figures.figure2(repetitions, seed), figures.FIGURE2_ROWS)
+            more += claims.besides(rows) + claims.added_41(rows, judging)
+        if "figure2" in parts:
+            rows = _counted("figure 2", figures.figure2(repetitions, seed, added=added), figures.figure2_rows(added))
             _put(folder / "figure2.csv", csv_text(rows, figures.FIGURE2_COLUMNS))
             _put(folder / "figure2_errors.csv", csv_text(rows))
             plots.figure2(rows, folder / "figure2")
             found += claims.claims_42(rows)
-        if what in ("table1", "all"):
-            rows = _counted("table 1", table1.table1(repetitions, seed), 18)
+            more += claims.added_42(rows, judging)
+        if "table1" in parts:
+            rows = _counted("table 1", table1.table1(repetitions, seed, added=added), 6 * (3 + len(added)))
             _put(folder / "table1.csv", csv_text(rows))
             plots.table1(rows, folder / "table1")
             _put(folder / "table1.md", _table(rows))
-        if what in ("certificates", "all"):
+        if "certificates" in parts:
             rows = _counted("certificates", kano.rows(repetitions, seed), kano.ROWS)
             _put(folder / "certificates.csv", csv_text(rows))
             certificate_plots.certificates(rows, folder / "certificates")
             _put(folder / "certificates.md", kano.table(rows))
-        if what in ("guarantee", "all"):
+        if "guarantee" in parts:
             count = len(guarantee.WORKERS) * len(guarantee.SLOWER)
             rows = _counted("guarantee", guarantee.orders(repetitions, seed), count)
             _put(folder / "guarantee.csv", csv_text(rows))
             runs = [guarantee.growth(seed, run) for run in range(guarantee.RUNS)]
             certificate_plots.guarantee(rows, runs, folder / "guarantee")
-        if repetitions == 1:  # no errors, no verdicts
+        if repetitions == 1:
             found = [replace(claim, verdict=claims.OPEN) for claim in found]
         if found:
             _put(folder / "claims.md", claims_page(found, more, repetitions, seed))
@@ -95,11 +106,33 @@ def _counted(what: str, rows: Iterable[Row], count: int) -> list[Row]:
     return found
 
 
-def _loops(what: str) -> list[Loop]:
-    """What must be compiled for a part, or for all."""
-    found = figures.loops(what) if what in ("figure1", "figure2", "table1", "all") else []
-    found += kano.loops() if what in ("certificates", "all") else []
-    return found + (guarantee.loops() if what in ("guarantee", "all") else [])
+def _parts(what: Sequence[str]) -> list[str]:
+    for part in what:
+        if part not in (*PARTS, "all"):
+            raise InvalidInput("part", part, "is not a part of the paper", f"choose one of {', '.join(PARTS)}, all")
+    return [part for part in PARTS if part in what or "all" in what]
+
+
+def _added(given: Sequence[Policy | str], what: str | Sequence[str]) -> Added:
+    """The policies to add, by their names in figures and tables."""
+    found: dict[str, Policy] = {}
+    for each in given:
+        mine = policy(each)
+        if mine.label in found:
+            raise InvalidInput("policy", mine.label, "is given twice")
+        found[mine.label] = mine
+    alone = [part for part in ("certificates", "guarantee") if part in what]
+    if found and alone:
+        rule = f"{alone[0]} is about settling arms, so no policy can be added to it"
+        raise InvalidInput("policy", next(iter(found)), rule, "add it to figure1, figure2 or table1")
+    return found
+
+
+def _loops(part: str, added: Added) -> list[Loop]:
+    """What must be compiled for a part."""
+    if part in ("certificates", "guarantee"):
+        return kano.loops() if part == "certificates" else guarantee.loops()
+    return figures.loops(part, added)
 
 
 def _kind(head: str) -> Kind:
@@ -147,7 +180,12 @@ def _table(rows: Sequence[Row]) -> str:
         "|---|---|---|---:|---:|---:|---:|---:|",
     ]
     for row in rows:
-        cells = [row["section"], row["setting"], row["algorithm"], f"{row['hardness']:,.0f}"]
+        cells = [
+            row["section"],
+            row["setting"],
+            row["algorithm"],
+            f"{row['hardness']:,.0f}" if row["hardness"] else "–",
+        ]
         cells += [f"{row[name]:.2e}" if row[name] else "–" for name in ("rounds_printed", "rounds_corrected")]
         cells.append(f"{row['rounds_simulated']:,}" if row["rounds_simulated"] else f"> {row['most_pulls']:,}")
         cells.append(f"{row['success']:.3f} ± {row['success_se']:.3f}")

@@ -13,20 +13,24 @@ from ..core.policies import Policy
 from ..lab.setup import Setup
 from ..lab.simulator import instances, simulate
 from . import figures, theory
+from .figures import Added
 
 RISK = 0.05
 INSTANCES = 1001
 PULLS = (*(digit * 10**power for power in (3, 4) for digit in (1, 2, 3, 5, 7)), 100_000, 200_000)
 
 
-def table1(repetitions: int, seed: int) -> Iterator[dict[str, Any]]:
-    """A row for each section, variance and algorithm; ``rounds_simulated`` is None beyond ``most_pulls``."""
+def table1(repetitions: int, seed: int, *, added: Added = figures.NOTHING) -> Iterator[dict[str, Any]]:
+    """A row for each section, variance and algorithm; ``rounds_simulated`` is None beyond ``most_pulls``.
+
+    Of a user's policy, only the simulation is known.
+    """
     for section, spreads in (("4.1", figures.SPREADS_41), ("4.2", figures.SPREADS_42)):
         for setting in spreads:
-            yield from _setting(section, setting, repetitions, seed)
+            yield from _setting(section, setting, repetitions, seed, added)
 
 
-def _setting(section: str, setting: str, repetitions: int, seed: int) -> Iterator[dict[str, Any]]:
+def _setting(section: str, setting: str, repetitions: int, seed: int, added: Added) -> Iterator[dict[str, Any]]:
     make = figures.setup_41 if section == "4.1" else figures.setup_42
     base = make(setting, policies.evt(), PULLS[-1]).but(delay="none")
     drawn = instances(base, repetitions=INSTANCES, seed=seed)
@@ -42,13 +46,14 @@ def _setting(section: str, setting: str, repetitions: int, seed: int) -> Iterato
         ("ATP", policies.apt(), None),
         ("EVT", policies.evt(), "evt"),
         ("EVT_pf", policies.evt_pf(), "ap-evt-pf"),
+        *((name, policy, None) for name, policy in added.items()),
     )
     for name, policy, theorem in rows:
         yield {
             "section": section,
             "setting": setting,
             "algorithm": name,
-            "hardness": float(np.median(hard["evt" if theorem else "apt"])),
+            "hardness": None if name in added else float(np.median(hard["evt" if theorem else "apt"])),
             "rounds_printed": theorem and theory.rounds(RISK, means, deviations, bar, theorem, corrected=False),
             "rounds_corrected": theorem and theory.rounds(RISK, means, deviations, bar, theorem),
             **_simulated(fixed.but(policy=policy), repetitions, seed),
@@ -58,7 +63,7 @@ def _setting(section: str, setting: str, repetitions: int, seed: int) -> Iterato
 
 def _simulated(setup: Setup, repetitions: int, seed: int) -> dict[str, Any]:
     """The first of PULLS at which all arms are right in 95 % of repetitions."""
-    groups = [(pulls,) for pulls in PULLS] if setup.rules.needs_budget else [PULLS[:-2], PULLS]
+    groups = [(pulls,) for pulls in PULLS] if setup.rules.follows_budget else [PULLS[:-2], PULLS]
     for points in groups:
         result = simulate(setup.but(budget=points[-1], checkpoints=points), repetitions=repetitions, seed=seed)
         for pulls, success, error in zip(points, result.success, result.success_se, strict=True):

@@ -9,17 +9,18 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from ..errors import AlreadyTold, Busy, CannotGoOn, InvalidInput, OutsideBounds, told_of
-from ..study import SWEEP, Study, others_pulls
+from ..errors import Busy, CannotGoOn, InvalidInput, OutsideBounds, told_of
+from ..inner import others_pulls
+from ..study import SWEEP, Study
 from ..text.logs import log
 from ..text.plural import plural
 from . import signals
-from .command.lines import Noted, remarks_of
 from .engines import Engine, WorkerLost
 from .evaluations import Evaluation, Evaluations
-from .outage import OUTSIDE, WINDOW, Failure, Watch
+from .outage import WINDOW, Failure, Watch
 from .pairs import check_reward
 from .progress import TICK, Meter, Progress
+from .rewards import Rewards
 from .runner import Limits
 from .tracebacks import is_transient, log_first, same_error
 from .workers import NoWorkers, Suspects
@@ -43,6 +44,7 @@ class Runner:
         self._suspects = Suspects()
         self._evaluations = Evaluations(study, engine, self._suspects, self._inbox.put)
         self._watch = Watch(study, self._evaluations.oldest)
+        self._rewards = Rewards(study, self._watch, attempts=limits.attempts)
         self._logged: set[str] = set()  # errors whose traceback was logged
         self._no_workers = NoWorkers(engine.sought, limits.give_up)
         self._withdrawn = self._said_waiting = False
@@ -127,7 +129,7 @@ class Runner:
 
     def _take_in(self) -> None:
         """Wait for something to happen, then handle everything that has."""
-        with contextlib.suppress(queue.Empty):
+        try:
             item = self._inbox.get(timeout=self._patience())
             while True:
                 if isinstance(item, signal.Signals):
@@ -138,6 +140,10 @@ class Runner:
                     self._landed(item)
                     self._watch.check_start()  # earlier failures may have waited for this one
                 item = self._inbox.get_nowait()
+        except queue.Empty:
+            pass
+        finally:
+            self._rewards.write()
 
     def _patience(self) -> float | None:
         """How long to wait before something must be checked again; None: until something happens."""
@@ -166,7 +172,7 @@ class Runner:
             self._late(future)
             return
         try:
-            value = self._engine.result(future)
+            value = self._result(future)
         except Busy as busy:
             self._evaluations.try_at(time.monotonic() + max(0.0, busy.after), evaluation)
         except futures.CancelledError:
@@ -187,32 +193,32 @@ class Runner:
         else:
             self._returned(evaluation, value)
 
+    def _result(self, future: "Future[object]") -> object:
+        """What an evaluation returned or raised; before a failure, earlier rewards are told."""
+        try:
+            return self._engine.result(future)
+        except BaseException:
+            self._rewards.write()
+            raise
+
     def _returned(self, evaluation: Evaluation, value: object) -> None:
         try:
             check_reward(self._spec, value)
         except OutsideBounds:
             pass  # not a failure: telling it retires the arm
         except InvalidInput as error:
+            self._rewards.write()
             self._failed(evaluation, str(error), kind="no valid reward")
             return
         else:
-            self._watch.success()
+            self._watch.success(first=self._rewards.write)
         self._suspects.clear(evaluation.pull.arm)
         self._suspects.clear(evaluation.pull.baseline)
-        try:
-            self._tell(evaluation, value)
-        except OutsideBounds as error:
-            log.warning(str(error))
-            self._watch.start.failure(Failure(evaluation.pull, str(error), kind=OUTSIDE))
-
-    def _tell(self, evaluation: Evaluation, value: object) -> None:
-        with contextlib.suppress(AlreadyTold):  # another agent dropped the pull and told its reward before us
-            repeatable = self.limits.attempts > 1 or evaluation.repeated
-            note, cost = remarks_of(value) if isinstance(value, Noted | tuple) else (None, None)
-            self.study.tell(evaluation.pull, value, repeatable=repeatable, note=note, cost=cost)
+        self._rewards.add(evaluation, value)
 
     def _late(self, future: "Future[object]") -> None:
         """A pull that had timed out ended after all."""
+        self._rewards.write()
         evaluation = self._evaluations.overdue.pop(future, None)
         if evaluation is not None:
             with contextlib.suppress(BaseException):
@@ -221,7 +227,7 @@ class Runner:
                     check_reward(self._spec, value)
                 self._watch.start.close()
                 self._watch.let_go(evaluation.pull)
-                self._tell(evaluation, value)
+                self._rewards.add(evaluation, value)
 
     def _failed(
         self, evaluation: Evaluation, reason: str, kind: str | None = None, error: BaseException | None = None
@@ -255,11 +261,13 @@ class Runner:
         self._inbox.put(STOP)
 
     def _cancelled(self) -> None:
+        self._rewards.write()
         self._signals = max(2, self._signals)
         self._watch.start.close()
         self._evaluations.abandon("the run was cancelled")
 
     def _caught(self, number: signal.Signals) -> None:
+        self._rewards.write()
         self._signals += 1
         self.signal = self.signal or number
         self._watch.start.close()  # the user has ended the run

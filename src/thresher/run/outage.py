@@ -144,7 +144,10 @@ class Watch:
     def out(self) -> bool:
         return self.since is not None
 
-    def success(self) -> None:
+    def success(self, *, first: Callable[[], object] = lambda: None) -> None:
+        """A pull succeeded. Failures that were held are dropped, ``first`` being called before."""
+        if self.held:
+            first()
         if self.out:
             log.warning("an evaluation succeeded: the outage is over")
         self.start.close()

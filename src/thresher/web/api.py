@@ -14,8 +14,9 @@ from ..core import checks
 from ..core.checks import finite
 from ..core.pulls import pull_json
 from ..create import create as create_study
+from ..inner import ask_for_reply, tell_for_reply
 from ..log.tail import section
-from ..study import ask_for_reply, look, tell_for_reply
+from ..study import look
 from . import models
 from .arm import arm_json
 from .house import House

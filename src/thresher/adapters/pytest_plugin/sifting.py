@@ -14,8 +14,9 @@ from ...core.row import Row, label_of
 from ...core.verdict import Verdict
 from ...create import create_study, open_study
 from ...errors import InvalidInput, StudyExists
+from ...inner import Telling, tell_together
 from ...log.stores import open_store
-from ...study import Study, give_up, look, tell_together
+from ...study import Study, give_up, look
 from .options import Options
 from .repeating import Outcome
 
@@ -191,7 +192,7 @@ class Sift:
         for at, study in enumerate(self._studies):
             mine = {ask.token[1]: (ask, reward) for ask, reward in told if ask.token[0] == at}
             if mine:
-                outside = tell_together(study, [(pull, reward) for pull, (_, reward) in mine.items()])
+                outside = tell_together(study, [Telling(pull, reward) for pull, (_, reward) in mine.items()])
                 for pull, error in outside.items():
                     self.tallies[mine[pull][0].nodeid].lines.append(str(error))
 

@@ -1,0 +1,143 @@
+"""``thresher compare``: several policies on the same draws. Nothing heavy is imported before the command runs."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..errors import InvalidInput
+from .lab_options import DELAY_HELP, OUTPUT, SEED, THREADS, checkpoints_in, confidence_in, range_in, whole
+from .lab_tables import print_data
+from .options import Number, Whole
+from .rewording import rewording
+from .scoring import PolicyName
+
+if TYPE_CHECKING:
+    from ..lab.comparing import Comparison
+
+HELP = """Compare policies: how often their labels are right after so many pulls, on the same arms and the same rewards.
+
+Every repetition draws arms and rewards once, for all policies: the n-th pull of an arm gives each of them the same
+reward. So the differences from the first policy, with their standard errors, are known far better than the figures
+themselves. A POLICY is a name, such as evt, or module:function for a score of your own.
+
+\b
+Examples:
+thresher compare --policy evt --policy mine:score
+thresher compare --policy anytime-evt --policy uniform --policy mine:score --family bernoulli --picture mine.png
+thresher compare --policy ap-evt --policy mine:score --delay fifo:100 --repetitions 10000 --format csv
+thresher compare --policy balanced --policy mine:score --confidence 0.95 --arms 40 --means 0.7:0.99 --threshold 0.9
+"""
+
+
+@click.command(help=HELP, short_help="Compare policies on the same simulated draws.")
+@click.option(
+    "--policy", "policies", type=PolicyName(), multiple=True, help="A policy; repeat it. The first is the reference."
+)
+@click.option(
+    "--family",
+    "kinds",
+    multiple=True,
+    help="uniform, bernoulli, beta, normal, clipped or constant; repeat it [default: the first five; with --confidence "
+    "bernoulli, beta and clipped].",
+)
+@click.option("--arms", type=Whole(), default=100, help="How many arms.")
+@click.option("--threshold", type=Number(), default=0.7, help="The bar.")
+@click.option("--means", default="0.6:0.8", help="LO:HI (drawn again in each repetition), a number, or A,B,C,…")
+@click.option("--spread", default="0.15:0.25", help="Half-width of uniform arms, otherwise standard deviation.")
+@click.option("--budget", type=Whole(), default=20_000, help="Pulls.")
+@click.option("--checkpoints", help="Pulls after which to measure: A,B,C [default: 1, 2, 5, 10, … and the budget].")
+@click.option("--delay", default="none", help=DELAY_HELP)
+@click.option("--confidence", default="off", help="off, or a number: settle arms at this confidence.")
+@click.option("--repetitions", type=Whole(), default=1000, help="How many studies to simulate with each policy.")
+@click.option("--picture", type=click.Path(), help="Also draw the comparison to this file (.png, .pdf, .svg).")
+@click.option("--force", is_flag=True, help="Overwrite the --picture file even if it is not a picture.")
+@THREADS
+@SEED
+@OUTPUT
+def compare(picture: str | None, style: str, force: bool, **given: Any) -> None:
+    """Compare, print, and draw."""
+    from ..lab import comparing, pictures
+    from ..lab.output import progress_bar
+    from ..text.files import replacing
+
+    if picture is not None and not picture.lower().endswith((".png", ".pdf", ".svg")):
+        raise InvalidInput("--picture", picture, "must end with .png, .pdf or .svg")
+    if picture is not None:
+        pictures.check_ready()
+    with rewording(given):
+        asked = {
+            **{name: given[name] for name in ("arms", "threshold", "budget", "delay")},
+            "means": range_in("means", given["means"]),
+            "spreads": range_in("spread", given["spread"]),
+            "checkpoints": checkpoints_in(given["checkpoints"]),
+            "confidence": confidence_in(given["confidence"]),
+        }
+        kinds = given["kinds"] or comparing.families(asked["confidence"])
+        many = len(comparing.named(given["policies"])) * len(kinds)
+
+    def work() -> "list[Comparison]":
+        with progress_bar("comparing", many * max(1, given["repetitions"]) * given["budget"]) as progress:
+            return comparing.compare(
+                given["policies"],
+                kinds=kinds,
+                progress=progress,
+                **{name: given[name] for name in ("repetitions", "seed", "threads")},
+                **asked,
+            )
+
+    def drawn() -> "list[Comparison]":
+        if picture is None:
+            return work()
+        from ..lab import compare_picture
+        from ..lab.plan_picture import PICTURE
+
+        with replacing(
+            picture, PICTURE, force=force
+        ) as partial:  # first: if it cannot be written, nothing is simulated
+            found = work()
+            compare_picture.draw(found, Path(partial))
+        return found
+
+    found = whole(drawn)
+    if style == "table":
+        _print(found)
+    else:
+        rows = [row for one in found for row in one.rows()]
+        settings = {name: given[name] for name in ("arms", "threshold", "budget", "delay", "repetitions", "seed")}
+        print_data(style, rows, {"format": 1, **settings, "results": rows})
+
+
+def _print(found: "list[Comparison]") -> None:
+    """A table for each family: the first policy's figures, and how far the others are from them."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(file=sys.stdout)
+    for one in found:
+        first, *others = one.results
+        certifies = one.first.setup.confidence is not None
+        measures = {"arms right": "accuracy", **({"arms settled": "settled"} if certifies else {})}
+        for title, measure in measures.items():
+            table = Table(title=f"{one.family} arms: {title}", title_justify="left")
+            for name in ("pulls", first, *(f"{other} − {first}" for other in others)):
+                table.add_column(name, justify="right")
+            rows = list(one.rows())
+            for place, pulls in enumerate(one.pulls):
+                mine = [row for row in rows if row["pulls"] == pulls]
+                base = _cell(mine[0][measure], mine[0][f"{measure}_se"])
+                apart = [
+                    _cell(row[f"{measure}_difference"], row[f"{measure}_difference_se"], sign=True) for row in mine[1:]
+                ]
+                table.add_row(f"{pulls:,}", base, *apart, end_section=place == len(one.pulls) - 1)
+            console.print(table)
+    words = f"{found[0].first.repetitions:,} repetitions, seed {found[0].first.seed}, the same draws for all policies"
+    console.print(f"{words}; differences that are at least 3 standard errors from 0 are marked *", highlight=False)
+
+
+def _cell(value: float, error: float | None, *, sign: bool = False) -> str:
+    text = f"{value:+.2%}" if sign else f"{value:.2%}"
+    text = "0.00%" if text in ("-0.00%", "+0.00%") else text
+    mark = "*" if sign and error is not None and abs(value) >= 3 * error and value != 0 else ""
+    return text + ("" if error is None else f" ± {error:.2%}") + mark

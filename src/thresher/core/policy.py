@@ -1,0 +1,170 @@
+"""A policy: frozen data that names a score function, of ``kernel.py`` or a user's, and its settings."""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from ..errors import InvalidInput
+from . import checks, kernel, scores, steps
+from .kernel import Formula
+from .scores import FORMULAS
+
+DOUBLING: Literal["doubling"] = "doubling"
+YOUNGER = ("pending_ratio", "digest")  # fields that old logs do not have
+Exploration = float | Literal["doubling"] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Which arm is pulled next: the one with the smallest score by ``formula``.
+
+    ``formula`` names a function of the kernel or, as ``module:function``, one of the user's; then ``digest`` is that of
+    its source. ``exploration`` is EVT's a: a number, None for the current budget / K, or ``"doubling"`` for anytime
+    EVT. ``second`` names the formula for even pulls (see `balanced`). An arm with more than ``pending_ratio`` pending
+    pulls per reward seen waits; None sets no bound.
+    """
+
+    formula: str
+    exploration: Exploration = None
+    pending_weight: float = 1.0
+    warmup: int = 2
+    slack: float = 0.0
+    variant: Literal["main", "supplement"] = "main"
+    second: Literal["cheapest"] | None = None
+    pending_ratio: float | None = None  # None by default, so that logs older than this field keep their meaning
+    digest: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.formula not in FORMULAS and not (scores.is_name(self.formula) and isinstance(self.digest, str)):
+            remedy = "pass a function to thresher.custom"
+            raise InvalidInput("formula", self.formula, f"must be one of {', '.join(FORMULAS)}", remedy)
+        if self.exploration is not None and self.exploration != DOUBLING:
+            checks.number("exploration", self.exploration, 1e-9, 1e15)
+        checks.number("pending_weight", self.pending_weight, 0.0, 1.0)
+        checks.number("slack", self.slack, 0.0, 1e15)
+        checks.whole("warmup", self.warmup, least=1)
+        if self.variant not in ("main", "supplement"):
+            raise InvalidInput("variant", self.variant, "must be 'main' or 'supplement'")
+        if self.variant == "supplement" and self.formula != "evt":
+            raise InvalidInput("variant", self.variant, "only EVT and AP-EVT have a form in the supplement")
+        if self.second not in (None, "cheapest"):
+            raise InvalidInput("second", self.second, "must be 'cheapest' or None")
+        if self.pending_ratio is not None:
+            checks.number("pending_ratio", self.pending_ratio, 1e-6, 1e6)
+
+    @property
+    def is_custom(self) -> bool:
+        """Whether a user's function scores the arms."""
+        return self.digest is not None
+
+    @property
+    def is_importable(self) -> bool:
+        """Whether its function can be found by its name, in another process."""
+        return self.digest is None or not self.digest.startswith(scores.IN_MEMORY)
+
+    @property
+    def follows_budget(self) -> bool:
+        """Whether the exploration follows from the budget, if there is one."""
+        return self.exploration is None and (self.formula == "evt" or self.is_custom)
+
+    @property
+    def needs_budget(self) -> bool:
+        """Whether there must be one. A user's function may not look at the exploration at all."""
+        return self.follows_budget and not self.is_custom
+
+    @property
+    def function(self) -> str:
+        """The name of the function that scores the arms."""
+        return "evt_supplement" if self.variant == "supplement" else self.formula
+
+    def scored_by(self) -> Formula:
+        """The function that scores the arms. A user's must have been passed in."""
+        if self.is_custom:
+            return scores.checked(scores.known(self.formula, self.digest).function)
+        found: Formula = getattr(kernel, self.function)
+        return found
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether its decisions can be derived again on every machine, or only on the same one."""
+        if self.is_custom:
+            return scores.is_exact(scores.known(self.formula, self.digest).function)
+        return self.formula != "lsa"
+
+    def rule(
+        self,
+        threshold: float,
+        *,
+        arms: int,
+        budget: int | None,
+        issued: int = 0,
+        constant: float = 1.0,
+        cases: int = 0,
+        finds: bool = False,
+    ) -> kernel.Rule:
+        """The scalars of a score, for a scaled threshold and the current budget, after ``issued`` pulls.
+
+        Only `cheapest` needs the settling constant, the number of cases, and whether a few arms are to be found.
+        """
+        if self.formula == "cheapest":
+            blank = kernel.Rule(threshold, constant, self.pending_weight, self.warmup, self.slack)
+            return second_rule(blank, constant, cases)._replace(finds=finds)
+        if self.exploration == DOUBLING:
+            exploration = steps.doubled(1.0, issued, arms)
+        elif self.exploration is not None:
+            exploration = self.exploration
+        else:
+            exploration = budget / arms if self.follows_budget and budget else 1.0
+        ratio = kernel.UNBOUNDED if self.pending_ratio is None else self.pending_ratio
+        return kernel.Rule(threshold, exploration, self.pending_weight, self.warmup, self.slack, ratio)
+
+    @property
+    def label(self) -> str:
+        """A short name for tables and pictures: that of the function, if everything else is as `custom` sets it.
+
+        >>> Policy("evt_pf").label
+        'ap-evt-pf'
+        """
+        plain = self.is_custom and self == Policy(self.formula, digest=self.digest)
+        return self.formula if plain else str(self)
+
+    def to_json(self) -> dict[str, Any]:
+        """The policy as JSON-ready data. Fields that are younger than some logs are left out if they are None.
+
+        >>> Policy("apt").to_json()["formula"]
+        'apt'
+        """
+        return {key: value for key, value in asdict(self).items() if value is not None or key not in YOUNGER}
+
+    def __str__(self) -> str:
+        """The constructor of this policy, with the arguments that differ from its defaults.
+
+        >>> str(Policy("evt_pf", warmup=3))
+        'ap-evt-pf(warmup=3)'
+        """
+        mine = asdict(self)
+        if self.is_custom:
+            plain = asdict(Policy(self.formula, digest=self.digest))
+            settings = [f"{key}={value!r}" for key, value in mine.items() if plain[key] != value]
+            return f"custom({', '.join([self.formula, *settings])})"
+
+        def differing(name: str) -> dict[str, Any]:
+            other = asdict(NAMED[name])
+            return {key: value for key, value in mine.items() if other[key] != value}
+
+        name, rest = min(((name, differing(name)) for name in NAMED), key=lambda pair: len(pair[1]))
+        changed = ", ".join(f"{key}={value!r}" for key, value in rest.items())
+        return f"{name}({changed})" if rest else name
+
+
+def second_rule(first: kernel.Rule, constant: float, cases: int) -> kernel.Rule:
+    """The rule of the second tournament, which `cheapest` scores."""
+    return first._replace(exploration=constant, most=float(cases or kernel.UNBOUNDED))
+
+
+def settling_constant(arms: int, risk: float) -> float:
+    """The constant c = 2 ln(16K/risk) of ``cheapest``. Computed once and stored in the specification."""
+    return 2.0 * math.log(16.0 * arms / risk)
+
+
+NAMED: dict[str, Policy] = {}  # with their defaults: `policies.py` enters thresher's own

@@ -1,0 +1,145 @@
+"""Comparing policies: the same instances and the same rewards for all of them, family by family."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..core import checks, policies
+from ..core.policies import Policy
+from ..errors import InvalidInput
+from .delays import NONE
+from .families import Reals
+from .result import Result
+from .settled import known, standard_error
+from .setup import Setup
+from .simulator import MOST_REPETITIONS, simulate
+from .warming import Loop, compile_together
+
+Table = np.ndarray[tuple[int, int], np.dtype[np.float64]]
+FAMILIES = ("uniform", "bernoulli", "beta", "normal", "clipped")
+BOUNDED = ("bernoulli", "beta", "clipped")  # those that certificates can be made for, whatever the means
+MEASURES = ("accuracy", "success")  # the share of arms right, and of repetitions with all arms right
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A measure of one policy minus that of the first, at each checkpoint, with its standard error."""
+
+    mean: Reals
+    error: Reals
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Several policies on one family. The first is the one that the others are compared with."""
+
+    family: str
+    results: dict[str, Result]  # by policy
+
+    @property
+    def first(self) -> Result:
+        return next(iter(self.results.values()))
+
+    @property
+    def pulls(self) -> Sequence[int]:
+        return self.first.setup.checkpoints
+
+    def difference(self, policy: str, measure: str) -> Difference:
+        """How much better a policy is than the first; the error is that of paired repetitions."""
+        apart = _each(self.results[policy], measure) - _each(self.first, measure)
+        return Difference(apart.mean(axis=0), standard_error(apart))
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """A row for each policy and checkpoint."""
+        measures = [*MEASURES, *(["settled"] if self.first.setup.confidence is not None else [])]
+        for policy, result in self.results.items():
+            apart = {measure: self.difference(policy, measure) for measure in measures}
+            for place, pulls in enumerate(self.pulls):
+                row: dict[str, Any] = {"family": self.family, "policy": policy, "pulls": pulls}
+                found = result.rows()[place]
+                for measure in measures:
+                    row |= {measure: found[measure], f"{measure}_se": found[f"{measure}_se"]}
+                    row[f"{measure}_difference"] = known(apart[measure].mean[place])
+                    row[f"{measure}_difference_se"] = known(apart[measure].error[place])
+                yield row
+
+
+def _each(result: Result, measure: str) -> Table:
+    """A measure in every repetition and at every checkpoint."""
+    if measure == "accuracy":
+        return result.shares
+    counts = result.measures.wrong == 0 if measure == "success" else result.measures.settled / result.setup.contenders
+    found: Table = counts.astype(np.float64)
+    return found
+
+
+def compare(
+    given: Sequence[Policy | str],
+    *,
+    kinds: Sequence[str] | None = None,
+    repetitions: int = 1000,
+    seed: int = 0,
+    threads: int | None = None,
+    progress: Callable[[int], None] | None = None,
+    **settings: Any,
+) -> list[Comparison]:
+    """Play every policy on every family of arms, with common random numbers.
+
+    In each repetition all policies meet the same arms, and the n-th pull of an arm gives the same reward: differences
+    between policies are then known far better than the policies' own figures. ``settings`` are those of `Setup`. The
+    default families are all FAMILIES; with a confidence, the BOUNDED ones.
+
+    >>> found = compare(["evt", "uniform"], kinds=["constant"], arms=4, budget=40, repetitions=3)
+    >>> [float(value) for value in found[0].difference("uniform", "accuracy").mean][-1]
+    0.0
+    """
+    checks.whole("repetitions", repetitions, least=1, most=MOST_REPETITIONS)  # before anything is compiled
+    checks.whole("seed", seed, least=0)
+    chosen = named(given, certificates=settings.get("confidence") is not None)
+    setups = {
+        kind: {name: Setup(**settings, policy=policy, family=kind, common=True) for name, policy in chosen.items()}
+        for kind in dict.fromkeys(kinds or families(settings.get("confidence")))
+    }
+    compile_together([loop_of(setup) for one in setups.values() for setup in one.values()])
+    return [
+        Comparison(
+            kind,
+            {
+                name: simulate(setup, repetitions=repetitions, seed=seed, threads=threads, progress=progress)
+                for name, setup in one.items()
+            },
+        )
+        for kind, one in setups.items()
+    ]
+
+
+def families(confidence: float | None) -> Sequence[str]:
+    """The families to compare on, unless others are asked for."""
+    return FAMILIES if confidence is None else BOUNDED
+
+
+def named(given: Sequence[Policy | str], *, certificates: bool = False) -> dict[str, Policy]:
+    """The policies by their names, at least two.
+
+    >>> list(named(["evt", "uniform"]))
+    ['evt', 'uniform']
+    """
+    found: dict[str, Policy] = {}
+    for each in given:
+        policy = policies.policy(each, certificates=certificates)
+        if policy.label in found:
+            raise InvalidInput("policy", policy.label, "is given twice", "compare different policies")
+        found[policy.label] = policy
+    if len(found) < 2:
+        shown = next(iter(found), None)
+        raise InvalidInput("policy", shown, "there must be at least two to compare", "give another --policy")
+    return found
+
+
+def loop_of(setup: Setup) -> Loop:
+    """What a setup compiles."""
+    certifies, late = setup.confidence is not None, setup.timing.model != NONE
+    flags = (setup.cases > 0, setup.guarantee == "rate", setup.counts, setup.common)
+    return Loop(setup.rules, setup.family, late, certifies, *flags)

@@ -1,0 +1,112 @@
+"""A user's score function in the laboratory: compiled from outside, as the kernel is, and checked."""
+
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from types import FunctionType
+from typing import Any
+
+import numba
+
+from ..core import scores
+from ..core.policies import Policy
+from ..errors import InvalidInput, ScoreFailed
+from .parts import INVALID, Measures
+from .plain import Trouble, trouble
+
+njit: Any = numba.njit  # its annotations lack the options below
+# as in `compiler.py`, except that a division by zero is an error, as it is in a live study
+OPTIONS: Any = {"error_model": "python", "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+REMEDY = "the laboratory compiles scores: use numbers, math, if and loops"
+USERS: Any = None  # `compiler.py` puts the user's function here
+
+
+def scored(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
+    """The user's score, or INVALID if it is none."""
+    value = float(USERS(gap, scatter, seen, weight, exploration))
+    return value if value >= 0.0 else INVALID
+
+
+@contextmanager
+def scoring(policy: Policy) -> Iterator[None]:
+    """Run compiled code that calls the policy's score."""
+    try:
+        yield
+    except ZeroDivisionError:
+        if not policy.is_custom:
+            raise
+        remedy = "test for 0 first; a live study names the arm and the arguments"
+        raise ScoreFailed("policy", policy.formula, "divided by zero", remedy) from None
+
+
+def check_scores(measures: Measures, formula: str) -> None:
+    """Raise if a repetition ended because of an invalid score."""
+    if len(measures.in_flight) and measures.in_flight.min() < 0:
+        row = int((measures.in_flight[:, 0] < 0).argmax())
+        arm = -1 - int(measures.in_flight[row, 0])
+        rule = f"returned a negative number or NaN for arm {arm} in repetition {row}"
+        raise ScoreFailed("policy", formula, rule, "a score must be a number of at least 0, or infinity")
+
+
+@cache
+def compiled(formula: str, digest: str) -> Any:
+    """The user's function, compiled, or one line that says why it cannot be."""
+    function: FunctionType = scores.known(formula, digest).function
+    _check(formula, function)
+    return _compiled(function, digest, {}, **OPTIONS, forceinline=True)
+
+
+def _compiled(function: FunctionType, name: str, done: dict[FunctionType, Any], **options: Any) -> Any:
+    """The function with its own globals, where the functions that it calls are compiled too."""
+    namespace = dict(function.__globals__)
+    for called, value in scores.referred(function).items():
+        if isinstance(value, FunctionType) and value is not function:
+            if value not in done:
+                done[value] = _compiled(value, name, done, **options)
+            namespace[called] = done[value]
+    copy = FunctionType(
+        function.__code__, namespace, f"{function.__name__}-{name}", function.__defaults__, function.__closure__
+    )
+    copy.__qualname__ = copy.__name__
+    return njit(**options)(copy)
+
+
+def _check(formula: str, function: FunctionType) -> None:
+    """Compile it alone, and refuse what cannot be compiled with the line of the user's file."""
+    if found := trouble(function):
+        raise InvalidInput("policy", formula, str(found), REMEDY)
+    alone = _compiled(function, "alone", {}, **OPTIONS)
+    types = numba.types
+    signature = (types.float64, types.float64, types.int64, types.float64, types.float64)
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            alone.compile(signature)
+    except Exception as error:  # numba raises errors of its own, and others
+        raise InvalidInput("policy", formula, str(_told(error, function)), REMEDY) from None
+    returned = alone.overloads[signature].signature.return_type
+    if not isinstance(returned, types.Integer | types.Float):
+        raise InvalidInput("policy", formula, _returns(returned), "a score must be a number in every case")
+
+
+def _returns(found: Any) -> str:
+    """What a function returns that is no number."""
+    if isinstance(found, numba.types.Optional | numba.types.NoneType):
+        return "returns nothing in some cases" if isinstance(found, numba.types.Optional) else "returns nothing"
+    if isinstance(found, numba.types.Boolean):
+        return "returns True or False"
+    return "returns a complex number" if isinstance(found, numba.types.Complex) else f"returns a {found}"
+
+
+def _told(error: Exception, function: FunctionType) -> Trouble:
+    """What numba says, as far as people can read it, and the line of the source."""
+    text = str(getattr(error, "msg", error))
+    file = function.__code__.co_filename
+    places = re.findall(r'(?:File "([^"]+)", line |from (\S+) \()(\d+)', text)
+    mine = [int(line) for one, other, line in places if (one or other).endswith(file)]
+    line = mine[-1] if mine else getattr(getattr(error, "loc", None), "line", None) or function.__code__.co_firstlineno
+    first = next((part.strip() for part in text.splitlines() if part.strip()), type(error).__name__)
+    if unknown := re.search(r"Function\(<[\w-]+ (?:function )?(\w+)", text):
+        return Trouble(line, f"numba has no {unknown[1]} for these arguments", file)
+    return Trouble(line, f"numba says: {first.partition(' Raised from')[0]}", file)

@@ -1,0 +1,153 @@
+"""--policy module:function at the command line, each command in a process of its own."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from inside import refused
+from place import Place, a_place  # noqa: F401 - the fixture
+from program import complaint
+
+import thresher
+from thresher.core.policies import Policy
+
+MINE = '''"""Scores of a user."""
+import math
+
+from thresher import custom
+
+SCALE = 2.0
+
+
+def score(gap, scatter, seen, weight, exploration):
+    return SCALE * gap * weight
+
+
+def logarithmic(gap, scatter, seen, weight, exploration):
+    return gap + math.log(weight)
+
+
+def broken(gap, scatter, seen, weight, exploration):
+    return -1.0
+
+
+twice = lambda gap, scatter, seen, weight, exploration: gap
+SLOW = custom(score, warmup=4)
+'''
+
+
+@pytest.fixture(name="mine")
+def a_place_with_scores(place: Place) -> Place:
+    (place.folder / "mine.py").write_text(MINE)
+    place.good("create", "m", "--threshold=0.5", "--arm=x", "--arm=y", "--budget=40", "--policy=mine:score")
+    return place
+
+
+def test_a_study_with_a_score_of_one_s_own_is_created_asked_and_verified(mine: Place) -> None:
+    assert json.loads(mine.good("ask", "m", "-n", "6", "--policy=mine:score", "--format=json").splitlines()[0])
+    assert "every decision re-derived" in mine.good("verify", "m", "--policy=mine:score")
+    assert "machine only" not in mine.good("verify", "m", "--policy=mine:score")
+    assert "custom(mine:score)" in mine.good("status", "m")
+    for command in ("verdict", "log"):
+        mine.good(command, "m")
+    mine.good("tell", "m", "1", "0.5")
+    mine.good("report", "m", "--out", str(mine.folder / "report.html"))
+    assert "custom(mine:score)" in (mine.folder / "report.html").read_text()
+    assert "0" in mine.good("doctor")
+
+
+def test_asking_and_verifying_without_the_function_are_refused_in_one_line(mine: Place) -> None:
+    for command in ("ask", "verify"):
+        line = complaint(mine(command, "m"))
+        assert "policy 'mine:score': this study's score is not known here, and is never imported by itself" in line
+        assert "--policy module:function" in line
+
+
+def test_a_changed_source_is_refused_in_one_line(mine: Place) -> None:
+    mine.good("ask", "m", "--policy=mine:score")
+    (mine.folder / "mine.py").write_text(MINE.replace("SCALE = 2.0", "SCALE = 3.0"))
+    for command in ("ask", "verify"):
+        line = complaint(mine(command, "m", "--policy=mine:score"))
+        assert "its source, or that of something it refers to, has changed since the study was created" in line
+    run = ("run", "--study=m", "--threshold=0.5", "--arm=x", "--arm=y", "--budget=40", "--policy=mine:score")
+    line = complaint(mine(*run, "--", "echo", "0.5"))
+    assert "the source of mine:score, or of something it refers to, has changed" in line
+
+
+def test_run_uses_the_score_and_resumes(place: Place) -> None:
+    (place.folder / "mine.py").write_text(MINE)
+    words = ("run", "--study=r", "--threshold=0.5", "--arm=x", "--arm=y", "--policy=mine:score", "--no-confidence")
+    place.good(*words, "--budget=8", "--", "echo", "0.25")
+    place.good(*words, "--budget=12", "--", "echo", "0.25")
+    assert "26 events" in place.good("verify", "r", "--policy=mine:score")  # one says that the budget grew
+    place.good("run", "--threshold=0.5", "--arm=x", "--arm=y", "--policy=mine:SLOW", "--budget=8", "--", "echo", "0.25")
+
+
+def test_a_bad_score_stops_a_run_with_one_line(place: Place) -> None:
+    (place.folder / "mine.py").write_text(MINE)
+    words = (
+        "run",
+        "--study=r",
+        "--threshold=0.5",
+        "--arm=x",
+        "--arm=y",
+        "--workers=1",
+        "--budget=8",
+        "--policy=mine:broken",
+    )
+    line = complaint(place(*words, "--", "sh", "-c", "echo 0.25 # {arm}"))
+    assert "policy 'mine:broken': returned -1.0 for arm 'x' with gap=0.25, scatter=0.0, seen=2, weight=2.0" in line
+    status = place.json("status", "r")
+    assert status["told"] == status["issued"] > 0  # what was running when the ask failed is told
+
+
+def test_verify_says_that_a_logarithm_repeats_on_the_same_machine_only(mine: Place) -> None:
+    mine.good("create", "l", "--threshold=0.5", "--arm=x", "--arm=y", "--budget=9", "--policy=mine:logarithmic")
+    text = mine.good("verify", "l", "--policy=mine:logarithmic")
+    assert "its policy, custom(mine:logarithmic), uses more than + − × ÷ √: its decisions can be re-derived" in text
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        ("mine:nothing", "mine has no nothing"),
+        ("nosuch:score", "there is no module 'nosuch'"),
+        ("mine:", "must be a name, or module:function"),
+        (":score", "must be a name, or module:function"),
+        ("mi-ne:score", "must be a name, or module:function"),
+        ("mine.py:score", "'mine'; 'mine' is not a package|there is no module"),
+        ("mine:SCALE", "must be a plain function"),
+        ("mine:math", "must be a plain function"),
+        ("mine:twice", "cannot be imported by its name, which a stored study needs"),
+        ("raises:score", "importing it raised ZeroDivisionError: division by zero; correct the module"),
+    ],
+)
+def test_what_is_no_score_is_refused_in_one_line(
+    policy: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.py").write_text(MINE)
+    (tmp_path / "raises.py").write_text("1 / 0\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for name in ("mine", "raises"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    line = refused("create", "s", "--threshold=0.5", "--arm=x", "--arm=y", f"--policy={policy}", storage=tmp_path)
+    assert any(part in line for part in words.split("|"))
+
+
+@pytest.mark.parametrize("name", ["os:system", "nosuchmodule:score", "hostile:score"])
+def test_a_store_that_names_other_code_is_read_and_runs_nothing(name: str, place: Place) -> None:
+    (place.folder / "hostile.py").write_text("import pathlib\npathlib.Path('imported').touch()\n")
+    thresher.create_study(
+        "h", arms=["x", "y"], threshold=0.5, policy=Policy(name, digest="ab" * 16), storage=place.url
+    ).close()
+    for command in ("verdict", "status", "log"):
+        place.good(command, "h")
+    place.good("report", "h", "--out", str(place.folder / "report.html"))
+    place.good("studies")
+    for command in ("ask", "verify"):
+        assert "is never imported by itself" in complaint(place(command, "h"))
+    run = place("run", "--study=h", "--threshold=0.5", "--arm=x", "--arm=y", "--", "echo", "0.5")
+    assert f"policy is custom({name}), not balanced" in complaint(run)
+    assert not (place.folder / "imported").exists()

@@ -1,0 +1,151 @@
+"""A user's score in the laboratory: the same decisions as live, to the bit, and plain words for what cannot be."""
+
+import json
+import linecache
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import rewritten
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lab_commands import run
+from lab_replay import compare, live
+from scores_of_chance import FAMILIES, expressions, scored
+
+import thresher
+from thresher.core import policies
+from thresher.core.policies import Policy, custom
+from thresher.errors import InvalidInput, ScoreFailed
+from thresher.lab import Setup, simulate, trace, users
+from thresher.lab.simulator import Played
+from thresher.study import look
+
+AT_ONCE = ("uniform", "apt", "evt", "evt-supplement", "evt-pf", "lsa", "anytime-evt", "balanced", "cheapest")
+LATE = ("ap-evt", "balanced")  # few: a loop takes seconds to compile
+
+
+@pytest.mark.parametrize(
+    ("name", "delay"), [*((name, "none") for name in AT_ONCE), *((name, "random:12") for name in LATE)]
+)
+def test_a_policy_written_again_decides_compiled_as_thresher_s_own_does_live(name: str, delay: str) -> None:
+    own = policies.evt(variant="supplement") if name == "evt-supplement" else policies.CONSTRUCTORS[name]()
+    setup = Setup(policy=own, arms=13, budget=400, spreads=0.15, delay=delay)
+    live(setup, trace(setup.but(policy=rewritten.rewritten(13)[name]), seed=5))
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"delay": "fifo:7"}, {"common": True, "confidence": 0.9, "family": "bernoulli"}], ids=str
+)
+def test_live_and_compiled_hold_the_same_bits(more: dict[str, Any]) -> None:
+    setup = Setup(policy=custom(rewritten.thirds, exploration="doubling"), arms=7, budget=300, spreads=0.15, **more)
+    played = trace(setup, seed=2)
+    look(live(setup, played), lambda ledger: compare_scored(ledger, played))
+
+
+def compare_scored(ledger: Any, played: Played) -> None:
+    """Compare, after scoring what a live study scores only when it is asked."""
+    if ledger.stale:
+        ledger._score_stale(ledger.stale)
+    compare(ledger, played)
+
+
+@settings(max_examples=5, derandomize=True)
+@given(expressions(), st.sampled_from(FAMILIES), st.integers(0, 99))
+def test_any_function_of_exactly_rounded_operations_chooses_the_same_arms(text: str, family: str, seed: int) -> None:
+    """More of them: python -m bench scores."""
+    score = scored(text)
+    policy = custom(score)
+    setup = Setup(policy=policy, family=family, arms=5, budget=80, spreads=0.15)
+    assert policy.is_exact
+    played = trace(setup, seed=seed)
+    look(live(setup, played), lambda ledger: compare_scored(ledger, played))
+
+
+# -- what cannot be compiled ---------------------------------------------------------------------------------------
+
+HEAD = "import math\nimport random\nimport numpy as np\nLIST = [1.0]\n\n\n"
+MISTAKES = {
+    "x = {'a': gap}\n    return x['a']": "line 8 of mistake.py: it makes a dict",
+    "x = f'{gap:.2f}'\n    return float(x)": "line 8 of mistake.py: it makes text",
+    "try:\n        return 1 / gap\n    except ValueError:\n        return 0.0": "line 8 of mistake.py: it has a try",
+    "x = 1.0\n    return x + LIST[0]": "line 9 of mistake.py: LIST is a list; use numbers, or a tuple of numbers",
+    "x = gap\n    return x + unknown": "line 9 of mistake.py: there is no unknown",
+    "return sum(v for v in (gap, weight))": "line 8 of mistake.py: it makes a generator; write a loop",
+    "print(gap)\n    return gap": "line 8 of mistake.py: it prints",
+    "return gap.hex()": "line 8 of mistake.py: it uses gap.hex: a number has no methods here",
+    "return random.random()": "line 8 of mistake.py: random.random gives another answer each time",
+    "import cmath\n    return gap": "line 8 of mistake.py: it imports; import at the top of the file",
+    "global LIST\n    return gap": "line 8 of mistake.py: it changes a global variable",
+    "return score(gap, scatter, seen, weight, exploration)": "line 8 of mistake.py: score calls itself; write a loop",
+    "return math.sqrt(x=gap)": "line 8 of mistake.py: math.sqrt takes no argument by name",
+    "return math.sqroot(gap)": "line 8 of mistake.py: math has no sqroot",
+    "y = gap\n    return np.linalg.norm(y, 3)": "line 9 of mistake.py: numba",
+    "if gap > 2:\n        return 1.0": "returns nothing in some cases",
+    "return gap > 0.5": "returns True or False",
+    "return complex(gap, 1.0)": "returns a complex number",
+}
+
+
+@pytest.mark.parametrize("body", MISTAKES)
+def test_a_function_that_cannot_be_compiled_is_refused_with_its_line_in_plain_words(
+    body: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = f"{HEAD}def score(gap, scatter, seen, weight, exploration):\n    {body}\n"
+    module = ModuleType("mistake")
+    monkeypatch.setitem(sys.modules, "mistake", module)
+    linecache.cache["mistake.py"] = (len(text), None, text.splitlines(keepends=True), "mistake.py")
+    exec(compile(text, "mistake.py", "exec"), vars(module))
+    policy = custom(module.score)
+    with pytest.raises(InvalidInput, match="policy 'mistake:score': ") as raised:
+        users.compiled(policy.formula, str(policy.digest))
+    assert MISTAKES[body] in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def negative(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
+    return gap - 1e-3 if weight < 6.0 else -gap
+
+
+def divides(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
+    return gap / (6.0 - weight)
+
+
+@pytest.mark.parametrize(
+    ("score", "words"),
+    [
+        (negative, "'test_scores_compiled:negative': returned a negative number or NaN for arm"),
+        (divides, "'test_scores_compiled:divides': divided by zero"),
+    ],
+)
+def test_what_is_no_score_stops_the_simulation_with_one_line(score: Any, words: str) -> None:
+    setup = Setup(policy=custom(score), arms=3, budget=60, means=0.9)
+    for play in (lambda: simulate(setup, repetitions=3), lambda: trace(setup)):
+        with pytest.raises(ScoreFailed, match=words):
+            play()
+    study = thresher.create_study("s", arms=["a", "b"], threshold=0.7, budget=60, policy=setup.policy, confidence=None)
+    with pytest.raises(ScoreFailed):
+        thresher.run(study, lambda pull: 0.9)
+
+
+def test_a_function_of_a_new_source_is_compiled_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def policy(number: int) -> Policy:
+        text = f"def score(gap, scatter, seen, weight, exploration):\n    return {number} * gap + weight\n"
+        module, file = ModuleType("anew"), f"anew{number}.py"
+        monkeypatch.setitem(sys.modules, "anew", module)
+        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+        exec(compile(text, file, "exec"), vars(module))
+        return custom(module.score)
+
+    boards = [list(trace(Setup(policy=policy(number), arms=3, budget=30)).board.best) for number in (1, 2)]
+    assert boards[0] != boards[1]
+
+
+def test_simulate_and_plan_take_a_score_of_one_s_own() -> None:
+    words = ("--policy=rewritten:thirds", "--arms=4", "--threshold=0.5", "--means=0.2:0.8")
+    found = json.loads(run("simulate", *words, "--budget=400", "--repetitions=20", "--format=json"))
+    assert found["results"][-1]["accuracy"] > 0.8
+    planned = json.loads(run("plan", *words, "--format=json"))
+    assert any("rewritten:thirds" in row["policy"] for row in planned["needs"])
