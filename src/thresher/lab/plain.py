@@ -13,7 +13,7 @@ from pathlib import PurePath
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
-from ..core import scores
+from ..core import sources
 
 DRAWN = ("random", "numpy.random", "secrets", "time", "uuid", "os")  # modules whose answers differ from call to call
 NODES: dict[type[ast.AST], str] = {
@@ -72,7 +72,7 @@ def trouble(function: FunctionType, outer: tuple[FunctionType, ...] = ()) -> Tro
     for node in _in_order(body):
         if reason := _reason(node, function):
             return Trouble(first + node.lineno - 1, reason, function.__code__.co_filename)
-        called = scores.meaning(node.func, function) if isinstance(node, ast.Call) else None
+        called = sources.meaning(node.func, function) if isinstance(node, ast.Call) else None
         if isinstance(called, FunctionType):
             if called in (function, *outer):
                 reason = f"{called.__name__} calls itself; write a loop"
@@ -104,9 +104,9 @@ def _reason(node: Any, function: FunctionType) -> str | None:
     if isinstance(node, ast.Attribute):
         return _attribute(node, function)
     if isinstance(node, ast.Call):
-        if scores.meaning(node.func, function) is print:
+        if sources.meaning(node.func, function) is print:
             return "it prints"
-        if node.keywords and getattr(scores.meaning(node.func, function), "__module__", None) == "math":
+        if node.keywords and getattr(sources.meaning(node.func, function), "__module__", None) == "math":
             return f"{ast.unparse(node.func)} takes no argument by name"
     return None
 
@@ -135,7 +135,7 @@ def _attribute(node: ast.Attribute, function: FunctionType) -> str | None:
     root = node.value
     while isinstance(root, ast.Attribute):
         root = root.value
-    owner = scores.meaning(node.value, function)
+    owner = sources.meaning(node.value, function)
     text = ast.unparse(node)
     if isinstance(owner, ModuleType):
         if owner.__name__ in DRAWN:
