@@ -4,7 +4,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, shown
 from . import checks, kernel, scores, sources, steps
 from .kernel import Formula
 from .scores import FORMULAS
@@ -35,9 +35,10 @@ class Policy:
     digest: str | None = None
 
     def __post_init__(self) -> None:
-        is_named = scores.is_name(self.formula) and scores.is_digest(self.digest)
-        if not (is_named or (self.formula in FORMULAS and self.digest is None)):
-            remedy = "pass a function to thresher.custom"
+        is_own, remedy = self.formula in FORMULAS, "pass a function to thresher.custom"
+        if self.digest is not None and (is_own or not scores.is_digest(self.digest)):
+            raise InvalidInput("digest", self.digest, f"is not that of a score {shown(self.formula)}", remedy)
+        if not is_own and not (scores.is_name(self.formula) and self.is_custom):
             raise InvalidInput("formula", self.formula, f"must be one of {', '.join(FORMULAS)}", remedy)
         if self.exploration is not None and self.exploration != DOUBLING:
             checks.number("exploration", self.exploration, 1e-9, 1e15)

@@ -124,7 +124,7 @@ def is_digest(digest: object) -> bool:
 
 def digest_of(formula: str) -> str | None:
     """The digest of the function of that name that was passed in last; None: there is none."""
-    return next((digest for name, digest in reversed(_KNOWN) if name == formula), None)
+    return next((digest for name, digest in reversed(list(_KNOWN)) if name == formula), None)
 
 
 def known(formula: str, digest: str | None) -> Known:
@@ -134,7 +134,7 @@ def known(formula: str, digest: str | None) -> Known:
         return found
     if found is not None and (again := _read_again(found)) is not None:
         return again
-    if any(name == formula for name, _ in _KNOWN):
+    if any(name == formula for name, _ in list(_KNOWN)):
         rule = "its source, or that of something it refers to, has changed since the study was created"
         raise NoScore("policy", formula, rule, "restore it, or create a new study with it")
     remedy = "pass the function: open_study(…, scores=[function]), or --policy module:function"
