@@ -165,7 +165,7 @@ def create(
     store, seconds = open_store(storage), checks.seconds("lease", lease)
     if store.leased and (obstacle := spec.policy.obstacle):
         remedy = "write it with def at the top of a module, with numbers as constants, or keep the study in memory"
-        raise InvalidInput("policy", spec.policy.formula, f"{obstacle}, which a stored study needs", remedy)
+        raise InvalidInput("policy", spec.policy.formula, f"cannot be kept in a store: {obstacle}", remedy)
     if not _created(name, store, spec):
         if if_exists == "error":
             raise StudyExists("study", name, "already exists", "open it with open_study, or if_exists='join'")

@@ -1,18 +1,16 @@
 """What the digest of a score covers, what is refused because it cannot, and which functions count as exact."""
 
-import functools
 import importlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 from test_decisions import study_of
 
 import thresher
-from thresher.core import scores, sources
+from thresher.core import scores
 from thresher.core.policies import custom
 
 HEAD = "def score(gap, scatter, seen, weight, exploration"
@@ -109,7 +107,7 @@ UNCLEAR = {
 def test_what_a_digest_cannot_cover_is_refused_for_stored_studies(name: str, folder: Path) -> None:
     policy = custom(module(folder, UNCLEAR[name], "K = 1.0\n").score)
     assert policy.obstacle is not None
-    with pytest.raises(thresher.InvalidInput, match="which a stored study needs") as raised:
+    with pytest.raises(thresher.InvalidInput, match="cannot be kept in a store: ") as raised:
         thresher.create_study(
             "s", arms=["a", "b"], threshold=0.5, budget=8, policy=policy, storage=f"sqlite:///{folder}/s.db"
         )
@@ -213,12 +211,10 @@ def test_exact_functions_are_known_as_such(name: str, folder: Path) -> None:
     assert policy.obstacle is None
 
 
-def test_a_wrapper_is_not_taken_for_what_it_wraps() -> None:
-    def plain(gap: Any, scatter: Any, seen: Any, weight: Any, exploration: Any) -> Any:
-        return gap
-
-    def wrapper(gap: Any, scatter: Any, seen: Any, weight: Any, exploration: Any) -> Any:
-        return gap**0.3
-
-    assert sources.is_exact(plain)
-    assert not sources.is_exact(functools.wraps(plain)(wrapper))  # type: ignore[arg-type]
+def test_a_wrapper_is_not_taken_for_what_it_wraps(folder: Path) -> None:
+    wrapper = HEAD.replace("score", "wrapper")
+    text = f"{HEAD}):\n    return gap\n{wrapper}):\n    return gap ** 0.3\nwrapper.__wrapped__ = score\n"
+    mine = module(folder, text)
+    assert custom(mine.score).is_exact
+    assert not custom(mine.wrapper).is_exact
+    assert custom(mine.wrapper).digest != custom(mine.score).digest

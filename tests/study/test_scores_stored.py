@@ -113,7 +113,7 @@ def closure(factor: float) -> Callable[..., float]:
 
 @pytest.mark.parametrize("score", [lambda gap, scatter, seen, weight, exploration: gap, closure(2.0)])
 def test_a_function_without_a_name_of_its_own_is_for_memory_only(score: Any, tmp_path: Path) -> None:
-    words = "cannot be imported by its name, which a stored study needs; write it with def at the top of a module"
+    words = "cannot be kept in a store: it cannot be imported by its name; write it with def at the top of a module"
     with pytest.raises(InvalidInput, match=words):
         create(f"sqlite:///{tmp_path}/s.db", custom(score))
     study = create("memory", custom(score))

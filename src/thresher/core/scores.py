@@ -24,7 +24,7 @@ ARGUMENTS = ("gap", "scatter", "seen", "weight", "exploration")
 FORMULAS = ("uniform", "apt", "evt", "evt_pf", "lsa", "cheapest")  # of the kernel, as policies name them
 IN_MEMORY = "memory-"  # begins the digest of a function that a log cannot describe
 _DIGEST = re.compile(rf"(?:{IN_MEMORY})?[0-9a-f]{{32}}")
-_NO_NAME = "cannot be imported by its name"
+_NO_NAME = "it cannot be imported by its name"
 
 
 class Known(NamedTuple):

@@ -1,7 +1,7 @@
 """What a user's score function does, as its source says: a text that pins it, and whether its operations are exact.
 
-The text has the source of the function and of every function that it calls, and each constant that they read. Where that
-is not all that its scores depend on, `Unclear` says why.
+The text has the source of the function and of every function that it calls, and each constant that they read. Where
+that is not all that its scores depend on, `Unclear` says why.
 """
 
 import ast
@@ -134,7 +134,9 @@ class _Reading:
         elif isinstance(function, FunctionType):
             yield from self.function(function)
         else:
-            raise Unclear(f"it reads {name}, a {kind.__name__}, where only numbers, text and tuples of them are constant")
+            raise Unclear(
+                f"it reads {name}, a {kind.__name__}, where only numbers, text and tuples of them are constant"
+            )
 
 
 def _library(value: Any) -> str | None:
@@ -214,8 +216,9 @@ def _is_local(node: ast.expr, function: FunctionType) -> bool:
 
 def meaning(node: ast.expr, function: FunctionType) -> Any:
     """What a name, or an attribute of a module, stands for in a function; None for its variables."""
+    any_function: Any = function  # typeshed does not know its __builtins__
     if isinstance(node, ast.Name) and node.id not in function.__code__.co_varnames + function.__code__.co_cellvars:
-        return function.__globals__.get(node.id, function.__builtins__.get(node.id))
+        return function.__globals__.get(node.id, any_function.__builtins__.get(node.id))
     if isinstance(node, ast.Attribute):
         owner = meaning(node.value, function)
         return getattr(owner, node.attr, None) if isinstance(owner, ModuleType) else None
@@ -251,10 +254,9 @@ def _is_exact(function: FunctionType, done: set[FunctionType]) -> bool:
     def exact(node: ast.AST) -> bool:
         if isinstance(node, ast.Call):
             called = meaning(node.func, function)
-            if not any(called is one for one in _EXACT_CALLS):
-                if not isinstance(called, FunctionType) or not _is_exact(called, done):
-                    return False
-            return all(map(exact, (*node.args, *node.keywords)))
+            known = any(called is one for one in _EXACT_CALLS)
+            known = known or (isinstance(called, FunctionType) and _is_exact(called, done))
+            return known and all(map(exact, (*node.args, *node.keywords)))
         if isinstance(node, ast.Constant):
             return _is_number(node.value)
         if isinstance(node, ast.Attribute) or (isinstance(node, ast.Name) and not _is_variable(node, function)):

@@ -13,7 +13,7 @@ from pathlib import PurePath
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
-from ..core import sources
+from ..core import scores, sources
 
 DRAWN = ("random", "numpy.random", "secrets", "time", "uuid", "os")  # modules whose answers differ from call to call
 NODES: dict[type[ast.AST], str] = {
@@ -40,6 +40,7 @@ NODES: dict[type[ast.AST], str] = {
     ast.Assert: "it has an assert",
 }
 UNKNOWN = object()
+VARIADIC = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
 
 class Trouble(NamedTuple):
@@ -69,6 +70,9 @@ def trouble(function: FunctionType, outer: tuple[FunctionType, ...] = ()) -> Tro
     body = tree.body[0]
     if function.__name__ == "<lambda>" or not isinstance(body, ast.FunctionDef | ast.AsyncFunctionDef):
         return None
+    code, most = function.__code__, len(scores.ARGUMENTS)
+    if not outer and (code.co_argcount != most or code.co_kwonlyargcount or code.co_flags & VARIADIC):
+        return Trouble(first, f"it must take {most} arguments, no fewer and no more", code.co_filename)
     for node in _in_order(body):
         if reason := _reason(node, function):
             return Trouble(first + node.lineno - 1, reason, function.__code__.co_filename)
@@ -140,6 +144,8 @@ def _attribute(node: ast.Attribute, function: FunctionType) -> str | None:
     if isinstance(owner, ModuleType):
         if owner.__name__ in DRAWN:
             return f"{text} gives another answer each time; a score may only depend on its arguments"
+        if isinstance(sources.meaning(node, function), FunctionType) and owner.__name__.partition(".")[0] != "numpy":
+            return f"{text} is called through its module; write from {owner.__name__} import {node.attr}"
         return None if hasattr(owner, node.attr) else f"{owner.__name__} has no {node.attr}"
     if isinstance(root, ast.Name) and root.id in function.__code__.co_varnames:
         return f"it uses {text}: a number has no methods here"

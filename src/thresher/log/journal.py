@@ -16,7 +16,16 @@ from ..core import ledger as ledgers
 from ..core import validity
 from ..core.events import NO_EVENT, Event, EventCause, Kind, moment
 from ..core.ledger import Ledger
-from ..errors import CannotGoOn, Conflict, DamagedStudy, Interrupted, StoreFailed, StudyDeleted, ThresherError, UnknownStudy
+from ..errors import (
+    CannotGoOn,
+    Conflict,
+    DamagedStudy,
+    Interrupted,
+    StoreFailed,
+    StudyDeleted,
+    ThresherError,
+    UnknownStudy,
+)
 from ..text.masking import masked
 from .chain import link
 from .forks import renewed
