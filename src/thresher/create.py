@@ -163,10 +163,9 @@ def create(
     if if_exists not in ("error", "join"):
         raise InvalidInput("if_exists", if_exists, "must be 'error' or 'join'")
     store, seconds = open_store(storage), checks.seconds("lease", lease)
-    if store.leased and not spec.policy.is_importable:
-        remedy = "write it with def at the top of a module, or keep the study in memory"
-        rule = "cannot be imported by its name, which a stored study needs"
-        raise InvalidInput("policy", spec.policy.formula, rule, remedy)
+    if store.leased and (obstacle := spec.policy.obstacle):
+        remedy = "write it with def at the top of a module, with numbers as constants, or keep the study in memory"
+        raise InvalidInput("policy", spec.policy.formula, f"cannot be kept in a store: {obstacle}", remedy)
     if not _created(name, store, spec):
         if if_exists == "error":
             raise StudyExists("study", name, "already exists", "open it with open_study, or if_exists='join'")

@@ -119,7 +119,7 @@ def test_verify_says_that_a_logarithm_repeats_on_the_same_machine_only(mine: Pla
         ("mine.py:score", "'mine'; 'mine' is not a package|there is no module"),
         ("mine:SCALE", "must be a plain function"),
         ("mine:math", "must be a plain function"),
-        ("mine:twice", "cannot be imported by its name, which a stored study needs"),
+        ("mine:twice", "cannot be kept in a store: it cannot be imported by its name"),
         ("raises:score", "importing it raised ZeroDivisionError: division by zero; correct the module"),
     ],
 )

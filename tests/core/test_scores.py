@@ -174,3 +174,28 @@ def test_bad_settings_are_refused(given: dict[str, Any]) -> None:
     (name,) = given
     with pytest.raises(InvalidInput, match=f"^{name} "):
         custom(rewritten.thirds, **given)
+
+
+@pytest.mark.parametrize("method", ["ask", "extend", "retire", "tell"])
+def test_a_score_cannot_change_its_own_study(method: str) -> None:
+    calls: dict[str, Callable[[], Any]] = {}
+
+    def score(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
+        calls.get(method, lambda: None)()
+        return weight + study.verdict().told  # reading is allowed
+
+    study = study_of(custom(score), 2, 20)
+    first, *others = study.ask_many(4)
+    for pull in others:
+        study.tell(pull, 0.25)
+    calls["ask"] = study.ask
+    calls["extend"] = lambda: study.extend(budget=(study.verdict().budget or 0) + 1)
+    calls["retire"] = lambda: study.retire("arm 0")
+    calls["tell"] = lambda: study.tell(first, 0.5)
+    before = study.events()
+    with pytest.raises(ScoreFailed, match="cannot be changed by its own score; a score may only read its arguments"):
+        study.ask()
+    assert study.events() == before
+    calls.clear()
+    assert study.ask() is not None
+    assert thresher.verify(study.events()).sound

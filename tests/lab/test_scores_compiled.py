@@ -105,6 +105,28 @@ def test_a_function_that_cannot_be_compiled_is_refused_with_its_line_in_plain_wo
     assert "\n" not in str(raised.value)
 
 
+def more(gap: float, scatter: float, seen: int, weight: float, exploration: float, k: float = 2.0) -> float:
+    return gap * k
+
+
+def through(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
+    return rewritten.deviation(gap, seen)
+
+
+@pytest.mark.parametrize(
+    ("score", "words"),
+    [
+        (more, "it must take 5 arguments, no fewer and no more"),
+        (through, "rewritten.deviation is called through its module; write from rewritten import deviation"),
+    ],
+)
+def test_what_works_live_only_is_refused_in_plain_words(score: Any, words: str) -> None:
+    policy = custom(score)
+    assert policy.is_exact
+    with pytest.raises(InvalidInput, match=words):
+        users.compiled(policy.formula, str(policy.digest))
+
+
 def negative(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
     return gap - 1e-3 if weight < 6.0 else -gap
 

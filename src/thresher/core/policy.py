@@ -4,8 +4,8 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from ..errors import InvalidInput
-from . import checks, kernel, scores, steps
+from ..errors import InvalidInput, shown
+from . import checks, kernel, scores, sources, steps
 from .kernel import Formula
 from .scores import FORMULAS
 
@@ -35,8 +35,10 @@ class Policy:
     digest: str | None = None
 
     def __post_init__(self) -> None:
-        if self.formula not in FORMULAS and not (scores.is_name(self.formula) and isinstance(self.digest, str)):
-            remedy = "pass a function to thresher.custom"
+        is_own, remedy = self.formula in FORMULAS, "pass a function to thresher.custom"
+        if self.digest is not None and (is_own or not scores.is_digest(self.digest)):
+            raise InvalidInput("digest", self.digest, f"is not that of a score {shown(self.formula)}", remedy)
+        if not is_own and not (scores.is_name(self.formula) and self.is_custom):
             raise InvalidInput("formula", self.formula, f"must be one of {', '.join(FORMULAS)}", remedy)
         if self.exploration is not None and self.exploration != DOUBLING:
             checks.number("exploration", self.exploration, 1e-9, 1e15)
@@ -58,9 +60,9 @@ class Policy:
         return self.digest is not None
 
     @property
-    def is_importable(self) -> bool:
-        """Whether its function can be found by its name, in another process."""
-        return self.digest is None or not self.digest.startswith(scores.IN_MEMORY)
+    def obstacle(self) -> str | None:
+        """Why a stored study cannot have this policy; None if it can."""
+        return None if self.digest is None else scores.obstacle(self.formula, self.digest)
 
     @property
     def follows_budget(self) -> bool:
@@ -88,7 +90,7 @@ class Policy:
     def is_exact(self) -> bool:
         """Whether its decisions can be derived again on every machine, or only on the same one."""
         if self.is_custom:
-            return scores.is_exact(scores.known(self.formula, self.digest).function)
+            return sources.is_exact(scores.known(self.formula, self.digest).function)
         return self.formula != "lsa"
 
     def rule(

@@ -4,34 +4,27 @@ A log names a user's function and has a digest of its source. Nothing here impor
 once the caller has passed it in.
 """
 
-import ast
-import builtins
 import hashlib
 import inspect
-import itertools
 import math
+import re
+import secrets
 import sys
-import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from numbers import Real
-from types import CodeType, FunctionType, ModuleType
+from types import FunctionType
 from typing import Any, NamedTuple
 
 from ..errors import InvalidInput, NoScore, ScoreFailed, shown, told_of
 from . import kernel
 from .kernel import Formula
+from .sources import Pin, Unclear, source_of
 
 ARGUMENTS = ("gap", "scatter", "seen", "weight", "exploration")
 FORMULAS = ("uniform", "apt", "evt", "evt_pf", "lsa", "cheapest")  # of the kernel, as policies name them
-IN_MEMORY = "memory-"  # begins the digest of a function that cannot be imported by name
-_EXACT_CALLS = (abs, min, max, float, int, range, math.sqrt)
-_EXACT_NODES = (
-    *(ast.FunctionDef, ast.Lambda, ast.arguments, ast.arg, ast.Return, ast.Expr, ast.Pass, ast.Module),
-    *(ast.Assign, ast.AugAssign, ast.AnnAssign, ast.NamedExpr, ast.Name, ast.Constant, ast.expr_context, ast.Attribute),
-    *(ast.If, ast.IfExp, ast.While, ast.For, ast.Break, ast.Continue, ast.Tuple, ast.Call),
-    *(ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.UnaryOp, ast.unaryop, ast.BoolOp, ast.boolop),
-    *(ast.Compare, ast.cmpop),
-)
+IN_MEMORY = "memory-"  # begins the digest of a function that a log cannot describe
+_DIGEST = re.compile(rf"(?:{IN_MEMORY})?[0-9a-f]{{32}}")
+_NO_NAME = "it cannot be imported by its name"
 
 
 class Known(NamedTuple):
@@ -40,11 +33,12 @@ class Known(NamedTuple):
     function: Any  # a FunctionType
     name: str  # as module:function
     digest: str  # of its source
+    pins: tuple[Pin, ...] = ()  # what the names in its source meant then
+    obstacle: str | None = None  # why a log cannot describe it
 
 
 _KNOWN: dict[tuple[str, str], Known] = {}
 _IN_MEMORY: dict[FunctionType, Known] = {}
-_NUMBERS = itertools.count(1)
 
 
 def register(score: object) -> tuple[str, str | None]:
@@ -65,19 +59,28 @@ def register(score: object) -> tuple[str, str | None]:
     except TypeError:
         rule = f"must take five arguments: {', '.join(ARGUMENTS)}"
         raise InvalidInput("score", function.__qualname__, rule) from None
-    known = _IN_MEMORY.get(function) or _described(function)
+    known = _described(function)
     _KNOWN[known.name, known.digest] = known
     return known.name, known.digest
 
 
 def _described(function: FunctionType) -> Known:
     name = _importable(function)
-    source = None if name is None else source_of(function)
-    if name is None or source is None:
-        shown = f"{function.__module__}:{function.__qualname__}"
-        known = _IN_MEMORY[function] = Known(function, shown, f"{IN_MEMORY}{next(_NUMBERS)}")
+    try:
+        if name is None:
+            raise Unclear(_NO_NAME)
+        source = source_of(function)
+    except Unclear as unclear:
+        parts = (function.__module__ or "", function.__qualname__)
+        shown = name or ":".join(part if _is_dotted(part) else "memory" for part in parts)
+        known = _IN_MEMORY.get(function) or Known(function, shown, IN_MEMORY + secrets.token_hex(16))
+        _IN_MEMORY[function] = known = known._replace(obstacle=str(unclear))
         return known
-    return Known(function, name, hashlib.sha256(source.encode()).hexdigest()[:32])
+    return Known(function, name, _digest(source.text), source.pins)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def _importable(function: FunctionType) -> str | None:
@@ -90,86 +93,9 @@ def _importable(function: FunctionType) -> str | None:
         return None
     name = function.__module__
     if name == "__main__":  # of a script: importing its file finds the same function
-        spec, file = getattr(module, "__spec__", None), getattr(module, "__file__", None)
-        name = (
-            spec.name if spec is not None else file and file.replace("\\", "/").rpartition("/")[2].removesuffix(".py")
-        )
-    return f"{name}:{function.__qualname__}" if name else None
-
-
-def source_of(function: FunctionType) -> str | None:
-    """The source of a function with all that it refers to: functions that it calls, and constants; None: there is none.
-
-    >>> source_of(kernel.spread) == inspect.getsource(kernel.spread)
-    True
-    """
-    try:
-        return "\n".join(_sources(function, set()))
-    except (OSError, TypeError):
-        return None
-
-
-def _sources(function: FunctionType, done: set[FunctionType]) -> Iterator[str]:
-    done.add(function)
-    yield textwrap.dedent(inspect.getsource(function))
-    for name, value in sorted(referred(function).items()):
-        if isinstance(value, FunctionType) and value not in done:
-            yield from _sources(value, done)
-        elif isinstance(value, int | float | str | tuple):
-            yield f"{name} = {value!r}\n"
-
-
-def referred(function: FunctionType) -> dict[str, Any]:
-    """The globals that a function refers to, by name."""
-    return {name: function.__globals__[name] for name in _names(function.__code__) if name in function.__globals__}
-
-
-def _names(code: CodeType) -> set[str]:
-    inner = (constant for constant in code.co_consts if isinstance(constant, CodeType))
-    return set(code.co_names).union(*map(_names, inner))
-
-
-def is_exact(function: FunctionType) -> bool:
-    """Whether it uses only operations that round the same way on every machine: + − * / sqrt abs and comparisons.
-
-    >>> is_exact(kernel.evt), is_exact(kernel.lsa)
-    (True, False)
-    """
-    return _is_exact(function, set())
-
-
-def _is_exact(function: FunctionType, done: set[FunctionType]) -> bool:
-    done.add(function)
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    except (OSError, TypeError, SyntaxError):
-        return False
-    lambdas = [node for node in ast.walk(tree) if isinstance(node, ast.Lambda)]
-    body: ast.AST = lambdas[0] if function.__name__ == "<lambda>" and len(lambdas) == 1 else tree
-    if function.__closure__ or (function.__name__ == "<lambda>" and len(lambdas) != 1):
-        return False
-    for node in ast.walk(body):
-        if not isinstance(node, _EXACT_NODES):
-            return False
-        called = meaning(node.func, function) if isinstance(node, ast.Call) else None
-        if isinstance(called, FunctionType):
-            if called not in done and not _is_exact(called, done):
-                return False
-        elif isinstance(node, ast.Call) and called not in _EXACT_CALLS:
-            return False
-        if isinstance(node, ast.Attribute) and not isinstance(meaning(node, function), float | type(math.sqrt)):
-            return False
-    return True
-
-
-def meaning(node: ast.expr, function: FunctionType) -> Any:
-    """What a name, or an attribute of a module, stands for in a function."""
-    if isinstance(node, ast.Name):
-        return function.__globals__.get(node.id, getattr(builtins, node.id, None))
-    if isinstance(node, ast.Attribute):
-        owner = meaning(node.value, function)
-        return getattr(owner, node.attr, None) if isinstance(owner, ModuleType) else None
-    return None
+        spec, file = getattr(module, "__spec__", None), getattr(module, "__file__", None) or ""
+        name = spec.name if spec is not None else file.replace("\\", "/").rpartition("/")[2].removesuffix(".py")
+    return f"{name}:{function.__qualname__}" if _is_dotted(name) else None
 
 
 # -- looking up ----------------------------------------------------------------------------------------------------
@@ -181,27 +107,58 @@ def is_name(formula: object) -> bool:
     >>> is_name("my.module:score"), is_name("evt"), is_name("a b:c")
     (True, False, False)
     """
-    if not isinstance(formula, str) or not formula.isprintable() or " " in formula:
+    if not isinstance(formula, str) or formula.count(":") != 1:
         return False
-    module, _, function = formula.partition(":")
-    return bool(module and function)
+    return all(map(_is_dotted, formula.split(":")))
+
+
+def _is_dotted(name: str) -> bool:
+    """Whether it is of names with dots between them, as Python writes those of modules and functions."""
+    return all(part.isidentifier() or part in ("<locals>", "<lambda>") for part in name.split("."))
+
+
+def is_digest(digest: object) -> bool:
+    """Whether this can be the digest of a user's function."""
+    return isinstance(digest, str) and _DIGEST.fullmatch(digest) is not None
 
 
 def digest_of(formula: str) -> str | None:
     """The digest of the function of that name that was passed in last; None: there is none."""
-    return next((digest for name, digest in reversed(_KNOWN) if name == formula), None)
+    return next((digest for name, digest in reversed(list(_KNOWN)) if name == formula), None)
 
 
 def known(formula: str, digest: str | None) -> Known:
     """The user's function of that name and source, if it was passed in."""
     found = _KNOWN.get((formula, digest or ""))
-    if found is not None:
+    if found is not None and all(pin.holds for pin in found.pins):
         return found
-    if any(name == formula for name, _ in _KNOWN):
+    if found is not None and (again := _read_again(found)) is not None:
+        return again
+    if any(name == formula for name, _ in list(_KNOWN)):
         rule = "its source, or that of something it refers to, has changed since the study was created"
         raise NoScore("policy", formula, rule, "restore it, or create a new study with it")
     remedy = "pass the function: open_study(…, scores=[function]), or --policy module:function"
     raise NoScore("policy", formula, "this study's score is not known here, and is never imported by itself", remedy)
+
+
+def _read_again(known: Known) -> Known | None:
+    """After something that a function refers to was set again: the function, if that is the same as before."""
+    try:
+        source = source_of(known.function)
+    except Unclear:
+        return None
+    if _digest(source.text) != known.digest:
+        return None
+    _KNOWN[known.name, known.digest] = again = known._replace(pins=source.pins)
+    return again
+
+
+def obstacle(formula: str, digest: str) -> str | None:
+    """Why a stored study cannot have this function; None if it can."""
+    if not digest.startswith(IN_MEMORY):
+        return None
+    found = _KNOWN.get((formula, digest))
+    return found.obstacle if found is not None else _NO_NAME
 
 
 class Refused(Exception):

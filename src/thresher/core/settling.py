@@ -148,16 +148,7 @@ class Settling(State):
         if self.stale is not None:
             self.stale.add(arm)
         elif not self.folding:
-            steps.rescore_both(
-                self.board,
-                self.second,
-                arm,
-                self.formula,
-                self.rule,
-                kernel.cheapest,
-                self.second_rule,
-                self.alternates,
-            )
+            self._rescore_by(self.formula, arm)
 
     def _rescore_asked(self, arm: int) -> None:
         """After a pull of the arm was asked for: a user's function is called only before the next decision."""

@@ -176,19 +176,15 @@ class State:
         formula = self.spec.policy.scored_by()
         for arm in sorted(stale):
             try:
-                steps.rescore_both(
-                    self.board,
-                    self.second,
-                    arm,
-                    formula,
-                    self.rule,
-                    kernel.cheapest,
-                    self.second_rule,
-                    self.alternates,
-                )
+                self._rescore_by(formula, arm)
             except scores.Refused as refused:
                 raise refused.of_arm(self.spec.policy.formula, self.spec.arms[arm]) from refused.__cause__
         stale.clear()
+
+    def _rescore_by(self, formula: kernel.Formula, arm: int) -> None:
+        """Score an arm in both tournaments."""
+        seconds = (kernel.cheapest, self.second_rule, self.alternates)
+        steps.rescore_both(self.board, self.second, arm, formula, self.rule, *seconds)
 
     def is_outside(self, arm: int) -> bool:
         """Whether the arm, or the baseline it is compared with, proved the bounds wrong."""

@@ -13,7 +13,7 @@ from pathlib import PurePath
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
-from ..core import scores
+from ..core import scores, sources
 
 DRAWN = ("random", "numpy.random", "secrets", "time", "uuid", "os")  # modules whose answers differ from call to call
 NODES: dict[type[ast.AST], str] = {
@@ -40,6 +40,7 @@ NODES: dict[type[ast.AST], str] = {
     ast.Assert: "it has an assert",
 }
 UNKNOWN = object()
+VARIADIC = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
 
 class Trouble(NamedTuple):
@@ -69,10 +70,13 @@ def trouble(function: FunctionType, outer: tuple[FunctionType, ...] = ()) -> Tro
     body = tree.body[0]
     if function.__name__ == "<lambda>" or not isinstance(body, ast.FunctionDef | ast.AsyncFunctionDef):
         return None
+    code, most = function.__code__, len(scores.ARGUMENTS)
+    if not outer and (code.co_argcount != most or code.co_kwonlyargcount or code.co_flags & VARIADIC):
+        return Trouble(first, f"it must take {most} arguments, no fewer and no more", code.co_filename)
     for node in _in_order(body):
         if reason := _reason(node, function):
             return Trouble(first + node.lineno - 1, reason, function.__code__.co_filename)
-        called = scores.meaning(node.func, function) if isinstance(node, ast.Call) else None
+        called = sources.meaning(node.func, function) if isinstance(node, ast.Call) else None
         if isinstance(called, FunctionType):
             if called in (function, *outer):
                 reason = f"{called.__name__} calls itself; write a loop"
@@ -104,9 +108,9 @@ def _reason(node: Any, function: FunctionType) -> str | None:
     if isinstance(node, ast.Attribute):
         return _attribute(node, function)
     if isinstance(node, ast.Call):
-        if scores.meaning(node.func, function) is print:
+        if sources.meaning(node.func, function) is print:
             return "it prints"
-        if node.keywords and getattr(scores.meaning(node.func, function), "__module__", None) == "math":
+        if node.keywords and getattr(sources.meaning(node.func, function), "__module__", None) == "math":
             return f"{ast.unparse(node.func)} takes no argument by name"
     return None
 
@@ -135,11 +139,13 @@ def _attribute(node: ast.Attribute, function: FunctionType) -> str | None:
     root = node.value
     while isinstance(root, ast.Attribute):
         root = root.value
-    owner = scores.meaning(node.value, function)
+    owner = sources.meaning(node.value, function)
     text = ast.unparse(node)
     if isinstance(owner, ModuleType):
         if owner.__name__ in DRAWN:
             return f"{text} gives another answer each time; a score may only depend on its arguments"
+        if isinstance(sources.meaning(node, function), FunctionType) and owner.__name__.partition(".")[0] != "numpy":
+            return f"{text} is called through its module; write from {owner.__name__} import {node.attr}"
         return None if hasattr(owner, node.attr) else f"{owner.__name__} has no {node.attr}"
     if isinstance(root, ast.Name) and root.id in function.__code__.co_varnames:
         return f"it uses {text}: a number has no methods here"

@@ -10,7 +10,7 @@ from typing import Any
 
 import numba
 
-from ..core import scores
+from ..core import scores, sources
 from ..core.policies import Policy
 from ..errors import InvalidInput, ScoreFailed
 from .parts import INVALID, Measures
@@ -61,7 +61,7 @@ def compiled(formula: str, digest: str) -> Any:
 def _compiled(function: FunctionType, name: str, done: dict[FunctionType, Any], **options: Any) -> Any:
     """The function with its own globals, where the functions that it calls are compiled too."""
     namespace = dict(function.__globals__)
-    for called, value in scores.referred(function).items():
+    for called, value in sources.referred(function).items():
         if isinstance(value, FunctionType) and value is not function:
             if value not in done:
                 done[value] = _compiled(value, name, done, **options)

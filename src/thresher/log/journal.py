@@ -16,7 +16,16 @@ from ..core import ledger as ledgers
 from ..core import validity
 from ..core.events import NO_EVENT, Event, EventCause, Kind, moment
 from ..core.ledger import Ledger
-from ..errors import Conflict, DamagedStudy, Interrupted, StoreFailed, StudyDeleted, ThresherError, UnknownStudy
+from ..errors import (
+    CannotGoOn,
+    Conflict,
+    DamagedStudy,
+    Interrupted,
+    StoreFailed,
+    StudyDeleted,
+    ThresherError,
+    UnknownStudy,
+)
 from ..text.masking import masked
 from .chain import link
 from .forks import renewed
@@ -110,6 +119,7 @@ class Journal:
         self.agent = plain(f"{os.uname().nodename}:{os.getpid()}")
         self._nonce, self._calls = os.urandom(6).hex(), 0
         self._lock = threading.RLock()
+        self._deciding = False  # while a plan runs, which may call a user's score
         self.told = 0  # rewards that this process wrote
 
     def pages(self, after: int = 0) -> Iterator[Sequence[Event]]:
@@ -136,6 +146,9 @@ class Journal:
         doubtful: list[Written[Answer]] = []
         defeats = 0  # races lost in a row with nothing new in the log
         with self._lock:
+            if self._deciding:  # its events would make the decision stale, again and again
+                remedy = "a score may only read its arguments"
+                raise CannotGoOn("study", self.study, "cannot be changed by its own score", remedy)
             while True:
                 try:
                     written = self._attempt(plan, doubtful, lease or self.lease)
@@ -169,7 +182,7 @@ class Journal:
                     return written
             self._calls += 1
             draft = Draft(ledger, f"{self._nonce}-{self._calls}", _ACTING.get() or self.agent)
-            self._ledger, self._basis = None, ledger.last
+            self._ledger, self._basis, self._deciding = None, ledger.last, True
             try:
                 answer = plan(draft)
                 if draft.events:
@@ -181,6 +194,8 @@ class Journal:
                 if not draft.touched:  # otherwise it may hold half an event, or one not written: read the log again
                     self._ledger = ledger
                 raise
+            finally:
+                self._deciding = False
             self._ledger = ledger
             if not draft.events:
                 return Written(answer, 0, None)
