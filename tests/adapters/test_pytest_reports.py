@@ -123,6 +123,7 @@ def test_it(n): pass
 def test_rare(thresher_pull): assert thresher_pull.number != 2
 """
     few = sifted(source, "--thresher=0.99", "--thresher-budget=62")
+    few.stdout.fnmatch_lines(["*= thresher =*", "state * test"], consecutive=True)
     few.stdout.fnmatch_lines(
         ["flaky * test_it.py::test_rare", "and 20 more tests that are open and never failed; -v *"]
     )

@@ -79,6 +79,7 @@ def write(tr: TerminalReporter, results: Sequence[Result], verdicts: Sequence[Ve
     """The summary on the terminal: quiet with -q, every test in the table with -v."""
     verbosity, style = tr.verbosity, tr.config.getoption("tbstyle", "auto")
     rows, hidden = (list(results), 0) if verbosity > 0 else abridged(results)
+    tr.ensure_newline()  # else the first line that is written ends that of the progress, below our title
     if verbosity >= -1:
         if style != "no":
             _tracebacks(tr, results)
