@@ -1,7 +1,7 @@
 #!/bin/sh
 # A persistent evaluator in plain sh, without jq: one line in, one line out, until the input ends.
 #
-#   thresher run --stay --at-least 0.5 --arm odd --arm even -- sh examples/stay.sh
+#   thresher run --stay --at-least 0.3 --arm odd --arm even -- sh examples/stay.sh
 #
 # Names with quotes or backslashes in them want a real parser of JSON.
 while read -r line; do

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +16,8 @@ from program import runs
 import thresher
 from thresher import Pull
 from thresher.errors import Busy, EvaluationFailed, NoReward
+from thresher.run.command import resident
+from thresher.run.command.staying import Staying
 from thresher.run.lost import EvaluatorLost
 
 PATIENCE = 20.0
@@ -34,6 +37,18 @@ def answers(evaluate: Any, arms: list[str]) -> dict[int, Any]:
 def test_answers_may_come_in_any_order() -> None:
     evaluate = stayer.evaluator("greet", per_process=4, timeout=PATIENCE)
     assert answers(evaluate, ["held"] * 4) == dict.fromkeys(range(1, 5), 0.5)
+    evaluate.stop()
+
+
+def test_a_silent_process_is_mentioned_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(resident, "SILENT", 0.1)
+    argv = (sys.executable, "-c", "import sys; print(len(sys.stdin.read()))")  # waits for the end of its input
+    evaluate = Staying(argv, timeout=0.6)
+    found = answers(evaluate, ["a", "b"])
+    assert all("0.6" in str(error) for error in found.values())
+    warnings = [record.getMessage() for record in caplog.records if "printed nothing" in record.getMessage()]
+    assert len(warnings) == 1
+    assert "flush after each line" in warnings[0]
     evaluate.stop()
 
 

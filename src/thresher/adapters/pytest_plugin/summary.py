@@ -12,7 +12,9 @@ from .options import Options
 from .reporting import BAD, rerun, sentence, traceback
 from .sifting import Result
 
-HEADS = ("test", "state", "rate", "interval", "runs")
+HEADS = ("state", "rate", "interval", "runs", "test")
+FEW = 10  # rows of open tests that never failed, and there may be thousands; -v shows all
+MOST = 100  # tracebacks in Markdown: a page of a CI service has a limit, 1 MB on GitHub
 NAMES = {"steady": "steady", "failing": "failing too often", "flaky": "flaky", "open": "open"}
 ORDER = ["error", "failing", "flaky", "open", "skipped", "steady"]
 
@@ -30,28 +32,43 @@ def notable(results: Sequence[Result]) -> list[Result]:
     return sorted(found, key=lambda result: (ORDER.index(result.status), result.row.mean or 0.0))
 
 
+def abridged(results: Sequence[Result]) -> tuple[list[Result], int]:
+    """Those that are notable, with a few of the open ones that never failed, and how many of these are left out."""
+    rows = notable(results)
+    plain = [result for result in rows if result.status == "open" and not (result.tally.first or result.tally.failures)]
+    hidden = {result.nodeid for result in plain[FEW:]}
+    return [result for result in rows if result.nodeid not in hidden], len(hidden)
+
+
 def cells(result: Result) -> tuple[str, ...]:
     """A line of the table."""
     row = result.row
     mean = "" if row.mean is None else f"{row.mean:.3f}"
     interval = "" if row.low is None or row.high is None else f"{row.low:.3f} to {row.high:.3f}"
-    return result.nodeid, state(result), mean, interval, f"{result.runs:,}"
+    return state(result), mean, interval, f"{result.runs:,}", result.nodeid
 
 
-def counted(results: Sequence[Result], runs: int) -> str:
+def counted(results: Sequence[Result]) -> str:
     """How many tests have which status, in a line."""
     count = Counter(result.status for result in results)
-    words = [f"{count['steady']:,} steady", f"{count['failing']:,} failing too often"]
-    words += [f"{sum(result.flaky for result in results):,} flaky", f"{count['flaky'] + count['open']:,} open"]
+    both = sum(result.flaky for result in results if result.status == "steady")
+    words = [f"{count['steady']:,} steady{f' ({both:,} of them flaky)' if both else ''}"]
+    words += [f"{count['failing']:,} failing too often", f"{count['flaky']:,} flaky", f"{count['open']:,} open"]
     words += [f"{count[name]:,} {name}" for name in ("error", "skipped") if count[name]]
-    return f"{', '.join(words)} in {plural(runs, 'run')}."
+    return f"{', '.join(words)} in {plural(sum(result.runs for result in results), 'run')}."
+
+
+def left_out(hidden: int) -> str:
+    """What the table does not show."""
+    return f"and {plural(hidden, 'more test')} that {'is' if hidden == 1 else 'are'} open and never failed"
 
 
 def guarantees(verdicts: Sequence[Verdict], options: Options) -> Iterator[str]:
     """What may be relied on."""
     for verdict in verdicts:
+        certified = any(row.certified for row in verdict.rows)
         bar = "" if len(verdicts) == 1 else f"At least {verdict.threshold:g}: "
-        yield f"{bar}{verdict.guarantee}"
+        yield f"{bar}{verdict.guarantee if certified else 'Nothing is certified yet.'}"
         if verdict.origin:
             yield verdict.origin
     if len(verdicts) > 1 and options.guarantee == "all":
@@ -61,17 +78,20 @@ def guarantees(verdicts: Sequence[Verdict], options: Options) -> Iterator[str]:
 def write(tr: TerminalReporter, results: Sequence[Result], verdicts: Sequence[Verdict], options: Options) -> None:
     """The summary on the terminal: quiet with -q, every test in the table with -v."""
     verbosity, style = tr.verbosity, tr.config.getoption("tbstyle", "auto")
-    rows = list(results) if verbosity > 0 else notable(results)
+    rows, hidden = (list(results), 0) if verbosity > 0 else abridged(results)
+    tr.ensure_newline()  # else the first line that is written ends that of the progress, below our title
     if verbosity >= -1:
         if style != "no":
             _tracebacks(tr, results)
         tr.section("thresher", sep="=")
         if rows:
             _table(tr, [HEADS, *map(cells, rows)])
+        if hidden:
+            tr.write_line(f"{left_out(hidden)}; -v shows them")
         for result in notable(results):
             if style == "no" and result.status != "skipped" and (command := rerun(result)) is not None:
                 tr.write_line(f"rerun: {visible(command)}")
-    tr.write_line(counted(results, sum(verdict.issued for verdict in verdicts)), bold=True)
+    tr.write_line(counted(results), bold=True)
     if verbosity >= -1:
         for line in guarantees(verdicts, options):
             tr.write_line(visible(line))
@@ -92,26 +112,29 @@ def _tracebacks(tr: TerminalReporter, results: Sequence[Result]) -> None:
 
 def _table(tr: TerminalReporter, lines: list[tuple[str, ...]]) -> None:
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        name, what, *numbers = line
-        right = "  ".join(text.rjust(width) for text, width in zip(numbers, widths[2:], strict=True))
-        tr.write_line(visible(f"{name.ljust(widths[0])}  {what.ljust(widths[1])}  {right}").rstrip())
+    for what, *numbers, name in lines:  # names are long: they come last, as in pytest's own --durations
+        middle = "  ".join(text.rjust(width) for text, width in zip(numbers, widths[1:-1], strict=True))
+        tr.write_line(visible(f"{what.ljust(widths[0])}  {middle}  {name}"))
 
 
 def to_markdown(results: Sequence[Result], verdicts: Sequence[Verdict], options: Options) -> str:
     """The same for a page of a CI service."""
     head = f"### thresher: does each test pass in at least {options.at_least:g} of runs?"
-    lines = [head, "", counted(results, sum(verdict.issued for verdict in verdicts)), ""]
-    rows = notable(results)
+    lines = [head, "", counted(results), ""]
+    rows, hidden = abridged(results)
     if rows:
-        lines += [f"| {' | '.join(HEADS)} |", "|---|---|---:|---|---:|"]
+        lines += [f"| {' | '.join(HEADS)} |", "|---|---:|---|---:|---|"]
         lines += [f"| {' | '.join(map(markdown, cells(result)))} |" for result in rows]
         lines.append("")
-    for result in rows:
-        if result.tally.first is not None and result.status != "skipped":
-            fence = "`" * (max((len(part) for part in _ticks(traceback(result))), default=0) + 3)
-            summary = f"<summary>{markdown(f'{result.nodeid}: {sentence(result)}')}</summary>"
-            lines += ["<details>", summary, "", fence, traceback(result), fence, "", "</details>", ""]
+    if hidden:
+        lines += [f"{left_out(hidden)}.", ""]
+    failed = [result for result in rows if result.tally.first is not None and result.status != "skipped"]
+    for result in failed[:MOST]:
+        fence = "`" * (max((len(part) for part in _ticks(traceback(result))), default=0) + 3)
+        summary = f"<summary>{markdown(f'{result.nodeid}: {sentence(result)}')}</summary>"
+        lines += ["<details>", summary, "", fence, traceback(result), fence, "", "</details>", ""]
+    if len(failed) > MOST:
+        lines += [f"Tracebacks of {len(failed) - MOST:,} more tests are in the log.", ""]
     lines += [markdown(line) for line in guarantees(verdicts, options)]
     return "\n".join([*lines, "", ""])
 

@@ -21,7 +21,11 @@ from .waiting import Gone, Waiter
 
 FIRST_WORD = 10.0  # seconds in which one that cannot start usually ends: of several pulls, none would be to blame
 LEFT = 32  # chunks that a pipe can hold after the exit; what it has started may print without end
+SILENT = 20.0  # seconds without a first line after which people are told what the reason may be
 LOOK = 0.01  # seconds between two looks at what is pending
+
+
+_HINTED = set[tuple[str, ...]]()  # commands about which a hint was given: one for all their processes
 
 
 class Resident:
@@ -39,6 +43,8 @@ class Resident:
         self._buffer = b""
         self._warned = False
         self._fault: CommandFailed | None = None  # what it did wrong while it was idle
+        self._argv = tuple(argv)
+        self._hint_at: float | None = time.monotonic() + SILENT
         self._open_at = time.monotonic() + FIRST_WORD  # until then, or its first line, it gets one pull
         self.spoke = False  # whether it has printed a line
         self.answered = False  # whether it has answered a pull: it can start, and one that dies idle is replaced
@@ -129,10 +135,13 @@ class Resident:
     # -- reading ------------------------------------------------------------------------------------------------
 
     def _patience(self) -> float | None:
-        """Seconds until the oldest pull is due."""
+        """Seconds until the oldest pull is due, or a hint."""
         with self._lock:
             oldest = next(iter(self._pending.values()), None)
-        return None if oldest is None or oldest.end is None else oldest.end - time.monotonic()
+        due = [] if oldest is None or oldest.end is None else [oldest.end]
+        if not self.spoke and self._hint_at is not None:
+            due.append(self._hint_at)
+        return min(due) - time.monotonic() if due else None
 
     def _listen(self, seconds: float | None) -> None:
         """Wait for output, and deliver what comes."""
@@ -143,7 +152,18 @@ class Resident:
         if ready and (left or self._program.exit in ready):
             self._died()
         elif seconds is not None and seconds <= 0:  # also if it prints without end
+            self._hint()
             self._time_out()
+
+    def _hint(self) -> None:
+        """Say what may be wrong with a program that is silent: by default, its pulls take an hour to time out."""
+        if self.spoke or self._hint_at is None or time.monotonic() < self._hint_at:
+            return
+        self._hint_at = None
+        if self._argv not in _HINTED:
+            _HINTED.add(self._argv)
+            advice = "it must read line by line, flush after each line and, without --arms, first name its arms"
+            evaluators.warning(f"the evaluator has printed nothing in {SILENT:g} s; unless it is still busy: {advice}")
 
     def _read(self) -> bool:
         """Take in what there is; False if there is nothing."""
