@@ -126,3 +126,13 @@ def test_what_cannot_be_compared_is_refused_in_one_line(words: tuple[str, ...], 
         run("compare", *words)
     assert line in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_stars_say_how_many_chance_would_give_and_need_enough_repetitions() -> None:
+    given = ("--policy=evt", "--policy=uniform", "--policy=apt")
+    few = " ".join(run(*WORDS, *given).split())
+    assert "nothing is marked * below 100 repetitions" in few
+    assert "%*" not in few
+    many = " ".join(run(*WORDS, *given, "--repetitions=200").split())
+    assert "* marks differences of at least 3 standard errors" in many
+    assert "0.011 of these 4 would be marked by chance" in many
