@@ -41,6 +41,36 @@ def test_the_nth_pull_of_an_arm_gives_every_policy_the_same_reward() -> None:
     assert all(one[key] == two[key] for key in both)
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"delay": "workers:10", "lost": (0.3, 0.3)},
+        {"delay": "workers:10", "hung": 0.01},
+        {"delay": "random:5", "confidence": 0.9, "lost": (0.2, 0.1)},
+        {"baseline": 2, "margin": 0.0, "delay": "fifo:9"},
+        {"family": "normal", "share": 0.5, "confidence": 0.9},
+    ],
+    ids=str,
+)
+def test_draws_are_common_and_never_repeated_whatever_happens_to_pulls(more: dict[str, Any]) -> None:
+    setup = Setup(**({"family": "beta"} | more), policy="evt", common=True, arms=8, budget=400)
+    one, two = (issued(found) for found in (setup, setup.but(policy="uniform")))
+    assert len(one.keys() & two.keys()) > 100
+    assert all(one[key] == two[key] for key in one.keys() & two.keys())
+    assert len(set(one.values())) == len(one)
+
+
+def issued(setup: Setup) -> dict[tuple[int, int], tuple[float, float]]:
+    """The rewards that pulls drew, lost ones too, by arm and the number of the pull within the arm."""
+    played, found = trace(setup, seed=9), {}
+    numbers = [0] * setup.arms
+    for pull, arm, *drawn in zip(played.pull, played.arm, played.reward, played.other, strict=True):
+        if pull > 0:
+            numbers[arm] += 1
+            found[arm, numbers[arm]] = (drawn[0], drawn[1])
+    return found
+
+
 def test_a_policy_differs_from_itself_by_nothing() -> None:
     same = custom(rewritten.evt_again, pending_weight=0.0)
     (found,) = compare([evt(), same], kinds=["uniform"], repetitions=20, **SMALL)
@@ -96,3 +126,13 @@ def test_what_cannot_be_compared_is_refused_in_one_line(words: tuple[str, ...], 
         run("compare", *words)
     assert line in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_stars_say_how_many_chance_would_give_and_need_enough_repetitions() -> None:
+    given = ("--policy=evt", "--policy=uniform", "--policy=apt")
+    few = " ".join(run(*WORDS, *given).split())
+    assert "nothing is marked * below 100 repetitions" in few
+    assert "%*" not in few
+    many = " ".join(run(*WORDS, *given, "--repetitions=200").split())
+    assert "* marks differences of at least 3 standard errors" in many
+    assert "0.011 of these 4 would be marked by chance" in many

@@ -1,5 +1,6 @@
 """``thresher compare``: several policies on the same draws. Nothing heavy is imported before the command runs."""
 
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,9 @@ from .scoring import PolicyName
 if TYPE_CHECKING:
     from ..lab.comparing import Comparison
 
+CLEAR = 3  # standard errors at which a difference is marked
+BY_CHANCE = math.erfc(CLEAR / math.sqrt(2.0))  # how often that happens between equal policies: 1 in 370
+ENOUGH = 100  # repetitions without which the standard errors are too uncertain to mark anything
 HELP = """Compare policies: how often their labels are right after so many pulls, on the same arms and the same rewards.
 
 Every repetition draws arms and rewards once, for all policies: the n-th pull of an arm gives each of them the same
@@ -74,18 +78,14 @@ def compare(picture: str | None, style: str, force: bool, **given: Any) -> None:
             "checkpoints": checkpoints_in(given["checkpoints"]),
             "confidence": confidence_in(given["confidence"]),
         }
-        kinds = given["kinds"] or comparing.families(asked["confidence"])
+        kinds = list(dict.fromkeys(given["kinds"] or comparing.families(asked["confidence"])))
         many = len(comparing.named(given["policies"])) * len(kinds)
 
     def work() -> "list[Comparison]":
-        with progress_bar("comparing", many * max(1, given["repetitions"]) * given["budget"]) as progress:
-            return comparing.compare(
-                given["policies"],
-                kinds=kinds,
-                progress=progress,
-                **{name: given[name] for name in ("repetitions", "seed", "threads")},
-                **asked,
-            )
+        fixed: dict[str, Any] = {"kinds": kinds, **asked, "repetitions": given["repetitions"], "seed": given["seed"]}
+        comparing.prepared(given["policies"], **fixed, shows=True)
+        with progress_bar("comparing", many * given["repetitions"] * given["budget"]) as progress:
+            return comparing.compare(given["policies"], **fixed, threads=given["threads"], progress=progress)
 
     def drawn() -> "list[Comparison]":
         if picture is None:
@@ -114,7 +114,7 @@ def _print(found: "list[Comparison]") -> None:
     from rich.console import Console
     from rich.table import Table
 
-    console = Console(file=sys.stdout)
+    console, marks = Console(file=sys.stdout), found[0].first.repetitions >= ENOUGH
     for one in found:
         first, *others = one.results
         certifies = one.first.setup.confidence is not None
@@ -128,16 +128,30 @@ def _print(found: "list[Comparison]") -> None:
                 mine = [row for row in rows if row["pulls"] == pulls]
                 base = _cell(mine[0][measure], mine[0][f"{measure}_se"])
                 apart = [
-                    _cell(row[f"{measure}_difference"], row[f"{measure}_difference_se"], sign=True) for row in mine[1:]
+                    _cell(row[f"{measure}_difference"], row[f"{measure}_difference_se"], sign=True, marks=marks)
+                    for row in mine[1:]
                 ]
                 table.add_row(f"{pulls:,}", base, *apart, end_section=place == len(one.pulls) - 1)
             console.print(table)
     words = f"{found[0].first.repetitions:,} repetitions, seed {found[0].first.seed}, the same draws for all policies"
-    console.print(f"{words}; differences that are at least 3 standard errors from 0 are marked *", highlight=False)
+    console.print(f"{words}; ± is one standard error; {_marks(found)}", highlight=False)
 
 
-def _cell(value: float, error: float | None, *, sign: bool = False) -> str:
+def _marks(found: "list[Comparison]") -> str:
+    """What the stars mean, and how many of them equal policies would get: every cell is another chance."""
+    if found[0].first.repetitions < ENOUGH:
+        return f"nothing is marked * below {ENOUGH} repetitions: the errors themselves are not known well enough"
+    measures = 2 if found[0].first.setup.confidence is not None else 1
+    cells = measures * sum((len(one.results) - 1) * len(one.pulls) for one in found)
+    chance = f"{cells * BY_CHANCE:.2g} of these {cells}" if cells > 1 else f"one in {1 / BY_CHANCE:.0f}"
+    return (
+        f"* marks differences of at least {CLEAR} standard errors: between equal policies, {chance} would be marked by "
+        "chance, on average"
+    )
+
+
+def _cell(value: float, error: float | None, *, sign: bool = False, marks: bool = False) -> str:
     text = f"{value:+.2%}" if sign else f"{value:.2%}"
     text = "0.00%" if text in ("-0.00%", "+0.00%") else text
-    mark = "*" if sign and error is not None and abs(value) >= 3 * error and value != 0 else ""
+    mark = "*" if marks and error is not None and abs(value) >= CLEAR * error and value != 0 else ""
     return text + ("" if error is None else f" ± {error:.2%}") + mark

@@ -95,14 +95,7 @@ def compare(
     >>> [float(value) for value in found[0].difference("uniform", "accuracy").mean][-1]
     0.0
     """
-    checks.whole("repetitions", repetitions, least=1, most=MOST_REPETITIONS)  # before anything is compiled
-    checks.whole("seed", seed, least=0)
-    chosen = named(given, certificates=settings.get("confidence") is not None)
-    setups = {
-        kind: {name: Setup(**settings, policy=policy, family=kind, common=True) for name, policy in chosen.items()}
-        for kind in dict.fromkeys(kinds or families(settings.get("confidence")))
-    }
-    compile_together([loop_of(setup) for one in setups.values() for setup in one.values()])
+    setups = prepared(given, kinds=kinds, repetitions=repetitions, seed=seed, **settings)
     return [
         Comparison(
             kind,
@@ -113,6 +106,27 @@ def compare(
         )
         for kind, one in setups.items()
     ]
+
+
+def prepared(
+    given: Sequence[Policy | str],
+    *,
+    kinds: Sequence[str] | None,
+    repetitions: int,
+    seed: int,
+    shows: bool = False,
+    **settings: Any,
+) -> dict[str, dict[str, Setup]]:
+    """The setups by family and policy, checked and compiled; ``shows`` draws a progress bar on a terminal."""
+    checks.whole("repetitions", repetitions, least=1, most=MOST_REPETITIONS)  # before anything is compiled
+    checks.whole("seed", seed, least=0)
+    chosen = named(given, certificates=settings.get("confidence") is not None)
+    setups = {
+        kind: {name: Setup(**settings, policy=policy, family=kind, common=True) for name, policy in chosen.items()}
+        for kind in dict.fromkeys(kinds or families(settings.get("confidence")))
+    }
+    compile_together([loop_of(setup) for one in setups.values() for setup in one.values()], shows=shows)
+    return setups
 
 
 def families(confidence: float | None) -> Sequence[str]:

@@ -47,6 +47,7 @@ def draw_instance(arms: Arms, seed: int, repetition: int, state: Words) -> None:
     arms.order[1], arms.order[2] = seed, repetition
     start(state, seed, repetition, INSTANCE)
     for arm in range(len(arms.mean)):
+        arms.asked[arm] = 0
         arms.mean[arm] = arms.mean_low[arm] + (arms.mean_high[arm] - arms.mean_low[arm]) * fraction(state)
     for arm in range(len(arms.mean)):
         spread = arms.spread_low[arm] + (arms.spread_high[arm] - arms.spread_low[arm]) * fraction(state)
@@ -142,7 +143,7 @@ def issued_pull(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, sta
         reconsider(board, proof, arm)
         return float(proof.values[arm, proof.sheet.place[pull]])
     if COMMON:
-        start_pull(board, arms, arm, state)
+        start_pull(arms, arm, state)
     return DRAW(arms.first[arm], arms.second[arm], arms.low, arms.high, arms.samples, state)
 
 
@@ -158,7 +159,7 @@ def issued_counted(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, 
             case = case_of(arms, arm, proof.sheet.place[pull], proof.sheet.cases)
             return value_of_case(arms, proof, arm, case)
     if COMMON:
-        start_pull(board, arms, arm, state)
+        start_pull(arms, arm, state)
     return draw_counted(arms, arm, state)
 
 

@@ -57,9 +57,9 @@ def _short(value: Any) -> Any:
 
 
 @contextmanager
-def progress_bar(what: str, pulls: int) -> Iterator[Callable[[int], None] | None]:
-    """A bar on standard error that counts pulls; None unless standard error is a terminal."""
-    if not sys.stderr.isatty():
+def progress_bar(what: str, total: int) -> Iterator[Callable[[int], None] | None]:
+    """A bar on standard error that counts pulls, or steps; None unless standard error is a terminal."""
+    if total == 0 or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
@@ -67,5 +67,5 @@ def progress_bar(what: str, pulls: int) -> Iterator[Callable[[int], None] | None
 
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:3.0f} %"))
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=pulls)
+        task = bar.add_task(what, total=total)
         yield lambda done: bar.advance(task, done)

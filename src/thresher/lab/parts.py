@@ -40,6 +40,7 @@ class Arms(NamedTuple):
     base: int  # the arm that is the baseline; −1: there is none
     drawn: Reals  # two entries: the rewards of the last pull, the arm's and the baseline's
     order: Counts  # with cases: the seed of a live study that meets them in the same order; then seed and repetition
+    asked: Counts  # with common draws: how many pulls of each arm were issued, lost ones included
 
 
 class Measures(NamedTuple):
@@ -124,10 +125,13 @@ def is_refused(board: Board, measures: Measures, row: int, arm: int) -> bool:
     return True
 
 
-def start_pull(board: Board, arms: Arms, arm: int, state: Words) -> None:
-    """Start the stream of the arm's next pull, which depends on nothing but its number within the arm."""
-    number = board.seen[arm] + board.pending[arm]
-    start(state, arms.order[1], arms.order[2], PULLS + (arm << 32) + number)
+def start_pull(arms: Arms, arm: int, state: Words) -> None:
+    """Start the stream of the arm's next pull, which depends on nothing but its number within the arm.
+
+    Seen and pending pulls do not give that number: after a lost pull, two pulls would draw the same reward.
+    """
+    start(state, arms.order[1], arms.order[2], PULLS + (arm << 32) + arms.asked[arm])
+    arms.asked[arm] += 1
 
 
 def misjudged(board: Board, arms: Arms, arm: int) -> bool:

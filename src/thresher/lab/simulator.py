@@ -216,7 +216,8 @@ def blank_arms(setup: Setup) -> Arms:
         float(setup.tolerance),
     )
     base = -1 if setup.baseline is None else int(setup.baseline)
-    more = {"measure": setup.asked.measure, "base": base, "drawn": np.zeros(2), "order": np.zeros(3, np.int64)}
+    counts = {"order": np.zeros(3, np.int64), "asked": np.zeros(size, np.int64)}
+    more = {"measure": setup.asked.measure, "base": base, "drawn": np.zeros(2), **counts}
     return Arms(*setup.mean_ranges, *setup.spread_ranges, samples, *drawn, *ends, **more)  # type: ignore[arg-type]
 
 

@@ -7,12 +7,14 @@ success: a loop that they did not compile is compiled when it is needed.
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import NamedTuple
 
 from ..core import policies
 from ..core.policies import Policy
 from . import compiler, families
+from .output import progress_bar
 from .pilot import CHANCES, Pilot
 from .recorded import Recorded
 from .setup import Setup
@@ -38,8 +40,8 @@ class Loop(NamedTuple):
         return compiler.kind(self.policy, self.family, **dict(zip(self._fields[3:], self[3:], strict=True)))
 
 
-def compile_together(loops: Sequence[Loop]) -> None:
-    """Compile the loops on all cores."""
+def compile_together(loops: Sequence[Loop], *, shows: bool = False) -> None:
+    """Compile the loops on all cores; ``shows`` draws a progress bar on a terminal."""
     needed = [loop for loop in loops if not compiler.kept(loop.kind, late_rewards=loop.late)]
     custom = [loop for loop in needed if loop.policy.is_custom]  # only this process has the user's function
     missing = [loop for loop in needed if not loop.policy.is_custom]
@@ -47,16 +49,19 @@ def compile_together(loops: Sequence[Loop]) -> None:
     shares[0] += custom
     children = [_child(share) for share in shares[1:] if share] if compiler.keeps() else []
     try:
-        compile_here(shares[0])
-        for child in children:
-            child.wait()
+        with progress_bar("compiling, once for each policy and family", len(needed)) if shows else nullcontext() as bar:
+            compile_here(shares[0], bar)
+            for child, share in zip(children, shares[1:], strict=False):
+                child.wait()
+                if bar is not None:
+                    bar(len(share))
     finally:  # after Ctrl-C their work is not needed
         for child in children:
             child.terminate()
 
 
-def compile_here(loops: Sequence[Loop]) -> None:
-    """Compile by playing the smallest possible game."""
+def compile_here(loops: Sequence[Loop], progress: Callable[[int], None] | None = None) -> None:
+    """Compile by playing the smallest possible game; ``progress`` is called after each loop."""
     for loop in loops:
         is_bounded = families.family(loop.family).bounded or loop.family == "uniform"
         game = Setup(
@@ -77,6 +82,8 @@ def compile_here(loops: Sequence[Loop]) -> None:
             share=0.5 if loop.counts and not is_bounded else None,  # certificates need bounds or a share
         )
         simulate(game, repetitions=1, threads=1)
+        if progress is not None:
+            progress(1)
 
 
 def _rewards(family: str) -> Recorded | None:
