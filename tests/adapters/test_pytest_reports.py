@@ -123,7 +123,6 @@ def test_it(n): pass
 def test_rare(thresher_pull): assert thresher_pull.number != 2
 """
     few = sifted(source, "--thresher=0.99", "--thresher-budget=62")
-    few.stdout.fnmatch_lines(["*= thresher =*", "state * test"], consecutive=True)
     few.stdout.fnmatch_lines(
         ["flaky * test_it.py::test_rare", "and 20 more tests that are open and never failed; -v *"]
     )
@@ -132,6 +131,8 @@ def test_rare(thresher_pull): assert thresher_pull.number != 2
     )
     assert sum(line.startswith("open ") for line in few.outlines) == 10
     assert "and 20 more tests that are open and never failed." in (pytester.path / "page.md").read_text()
+    plain = sifted("", "--thresher=0.99", "--thresher-budget=62", "-knot rare")
+    plain.stdout.fnmatch_lines(["*= thresher =*", "state * test"], consecutive=True)
     every = sifted("", "--thresher=0.99", "--thresher-budget=62", "-v")
     assert sum(line.startswith("open ") for line in every.outlines) == 30
 
