@@ -10,6 +10,8 @@ from .sifting import Ask, Sift
 
 STORED = 8  # with a storage, at least
 BATCH = 64  # runs asked for at once, at most: a module's fixtures are set up once for those of its tests
+FIRST = 8  # the same before it is known how long they take
+LASTS = 0.5  # seconds that these take together: those that are never made because of an interruption are charged
 
 
 class Loop:
@@ -28,6 +30,7 @@ class Loop:
         self._order = {nodeid: at for at, nodeid in enumerate(items)}
         self._last: str | None = None
         self._seen: set[str] = set()
+        self._each: float | None = None  # about how many seconds a run takes
         seconds, self._began = sift.options.seconds, time.monotonic()
         self._until = None if seconds is None else self._began + seconds
         self._most = int(session.config.getoption("maxfail") or 0)
@@ -44,7 +47,8 @@ class Loop:
 
     def _size(self) -> int:
         """How many runs to ask for at once: about one of each test; a few more where each write takes time."""
-        return min(BATCH, max(self.sift.open, STORED if self.sift.options.storage else 1))
+        most = FIRST if self._each is None else max(1, int(LASTS / max(self._each, 1e-9)))
+        return min(BATCH, most, max(self.sift.open, STORED if self.sift.options.storage else 1))
 
     def _batch(self, asks: Sequence[Ask]) -> None:
         """Make these runs. Those that have not begun when the time is over, or pytest stops, are taken back."""
@@ -69,6 +73,7 @@ class Loop:
         if ask.nodeid in self._seen:  # what the first run warned of is enough
             del self._warnings()[warnings:]
         self._seen.add(ask.nodeid)
+        self._each = outcome.seconds if self._each is None else 0.8 * self._each + 0.2 * outcome.seconds
         self.sift.tell(ask, outcome)
         self.shown()
 

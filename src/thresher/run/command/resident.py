@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from ...study import Pull
-from ...text.logs import evaluators
+from ...text.logs import log
 from ..lost import EvaluatorLost
 from .lines import LONGEST, Greeting, NotAnAnswer, line_of, quoted, read_line
 from .program import CHUNK, Program
@@ -163,7 +163,7 @@ class Resident:
         if self._argv not in _HINTED:
             _HINTED.add(self._argv)
             advice = "it must read line by line, flush after each line and, without --arms, first name its arms"
-            evaluators.warning(f"the evaluator has printed nothing in {SILENT:g} s; unless it is still busy: {advice}")
+            log.warning(f"the evaluator has printed nothing in {SILENT:g} s; unless it is still busy: {advice}")
 
     def _read(self) -> bool:
         """Take in what there is; False if there is nothing."""
@@ -202,7 +202,7 @@ class Resident:
         elif not self._warned:
             self._warned = True
             words = "answered a pull that was not pending, which is ignored: the first answer counts"
-            evaluators.warning(f"the evaluator {words}: {quoted(line)}")
+            log.warning(f"the evaluator {words}: {quoted(line)}")
 
     def _welcome(self, greeting: Greeting, line: bytes) -> None:
         if self.spoke:
