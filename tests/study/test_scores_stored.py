@@ -97,7 +97,8 @@ def test_a_store_that_names_other_code_is_read_and_runs_nothing(
 
 def test_damage_before_the_first_decision_is_reported_without_the_function(monkeypatch: pytest.MonkeyPatch) -> None:
     study = create("memory", custom(rewritten.thirds))
-    first, second = study.ask_many(1) and study.events()
+    study.ask()
+    first, second = study.events()
     forget(monkeypatch)
     report = thresher.verify([first, second._replace(seq=5)])
     assert (report.wrong, report.reason, report.anywhere) == (2, "has the number 5: there is a gap", False)
