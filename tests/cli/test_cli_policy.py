@@ -121,6 +121,8 @@ def test_verify_says_that_a_logarithm_repeats_on_the_same_machine_only(mine: Pla
         ("mine:math", "must be a plain function"),
         ("mine:twice", "cannot be kept in a store: it cannot be imported by its name"),
         ("raises:score", "importing it raised ZeroDivisionError: division by zero; correct the module"),
+        ("exits:score", "importing it raised SystemExit: 0; correct the module"),
+        ("lacks:score", "importing it raised AttributeError: module 'math' has no attribute 'nothing'"),
     ],
 )
 def test_what_is_no_score_is_refused_in_one_line(
@@ -128,6 +130,8 @@ def test_what_is_no_score_is_refused_in_one_line(
 ) -> None:
     (tmp_path / "mine.py").write_text(MINE)
     (tmp_path / "raises.py").write_text("1 / 0\n")
+    (tmp_path / "exits.py").write_text("import sys\nsys.exit(0)\n")
+    (tmp_path / "lacks.py").write_text("import math\nmath.nothing\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     for name in ("mine", "raises"):

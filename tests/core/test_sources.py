@@ -47,6 +47,13 @@ CHANGES = {
     "alias": (f"from math import log as f\n{HEAD}):\n    return f(weight)\n", "log as", "exp as"),
     "module": (f"import math as m\n{HEAD}):\n    return m.sqrt(weight)\n", "import math", "import cmath"),
     "tuple": (f"K = (1.0, (2.0, 3.0))\n{HEAD}):\n    return gap * K[1][0]\n", "2.0", "4.0"),
+    "length of a tuple": (f"K = ((),)\n{HEAD}):\n    return gap * len(K)\n", "((),)", "()"),
+    "another name": (
+        "def f(x):\n    return x\ndef g(x):\n    return x / 2\na = f\nb = g\nc = f\n"
+        f"{HEAD}):\n    return a(gap) + b(gap) * c(gap)\n",
+        "c = f",
+        "c = g",
+    ),
     "hidden builtin": (f"{HEAD}):\n    return abs(gap)\n", HEAD, f"def abs(x):\n    return x * x\n{HEAD}"),
 }
 

@@ -95,6 +95,15 @@ def test_a_store_that_names_other_code_is_read_and_runs_nothing(
     assert not (tmp_path / "executed").exists()
 
 
+def test_damage_before_the_first_decision_is_reported_without_the_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = create("memory", custom(rewritten.thirds))
+    study.ask()
+    first, second = study.events()
+    forget(monkeypatch)
+    report = thresher.verify([first, second._replace(seq=5)])
+    assert (report.wrong, report.reason, report.anywhere) == (2, "has the number 5: there is a gap", False)
+
+
 def test_a_function_whose_source_changed_is_refused_when_the_study_is_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

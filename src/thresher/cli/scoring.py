@@ -37,14 +37,14 @@ def imported(text: str) -> Policy:
         sys.path.insert(0, here)
     try:
         found: Any = importlib.import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
     except ModuleNotFoundError as error:
         raise InvalidInput("--policy", text, f"there is no module {error.name!r}", EXAMPLE) from None
-    except AttributeError:
-        raise InvalidInput("--policy", text, f"{module} has no {name}", EXAMPLE) from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a script without a main guard may exit: nothing was done yet
         raise InvalidInput("--policy", text, f"importing it raised {told_of(error)}", "correct the module") from error
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise InvalidInput("--policy", text, f"{module} has no {name}", EXAMPLE)
+        found = getattr(found, part)
     return found if isinstance(found, Policy) else policies.custom(found)
 
 

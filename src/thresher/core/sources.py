@@ -76,12 +76,12 @@ class _Reading:
 
     def __init__(self) -> None:
         self.pins: list[Pin] = []
-        self.done: set[FunctionType] = set()
+        self.done: dict[FunctionType, int] = {}  # numbered, so that two names for one function are seen as such
 
     def function(self, function: FunctionType) -> Iterator[str]:
         if function in self.done:
             return
-        self.done.add(function)
+        self.done[function] = len(self.done)
         name = function.__name__
         if function.__closure__:
             raise Unclear(f"{name} has variables of the function around it")
@@ -123,6 +123,7 @@ class _Reading:
         if kind in PLAIN:
             yield f"{name} = {value!r}"
         elif kind is tuple:
+            yield f"{name} = tuple of {len(value)}"
             for place, part in enumerate(value):
                 yield from self.value(f"{name}[{place}]", part)
         elif isinstance(value, ModuleType):
@@ -130,9 +131,11 @@ class _Reading:
         elif library := _library(value):
             yield f"{name} = {library}.{value.__name__}"
         elif isinstance(value, Number) and kind.__module__ == "numpy":
-            yield f"{name} = numpy {value!r}"
+            number: Any = value
+            yield f"{name} = numpy.{kind.__name__}({number.item()!r})"  # its repr depends on numpy's version
         elif isinstance(function, FunctionType):
             yield from self.function(function)
+            yield f"{name} = function {self.done[function]}"
         else:
             raise Unclear(
                 f"it reads {name}, a {kind.__name__}, where only numbers, text and tuples of them are constant"
@@ -148,7 +151,8 @@ def _library(value: Any) -> str | None:
         module = value.__module__
     elif callable(value) and getattr(sys.modules.get("numpy"), getattr(value, "__name__", ""), None) is value:
         module = "numpy"
-    return module if module is not None and module.partition(".")[0] in LIBRARIES else None
+    package = (module or "").partition(".")[0]  # the module inside a package differs between versions
+    return package if package in LIBRARIES else None
 
 
 def referred(function: FunctionType) -> dict[str, Any]:
