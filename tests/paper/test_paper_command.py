@@ -14,7 +14,7 @@ from thresher.paper import claims, figures, table1
 
 @pytest.mark.parametrize("name", ["figure1.csv", "figure1.png", "claims.md"])
 def test_the_paper_command_overwrites_no_other_file(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("thresher.paper.report.compile_together", lambda loops: 1 // 0)  # before the work
+    monkeypatch.setattr("thresher.paper.report.compile_together", lambda loops, **_: 1 // 0)  # before the work
     (tmp_path / name).write_text("my own")
     with pytest.raises(ThresherError, match=f"{name}': already exists, and is not a file that thresher paper wrote"):
         run("paper", "figure1", "--out", str(tmp_path), "--repetitions", "1")

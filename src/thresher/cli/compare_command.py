@@ -24,7 +24,8 @@ HELP = """Compare policies: how often their labels are right after so many pulls
 
 Every repetition draws arms and rewards once, for all policies: the n-th pull of an arm gives each of them the same
 reward. So the differences from the first policy, with their standard errors, are known far better than the figures
-themselves. A POLICY is a name, such as evt, or module:function for a score of your own.
+themselves. A * marks differences of at least 3 standard errors; in a table of many cells, a few may be chance, and the
+last line says how many to expect. A POLICY is a name, such as evt, or module:function for a score of your own.
 
 \b
 Examples:
@@ -78,14 +79,16 @@ def compare(picture: str | None, style: str, force: bool, **given: Any) -> None:
             "checkpoints": checkpoints_in(given["checkpoints"]),
             "confidence": confidence_in(given["confidence"]),
         }
+        if "recorded" in given["kinds"]:
+            raise InvalidInput("--family", "recorded", "compare draws its arms", "choose another family")
         kinds = list(dict.fromkeys(given["kinds"] or comparing.families(asked["confidence"])))
         many = len(comparing.named(given["policies"])) * len(kinds)
 
     def work() -> "list[Comparison]":
-        fixed: dict[str, Any] = {"kinds": kinds, **asked, "repetitions": given["repetitions"], "seed": given["seed"]}
+        fixed = {"kinds": kinds, **asked, **{name: given[name] for name in ("repetitions", "seed", "threads")}}
         comparing.prepared(given["policies"], **fixed, shows=True)
         with progress_bar("comparing", many * given["repetitions"] * given["budget"]) as progress:
-            return comparing.compare(given["policies"], **fixed, threads=given["threads"], progress=progress)
+            return comparing.compare(given["policies"], **fixed, progress=progress)
 
     def drawn() -> "list[Comparison]":
         if picture is None:
@@ -122,7 +125,7 @@ def _print(found: "list[Comparison]") -> None:
         for title, measure in measures.items():
             table = Table(title=f"{one.family} arms: {title}", title_justify="left")
             for name in ("pulls", first, *(f"{other} − {first}" for other in others)):
-                table.add_column(name, justify="right")
+                table.add_column(name, justify="right", overflow="fold")
             rows = list(one.rows())
             for place, pulls in enumerate(one.pulls):
                 mine = [row for row in rows if row["pulls"] == pulls]

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ..core import policies
+from ..core import policies, scores
 from ..core.policies import Policy
 from ..errors import InvalidInput, told_of
 from .options import option
@@ -45,7 +45,12 @@ def imported(text: str) -> Policy:
         if not hasattr(found, part):
             raise InvalidInput("--policy", text, f"{module} has no {name}", EXAMPLE)
         found = getattr(found, part)
-    return found if isinstance(found, Policy) else policies.custom(found)
+    if isinstance(found, Policy):
+        return found
+    try:
+        return policies.custom(found)
+    except InvalidInput as error:  # about the object: say where it is
+        raise InvalidInput("--policy", text, error.rule, f"write def score({', '.join(scores.ARGUMENTS)})") from None
 
 
 scores_option = option(

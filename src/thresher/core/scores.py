@@ -168,10 +168,10 @@ class Refused(Exception):
         super().__init__(what)
         self.what, self.given = what, given
 
-    def of_arm(self, score: str, arm: str) -> ScoreFailed:
+    def of_arm(self, score: str, arm: object, where: str = "") -> ScoreFailed:
         """The error that names the function, the arm and the arguments."""
         told = ", ".join(f"{name}={value!r}" for name, value in zip(ARGUMENTS, self.given, strict=True))
-        rule = f"{self.what} for arm {shown(arm)} with {told}"
+        rule = f"{self.what} for arm {shown(arm)}{where} with {told}"
         return ScoreFailed("policy", score, rule, "a score must be a number of at least 0, or infinity")
 
 

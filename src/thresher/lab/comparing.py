@@ -95,7 +95,7 @@ def compare(
     >>> [float(value) for value in found[0].difference("uniform", "accuracy").mean][-1]
     0.0
     """
-    setups = prepared(given, kinds=kinds, repetitions=repetitions, seed=seed, **settings)
+    setups = prepared(given, kinds=kinds, repetitions=repetitions, seed=seed, threads=threads, **settings)
     return [
         Comparison(
             kind,
@@ -114,12 +114,15 @@ def prepared(
     kinds: Sequence[str] | None,
     repetitions: int,
     seed: int,
+    threads: int | None = None,
     shows: bool = False,
     **settings: Any,
 ) -> dict[str, dict[str, Setup]]:
     """The setups by family and policy, checked and compiled; ``shows`` draws a progress bar on a terminal."""
     checks.whole("repetitions", repetitions, least=1, most=MOST_REPETITIONS)  # before anything is compiled
     checks.whole("seed", seed, least=0)
+    if threads is not None:
+        checks.whole("threads", threads, least=1, most=1024)
     chosen = named(given, certificates=settings.get("confidence") is not None)
     setups = {
         kind: {name: Setup(**settings, policy=policy, family=kind, common=True) for name, policy in chosen.items()}
@@ -147,8 +150,9 @@ def named(given: Sequence[Policy | str], *, certificates: bool = False) -> dict[
             raise InvalidInput("policy", policy.label, "is given twice", "compare different policies")
         found[policy.label] = policy
     if len(found) < 2:
-        shown = next(iter(found), None)
-        raise InvalidInput("policy", shown, "there must be at least two to compare", "give another --policy")
+        shown = next(iter(found), "")
+        remedy = "give another --policy" if found else "write --policy evt --policy uniform"
+        raise InvalidInput("policy", shown, "there must be at least two to compare", remedy)
     return found
 
 

@@ -22,7 +22,7 @@ from .result import Result
 from .setup import Setup
 from .slots import Slots, Timing
 from .threads import aside, available_cores, share_out
-from .users import check_scores, scoring
+from .users import refused_in, score_failed, scoring
 
 Progress = Callable[[int], None]  # called with the number of pulls since the last call
 MOST_CELLS = 500_000_000
@@ -80,7 +80,7 @@ def simulate(
     before = time.perf_counter()
     with scoring(setup.rules):
         share_out(play, chunks, threads)
-    check_scores(measures, setup.rules.formula)
+    _check_scores(setup, seed, measures, run, certifies)
     return Result(setup, repetitions, seed, threads, measures, time.perf_counter() - before)
 
 
@@ -117,7 +117,7 @@ def trace(setup: Setup, *, repetition: int = 0, seed: int = 0) -> Played:
     arguments = _arguments(setup, seed, repetition, repetition + 1, measures, written, certifies)
     with scoring(setup.rules):
         _compiled(setup, run, arguments)
-    check_scores(measures, setup.rules.formula)
+    _check_scores(setup, seed, measures, run, certifies)
     board, arms, proof, events = arguments[3][0], arguments[5], arguments[9], int(written.length[0])
     pull, arm, reward, other = (column[:events].tolist() for column in written[:4])
     drawn = {pull[at]: (reward[at], other[at]) for at in range(events) if pull[at] > 0}
@@ -219,6 +219,14 @@ def blank_arms(setup: Setup) -> Arms:
     counts = {"order": np.zeros(3, np.int64), "asked": np.zeros(size, np.int64)}
     more = {"measure": setup.asked.measure, "base": base, "drawn": np.zeros(2), **counts}
     return Arms(*setup.mean_ranges, *setup.spread_ranges, samples, *drawn, *ends, **more)  # type: ignore[arg-type]
+
+
+def _check_scores(setup: Setup, seed: int, measures: Measures, run: Callable[..., None], certifies: bool) -> None:
+    """Raise if a repetition ended because of an invalid score: that one is played again, to see what was scored."""
+    if found := refused_in(measures):
+        again = _arguments(setup, seed, found.row, found.row + 1, measures, _no_trace(), certifies)
+        run(*again)
+        raise score_failed(setup.rules, found, again[3][0], rules(setup)[0])
 
 
 def _measures(setup: Setup, rows: int, *, per_arm: bool = True) -> Measures:

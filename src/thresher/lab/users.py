@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 
-from ..core import scores, sources
-from ..core.policies import Policy
+from ..core import kernel, scores, sources
+from ..core.kernel import Board, Rule
+from ..core.policies import DOUBLING, Policy
+from ..core.steps import doubled
 from ..errors import InvalidInput, ScoreFailed
 from .parts import INVALID, Measures
 from .plain import Trouble, trouble
@@ -41,13 +43,34 @@ def scoring(policy: Policy) -> Iterator[None]:
         raise ScoreFailed("policy", policy.formula, "divided by zero", remedy) from None
 
 
-def check_scores(measures: Measures, formula: str) -> None:
-    """Raise if a repetition ended because of an invalid score."""
-    if len(measures.in_flight) and measures.in_flight.min() < 0:
-        row = int((measures.in_flight[:, 0] < 0).argmax())
-        arm = -1 - int(measures.in_flight[row, 0])
-        rule = f"returned a negative number or NaN for arm {arm} in repetition {row}"
-        raise ScoreFailed("policy", formula, rule, "a score must be a number of at least 0, or infinity")
+class NoNumber(NamedTuple):
+    """Where a score was none."""
+
+    row: int
+    arm: int
+
+
+def refused_in(measures: Measures) -> NoNumber | None:
+    """The first repetition that ended because of an invalid score, and the arm; None: all were valid."""
+    if not len(measures.in_flight) or measures.in_flight.min() >= 0:
+        return None
+    row = int((measures.in_flight[:, 0] < 0).argmax())
+    return NoNumber(row, -1 - int(measures.in_flight[row, 0]))
+
+
+def score_failed(policy: Policy, found: NoNumber, board: Any, rule: Rule) -> ScoreFailed:
+    """The error, with the arguments as the board at the end of that repetition has them."""
+    where = f" in repetition {found.row}"
+    if policy.exploration == DOUBLING:
+        issued = int(board.seen.sum() + board.pending.sum())
+        rule = rule._replace(exploration=doubled(rule.exploration, issued, len(board.seen)))
+    plain: Any = Board(*(column.tolist() for column in board))
+    try:
+        kernel.score(plain, found.arm, scores.checked(scores.known(policy.formula, policy.digest).function), rule)
+    except scores.Refused as refused:
+        return refused.of_arm(policy.formula, found.arm, where)
+    rule_broken = f"returned a negative number or NaN for arm {found.arm}{where}"  # compiled only: a logarithm may round otherwise
+    return ScoreFailed("policy", policy.formula, rule_broken, "a score must be a number of at least 0, or infinity")
 
 
 @cache

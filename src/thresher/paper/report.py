@@ -57,7 +57,7 @@ def write(
         for name, head in HEADS.items():
             if name.startswith((*parts, "claims")):
                 check(Path(out, name), _kind(head), force=force)
-        compile_together([loop for part in parts for loop in _loops(part, added)])
+        compile_together([loop for part in parts for loop in _loops(part, added)], shows=True)
         if "figure1" in parts:
             with progress_bar("figure 1", figures.figure1_pulls(repetitions, added)) as progress:
                 rows = list(figures.figure1(repetitions, seed, progress, added=added))
