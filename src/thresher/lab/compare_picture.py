@@ -17,9 +17,9 @@ def draw(found: Sequence[Comparison], path: Path) -> None:
         for column, one in enumerate(found):
             _curves(axes[0, column], one)
             _differences(axes[1, column], one)
-        axes[0, 0].set_ylabel("share of arms right")
+        axes[0, 0].set_ylabel("share of arms right, ± 1 s.e.")
         first = next(iter(found[0].results))
-        axes[1, 0].set_ylabel(f"better than {first} by")
+        axes[1, 0].set_ylabel(f"better than {first} by, ± 2 s.e.")
         lines, names = axes[0, 0].get_legend_handles_labels()
         figure.legend(lines, names, loc="outside lower center", ncols=min(3, len(names)))
 

@@ -69,7 +69,8 @@ def score_failed(policy: Policy, found: NoNumber, board: Any, rule: Rule) -> Sco
         kernel.score(plain, found.arm, scores.checked(scores.known(policy.formula, policy.digest).function), rule)
     except scores.Refused as refused:
         return refused.of_arm(policy.formula, found.arm, where)
-    rule_broken = f"returned a negative number or NaN for arm {found.arm}{where}"  # compiled only: a logarithm may round otherwise
+    # compiled only: a logarithm may round otherwise
+    rule_broken = f"returned a negative number or NaN for arm {found.arm}{where}"
     return ScoreFailed("policy", policy.formula, rule_broken, "a score must be a number of at least 0, or infinity")
 
 
