@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import thresher
+from thresher.core import policies
 from thresher.core.policies import Policy, custom, evt
 from thresher.lab import Setup, simulate, trace
 
@@ -16,10 +17,10 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 import rewritten
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from lab_replay import live
+from lab_replay import decides_alike, live
 from scores_of_chance import FAMILIES, expressions, scored
 
-FUNCTIONS = 40  # drawn at random; the tests take five
+FUNCTIONS = 40  # drawn at random; the tests take two
 
 
 def compiled(policy: Policy, delay: str) -> Callable[[], float]:
@@ -64,6 +65,18 @@ def differing() -> int:
     return len(wrong)
 
 
+def rewritten_otherwise() -> int:
+    """How many of thresher's own policies choose otherwise when they are written again as a score and compiled."""
+    wrong = 0
+    for name in ("evt-supplement", *policies.CONSTRUCTORS):
+        for delay in ("none", "random:12"):
+            try:
+                decides_alike(name, delay)
+            except AssertionError:
+                wrong += 1
+    return wrong
+
+
 def figures() -> Iterator[Figure]:
     again = custom(rewritten.evt_again, pending_weight=0.0)
     for delay, words in (("none", "rewards at once"), ("fifo:100", "100 pulls pending")):
@@ -75,3 +88,5 @@ def figures() -> Iterator[Figure]:
     yield Figure("scores: the same with a score of one's own", mine / own, "× EVT", 1.5, at_most=True)
     what = f"scores: of {FUNCTIONS} functions, those that choose otherwise compiled"
     yield Figure(what, float(differing()), "functions", 0.0, at_most=True)
+    what = "scores: policies written again, at once and late, that choose otherwise"
+    yield Figure(what, float(rewritten_otherwise()), "of 22", 0.0, at_most=True)

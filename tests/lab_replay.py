@@ -2,9 +2,12 @@
 
 import math
 
+import rewritten
+
 import thresher
+from thresher.core import policies
 from thresher.core.ledger import Ledger
-from thresher.lab import Setup
+from thresher.lab import Setup, trace
 from thresher.lab.simulator import Played
 
 
@@ -66,3 +69,10 @@ def compare(ledger: Ledger, played: Played) -> None:
         assert list(getattr(proof.sheet, name)) == list(getattr(ledger.sheet, name)), name
     for name in ("rank", "reached"):
         assert list(getattr(proof.ranking, name)) == list(getattr(ledger.ranking, name)), name
+
+
+def decides_alike(name: str, delay: str) -> None:
+    """Replay a policy that was written again, compiled, in a live study with thresher's own."""
+    own = policies.evt(variant="supplement") if name == "evt-supplement" else policies.CONSTRUCTORS[name]()
+    setup = Setup(policy=own, arms=13, budget=400, spreads=0.15, delay=delay)
+    live(setup, trace(setup.but(policy=rewritten.rewritten(13)[name]), seed=5))

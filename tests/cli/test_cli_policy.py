@@ -66,7 +66,7 @@ def test_asking_and_verifying_without_the_function_are_refused_in_one_line(mine:
 
 def test_a_changed_source_is_refused_in_one_line(mine: Place) -> None:
     mine.good("ask", "m", "--policy=mine:score")
-    (mine.folder / "mine.py").write_text(MINE.replace("SCALE = 2.0", "SCALE = 3.0"))
+    (mine.folder / "mine.py").write_text(MINE.replace("SCALE = 2.0", "SCALE = 3.25"))
     for command in ("ask", "verify"):
         line = complaint(mine(command, "m", "--policy=mine:score"))
         assert "its source, or that of something it refers to, has changed since the study was created" in line

@@ -86,7 +86,7 @@ def test_each_loop_that_is_missing_is_compiled_by_one_process(cores: int, monkey
 
     monkeypatch.setattr(warming, "available_cores", lambda: cores)
     monkeypatch.setattr(warming, "_child", started)
-    monkeypatch.setattr(warming, "compile_here", shares.append)
+    monkeypatch.setattr(warming, "compile_here", lambda share, _: shares.append(share))
     monkeypatch.setattr(compiler, "kept", lambda kind, late_rewards: kind.family == "normal")
     warming.compile_together(loops)
     assert sorted(loop.family for share in shares for loop in share) == ["beta", "clipped"]

@@ -55,7 +55,7 @@ def test_every_row_of_the_page_has_its_name_label_tick_and_mean(
         assert shown(page, "#rows tr") == expected(storage, study)
 
 
-@pytest.mark.parametrize("study", STUDIES)
+@pytest.mark.parametrize("study", ["prompts", "unbroken"])
 def test_every_row_of_the_report_has_its_name_label_tick_and_mean(
     chromium: Any, storage: str, study: str, tmp_path: Path
 ) -> None:
