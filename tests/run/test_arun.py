@@ -185,11 +185,11 @@ def test_an_evaluator_that_always_fails_ends_the_run_and_leaves_nothing_behind()
 
 def test_seconds_let_running_evaluations_end() -> None:
     async def evaluate(pull: Pull) -> float:
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(1.5)
         return 0.5
 
     study = make(budget=100)
-    verdict = asyncio.run(thresher.arun(study, evaluate, workers=4, seconds=0.1))
+    verdict = asyncio.run(thresher.arun(study, evaluate, workers=4, seconds=0.75))
     assert (verdict.told, causes(study)) == (4, [])
 
 

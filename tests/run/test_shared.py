@@ -160,10 +160,11 @@ def test_it_is_cleaned_up_after_an_error_when_nothing_uses_it_any_more(engine: s
 
 
 def test_it_is_cleaned_up_when_the_run_is_cancelled() -> None:
-    client = Client()
+    client, all_began = Client(), asyncio.Barrier(5)
 
     async def hangs(pull: Pull, client: Client) -> float:
         try:
+            await all_began.wait()
             await asyncio.sleep(3600)
         finally:
             assert client.did == ["set up"]
@@ -172,9 +173,11 @@ def test_it_is_cleaned_up_when_the_run_is_cancelled() -> None:
 
     async def main() -> None:
         study = make()
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.1):
-                await thresher.arun(study, hangs, workers=4, shared=client.context_later())
+        running = asyncio.create_task(thresher.arun(study, hangs, workers=4, shared=client.context_later()))
+        await all_began.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
         assert (client.did, client.used) == (["set up", "cleaned up"], 4)
         assert study.pending() == []
 
