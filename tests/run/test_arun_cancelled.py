@@ -100,7 +100,8 @@ def test_a_timeout_around_it_is_a_timeout() -> None:
         study = make(budget=60)
 
         async def begins(pull: Pull) -> float:
-            limit.reschedule(asyncio.get_running_loop().time())
+            if limit.when() is None:
+                limit.reschedule(asyncio.get_running_loop().time())
             return await _never_ends(pull)
 
         with pytest.raises(TimeoutError):
