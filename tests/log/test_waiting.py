@@ -146,7 +146,7 @@ def test_a_wait_that_many_share_is_logged_once_until_it_changes(
         assert not patience.Patience(0.1).pause(60.0, lambda what=what: what)  # type: ignore[misc]
     assert [line.partition(", ")[0] for line in caplog.messages] == ["waiting for a lock", "waiting for another"]
     monkeypatch.setattr(patience, "AGAIN", 0.0)  # much later
-    patience.Patience(0.1).pause(0.03, lambda: "a lock")
+    patience.Patience(60).pause(0.03, lambda: "a lock")
     assert caplog.messages[-1].startswith("waiting for a lock")
 
 
