@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import apsw
+import httpx
 from forked import Server
 from storm import CONTEXT
 
 TOKEN, WRITE_TOKEN = "a-token-for-tests", "a-token-that-writes"
 BEARER = {"authorization": f"Bearer {TOKEN}"}
 WRITER = {"authorization": f"Bearer {WRITE_TOKEN}"}
-
+httpx._config.DEFAULT_TIMEOUT_CONFIG.read = 60.0  # seconds: with 5, a disk that stalls fails a test
 
 FORKED = Server("web.serving", "web.standalone")
 
