@@ -7,18 +7,23 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import optuna
 
 import thresher
+from thresher import Policy
 
 from .report import Figure, fastest
 
 
-def ask_and_tell(arms: int, pulls: int, confidence: float | None = None) -> Callable[[], float]:
+def ask_and_tell(
+    arms: int, pulls: int, confidence: float | None = None, policy: Policy | None = None
+) -> Callable[[], float]:
     """Seconds for one ask and one tell; every arm is on the bar, so none is ever settled."""
     names = [f"arm {k}" for k in range(arms)]
-    study = thresher.create_study("bench", arms=names, threshold=0.5, budget=10**9, confidence=confidence)
+    question: Any = {"threshold": 0.5, "budget": 10**9, "confidence": confidence, "policy": policy}
+    study = thresher.create_study("bench", arms=names, **question)
     rng = random.Random(0)
 
     def turn() -> float:

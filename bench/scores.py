@@ -1,16 +1,14 @@
 """Scores of one's own: as fast as EVT with the same arithmetic, and the same arms live and compiled."""
 
-import random
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import thresher
 from thresher.core import policies
 from thresher.core.policies import Policy, custom, evt
 from thresher.lab import Setup, simulate, trace
 
+from .engine import ask_and_tell
 from .report import Figure, fastest
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
@@ -28,24 +26,6 @@ def compiled(policy: Policy, delay: str) -> Callable[[], float]:
     setup = Setup(policy=policy, budget=20_000, checkpoints=(20_000,), delay=delay)
     simulate(setup, repetitions=1, threads=1)  # compiles
     return lambda: 1.0 / simulate(setup, repetitions=100, threads=1).pulls_per_second
-
-
-def asked(policy: Policy, pulls: int = 5000) -> Callable[[], float]:
-    """Seconds for one ask and one tell of a live study."""
-    names = [f"arm {arm}" for arm in range(100)]
-
-    def turn() -> float:
-        study = thresher.create_study("bench", arms=names, threshold=0.5, budget=pulls, policy=policy, confidence=None)
-        rng = random.Random(0)
-        rewards = [rng.random() for _ in range(pulls)]
-        before = time.perf_counter()
-        for reward in rewards:
-            pull = study.ask()
-            assert pull
-            study.tell(pull, reward)
-        return (time.perf_counter() - before) / pulls
-
-    return turn
 
 
 def differing() -> int:
@@ -83,7 +63,7 @@ def figures() -> Iterator[Figure]:
         own, mine = fastest(compiled(evt(), delay), compiled(again, delay), turns=9)
         yield Figure(f"scores: compiled EVT, {words}", 1e9 * own, "ns a pull")
         yield Figure(f"scores: the same as a score of one's own, {words}", mine / own, "× EVT", 1.1, at_most=True)
-    own, mine = fastest(asked(evt()), asked(again))
+    own, mine = fastest(ask_and_tell(100, 5000, policy=evt()), ask_and_tell(100, 5000, policy=again))
     yield Figure("scores: ask and tell of a live study with EVT", 1e6 * own, "µs")
     yield Figure("scores: the same with a score of one's own", mine / own, "× EVT", 1.5, at_most=True)
     what = f"scores: of {FUNCTIONS} functions, those that choose otherwise compiled"

@@ -5,8 +5,10 @@ import time
 from typing import Any
 
 import pytest
+import rewritten
 from logs import append
 
+import thresher
 from thresher.core.events import Event
 from thresher.errors import Conflict
 from thresher.log.store import Store
@@ -222,3 +224,20 @@ def test_leases_belong_to_their_study(store: Store) -> None:
     if store.leased:
         wait_for_expiry(store, [1])
     assert store.expired("other") == []
+
+
+def test_a_study_with_a_score_of_one_s_own_is_continued_and_verified(store: Store) -> None:
+    """Another handle on the same store decides as one study in memory would."""
+    policy, question = thresher.custom(rewritten.thirds), {"arms": ["a", "b", "c"], "threshold": 0.5, "budget": 60}
+    alone = thresher.create_study("s", policy=policy, **question)  # type: ignore[arg-type]
+    thresher.create_study("s", policy=policy, storage=store, **question)  # type: ignore[arg-type]
+    for turn in range(3):
+        stored = thresher.open_study("s", storage=store, scores=[rewritten.thirds])
+        for _ in range(20):
+            mine, theirs = alone.ask(), stored.ask()
+            assert mine is not None
+            assert mine == theirs, turn
+            alone.tell(mine, mine.seed % 2)
+            stored.tell(mine, mine.seed % 2)
+    assert stored.done
+    assert thresher.verify(stored.events(), scores=[rewritten.thirds]).sound
