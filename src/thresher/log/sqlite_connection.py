@@ -80,8 +80,10 @@ class SqliteConnection:
 
     def __del__(self) -> None:
         """SQLite would close the connection itself, without checking that its files are still the same."""
-        with contextlib.suppress(Exception):  # the interpreter may be shutting down
+        try:  # the interpreter may be shutting down, and `contextlib` be gone
             self.close()
+        except Exception:  # noqa: S110
+            pass
 
     @contextlib.contextmanager
     def _use(self, study: str | None = None) -> Iterator[Any]:
