@@ -54,7 +54,7 @@ def adversary(pull: int, seed: int, folder: Path) -> None:
 
 
 def main() -> None:
-    words, held, busy = sys.argv[1:], [], set[int]()
+    words, held, together, busy = sys.argv[1:], [], [], set[int]()
     if "greet" in words:
         say(protocol=1, arms=["a", {"name": "b", "depth": 2}])
     if "noisy" in words:
@@ -67,6 +67,11 @@ def main() -> None:
         data = json.loads(line)
         pull, arm, seed = data["pull"], data["arm"], data["seed"]
         reward = seed / 2**32
+        if "three" in words and arm != "a" and len(together) < 3:  # nothing happens until there are three
+            together.append(arm)
+            if len(together) < 3:
+                continue
+            arm = "garbage" if "garbage" in together else "dies"
         if arm == "dies":
             os.kill(os.getpid(), 9)
         elif arm == "exits":

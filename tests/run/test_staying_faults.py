@@ -59,7 +59,7 @@ def test_a_process_gets_as_many_pulls_as_asked_for_and_another_gets_the_next() -
 
 
 def test_pulls_that_are_lost_together_say_so_and_the_next_finds_a_new_process() -> None:
-    evaluate = stayer.evaluator("greet", per_process=3, timeout=PATIENCE)
+    evaluate = stayer.evaluator("greet", "three", per_process=3, timeout=PATIENCE)
     found = answers(evaluate, ["held", "held", "dies"])
     assert {type(error) for error in found.values()} == {EvaluatorLost}
     assert {lost.arm for error in found.values() for lost in error.together} == {"held", "dies"}
@@ -136,7 +136,7 @@ def test_a_wrong_answer_is_quoted(arm: str) -> None:
 
 
 def test_garbage_where_several_are_pending_loses_them_together() -> None:
-    evaluate = stayer.evaluator("greet", per_process=3, timeout=PATIENCE)
+    evaluate = stayer.evaluator("greet", "three", per_process=3, timeout=PATIENCE)
     found = answers(evaluate, ["held", "held", "garbage"])
     assert {type(error) for error in found.values()} == {EvaluatorLost}
     evaluate.stop()
