@@ -159,5 +159,4 @@ def named(given: Sequence[Policy | str], *, certificates: bool = False) -> dict[
 def loop_of(setup: Setup) -> Loop:
     """What a setup compiles."""
     certifies, late = setup.confidence is not None, setup.timing.model != NONE
-    flags = (setup.cases > 0, setup.guarantee == "rate", setup.counts, setup.common)
-    return Loop(setup.rules, setup.family, late, certifies, *flags)
+    return Loop(setup.rules, setup.family, late, certifies, setup.counts)

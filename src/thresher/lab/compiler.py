@@ -126,28 +126,20 @@ class Kind(NamedTuple):
     doubling: bool
     family: str
     certifies: bool = False
-    cases: bool = False
-    ranks: bool = False
     counts: bool = False
-    common: bool = False
     digest: str | None = None  # of the user's function that is the formula
 
     @property
     def variant(self) -> str:
         """The suffix for the names of functions that depend on it."""
-        named = ("doubling", "certifies", "cases", "ranks", "counts", "common")
+        named = ("doubling", "certifies", "counts")
         flags = (name for name in named if getattr(self, name))
         formula = self.formula if self.digest is None else f"custom_{self.digest}"
         return "".join(f"-{part}" for part in (formula, self.second, self.family, *flags) if part)
 
 
 def kind(policy: Policy, family: str, **flags: bool) -> Kind:
-    """What the loop of a policy and a family is compiled for.
-
-    Where rewards count as something else, one loop with certificates serves with and without cases, for any guarantee.
-    """
-    if flags.get("counts"):
-        flags["cases"] = flags["ranks"] = flags["certifies"]
+    """What the loop of a policy and a family is compiled for."""
     return Kind(policy.function, policy.second, policy.exploration == DOUBLING, family, **flags, digest=policy.digest)
 
 
@@ -205,10 +197,7 @@ def _namespace(kind: Kind) -> Namespace:
         "ALTERNATES": kind.second is not None,
         "DOUBLING": kind.doubling,
         "CERTIFIES": kind.certifies,
-        "CASES": kind.cases,
-        "RANKS": kind.ranks,
         "COUNTS": kind.counts,
-        "COMMON": kind.common,
         "RECORDED": kind.family == "recorded",
         "SET": shared[f"set_{kind.family}"],
         "DRAW": shared[f"draw_{kind.family}"],

@@ -8,16 +8,13 @@ from ..core.steps import choose_for, rescore_asked, rescore_both
 from .delays import WORKERS, service
 from .loops import (
     ALTERNATES,
-    CASES,
     CERTIFIES,
-    COUNTS,
     CUSTOM,
     DOUBLING,
     FORMULA,
-    RANKS,
     SECOND,
-    draw_cases,
     draw_instance,
+    draw_truths,
     ended,
     issued_pull,
     learned,
@@ -25,7 +22,6 @@ from .loops import (
     note_asked,
     observed,
     open_boards,
-    set_truths,
 )
 from .parts import Arms, Measures, Trace, is_refused, note
 from .proofs import Proof, rank
@@ -79,10 +75,7 @@ def run_late(
         draw_instance(arms, seed, row, state)
         start(state, seed, row, REWARDS)
         start(late, seed, row, DELAYS)
-        if COUNTS:
-            set_truths(arms, proof, state)
-        elif CASES:
-            draw_cases(arms, proof, state)
+        draw_truths(arms, proof, state)
         rule, other_rule = rules
         open_boards(board, other, rule, other_rule, proof, arms)
         free = capacity = empty_slots(slots)
@@ -94,7 +87,7 @@ def run_late(
                 return
             assign(board, asked)
             reward = issued_pull(board, proof, arms, asked, issued, state)
-            if RANKS and (not COUNTS or proof.ranking.level > 0.0):
+            if CERTIFIES and proof.ranking.level > 0.0:
                 rank(board, proof, asked, False)  # a pending pull only lowers its arm
             rule = rescore_asked(board, other, asked, FORMULA, rule, SECOND, other_rule, ALTERNATES, DOUBLING, issued)
             note_asked(trace, arms, issued, asked, reward)
@@ -122,7 +115,7 @@ def run_late(
                 clock = slots.due[len(slots.due) // 2 + slot] if timing.model == WORKERS else barrier
                 arm = slots.arm[slot]
                 was_open = CERTIFIES and not ended(board, proof)
-                if CASES and proof.open[0] == 0:  # no case is left to issue, but rewards are pending
+                if CERTIFIES and proof.sheet.cases > 0 and proof.open[0] == 0:  # no case is left to issue, but rewards are pending
                     was_open = proof.docket.settled[arm] == OPEN
                 came_back(board, other, rule, other_rule, proof, arms, trace, slots, slot, timing, late)
                 rescore_both(board, other, arm, FORMULA, rule, SECOND, other_rule, ALTERNATES)

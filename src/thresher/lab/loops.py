@@ -31,10 +31,7 @@ ALTERNATES = False  # even pulls use the second tournament
 CUSTOM = False  # the formula is a user's function
 DOUBLING = False  # the exploration doubles with the number of pulls
 CERTIFIES = False  # arms are settled, and then no longer pulled
-CASES = False  # rewards are those of cases, each of which an arm meets once
-RANKS = False  # the error rate is bounded
 COUNTS = False  # a reward counts as something else, see `core/question.py`
-COMMON = False  # the n-th pull of an arm draws the same reward whatever was chosen before
 RECORDED = False  # the family is `recorded`
 CONSTANT = False  # the family is `constant`
 SET, DRAW = families.set_uniform, families.draw_uniform
@@ -56,9 +53,17 @@ def draw_instance(arms: Arms, seed: int, repetition: int, state: Words) -> None:
         arms.mean[arm], arms.variance[arm] = moments
 
 
+def draw_truths(arms: Arms, proof: Proof, state: Words) -> None:
+    """Draw the cases, if there are any, and set what is true of the arms."""
+    if COUNTS:
+        set_truths(arms, proof, state)
+    elif CERTIFIES and proof.sheet.cases > 0:
+        draw_cases(arms, proof, state)
+
+
 def set_truths(arms: Arms, proof: Proof, state: Words) -> None:
     """Where a reward counts as something else: draw the cases, if there are any, and replace the arms' true means."""
-    if CASES and proof.sheet.cases > 0:
+    if proof.sheet.cases > 0:
         draw_counted_cases(arms, proof, state)
     else:
         other = arms.mean[arms.base] if arms.base >= 0 else 0.0
@@ -139,10 +144,10 @@ def issued_pull(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, sta
         return issued_counted(board, proof, arms, arm, pull, state)
     if CERTIFIES:
         issue(board, proof, arm, pull)
-    if CASES:
-        reconsider(board, proof, arm)
-        return float(proof.values[arm, proof.sheet.place[pull]])
-    if COMMON:
+        if proof.sheet.cases > 0:
+            reconsider(board, proof, arm)
+            return float(proof.values[arm, proof.sheet.place[pull]])
+    if arms.common:
         start_pull(arms, arm, state)
     return DRAW(arms.first[arm], arms.second[arm], arms.low, arms.high, arms.samples, state)
 
@@ -158,7 +163,7 @@ def issued_counted(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, 
             reconsider(board, proof, arm)
             case = case_of(arms, arm, proof.sheet.place[pull], proof.sheet.cases)
             return value_of_case(arms, proof, arm, case)
-    if COMMON:
+    if arms.common:
         start_pull(arms, arm, state)
     return draw_counted(arms, arm, state)
 
@@ -215,7 +220,7 @@ def learned(
         return
     was_open = proof.docket.settled[arm] == 0
     learn(board, proof, arms, arm, pull, reward, lost)
-    if RANKS and (not COUNTS or proof.ranking.level > 0.0):
+    if proof.ranking.level > 0.0:
         counted = was_open and proof.docket.settled[arm] != 0
         for at in range(rank(board, proof, arm, counted)):
             rescore_both(board, other, proof.ranking.found[at], FORMULA, rule, SECOND, other_rule, ALTERNATES)
@@ -259,10 +264,7 @@ def run_at_once(
     for row in range(begin, end):
         draw_instance(arms, seed, row, state)
         start(state, seed, row, REWARDS)
-        if COUNTS:
-            set_truths(arms, proof, state)
-        elif CASES:
-            draw_cases(arms, proof, state)
+        draw_truths(arms, proof, state)
         rule, other_rule = rules
         open_boards(board, other, rule, other_rule, proof, arms)
         issued = 0

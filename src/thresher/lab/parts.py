@@ -40,7 +40,8 @@ class Arms(NamedTuple):
     base: int  # the arm that is the baseline; −1: there is none
     drawn: Reals  # two entries: the rewards of the last pull, the arm's and the baseline's
     order: Counts  # with cases: the seed of a live study that meets them in the same order; then seed and repetition
-    asked: Counts  # with common draws: how many pulls of each arm were issued, lost ones included
+    common: bool  # whether the n-th pull of an arm draws the same reward whatever was chosen before
+    asked: Counts  # if so: how many pulls of each arm were issued, lost ones included
 
 
 class Measures(NamedTuple):

@@ -179,9 +179,8 @@ def _arguments(
 
 
 def _loop(setup: Setup, certifies: bool) -> Callable[..., None]:
-    flags = {"certifies": certifies, "cases": setup.cases > 0, "ranks": setup.guarantee == "rate"}
-    flags |= {"counts": setup.counts, "common": setup.common}
-    return compiler.loop(compiler.kind(setup.rules, setup.family, **flags), late_rewards=setup.timing.model != NONE)
+    kind = compiler.kind(setup.rules, setup.family, certifies=certifies, counts=setup.counts)
+    return compiler.loop(kind, late_rewards=setup.timing.model != NONE)
 
 
 def _compiled(setup: Setup, run: Callable[..., None], arguments: tuple[Any, ...]) -> None:
@@ -217,7 +216,7 @@ def blank_arms(setup: Setup) -> Arms:
     )
     base = -1 if setup.baseline is None else int(setup.baseline)
     counts = {"order": np.zeros(3, np.int64), "asked": np.zeros(size, np.int64)}
-    more = {"measure": setup.asked.measure, "base": base, "drawn": np.zeros(2), **counts}
+    more = {"measure": setup.asked.measure, "base": base, "drawn": np.zeros(2), "common": setup.common, **counts}
     return Arms(*setup.mean_ranges, *setup.spread_ranges, samples, *drawn, *ends, **more)  # type: ignore[arg-type]
 
 

@@ -29,10 +29,7 @@ class Loop(NamedTuple):
     family: str
     late: bool  # whether rewards come late
     certifies: bool  # whether with certificates
-    cases: bool = False
-    ranks: bool = False
     counts: bool = False
-    common: bool = False
 
     @property
     def kind(self) -> compiler.Kind:
@@ -75,10 +72,7 @@ def compile_here(loops: Sequence[Loop], progress: Callable[[int], None] | None =
             "fifo:0" if loop.late else "none",
             confidence=0.95 if loop.certifies else None,
             recorded=_rewards(loop.family),
-            cases=2 if loop.cases else 0,
-            guarantee="rate" if loop.ranks else "all",
             lower_is_better=loop.counts,
-            common=loop.common,
             share=0.5 if loop.counts and not is_bounded else None,  # certificates need bounds or a share
         )
         simulate(game, repetitions=1, threads=1)
