@@ -126,13 +126,14 @@ class Kind(NamedTuple):
     doubling: bool
     family: str
     certifies: bool = False
+    ranks: bool = False
     counts: bool = False
     digest: str | None = None  # of the user's function that is the formula
 
     @property
     def variant(self) -> str:
         """The suffix for the names of functions that depend on it."""
-        named = ("doubling", "certifies", "counts")
+        named = ("doubling", "certifies", "ranks", "counts")
         flags = (name for name in named if getattr(self, name))
         formula = self.formula if self.digest is None else f"custom_{self.digest}"
         return "".join(f"-{part}" for part in (formula, self.second, self.family, *flags) if part)
@@ -197,6 +198,7 @@ def _namespace(kind: Kind) -> Namespace:
         "ALTERNATES": kind.second is not None,
         "DOUBLING": kind.doubling,
         "CERTIFIES": kind.certifies,
+        "RANKS": kind.ranks,
         "COUNTS": kind.counts,
         "RECORDED": kind.family == "recorded",
         "SET": shared[f"set_{kind.family}"],

@@ -12,6 +12,7 @@ from .loops import (
     CUSTOM,
     DOUBLING,
     FORMULA,
+    RANKS,
     SECOND,
     draw_instance,
     draw_truths,
@@ -87,7 +88,7 @@ def run_late(
                 return
             assign(board, asked)
             reward = issued_pull(board, proof, arms, asked, issued, state)
-            if CERTIFIES and proof.ranking.level > 0.0:
+            if RANKS:
                 rank(board, proof, asked, False)  # a pending pull only lowers its arm
             rule = rescore_asked(board, other, asked, FORMULA, rule, SECOND, other_rule, ALTERNATES, DOUBLING, issued)
             note_asked(trace, arms, issued, asked, reward)

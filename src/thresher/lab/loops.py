@@ -31,6 +31,7 @@ ALTERNATES = False  # even pulls use the second tournament
 CUSTOM = False  # the formula is a user's function
 DOUBLING = False  # the exploration doubles with the number of pulls
 CERTIFIES = False  # arms are settled, and then no longer pulled
+RANKS = False  # the error rate is bounded
 COUNTS = False  # a reward counts as something else, see `core/question.py`
 RECORDED = False  # the family is `recorded`
 CONSTANT = False  # the family is `constant`
@@ -220,7 +221,7 @@ def learned(
         return
     was_open = proof.docket.settled[arm] == 0
     learn(board, proof, arms, arm, pull, reward, lost)
-    if proof.ranking.level > 0.0:
+    if RANKS:
         counted = was_open and proof.docket.settled[arm] != 0
         for at in range(rank(board, proof, arm, counted)):
             rescore_both(board, other, proof.ranking.found[at], FORMULA, rule, SECOND, other_rule, ALTERNATES)

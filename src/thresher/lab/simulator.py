@@ -179,7 +179,8 @@ def _arguments(
 
 
 def _loop(setup: Setup, certifies: bool) -> Callable[..., None]:
-    kind = compiler.kind(setup.rules, setup.family, certifies=certifies, counts=setup.counts)
+    flags = {"certifies": certifies, "ranks": setup.guarantee == "rate", "counts": setup.counts}
+    kind = compiler.kind(setup.rules, setup.family, **flags)
     return compiler.loop(kind, late_rewards=setup.timing.model != NONE)
 
 

@@ -29,6 +29,7 @@ class Loop(NamedTuple):
     family: str
     late: bool  # whether rewards come late
     certifies: bool  # whether with certificates
+    ranks: bool = False
     counts: bool = False
 
     @property
@@ -72,6 +73,7 @@ def compile_here(loops: Sequence[Loop], progress: Callable[[int], None] | None =
             "fifo:0" if loop.late else "none",
             confidence=0.95 if loop.certifies else None,
             recorded=_rewards(loop.family),
+            guarantee="rate" if loop.ranks else "all",
             lower_is_better=loop.counts,
             share=0.5 if loop.counts and not is_bounded else None,  # certificates need bounds or a share
         )
