@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
+from draws import drawn
 
 from thresher.errors import InvalidInput
 from thresher.lab import Delay, Setup, compiler, simulate, trace
@@ -66,7 +66,7 @@ def test_an_impossible_beta_arm_is_refused(means: Any, spread: float, says: str)
 def test_wide_beta_arms_have_the_mean_and_spread_that_they_should(spread: float) -> None:
     pulls = 40_000
     setup = Setup(policy="uniform", family="beta", arms=1, means=0.7, spreads=spread, threshold=0.5, budget=pulls)
-    rewards = np.array(trace(setup).reward[::2])
+    rewards, _, _ = drawn(setup, pulls)
     assert rewards.mean() == pytest.approx(0.7, abs=6.0 * spread / math.sqrt(pulls))
     assert rewards.std() == pytest.approx(spread, abs=0.01)
     assert ((rewards >= 0.0) & (rewards <= 1.0)).all()

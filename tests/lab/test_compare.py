@@ -10,7 +10,7 @@ import pytest
 import rewritten
 from lab_commands import run
 
-from thresher.core.policies import custom, evt
+from thresher.core.policies import balanced, custom, evt
 from thresher.errors import ThresherError
 from thresher.lab.comparing import compare
 from thresher.lab.setup import Setup
@@ -45,13 +45,13 @@ def test_the_nth_pull_of_an_arm_gives_every_policy_the_same_reward() -> None:
     "more",
     [
         {"delay": "workers:10", "lost": (0.3, 0.3), "hung": 0.01},
-        {"family": "beta", "baseline": 2, "margin": 0.0, "delay": "fifo:9"},
+        {"spreads": 0.1, "baseline": 2, "margin": 0.0, "delay": "fifo:9", "confidence": 0.95},
     ],
     ids=str,
 )
 def test_draws_are_common_and_never_repeated_whatever_happens_to_pulls(more: dict[str, Any]) -> None:
-    setup = Setup(**more, policy="evt", common=True, arms=8, budget=400)
-    one, two = (issued(found) for found in (setup, setup.but(policy="uniform")))
+    setup = Setup(**more, policy="balanced", common=True, arms=8, budget=400)
+    one, two = (issued(found) for found in (setup, setup.but(policy=balanced(warmup=20))))
     assert len(one.keys() & two.keys()) > 100
     assert all(one[key] == two[key] for key in one.keys() & two.keys())
     assert len(set(one.values())) == len(one)
@@ -126,7 +126,7 @@ def test_what_cannot_be_compared_is_refused_in_one_line(words: tuple[str, ...], 
 
 
 def test_stars_say_how_many_chance_would_give_and_need_enough_repetitions() -> None:
-    given = ("--policy=evt", "--policy=uniform", "--policy=apt")
+    given = ("--policy=evt", "--policy=uniform", "--policy=ap-evt")
     few = " ".join(run(*WORDS, *given).split())
     assert "nothing is marked * below 100 repetitions" in few
     assert "%*" not in few

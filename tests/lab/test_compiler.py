@@ -20,7 +20,7 @@ for words in sys.argv[1:]:
     result = simulate(Setup(policy=policy, family=family, arms=5, budget=300, threshold=0.65), repetitions=9)
     print(result.measures.wrong.tolist(), result.measures.issued.tolist())
 """
-FIRST, SECOND = "evt,constant", "uniform,bernoulli"
+FIRST, SECOND = "evt,uniform", "uniform,uniform"
 
 
 def run(cache: Path, *loops: str) -> str:
@@ -45,7 +45,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     kept, said = [], []
     for loops in ([FIRST], [SECOND, FIRST]):
         said.append(run(cache, *loops))
-        kept.append({path.name.split("-constant")[0]: path.stat().st_mtime_ns for path in cache.rglob("*.nbc")})
+        kept.append({path.name.rpartition("-uniform-")[0]: path.stat().st_mtime_ns for path in cache.rglob("*.nbc")})
     [folder] = (cache / "thresher").iterdir()
     return Ran(folder, kept, said)
 
@@ -58,19 +58,30 @@ def test_machine_code_is_kept_under_a_hash_of_its_sources_and_found_again(ran: R
     assert first.items() <= second.items(), "the second process used what the first had compiled"
 
 
-def test_loops_that_different_processes_compiled_do_not_get_mixed_up(ran: Ran, tmp_path: Path) -> None:
+def test_loops_that_different_processes_compiled_do_not_get_mixed_up(
+    ran: Ran, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The cache links machine code by name: two functions with one name would take each other's place."""
-    nowhere = tmp_path / "file"  # here nothing can be cached
-    nowhere.write_text("")
-    expected = run(nowhere, SECOND, FIRST)
+    monkeypatch.setattr(sys, "argv", ["", SECOND, FIRST])
+    exec(PROGRAM, {})
+    expected = capsys.readouterr().out
     assert ran.said == [expected.splitlines(keepends=True)[1], expected]
+
+
+def test_where_nothing_can_be_cached_loops_are_compiled_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    program = "from thresher.lab import compiler; loop = compiler._kept(lambda number: None); "
+    program += "loop(1); print(compiler.keeps(), loop.stats.cache_path)"
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "file")}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("False None\n", "")
 
 
 def test_another_process_compiles_what_it_is_told(ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(ran.folder.parent.parent))
-    share = [warming.Loop(policies.evt(), "constant", late=False, certifies=False)]
+    share = [warming.Loop(policies.evt(), "uniform", late=False, certifies=False)]
     assert warming._child(share).wait(60) == 0
-    assert {path.name.split("-constant")[0] for path in ran.folder.rglob("*.nbc")} == {*ran.kept[1]}  # it was there
+    assert {path.name.rpartition("-uniform-")[0] for path in ran.folder.rglob("*.nbc")} == {*ran.kept[1]}  # it was there
 
 
 @pytest.mark.parametrize("cores", [1, 2, 5])

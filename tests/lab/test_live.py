@@ -20,8 +20,11 @@ POLICIES = {
 }
 
 
-@pytest.mark.parametrize("name", POLICIES)
-@pytest.mark.parametrize("delay", ["none", "fifo:7", "workers:6:exponential"])
+LATE = [(name, delay) for name in POLICIES for delay in ("fifo:7", "workers:6:exponential")]
+AT_ONCE = [(name, "none") for name in POLICIES if name not in ("evt supplement", "lsa")]  # other loops of the same parts
+
+
+@pytest.mark.parametrize(("name", "delay"), LATE + AT_ONCE)
 def test_a_live_study_and_the_simulator_agree(name: str, delay: str) -> None:
     setup = Setup(policy=POLICIES[name], arms=11, budget=300, delay=delay, means=(0.6, 0.8), spreads=(0.05, 0.2))
     played = trace(setup, seed=4)

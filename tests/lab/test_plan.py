@@ -136,7 +136,7 @@ def exported(tmp_path: Path, *, reward: float | None = None) -> dict[str, str]:
     return files
 
 
-PLAN = ["plan", "--threshold", "0.6", "--policy", "uniform", "--no-confidence", "--format", "csv", "--pilot"]
+PLAN = ["plan", "--threshold", "0.6", "--policy", "uniform", "--format", "csv", "--pilot"]
 
 
 def test_plan_reads_whatever_export_writes_and_loses_as_many_pulls_as_the_pilot(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numba
 import pytest
 import rewritten
 from hypothesis import given, settings
@@ -18,11 +19,11 @@ from scores_of_chance import FAMILIES, expressions, scored
 import thresher
 from thresher.core.policies import Policy, custom
 from thresher.errors import InvalidInput, ScoreFailed
-from thresher.lab import Setup, simulate, trace, users
+from thresher.lab import Setup, compiler, simulate, trace, users
 from thresher.lab.simulator import Played
 from thresher.study import look
 
-SOME = [("lsa", "none"), ("evt-supplement", "none"), ("balanced", "random:12")]
+SOME = [("lsa", "none"), ("balanced", "random:12")]
 
 
 @pytest.mark.parametrize(("name", "delay"), SOME)
@@ -46,7 +47,7 @@ def compare_scored(ledger: Any, played: Played) -> None:
     compare(ledger, played)
 
 
-@settings(max_examples=2, derandomize=True)
+@settings(max_examples=1, derandomize=True)
 @given(expressions(), st.sampled_from(FAMILIES), st.integers(0, 99))
 def test_any_function_of_exactly_rounded_operations_chooses_the_same_arms(text: str, family: str, seed: int) -> None:
     """More of them: python -m bench scores."""
@@ -121,32 +122,32 @@ def test_what_works_live_only_is_refused_in_plain_words(score: Any, words: str) 
         users.compiled(policy.formula, str(policy.digest))
 
 
-def negative(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
+def wrong(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
+    if gap < 0.15:  # means of 0.8
+        return gap / (6.0 - weight)
     return gap - 1e-3 if weight < 6.0 else -gap
 
 
-def divides(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
-    return gap / (6.0 - weight)
-
-
 @pytest.mark.parametrize(
-    ("score", "words"),
+    ("mean", "words"),
     [
-        (
-            negative,
-            "negative': returned -0.* for arm [0-2] in repetition 0 with gap=0.*, scatter=.*, weight=6.0, explor",
-        ),
-        (divides, "'test_scores_compiled:divides': divided by zero"),
+        (0.9, "wrong': returned -0.* for arm [0-2] in repetition 0 with gap=0.*, scatter=.*, weight=6.0, explor"),
+        (0.8, "'test_scores_compiled:wrong': divided by zero"),
     ],
 )
-def test_what_is_no_score_stops_the_simulation_with_one_line(score: Any, words: str) -> None:
-    setup = Setup(policy=custom(score), arms=3, budget=60, means=0.9)
+def test_what_is_no_score_stops_the_simulation_with_one_line(mean: float, words: str) -> None:
+    setup = Setup(policy=custom(wrong), arms=3, budget=60, means=mean, spreads=0.01)
     for play in (lambda: simulate(setup, repetitions=3), lambda: trace(setup)):
         with pytest.raises(ScoreFailed, match=words):
             play()
     study = thresher.create_study("s", arms=["a", "b"], threshold=0.7, budget=60, policy=setup.policy, confidence=None)
     with pytest.raises(ScoreFailed):
-        thresher.run(study, lambda pull: 0.9)
+        thresher.run(study, lambda pull: mean)
+
+
+def called(score: Any) -> float:
+    """What a compiled score returns: it can be called from compiled code alone."""
+    return float(numba.njit(lambda gap: score(gap, 0.0, 4, 4.0, 1.0))(0.5))
 
 
 def test_a_function_of_a_new_source_is_compiled_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,8 +159,9 @@ def test_a_function_of_a_new_source_is_compiled_anew(tmp_path: Path, monkeypatch
         exec(compile(text, file, "exec"), vars(module))
         return custom(module.score)
 
-    boards = [list(trace(Setup(policy=policy(number), arms=3, budget=30)).board.best) for number in (1, 2)]
-    assert boards[0] != boards[1]
+    one, two = policy(1), policy(2)
+    assert [called(users.compiled(each.formula, str(each.digest))) for each in (one, two)] == [4.5, 5.0]
+    assert compiler.kind(one, "uniform").variant != compiler.kind(two, "uniform").variant  # the loops' names
 
 
 def test_simulate_and_plan_take_a_score_of_one_s_own() -> None:

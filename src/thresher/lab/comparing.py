@@ -91,7 +91,7 @@ def compare(
     between policies are then known far better than the policies' own figures. ``settings`` are those of `Setup`. The
     default families are all FAMILIES; with a confidence, the BOUNDED ones.
 
-    >>> found = compare(["evt", "uniform"], kinds=["constant"], arms=4, budget=40, repetitions=3)
+    >>> found = compare(["evt", "uniform"], kinds=["uniform"], arms=4, means=0.9, budget=40, repetitions=3)
     >>> [float(value) for value in found[0].difference("uniform", "accuracy").mean][-1]
     0.0
     """

@@ -1,0 +1,30 @@
+"""Rewards as compiled code draws them, without a loop around the draws: a loop takes seconds to compile."""
+
+from typing import Any
+
+import numpy as np
+
+from thresher.lab import Setup, compiler
+from thresher.lab.simulator import blank_arms, instances
+from thresher.lab.streams import REWARDS
+
+DRAW: Any = None  # put in by `drawn`
+start: Any = None
+
+
+def _draw_many(first: float, second: float, low: float, high: float, samples: Any, state: Any, out: Any) -> None:
+    start(state, 0, 0, REWARDS)
+    for at in range(len(out)):
+        out[at] = DRAW(first, second, low, high, samples, state)
+
+
+def drawn(setup: Setup, number: int) -> tuple[Any, float, float]:
+    """So many rewards of a setup's only arm, its true mean and its standard deviation."""
+    [(mean, spread)] = instances(setup, repetitions=1)
+    draw_arms, arms, state = compiler.instance_drawer(setup.family), blank_arms(setup), np.zeros(4, np.uint64)
+    draw_arms(arms, 0, 0, state)
+    namespace = {**compiler._shared(), "DRAW": compiler._shared()[f"draw_{setup.family}"], "REWARDS": REWARDS}
+    many = compiler.njit(**compiler.OPTIONS)(compiler._rebuilt(_draw_many, namespace, f"draw_many-{setup.family}"))
+    found = np.zeros(number)
+    many(arms.first[0], arms.second[0], arms.low, arms.high, arms.samples, state, found)
+    return found, float(mean[0]), float(spread[0])
