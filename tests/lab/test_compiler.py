@@ -81,7 +81,9 @@ def test_another_process_compiles_what_it_is_told(ran: Ran, monkeypatch: pytest.
     monkeypatch.setenv("XDG_CACHE_HOME", str(ran.folder.parent.parent))
     share = [warming.Loop(policies.evt(), "uniform", late=False, certifies=False)]
     assert warming._child(share).wait(60) == 0
-    assert {path.name.rpartition("-uniform-")[0] for path in ran.folder.rglob("*.nbc")} == {*ran.kept[1]}  # it was there
+    assert {path.name.rpartition("-uniform-")[0] for path in ran.folder.rglob("*.nbc")} == {
+        *ran.kept[1]
+    }  # it was there
 
 
 @pytest.mark.parametrize("cores", [1, 2, 5])

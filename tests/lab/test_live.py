@@ -21,7 +21,9 @@ POLICIES = {
 
 
 LATE = [(name, delay) for name in POLICIES for delay in ("fifo:7", "workers:6:exponential")]
-AT_ONCE = [(name, "none") for name in POLICIES if name not in ("evt supplement", "lsa")]  # other loops of the same parts
+AT_ONCE = [
+    (name, "none") for name in POLICIES if name not in ("evt supplement", "lsa")
+]  # other loops of the same parts
 
 
 @pytest.mark.parametrize(("name", "delay"), LATE + AT_ONCE)

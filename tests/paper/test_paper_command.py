@@ -98,6 +98,7 @@ def test_a_policy_of_one_s_own_is_added_to_figures_table_and_claims(
         monkeypatch.setattr(module, "DELTAS", (0.0, 1.0))
         monkeypatch.setattr(module, "PULLS_41", (1000, 20_000))
     monkeypatch.setattr("thresher.paper.plots.DELTAS", (0.0, 1.0))
+    monkeypatch.setattr("thresher.lab.pictures.FORMATS", (".png",))
     monkeypatch.setattr(table1, "INSTANCES", 50)
     monkeypatch.setattr(table1, "PULLS", (1000, 2000, 3000))
     parts = ("figure1", "figure2", "table1")

@@ -20,7 +20,7 @@ from thresher.lab.recorded import Recorded
 from thresher.log.memory import MemoryStore
 from thresher.study import Pull, Study, give_up, look
 
-RISK, CASES, STUDIES = 0.3, 40, 60
+RISK, CASES, STUDIES = 0.3, 40, 36
 Agent = Callable[[Study, Pull, float, bool, random.Random], None]  # study, pull, its reward, whether it is unwelcome
 
 
@@ -118,8 +118,8 @@ def test_no_agent_makes_false_labels_more_often_than_the_risk(agent: Agent, wron
 def test_nor_in_resumed_studies_nor_with_chosen_imports_nor_with_ranked_lists(given: Any, wrong: int) -> None:
     """With ranked lists and all labels of a list wrong, its error rate is the chance that it is not empty."""
     for agent in (loses_the_bad, tells_late_if_good)[: 1 if "guarantee" in given else 2]:
-        false = sum(wrong in settled(attack(agent, wrong, seed, **given)) for seed in range(40))
-        assert false <= most(40, RISK)
+        false = sum(wrong in settled(attack(agent, wrong, seed, **given)) for seed in range(24))
+        assert false <= most(24, RISK)
 
 
 @pytest.mark.parametrize("wrong", [ABOVE, BELOW])
@@ -199,12 +199,12 @@ ON_THE_BAR = {"family": "recorded", "recorded": matrix(30, 29, 30, 29), "cases":
 
 @pytest.mark.parametrize("delays", [ROUGH, SWIFT], ids=["rough", "swift"])
 def test_no_label_is_wrong_more_often_than_the_risk_with_means_on_the_bar(delays: Any) -> None:
-    """4,000 studies of four arms: two exactly on the bar of 60 cases, two a case below; looked at 8 times."""
+    """2,000 studies of four arms: two exactly on the bar of 60 cases, two a case below; looked at 8 times."""
     looks = tuple(range(120, 960, 120))
     setup = Setup(confidence=1 - RISK, checkpoints=looks, **ON_THE_BAR, **delays)  # type: ignore[arg-type]
-    measures = simulate(setup, repetitions=4000, seed=15, per_arm=False).measures
+    measures = simulate(setup, repetitions=2000, seed=15, per_arm=False).measures
     false = int((measures.mislabelled.max(axis=1) > 0).sum())
-    assert 0 < false <= most(4000, RISK)
+    assert 0 < false <= most(2000, RISK)
     assert measures.settled[:, -1].mean() > 3.0
 
 
@@ -217,7 +217,7 @@ def rates(measures: Any) -> list[float]:
 @pytest.mark.parametrize("delays", [ROUGH, SWIFT], ids=["rough", "swift"])
 def test_the_error_rate_of_each_list_stays_within_the_risk_with_cases(delays: Any) -> None:
     setup = Setup(confidence=1 - RISK, guarantee="rate", **ON_THE_BAR, **delays)  # type: ignore[arg-type]
-    measures = simulate(setup, repetitions=4000, seed=16, per_arm=False).measures
+    measures = simulate(setup, repetitions=2000, seed=16, per_arm=False).measures
     assert max(rates(measures)) <= RISK
     assert measures.false.sum(axis=0)[0] > 0
     assert measures.false.sum(axis=0)[1] > 0
@@ -225,13 +225,13 @@ def test_the_error_rate_of_each_list_stays_within_the_risk_with_cases(delays: An
 
 @pytest.mark.parametrize("delays", [{**ROUGH, "lost": (0.1, 0.02)}, SWIFT], ids=["rough", "swift"])
 def test_the_error_rate_of_each_list_stays_within_the_risk(delays: Any) -> None:
-    """4,000 studies: arms on the bar and a little below it, and easy ones that lengthen the lists."""
+    """2,000 studies: arms on the bar and a little below it, and easy ones that lengthen the lists."""
     means = [0.5, 0.5, 0.5, 0.499, 0.499, 0.499, 0.95, 0.05]
     setup = Setup(
         family="bernoulli", arms=8, means=means, threshold=0.5, confidence=1 - RISK, budget=600, guarantee="rate",
         tolerance=0.0, **delays,
     )  # fmt: skip
-    measures = simulate(setup, repetitions=4000, seed=17, per_arm=False).measures
+    measures = simulate(setup, repetitions=2000, seed=17, per_arm=False).measures
     assert max(rates(measures)) <= RISK
     assert measures.listed[:, :2].mean() > 0.9
     assert measures.false.sum() > 0

@@ -10,6 +10,7 @@ from ..errors import ThresherError
 
 # Okabe and Ito's palette
 BLUE, ORANGE, GREEN, RED, GREY, PURPLE = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#6E6E6E", "#CC79A7"
+FORMATS = (".png", ".pdf")
 LOOK: Any = {
     "font.size": 9.5,
     "axes.spines.top": False,
@@ -46,10 +47,10 @@ def picture(path: Path, rows: int, columns: int, size: tuple[float, float], **op
         figure, axes = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False, **options)
         try:
             yield figure, axes
-            targets = [path] if path.suffix else [path.with_suffix(".png"), path.with_suffix(".pdf")]
-            for target in targets:
+            for target in [path] if path.suffix else [path.with_suffix(suffix) for suffix in FORMATS]:
                 dated = {"metadata": {"CreationDate": None}} if target.suffix == ".pdf" else {}
                 figure.savefig(target, dpi=160, **dated)
+                figure.set_layout_engine("none")  # the next format has the same layout
         finally:
             plt.close(figure)
 
