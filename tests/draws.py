@@ -1,6 +1,7 @@
 """Rewards as compiled code draws them, without a loop around the draws: a loop takes seconds to compile."""
 
-from typing import Any
+from types import FunctionType
+from typing import Any, cast
 
 import numpy as np
 
@@ -24,7 +25,9 @@ def drawn(setup: Setup, number: int) -> tuple[Any, float, float]:
     draw_arms, arms, state = compiler.instance_drawer(setup.family), blank_arms(setup), np.zeros(4, np.uint64)
     draw_arms(arms, 0, 0, state)
     namespace = {**compiler._shared(), "DRAW": compiler._shared()[f"draw_{setup.family}"], "REWARDS": REWARDS}
-    many = compiler.njit(**compiler.OPTIONS)(compiler._rebuilt(_draw_many, namespace, f"draw_many-{setup.family}"))
+    many = compiler.njit(**compiler.OPTIONS)(
+        compiler._rebuilt(cast(FunctionType, _draw_many), namespace, f"draw_many-{setup.family}")
+    )
     found = np.zeros(number)
     many(arms.first[0], arms.second[0], arms.low, arms.high, arms.samples, state, found)
     return found, float(mean[0]), float(spread[0])

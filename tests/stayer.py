@@ -54,7 +54,8 @@ def adversary(pull: int, seed: int, folder: Path) -> None:
 
 
 def main() -> None:
-    words, held, together, busy = sys.argv[1:], [], [], set[int]()
+    words, held, busy = sys.argv[1:], [], set[int]()
+    together: list[str] = []
     if "greet" in words:
         say(protocol=1, arms=["a", {"name": "b", "depth": 2}])
     if "noisy" in words:

@@ -80,9 +80,9 @@ class SqliteConnection:
 
     def __del__(self) -> None:
         """SQLite would close the connection itself, without checking that its files are still the same."""
-        try:  # the interpreter may be shutting down, and `contextlib` be gone
+        try:  # noqa: SIM105  # the interpreter may be shutting down, and `contextlib` be gone
             self.close()
-        except Exception:  # noqa: S110
+        except Exception:
             pass
 
     @contextlib.contextmanager
