@@ -82,7 +82,7 @@ class SqliteConnection:
         """SQLite would close the connection itself, without checking that its files are still the same."""
         try:  # noqa: SIM105  # the interpreter may be shutting down, and `contextlib` be gone
             self.close()
-        except Exception:
+        except Exception:  # noqa: S110
             pass
 
     @contextlib.contextmanager
