@@ -4,7 +4,6 @@ import contextlib
 import shutil
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -126,13 +125,6 @@ def closed_tabs(chromium: Any) -> Iterator[None]:
         elif not PROFILES[kept[context]].rests():
             context.close()
             del PROFILES[kept[context]]
-
-
-@pytest.fixture(name="storage")
-def a_storage(tmp_path: Path) -> str:
-    storage = f"sqlite:///{tmp_path}/s.db?durability=normal"
-    thresher.create_study("coins", arms=["fair", "loaded"], threshold=0.5, budget=500, storage=storage)
-    return storage
 
 
 def entered(chromium: Any, server: Served, path: str, **options: Any) -> Tab:
