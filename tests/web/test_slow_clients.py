@@ -23,7 +23,8 @@ def test_slow_clients_get_seconds_not_minutes() -> None:
 
 def test_slow_clients_are_cut_off(tmp_path: Path) -> None:
     """Nothing sent, headers byte by byte, and a body byte by byte after its reply."""
-    log, taken = tmp_path / "log", {}
+    log = tmp_path / "log"
+    taken: dict[str, float] = {}
 
     def timed(name: str, first: bytes) -> None:
         """Send a byte every quarter of a second until the server closes the connection."""
