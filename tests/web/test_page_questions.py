@@ -66,6 +66,9 @@ def test_the_page_answers_each_kind_of_question(chromium: Any, server: Served, s
     verdict = verdict_of(storage, name)
     look = verdict.look
     assert page.evaluate(HEAD) == HEADS[name]
+    assert page.locator("#tabs").is_visible() == (name == "cases"), "only a study with cases has tabs"
+    assert page.locator("#arms-title.hidden").count() == (name == "cases")
+    assert page.get_by_role("heading", name="Arms", exact=True).count() == 1
     rows = {arm: (colour, key) for arm, colour, key, _ in page.evaluate(ROWS)}
     compared = {row.arm: (COLOURS[row.reached], look.estimate(row.estimate)) for row in verdict if row.arm in rows}
     if verdict.baseline is not None:
@@ -209,10 +212,3 @@ def test_a_tab_lists_the_cases_the_hardest_first(chromium: Any, server: Served, 
     page.get_by_text("150 of 150, exact").wait_for()
     assert page.locator("#pulls tr").first.locator("td").all_text_contents()[3] == "case 149"
     assert complaints == []
-
-
-def test_a_study_without_cases_has_no_tabs(chromium: Any, server: Served) -> None:
-    page = entered(chromium, server, "/study/share").page
-    until(page, f"{STATE} === 'live'")
-    assert not page.locator("#tabs").is_visible()
-    assert page.get_by_role("heading", name="Arms", exact=True).is_visible()
