@@ -106,7 +106,8 @@ def test_arm_and_report_fit_a_phone(chromium: Any, server: Served, storage: str,
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_the_report_and_the_figure_answer_each_kind_of_question(storage: str, name: str) -> None:
-    study, verdict = thresher.open_study(name, storage=storage), verdict_of(storage, name)
+    study = thresher.open_study(name, storage=storage)
+    verdict = study.verdict()
     text = report(study).partition("<script")[0]
     look = verdict.look
     for row in verdict.rows:
@@ -147,8 +148,8 @@ def test_the_page_writes_numbers_as_the_library_does(chromium: Any, server: Serv
 def test_an_arm_of_a_pair_has_both_rewards(chromium: Any, server: Served, storage: str) -> None:
     page, complaints, _ = entered(chromium, server, f"/study/{quote('slower by')}/arm/ack")
     page.wait_for_selector("#chart-evidence .main-svg")
-    row = verdict_of(storage, "slower by")["ack"]
-    look = verdict_of(storage, "slower by").look
+    verdict = verdict_of(storage, "slower by")
+    row, look = verdict["ack"], verdict.look
     facts = page.evaluate("Object.fromEntries([...document.querySelectorAll('[data-fact]')]"
                           ".map((node) => [node.dataset.fact, node.textContent]))")  # fmt: skip
     assert facts["difference"] == look.estimate(row.difference)
