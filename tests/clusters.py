@@ -8,6 +8,7 @@ import engines
 import pytest
 
 LONGEST_FIRST = ("run", "web", "cli", "lab", "log", "paper")  # folders
+TOGETHER = {"test_inspect_resumed": "test_inspect", "test_digits": "test_classifiers"}  # files that import slowly
 STARTED: dict[str, tuple[ExitStack, Any]] = {}
 
 
@@ -56,7 +57,8 @@ def place(engine: str, request: pytest.FixtureRequest) -> Iterator[dict[str, Any
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Under `--dist loadgroup`, the tests of a file share a process, and so do those of Ray: it starts once.
+    """Under `--dist loadgroup`, the tests of a file share a process, and so do those of Ray: it starts once. Files that
+    import the same large library share one, too.
 
     Those of Dask are dealt out one by one: on a busy machine, a run was seen to wait forever in a cluster where a hung
     worker of an earlier test was being replaced. Long files come first, so that at the end no process is left alone
@@ -64,7 +66,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     items.sort(key=lambda item: [folder not in item.path.parts for folder in LONGEST_FIRST])
     for item in items:
-        group = _cluster(item) or item.path.stem
+        group = _cluster(item) or TOGETHER.get(item.path.stem, item.path.stem)
         if group != "dask" and getattr(item.config.option, "loadgroup", False):
             _name_group(item, group)
 

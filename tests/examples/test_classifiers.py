@@ -7,7 +7,7 @@ from pathlib import Path
 
 import classifiers
 import pytest
-from showing import show
+from showing import show, show_here
 
 import thresher
 
@@ -80,13 +80,13 @@ def test_the_example_runs_for_real_says_the_truth_and_repeats_exactly(tmp_path: 
 
 
 def test_a_budget_leaves_arms_open_and_the_example_says_so() -> None:
-    shown = show("classifiers", "--quick", "--budget=12", "--format=json")
+    shown = show_here(classifiers.main, "--quick", "--budget=12", "--format=json")
     assert shown.status == 0, shown.err
     assert "12 pulls, with 6 arms not settled." in shown.err
 
 
 def test_the_others_are_compared_with_a_baseline_and_with_a_plain_bar() -> None:
-    shown = show("classifiers", "--quick", "--baseline", "--format=json")
+    shown = show_here(classifiers.main, "--quick", "--baseline", "--format=json")
     assert shown.status == 0, shown.err
     verdict = json.loads(shown.out)
     assert (len(verdict["rows"]), verdict["cases"], verdict["open"]) == (7, 200, [])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import digits
 import pytest
-from showing import show
+from showing import show, show_here
 
 import thresher
 
@@ -64,6 +64,6 @@ def test_the_example_runs_for_real_and_says_what_a_fixed_number_of_pulls_would_c
 
 
 def test_an_unknown_engine_is_refused_in_one_line() -> None:
-    shown = show("digits", "--engine=abacus", "--quick")
+    shown = show_here(digits.main, "--engine=abacus", "--quick")
     assert (shown.status, shown.out, shown.err.count("\n")) == (3, "", 1)
     assert "abacus" in shown.err

@@ -4,13 +4,15 @@ import contextlib
 import shutil
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from running import Served
 
 import thresher
+from thresher.web.charts import plotly_script
+from thresher.web.pages import PLOTLY
+from thresher.web.standalone import report
 
 ARGS = [
     "--headless",
@@ -102,7 +104,7 @@ class Profile(NamedTuple):
         return True
 
 
-PROFILES: dict[Served | str, Profile] = {}  # by server; they end with the browser
+PROFILES: dict[Served, Profile] = {}  # by server; they end with the browser
 
 
 @pytest.fixture(name="chromium", scope="module")
@@ -116,18 +118,13 @@ def a_chromium() -> Iterator[Any]:
 def closed_tabs(chromium: Any) -> Iterator[None]:
     """A page that stays open draws a running study for as long as the other tests last."""
     yield
-    kept = {profile.tab.page.context: name for name, profile in PROFILES.items()}
+    kept = {profile.tab.page.context: server for server, profile in PROFILES.items()}
     for context in chromium.contexts:
-        if context not in kept or not PROFILES[kept[context]].rests():
+        if context not in kept:
             context.close()
-            PROFILES.pop(kept.get(context, ""), None)
-
-
-@pytest.fixture(name="storage")
-def a_storage(tmp_path: Path) -> str:
-    storage = f"sqlite:///{tmp_path}/s.db?durability=normal"
-    thresher.create_study("coins", arms=["fair", "loaded"], threshold=0.5, budget=500, storage=storage)
-    return storage
+        elif not PROFILES[kept[context]].rests():
+            context.close()
+            del PROFILES[kept[context]]
 
 
 def entered(chromium: Any, server: Served, path: str, **options: Any) -> Tab:
@@ -141,11 +138,28 @@ def entered(chromium: Any, server: Served, path: str, **options: Any) -> Tab:
     return PROFILES[server].opened(server.url + path, **options)
 
 
-def read(chromium: Any, file: Path, **options: Any) -> Tab:
-    """A file, in the page that all files share."""
-    if "files" not in PROFILES:
-        PROFILES["files"] = Profile(tab(chromium), f"file://{file.parent}")
-    return PROFILES["files"].opened(f"file://{file}", **options)
+def read(chromium: Any, server: Served, study: thresher.Study, **options: Any) -> Tab:
+    """The report of a study, as if the server had it.
+
+    It links to the library of the charts, which the page has compiled before; `test_report` reads one that includes it.
+    """
+    before, start, script = report(study).partition(f"<script>{plotly_script().read_text(encoding='utf-8')[:100]}")
+    _, end, after = script.partition("</script>")
+    assert start
+    assert end
+    found = entered(chromium, server, "/static/icon.svg", **options)
+    text = f"{before}<script src='{PLOTLY}'>{end}{after}"
+    found.page.route("**/report.html", lambda route: route.fulfill(body=text, content_type="text/html"), times=1)
+    found.page.goto(f"{server.url}/report.html")
+    return found
+
+
+def hurried(page: Any) -> None:
+    """Shorten the pauses of the document that is open now: it tries again and reads again ten times as often."""
+    page.evaluate(
+        "(() => { const wait = window.setTimeout;"
+        " window.setTimeout = (act, pause = 0, ...more) => wait(act, pause / 10, ...more); })()"
+    )
 
 
 def until(page: Any, expression: str) -> None:
@@ -153,4 +167,4 @@ def until(page: Any, expression: str) -> None:
     end = time.monotonic() + 90
     while not page.evaluate(expression):
         assert time.monotonic() < end, f"never came: {expression}"
-        page.wait_for_timeout(50)
+        page.wait_for_timeout(20)

@@ -1,14 +1,38 @@
 """Many agents over HTTP."""
 
 import asyncio
+import json
 from pathlib import Path
+from typing import Any
 
-import httpx
 import pytest
-from running import TOKEN, WRITE_TOKEN, served
-from running import WRITER as SENT
+from running import TOKEN, WRITE_TOKEN, Served, served
+from sockets import head
 
 import thresher
+
+
+class Client:
+    """A connection that stays open. Libraries that pool connections take longer than the server."""
+
+    def __init__(self, server: Served, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._server, self._reader, self._writer = server, reader, writer
+
+    @classmethod
+    async def of(cls, server: Served) -> "Client":
+        host, _, port = server.url.removeprefix("http://").partition(":")
+        return cls(server, *await asyncio.open_connection(host, int(port)))
+
+    async def post(self, path: str, data: object = None, *lines: str) -> Any:
+        body = b"" if data is None else json.dumps(data).encode()
+        lines = ("Content-Type: application/json", f"Content-Length: {len(body)}", *lines)
+        self._writer.write(head(self._server, path, *lines, method="POST", token=WRITE_TOKEN) + body)
+        found = (await self._reader.readuntil(b"\r\n\r\n")).decode().lower()
+        assert found.startswith("http/1.1 20"), found
+        return json.loads(await self._reader.readexactly(int(found.partition("content-length: ")[2].split()[0])))
+
+    def close(self) -> None:
+        self._writer.close()
 
 
 @pytest.mark.alone
@@ -16,27 +40,25 @@ def test_200_agents_over_http_count_exactly(tmp_path: Path) -> None:
     storage, budget = f"sqlite:///{tmp_path}/s.db?durability=normal", 600
     arms = [f"arm {k}" for k in range(10)]
 
-    async def agent(client: httpx.AsyncClient, number: int) -> int:
-        made = 0
-        while True:
-            reply = await client.post("/api/studies/many/ask", headers={"idempotency-key": f"{number}-{made}"})
-            pulls = reply.raise_for_status().json()["pulls"]
-            if not pulls:
-                return made
-            data = {"pull": pulls[0]["pull"], "reward": 0.5}
-            (await client.post("/api/studies/many/tell", json=data)).raise_for_status()
+    async def agent(server: Served, number: int) -> int:
+        client, made = await Client.of(server), 0
+        while pulls := (await client.post("/api/studies/many/ask", None, f"Idempotency-Key: {number}-{made}"))["pulls"]:
+            await client.post("/api/studies/many/tell", {"pull": pulls[0]["pull"], "reward": 0.5})
             made += 1
+        client.close()
+        return made
 
-    async def crowd(url: str) -> list[int]:
-        limits = httpx.Limits(max_connections=200)
-        async with httpx.AsyncClient(base_url=url, headers=SENT, timeout=60, limits=limits) as client:
-            new = {"name": "many", "arms": arms, "threshold": 0.6, "budget": budget, "confidence": None}
-            (await client.post("/api/studies", json=new)).raise_for_status()
-            return await asyncio.gather(*(agent(client, number) for number in range(200)))
+    async def crowd(server: Served) -> list[int]:
+        client = await Client.of(server)
+        new = {"name": "many", "arms": arms, "threshold": 0.6, "budget": budget, "confidence": None}
+        await client.post("/api/studies", new)
+        client.close()
+        async with asyncio.timeout(240):
+            return await asyncio.gather(*(agent(server, number) for number in range(200)))
 
     log = tmp_path / "log"
     with served(storage, "--write", log=log) as server:
-        made = asyncio.run(crowd(server.url))
+        made = asyncio.run(crowd(server))
     study = thresher.open_study("many", storage=storage)
     verdict = study.verdict()
     assert (sum(made), verdict.issued, verdict.told, verdict.pending) == (budget, budget, budget, 0)

@@ -1,7 +1,6 @@
 """On a phone, 360 pixels wide, nothing that matters is cut off, even with long names; in a real browser."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from running import Served, served
 
 import thresher
 from thresher.text.pieces import pieces
-from thresher.web.standalone import report
 
 STUDIES = {"prompts": PROMPTS, NIGHTLY: IDS, "evals": MODELS, "unbroken": UNBROKEN}
 
@@ -49,23 +47,24 @@ def test_every_row_of_the_page_has_its_name_label_tick_and_mean(
 ) -> None:
     page = entered(chromium, server, path(study), viewport=PHONE).page
     page.wait_for_selector("#chart-history .main-svg")
+    found = expected(storage, study)
     for width in (360, 620, 1101, 1280):
         page.set_viewport_size({**PHONE, "width": width})
         assert (width, cut(page), broken(page)) == (width, [], [])
-        assert shown(page, "#rows tr") == expected(storage, study)
+        assert shown(page, "#rows tr") == found
 
 
 @pytest.mark.parametrize("study", ["prompts", "unbroken"])
 def test_every_row_of_the_report_has_its_name_label_tick_and_mean(
-    chromium: Any, storage: str, study: str, tmp_path: Path
+    chromium: Any, server: Served, storage: str, study: str
 ) -> None:
-    (tmp_path / "report.html").write_text(report(thresher.open_study(study, storage=storage)))
-    page = read(chromium, tmp_path / "report.html", viewport=PHONE).page
+    page = read(chromium, server, thresher.open_study(study, storage=storage), viewport=PHONE).page
     page.wait_for_selector("#figure-1 .main-svg")
+    found = expected(storage, study)
     for width in (360, 1280):
         page.set_viewport_size({**PHONE, "width": width})
         assert (width, cut(page), broken(page)) == (width, [], [])
-        assert shown(page, "table:first-of-type tr:has(.key)") == expected(storage, study)
+        assert shown(page, "table:first-of-type tr:has(.key)") == found
 
 
 @pytest.mark.parametrize(

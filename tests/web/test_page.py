@@ -1,13 +1,15 @@
 """What a person sees: the page in a real browser, of a study that runs in another process."""
 
+import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from browser import HOSTILE, STATE, a_chromium, a_storage, closed_tabs, entered, tab, until  # noqa: F401 - fixtures
+from browser import HOSTILE, STATE, a_chromium, closed_tabs, entered, hurried, tab, until  # noqa: F401 - fixtures
 from running import Served, served
 
 import thresher
@@ -19,7 +21,7 @@ import random, sys, time, thresher
 study = thresher.open_study("prompts", storage=sys.argv[1])
 def evaluate(pull):
     time.sleep(0.1)
-    if pull.arm == "prompt 07" and pull.number == 2:
+    if pull.arm == "prompt 07" and pull.number == 1:
         raise RuntimeError("<b>out of memory</b>")
     return random.Random(pull.seed).random() < 0.35 + 0.02 * study.spec.arms.index(pull.arm)
 thresher.run(study, evaluate, workers=4)
@@ -27,10 +29,22 @@ thresher.run(study, evaluate, workers=4)
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, chromium: Any) -> Iterator[Served]:
+def storage(tmp_path_factory: pytest.TempPathFactory) -> str:
     storage = f"sqlite:///{tmp_path_factory.mktemp('page')}/s.db?durability=normal"
     thresher.create_study("prompts", arms=ARMS, threshold=0.6, budget=200_000, storage=storage)
-    with served(storage) as found, subprocess.Popen([sys.executable, "-c", AGENT, storage]) as agent:
+    for name in ("coins", "dice", "cards"):
+        thresher.create_study(name, arms=["fair", "loaded"], threshold=0.5, budget=500, storage=storage)
+    return storage
+
+
+@pytest.fixture(scope="module")
+def server(storage: str, chromium: Any) -> Iterator[Served]:
+    """It sends news more often than people read, so that tests need not wait."""
+    patience = {"feed.PAUSE": 0.15}
+    with (
+        served(storage, patience=patience) as found,
+        subprocess.Popen([sys.executable, "-c", AGENT, storage]) as agent,
+    ):
         try:
             yield found
         finally:
@@ -159,87 +173,80 @@ def test_the_interface_is_described(chromium: Any, server: Served) -> None:
     assert (complaints, origins) == ([], {server.url})
 
 
-def pulled(storage: str) -> None:
-    study = thresher.open_study("coins", storage=storage)
-    pull = study.ask()
-    assert pull
-    study.tell(pull, 1)
-
-
 TOLD = "document.getElementById('f-told').textContent"
 NOTICE = "document.getElementById('notice').textContent"
 
 
-def test_an_open_page_outlives_its_server(chromium: Any, storage: str) -> None:
+def test_open_pages_outlive_their_server_and_continue_with_a_new_session(chromium: Any, storage: str) -> None:
     with served(storage) as first:
         page = entered(chromium, first, "/study/coins").page
-        until(page, f"{STATE} === 'live'")
-    until(page, f"{STATE} === 'lost' && document.getElementById('pulse').textContent.startsWith('lost since ')")
-    until(page, f"{NOTICE}.includes('keeps trying')")
-    pulled(storage)
-    with served(storage, "--port", first.url.rpartition(":")[2]) as second:
-        page.context.new_page().goto(second.entry)  # a session ends with its server
-        until(page, f"{STATE} === 'live' && document.getElementById('notice').hidden && {TOLD} === '1'")
-
-
-def test_a_page_reports_an_expired_session_and_continues_with_a_new_one(chromium: Any, storage: str) -> None:
-    with served(storage) as first:
-        page = entered(chromium, first, "/study/coins/arm/fair").page
-        until(page, f"{STATE} === 'live'")
+        arm = page.context.new_page()
+        arm.goto(f"{first.url}/study/coins/arm/fair")
+        for each in (page, arm):
+            until(each, f"{STATE} === 'live'")
+            hurried(each)
+        os.kill(first.pid, signal.SIGKILL)
+        for each in (page, arm):
+            until(each, f"{STATE} === 'lost' && document.getElementById('pulse').textContent.startsWith('lost since ')")
+            until(each, f"{NOTICE}.includes('keeps trying')")
+    study = thresher.open_study("coins", storage=storage)
+    for pull in study.ask_many(2):
+        study.tell(pull, 1)
     with served(storage, "--port", first.url.rpartition(":")[2], "--token", "another-token-for-tests") as second:
-        until(page, f"{NOTICE}.includes('Your session has expired')")
-        pulled(storage)
+        for each in (page, arm):
+            until(each, f"{NOTICE}.includes('Your session has expired')")
         page.context.new_page().goto(second.entry)  # as the user does, in another tab
-        until(page, f"{STATE} === 'live' && document.getElementById('f-seen').textContent === '1'")
+        until(page, f"{STATE} === 'live' && document.getElementById('notice').hidden && {TOLD} === '2'")
+        until(arm, f"{STATE} === 'live' && document.getElementById('f-seen').textContent === '1'")
+        for each in page.context.pages:
+            each.close()  # the server need not wait for them
 
 
-def test_a_page_says_that_there_is_no_reward_yet_and_that_its_study_was_deleted(chromium: Any, storage: str) -> None:
-    with served(storage) as server:
-        page, complaints, _ = entered(chromium, server, "/study/coins")
-        page.get_by_text("No reward has come back yet.").wait_for()
-        page.get_by_text("0 do (0 certified), 0 do not (0 certified), 2 undecided").first.wait_for()
-        until(page, f"{STATE} === 'live'")
-        assert complaints == []
-        open_store(storage).delete("coins")
-        until(page, f"{NOTICE}.includes('was deleted')")
-        assert "Which of 2 arms" in page.locator("h1").text_content()
-        reply = page.goto(f"{server.url}/study/coins")
-        assert reply.status == 404
-        page.get_by_text("is not in this store").wait_for()
+def test_a_page_says_that_there_is_no_reward_yet_and_that_its_study_was_deleted(
+    chromium: Any, server: Served, storage: str
+) -> None:
+    page, complaints, _ = entered(chromium, server, "/study/dice")
+    page.get_by_text("No reward has come back yet.").wait_for()
+    page.get_by_text("0 do (0 certified), 0 do not (0 certified), 2 undecided").first.wait_for()
+    until(page, f"{STATE} === 'live'")
+    assert complaints == []
+    open_store(storage).delete("dice")
+    until(page, f"{NOTICE}.includes('was deleted')")
+    assert "Which of 2 arms" in page.locator("h1").text_content()
+    reply = page.goto(f"{server.url}/study/dice")
+    assert reply.status == 404
+    page.get_by_text("is not in this store").wait_for()
 
 
-def test_answers_that_fail_are_asked_for_again(chromium: Any, storage: str) -> None:
-    with served(storage) as server:
-        found = tab(chromium)
-        found.page.goto(server.entry)
-        failing = [503, 0]  # refused, and no answer at all
+def test_answers_that_fail_are_asked_for_again(chromium: Any, server: Served) -> None:
+    page = entered(chromium, server, "/").page
+    failing = [503, 0]  # refused, and no answer at all
 
-        def fail(route: Any) -> None:
-            status = failing.pop(0) if failing else None
-            if status is None:
-                route.continue_()
-            elif status:
-                route.fulfill(status=status, body="<p>a proxy's page</p>")
-            else:
-                route.abort()
+    def fail(route: Any) -> None:
+        status = failing.pop(0)
+        if status:
+            route.fulfill(status=status, body="<p>a proxy's page</p>")
+        else:
+            route.abort()
 
-        found.page.route("**/api/studies/coins/arms", fail)
-        found.page.goto(f"{server.url}/study/coins")
-        until(found.page, f"{STATE} === 'live' && document.querySelectorAll('#rows tr').length === 2")
-        assert failing == []
-        assert found.page.locator("#notice").is_hidden()
+    page.route("**/api/studies/cards/arms", fail, times=2)
+    page.goto(f"{server.url}/study/cards")
+    until(page, f"{STATE} === 'live' && document.querySelectorAll('#rows tr').length === 2")
+    assert failing == []
+    assert page.locator("#notice").is_hidden()
 
 
 def test_rows_stay_where_they_are_while_one_is_focused(chromium: Any, server: Served) -> None:
     page = entered(chromium, server, "/study/prompts").page
     page.wait_for_selector("#rows tr")
+    hurried(page)  # it draws rows after every change
     page.locator("#rows a").nth(5).focus()
     names = "[...document.querySelectorAll('#rows a')].map((link) => link.textContent).join()"
     before, told = page.evaluate(names), page.evaluate(TOLD)
     page.evaluate("window.row = document.activeElement")
     until(page, f"{TOLD} !== '{told}'")
     drawn = page.evaluate("performance.getEntriesByName('change').length")
-    until(page, f"performance.getEntriesByName('change').length > {drawn} + 2")
+    until(page, f"performance.getEntriesByName('change').length > {drawn} + 5")
     assert page.evaluate(names) == before
     assert page.evaluate("document.activeElement === window.row")
 

@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
-from browser import a_chromium, closed_tabs, entered, read, until  # noqa: F401 - fixtures
+from browser import HOSTILE, STATE, a_chromium, closed_tabs, entered, hurried, read, until  # noqa: F401 - fixtures
 from narrow import PHONE, broken, cut
 from questions import QUESTIONS, TIMES, make
 from running import Served, served
@@ -67,6 +66,9 @@ def test_the_page_answers_each_kind_of_question(chromium: Any, server: Served, s
     verdict = verdict_of(storage, name)
     look = verdict.look
     assert page.evaluate(HEAD) == HEADS[name]
+    assert page.locator("#tabs").is_visible() == (name == "cases"), "only a study with cases has tabs"
+    assert page.locator("#arms-title.hidden").count() == (name == "cases")
+    assert page.get_by_role("heading", name="Arms", exact=True).count() == 1
     rows = {arm: (colour, key) for arm, colour, key, _ in page.evaluate(ROWS)}
     compared = {row.arm: (COLOURS[row.reached], look.estimate(row.estimate)) for row in verdict if row.arm in rows}
     if verdict.baseline is not None:
@@ -85,29 +87,27 @@ def test_the_page_answers_each_kind_of_question(chromium: Any, server: Served, s
         str(len(verdict.reached)),
         str(len(verdict.missed)),
     ]
-    assert (cut(page), broken(page), complaints) == ([], [], [])
+    for size in ({"width": 1280, "height": 800}, PHONE):
+        page.set_viewport_size(size)
+        assert (size, cut(page), broken(page), complaints) == (size, [], [], [])
 
 
 @pytest.mark.parametrize("name", ["share", "slower by", "cases"])
-def test_page_report_and_arm_fit_a_phone(
-    chromium: Any, server: Served, storage: str, name: str, tmp_path: Path
-) -> None:
-    page = entered(chromium, server, f"/study/{quote(name)}", viewport=PHONE).page
-    page.wait_for_selector("#chart-history .main-svg")
-    assert (cut(page), broken(page)) == ([], [])
-    page.goto(f"{server.url}/study/{quote(name)}/arm/{quote(QUESTIONS[name]['arms'][-1])}")
+def test_arm_and_report_fit_a_phone(chromium: Any, server: Served, storage: str, name: str) -> None:
+    address = f"/study/{quote(name)}/arm/{quote(QUESTIONS[name]['arms'][-1])}"
+    page = entered(chromium, server, address, viewport=PHONE).page
     page.wait_for_selector("#chart-evidence .main-svg")
     page.wait_for_selector("#pulls tr")
     assert (cut(page), broken(page)) == ([], [])
-    (tmp_path / "report.html").write_text(report(thresher.open_study(name, storage=storage)))
-    page = read(chromium, tmp_path / "report.html", viewport=PHONE).page
+    page = read(chromium, server, thresher.open_study(name, storage=storage), viewport=PHONE).page
     page.wait_for_selector("#figure-1 .main-svg")
     assert (cut(page), broken(page)) == ([], [])
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_the_report_and_the_figure_answer_each_kind_of_question(storage: str, name: str) -> None:
-    study, verdict = thresher.open_study(name, storage=storage), verdict_of(storage, name)
+    study = thresher.open_study(name, storage=storage)
+    verdict = study.verdict()
     text = report(study).partition("<script")[0]
     look = verdict.look
     for row in verdict.rows:
@@ -148,8 +148,8 @@ def test_the_page_writes_numbers_as_the_library_does(chromium: Any, server: Serv
 def test_an_arm_of_a_pair_has_both_rewards(chromium: Any, server: Served, storage: str) -> None:
     page, complaints, _ = entered(chromium, server, f"/study/{quote('slower by')}/arm/ack")
     page.wait_for_selector("#chart-evidence .main-svg")
-    row = verdict_of(storage, "slower by")["ack"]
-    look = verdict_of(storage, "slower by").look
+    verdict = verdict_of(storage, "slower by")
+    row, look = verdict["ack"], verdict.look
     facts = page.evaluate("Object.fromEntries([...document.querySelectorAll('[data-fact]')]"
                           ".map((node) => [node.dataset.fact, node.textContent]))")  # fmt: skip
     assert facts["difference"] == look.estimate(row.difference)
@@ -173,17 +173,43 @@ def test_the_tab_of_cases_colours_what_an_arm_failed_against_the_baseline(chromi
     assert first.locator(".reward.baseline").count() == 1
 
 
-def test_a_page_follows_the_baseline_as_pairs_come(chromium: Any, tmp_path: Path) -> None:
-    storage = f"sqlite:///{tmp_path}/s.db?durability=normal"
+def test_a_page_follows_the_baseline_as_pairs_come(chromium: Any, server: Served, storage: str) -> None:
     study = thresher.create_study(
-        "pairs", arms=list(TIMES)[:2], baseline=next(iter(TIMES)), lower_is_better=True, unit="s", storage=storage
+        "new pairs", arms=list(TIMES)[:2], baseline=next(iter(TIMES)), lower_is_better=True, unit="s", storage=storage
     )
-    with served(storage) as server:
-        page = entered(chromium, server, "/study/pairs").page
-        until(page, "document.getElementById('pulse').dataset.state === 'live'")
-        pull = study.ask()
-        assert pull is not None
-        study.tell(pull, (0.02, 0.03))
-        base = "document.querySelector('#rows tr.baseline')?.textContent ?? ''"
-        until(page, f"{base}.includes('30 ms')")
-        page.get_by_text("reward 20 ms, sqlite3 in memory 30 ms").wait_for()
+    page = entered(chromium, server, "/study/new%20pairs").page
+    until(page, f"{STATE} === 'live'")
+    pull = study.ask()
+    assert pull is not None
+    study.tell(pull, (0.02, 0.03))
+    base = "document.querySelector('#rows tr.baseline')?.textContent ?? ''"
+    until(page, f"{base}.includes('30 ms')")
+    page.get_by_text("reward 20 ms, sqlite3 in memory 30 ms").wait_for()
+
+
+def test_a_tab_lists_the_cases_the_hardest_first(chromium: Any, server: Served, storage: str) -> None:
+    names = [HOSTILE, *(f"case {k:03}" for k in range(1, 150))]
+    study = thresher.create_study("evals", arms=["a", "b", "c"], threshold=0.5, cases=names, storage=storage)
+    study.add_many([(arm, 0.0 if case == HOSTILE else 1.0, case) for arm in "ab" for case in names])
+    page, complaints, _ = entered(chromium, server, "/study/evals")
+    page.get_by_text("150 of 150").first.wait_for()
+    assert page.locator("#rows tr", has_text="✓ exact").count() == 2
+    page.get_by_role("tab", name="Cases").click()
+    page.get_by_text("The 100 hardest of 150 cases with a reward.").wait_for()
+    assert not page.locator("#panel-arms").is_visible()
+    first = page.locator("#cases tr").first
+    assert first.locator("td").all_text_contents()[:4] == [HOSTILE, "2", "0", "0"]
+    assert first.locator("a").all_text_contents() == ["a 0", "b 0"]
+    page.locator("#more-cases").click()
+    until(page, "document.querySelectorAll('#cases tr').length === 150")
+    hurried(page)  # it reads the cases again every five seconds
+    pull = study.ask()
+    assert pull is not None
+    study.tell(pull, 0.0)
+    until(page, "document.querySelector('#cases').textContent.includes('c 0')")
+    page.get_by_role("tab", name="Cases").press("ArrowLeft")
+    assert page.locator("#rows").is_visible()
+    page.goto(f"{server.url}/study/evals/arm/a")
+    page.get_by_text("150 of 150, exact").wait_for()
+    assert page.locator("#pulls tr").first.locator("td").all_text_contents()[3] == "case 149"
+    assert complaints == []

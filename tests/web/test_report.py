@@ -73,19 +73,21 @@ def offline(offline_tab: Tab) -> Tab:
     return offline_tab
 
 
-@pytest.mark.parametrize("kind", ["arms", "history"])
-def test_a_figure_shows_in_an_exported_notebook_offline(
-    study: thresher.Study, kind: Any, tmp_path: Path, offline: Tab
-) -> None:
-    """Exporters such as nbconvert put the HTML of an output into a page of their own."""
-    bundle = study.figure(kind)._repr_mimebundle_()
-    assert {"application/vnd.plotly.v1+json", "text/html", "text/plain"} <= set(bundle)
-    assert "http" not in re.sub(r"<script.*?</script>", "", bundle["text/html"], flags=re.DOTALL)
-    (tmp_path / "notebook.html").write_text(f"<!doctype html><meta charset='utf-8'>{bundle['text/html']}")
+def test_figures_show_in_an_exported_notebook_offline(study: thresher.Study, tmp_path: Path, offline: Tab) -> None:
+    """Exporters such as nbconvert put the HTML of each output into a page of their own."""
+    outputs = []
+    for figure in (study.figure("arms"), study.figure("history")):
+        bundle = figure._repr_mimebundle_()
+        assert {"application/vnd.plotly.v1+json", "text/html", "text/plain"} <= set(bundle)
+        assert "http" not in re.sub(r"<script.*?</script>", "", bundle["text/html"], flags=re.DOTALL)
+        outputs.append(f"<div class='output'>{bundle['text/html']}</div>")
+    (tmp_path / "notebook.html").write_text(f"<!doctype html><meta charset='utf-8'>{''.join(outputs)}")
     page, complaints, origins = offline
     page.goto(f"file://{tmp_path}/notebook.html")
-    page.wait_for_selector(".main-svg")
-    assert page.get_by_text("pulls", exact=True).count() > 0
+    for output in page.locator(".output").all():
+        output.locator(".main-svg").first.wait_for()
+        assert output.get_by_text("pulls", exact=True).count() > 0
+    assert page.locator(".output").count() == 2
     assert (complaints, origins) == ([], {"file://"})
 
 

@@ -7,9 +7,8 @@ import threading
 import time
 from pathlib import Path
 
-import httpx
 import pytest
-from running import BEARER, served, until
+from running import served, until
 from sockets import connected, head, whole
 
 import thresher
@@ -17,61 +16,62 @@ from thresher.web import door, house, wire
 
 
 def test_slow_clients_get_seconds_not_minutes() -> None:
-    """The durations that the next tests replace by shorter ones."""
+    """The durations, and the buffer, that the next tests replace by smaller ones."""
     assert (wire.HEAD, wire.UNREAD, door.HANDSHAKE, house.PATIENCE) == (10.0, 20.0, 10.0, 20.0)
+    assert (door.LOOK, door.UNSEEN) == (1.0, 128 * 1024)
 
 
 def test_slow_clients_are_cut_off(tmp_path: Path) -> None:
-    """Nothing sent, headers byte by byte, a body byte by byte after its reply, and replies that nobody reads."""
-    storage = f"sqlite:///{tmp_path}/s.db?durability=normal"
-    names = [f"arm {k:05} {'x' * 40}" for k in range(10_000)]
-    study = thresher.create_study("many", arms=names, threshold=0.5, storage=storage)
-    study.ask_many(10_000)
-    log, taken = tmp_path / "log", {}
+    """Nothing sent, headers byte by byte, and a body byte by byte after its reply."""
+    log = tmp_path / "log"
+    taken: dict[str, float] = {}
 
-    def timed(name: str, connection: socket.socket, trickle: bytes) -> None:
+    def timed(name: str, first: bytes) -> None:
         """Send a byte every quarter of a second until the server closes the connection."""
         start = time.monotonic()
-        with connection, contextlib.suppress(OSError):
+        with connected(server) as connection, contextlib.suppress(OSError):
             connection.settimeout(0.25)
+            connection.sendall(first)
             while time.monotonic() - start < 45:
-                connection.sendall(trickle)
+                connection.sendall(b"x" if first else b"")
                 with contextlib.suppress(TimeoutError):
                     if connection.recv(100_000) == b"":
                         break
         taken[name] = time.monotonic() - start
 
-    def unread(name: str, connection: socket.socket) -> None:
-        start = time.monotonic()
-        with connection:
-            port = connection.getsockname()[1]
-            until(lambda: is_open(server.pid, port))
-            until(lambda: not is_open(server.pid, port), seconds=45)
-        taken[name] = time.monotonic() - start
-
-    with served(storage, log=log, patience={"wire.HEAD": 3.0, "wire.UNREAD": 4.0}) as server:
-        httpx.get(f"{server.url}/api/studies/many", headers=BEARER, timeout=60).raise_for_status()
-        knocks = {name: connected(server) for name in ("silent", "slow head", "slow second head", "slow body")}
-        knocks["slow head"].sendall(b"GET / HTTP/1.1\r\nX: ")
-        knocks["slow second head"].sendall(head(server, "/healthz"))
-        knocks["slow body"].sendall(head(server, "/healthz", "Content-Length: 900000"))
-        threads = [
-            threading.Thread(target=timed, args=(name, connection, b"" if name == "silent" else b"x"))
-            for name, connection in knocks.items()
-        ]
-        for name, path in {
-            "unread stream": "/api/studies/many/stream?after=1",
-            "unread page": "/api/studies/many/arms",
-        }.items():
-            lazy = connected(server, size=4096)
-            lazy.sendall(head(server, path, *(["Connection: close"] if name == "unread page" else [])))
-            threads.append(threading.Thread(target=unread, args=(name, lazy)))
+    with served("memory", log=log, patience={"wire.HEAD": 1.0, "door.LOOK": 0.1}) as server:
+        knocks = {
+            "silent": b"",
+            "slow head": b"GET / HTTP/1.1\r\nX: ",
+            "slow second head": head(server, "/healthz"),
+            "slow body": head(server, "/healthz", "Content-Length: 900000"),
+        }
+        threads = [threading.Thread(target=timed, args=knock) for knock in knocks.items()]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-    assert set(taken) == {*knocks, "unread stream", "unread page"}
-    assert {name: seconds for name, seconds in taken.items() if not 2 < seconds < 40} == {}
+    assert set(taken) == set(knocks)
+    assert {name: seconds for name, seconds in taken.items() if not 1 <= seconds < 40} == {}
+    assert log.read_text() == ""
+
+
+def test_clients_that_do_not_read_are_cut_off(tmp_path: Path) -> None:
+    storage, log = f"sqlite:///{tmp_path}/s.db?durability=normal", tmp_path / "log"
+    names = [f"arm {k:05} {'x' * 40}" for k in range(2000)]
+    thresher.create_study("many", arms=names, threshold=0.5, storage=storage).ask_many(2000)
+    patience = {"wire.UNREAD": 1.0, "door.LOOK": 0.1, "door.UNSEEN": 8192}
+    with served(storage, log=log, patience=patience) as server, contextlib.ExitStack() as stack:
+        start = time.monotonic()
+        ports = []
+        for path, lines in (("stream?after=1", []), ("arms", ["Connection: close"])):
+            lazy = stack.enter_context(connected(server, size=4096))
+            lazy.sendall(head(server, f"/api/studies/many/{path}", *lines))
+            assert lazy.recv(1, socket.MSG_PEEK)  # something has come, and is not read
+            ports.append(lazy.getsockname()[1])
+        for port in ports:
+            until(lambda port=port: not is_open(server.pid, port))  # type: ignore[misc]
+            assert time.monotonic() - start >= 1
     assert log.read_text() == ""
 
 
