@@ -29,9 +29,9 @@ RUNS: dict[str, list[Setup]] = {
         PROBLEM.but(policy=None, find=9, budget=2000, delay=WORKERS, lost=(0.3, 0.1), hung=0.01),
     ],
     "rate, late": [
-        PROBLEM.but(guarantee="rate", budget=4000, delay=WORKERS),
-        PROBLEM.but(guarantee="rate", budget=4000, delay=WORKERS, lost=(0.1, 0.05), tolerance=0.1),
-        PROBLEM.but(guarantee="rate", budget=4000, delay="workers:25:exponential", hung=0.01),
+        PROBLEM.but(guarantee="rate", budget=2000, delay=WORKERS),
+        PROBLEM.but(guarantee="rate", budget=2000, delay=WORKERS, lost=(0.1, 0.05), tolerance=0.1),
+        PROBLEM.but(guarantee="rate", budget=2000, delay="workers:25:exponential", hung=0.01),
     ],
     "cases and rate, late": [
         PROBLEM.but(guarantee="rate", cases=150, budget=1650, delay=WORKERS),
