@@ -117,7 +117,7 @@ def until(condition: Callable[[], bool], what: str, seconds: float = 90) -> None
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, f"never came: {what}"
-        time.sleep(0.05)
+        time.sleep(0.01)
 
 
 class Counted:

@@ -100,6 +100,8 @@ def main() -> None:
             adversary(pull, seed, Path(words[0]))
         elif arm == "held":  # until there are four: then the last comes first
             held.append((pull, reward))
+            if "noted" in words:
+                (Path(words[-1]) / str(pull)).touch()
             if len(held) == 4:
                 while held:
                     pull, reward = held.pop()
