@@ -56,17 +56,16 @@ def place(engine: str, request: pytest.FixtureRequest) -> Iterator[dict[str, Any
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Under `--dist loadgroup`, the tests of a file share a process, and so do those of Ray: it starts once.
+    """Under `--dist loadgroup`, the tests of a file share a process, and so do those of Ray and of Dask.
 
-    Those of Dask are dealt out one by one: on a busy machine, a run was seen to wait forever in a cluster where a hung
-    worker of an earlier test was being replaced. Long files come first, so that at the end no process is left alone
-    with one.
+    So each of these clusters starts once. Tests that leave hung workers in a cluster are dealt out one by one: on a
+    busy machine, a run was seen to wait forever in a cluster where a hung worker of an earlier test was being replaced.
+    Long files come first, so that at the end no process is left alone with one.
     """
     items.sort(key=lambda item: [folder not in item.path.parts for folder in LONGEST_FIRST])
     for item in items:
-        group = _cluster(item) or item.path.stem
-        if group != "dask" and getattr(item.config.option, "loadgroup", False):
-            _name_group(item, group)
+        if not _hangs(item) and getattr(item.config.option, "loadgroup", False):
+            _name_group(item, _cluster(item) or item.path.stem)
 
 
 def _name_group(item: Any, group: str) -> None:
@@ -79,10 +78,15 @@ def _name_group(item: Any, group: str) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """End a cluster that the next test does not use."""
+    """End a cluster that the next test does not use, or must not."""
     engine = _cluster(item)
-    if engine and (nextitem is None or _cluster(nextitem) != engine):
+    if engine and (nextitem is None or _cluster(nextitem) != engine or _hangs(item)):
         end(engine)
+
+
+def _hangs(item: pytest.Item) -> bool:
+    """Whether the test leaves hung workers in a cluster of Dask; Ray's are ended with the run."""
+    return _cluster(item) == "dask" and item.get_closest_marker("hangs") is not None
 
 
 def _cluster(item: pytest.Item) -> str | None:

@@ -59,6 +59,7 @@ def _retire_one(client: Any, folder: Path) -> None:
     client.retire_workers([next(iter(client.scheduler_info()["workers"]))])
 
 
+@pytest.mark.hangs
 def test_a_run_leaves_no_hung_thread_to_the_next_one(dask_client: Any) -> None:
     for _ in range(3):  # each leaves a thread of a worker of two
         hung = make("a", "first-hangs", budget=6, max_failures=None)
@@ -166,6 +167,7 @@ def test_what_a_script_defines_can_be_sent(engine: str, place: dict[str, Any]) -
     assert thresher.run(make(budget=10), lambda pull: 0.5, **place).told == 10
 
 
+@pytest.mark.hangs
 @pytest.mark.parametrize("engine", ["dask", "ray"])
 def test_pulls_that_never_began_cost_nothing_when_a_run_ends_early(
     engine: str, place: dict[str, Any], tmp_path: Path
