@@ -15,8 +15,8 @@ def started(engine: str) -> Any:
     """What the cluster's context manager gives; it is started now if it is not running."""
     if engine not in STARTED:
         stack = ExitStack()
-        cluster = {"dask": engines.dask_cluster, "ray": engines.ray_cluster}[engine]
-        STARTED[engine] = stack, stack.enter_context(cluster())
+        cluster: Any = engines.ray_cluster() if engine == "ray" else engines.dask_cluster(resources=engines.RESOURCES)
+        STARTED[engine] = stack, stack.enter_context(cluster)
     return STARTED[engine][1]
 
 

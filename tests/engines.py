@@ -23,6 +23,7 @@ OF_THEIR_OWN = ("processes", "ray")  # the death of a worker costs one pull
 ENGINES = (*HERE, *SHARED, *OF_THEIR_OWN)
 WORKERS = 4
 FOREVER = 3600.0
+RESOURCES = {"GPU": 2.0, "licence": 2.0}  # of each worker of the Dask cluster that tests share
 PLENTY = 4000  # pulls: fast arms must not use up the budget before a slow worker fails for the third time
 RELEASE = threading.Event()  # set at the end: a hung thread of a standard pool would keep the interpreter alive
 
@@ -96,7 +97,7 @@ def ray_cluster() -> Iterator[None]:
     )
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
     before = signal.getsignal(signal.SIGTERM)
-    ray.init(num_cpus=2, resources={"licence": 3}, include_dashboard=False, **quiet)
+    ray.init(num_cpus=3, resources={"licence": 3}, include_dashboard=False, **quiet)
     signal.signal(signal.SIGTERM, before)  # processes that other tests fork would inherit Ray's handler
     try:
         yield
