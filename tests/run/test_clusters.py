@@ -202,7 +202,7 @@ def test_pulls_that_never_began_cost_nothing_when_a_run_ends_early(
 def test_an_address_without_an_answer_is_named(executor: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from thresher.run.engines import dask_place
 
-    monkeypatch.setattr(dask_place, "PATIENCE", 1.0)
+    monkeypatch.setattr(dask_place, "PATIENCE", 0.3)
     study = make()
     with pytest.raises(thresher.ThresherError, match=words):
         thresher.run(study, evaluator("dask"), executor=executor)

@@ -30,6 +30,7 @@ from thresher.core.seeds import seed_of
 from thresher.run import loop
 
 each_engine = pytest.mark.parametrize("engine", ENGINES)
+each_kind_of_engine = pytest.mark.parametrize("engine", [e for e in ENGINES if e not in ("thread-pool", "loky")])
 TIMEOUT = 60.0
 
 
@@ -127,7 +128,7 @@ def test_an_arm_that_kills_its_worker_is_retired_and_no_pull_is_made_twice(
         assert set(causes(study)) == {"failed"}
 
 
-@each_engine
+@each_kind_of_engine
 def test_a_busy_evaluation_is_repeated_and_costs_nothing(engine: str, place: dict[str, Any], tmp_path: Path) -> None:
     study = make("a", "busy", budget=20)
     verdict = run(engine, study, evaluator(engine, tmp_path), **place)
@@ -135,7 +136,7 @@ def test_a_busy_evaluation_is_repeated_and_costs_nothing(engine: str, place: dic
     assert causes(study) == []
 
 
-@each_engine
+@each_kind_of_engine
 def test_both_sides_of_a_pair_are_evaluated_in_one_worker_in_the_order_of_the_seed(
     engine: str, place: dict[str, Any], tmp_path: Path
 ) -> None:
