@@ -66,7 +66,9 @@ def test_waiting_for_a_stopped_writer_is_logged_and_ends_with_a_signal(
 
 def test_waiting_is_logged_within_five_seconds(url: str) -> None:
     """Of the waiting, not of starting Python."""
-    script = f"{SOON}import time, thresher, sys; s = thresher.open_study('s', storage={url!r}); print(flush=True); s.ask()"
+    script = (
+        f"{SOON}import time, thresher, sys; s = thresher.open_study('s', storage={url!r}); print(flush=True); s.ask()"
+    )
     with stopped(HOLD, url), started([sys.executable, "-c", script]) as waiting:
         assert waiting.stdout
         waiting.stdout.readline()
