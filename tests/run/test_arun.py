@@ -12,10 +12,11 @@ from typing import Any
 import httpx
 import pytest
 from aiohttp import ClientSession, web
-from engines import causes, make
+from engines import FOREVER, Clock, causes, make
 
 import thresher
 from thresher.errors import CannotGoOn, InvalidInput
+from thresher.run import loop
 from thresher.run.progress import Progress
 from thresher.study import Pull
 
@@ -183,13 +184,20 @@ def test_an_evaluator_that_always_fails_ends_the_run_and_leaves_nothing_behind()
     asyncio.run(main())
 
 
-def test_seconds_let_running_evaluations_end() -> None:
+def test_seconds_let_running_evaluations_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(loop, "time", clock)
+
     async def evaluate(pull: Pull) -> float:
-        await asyncio.sleep(1.5)
+        if pull.id == 4:
+            clock.end_the_run()
+        while not clock.ahead:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.05 * pull.id)
         return 0.5
 
     study = make(budget=100)
-    verdict = asyncio.run(thresher.arun(study, evaluate, workers=4, seconds=0.75))
+    verdict = asyncio.run(thresher.arun(study, evaluate, workers=4, seconds=FOREVER))
     assert (verdict.told, causes(study)) == (4, [])
 
 
