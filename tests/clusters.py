@@ -7,6 +7,8 @@ from typing import Any
 import engines
 import pytest
 
+from thresher.run import loop
+
 LONGEST_FIRST = ("run", "web", "cli", "lab", "log", "paper")  # folders
 STARTED: dict[str, tuple[ExitStack, Any]] = {}
 
@@ -34,6 +36,14 @@ def dask_client() -> Any:
 @pytest.fixture
 def ray_here() -> None:
     started("ray")
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> engines.Clock:
+    """The time of the test's runs."""
+    clock = engines.Clock()
+    monkeypatch.setattr(loop, "time", clock)
+    return clock
 
 
 @pytest.fixture

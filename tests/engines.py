@@ -46,6 +46,9 @@ def causes(study: thresher.Study) -> list[str | None]:
     return [event.cause for event in study.events() if event.kind == "dropped"]
 
 
+TIMEOUT = 60.0  # of pulls, which a clock below brings to an end
+
+
 class Clock:
     """The time of a run. A test moves it on, so that a run's seconds end at an event and not by chance."""
 

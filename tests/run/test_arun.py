@@ -16,7 +16,6 @@ from engines import FOREVER, Clock, causes, make
 
 import thresher
 from thresher.errors import CannotGoOn, InvalidInput
-from thresher.run import loop
 from thresher.run.progress import Progress
 from thresher.study import Pull
 
@@ -184,10 +183,7 @@ def test_an_evaluator_that_always_fails_ends_the_run_and_leaves_nothing_behind()
     asyncio.run(main())
 
 
-def test_seconds_let_running_evaluations_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock()
-    monkeypatch.setattr(loop, "time", clock)
-
+def test_seconds_let_running_evaluations_end(clock: Clock) -> None:
     async def evaluate(pull: Pull) -> float:
         if pull.id == 4:
             clock.end_the_run()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engines import Slow, calls, causes, dask_cluster, evaluator, make, until
+from engines import TIMEOUT, Clock, Slow, calls, causes, dask_cluster, evaluator, make, until
 
 import thresher
 from thresher.run.engines import open_engine
@@ -60,10 +60,13 @@ def _retire_one(client: Any, folder: Path) -> None:
 
 
 @pytest.mark.hangs
-def test_a_run_leaves_no_hung_thread_to_the_next_one(dask_client: Any) -> None:
+def test_a_run_leaves_no_hung_thread_to_the_next_one(dask_client: Any, clock: Clock) -> None:
+    def go_on(progress: thresher.Progress) -> None:
+        clock.ahead += TIMEOUT if progress.told == 5 else 0.0  # all but the hung one
+
     for _ in range(3):  # each leaves a thread of a worker of two
         hung = make("a", "first-hangs", budget=6, max_failures=None)
-        thresher.run(hung, evaluator("dask"), executor=dask_client, timeout=1.0)
+        thresher.run(hung, evaluator("dask"), executor=dask_client, timeout=TIMEOUT, on_progress=go_on)
         assert len(causes(hung)) == 1
     study = make("a", "b", budget=100)
     assert thresher.run(study, evaluator("dask"), executor=dask_client).told == 100

@@ -13,6 +13,7 @@ from engines import (
     OF_THEIR_OWN,
     PLENTY,
     SHARED,
+    TIMEOUT,
     Clock,
     CoroutineSides,
     Sides,
@@ -27,18 +28,9 @@ import thresher
 from thresher.core.places import mixed
 from thresher.core.policies import Policy, custom
 from thresher.core.seeds import seed_of
-from thresher.run import loop
 
 each_engine = pytest.mark.parametrize("engine", ENGINES)
 each_kind_of_engine = pytest.mark.parametrize("engine", [e for e in ENGINES if e not in ("thread-pool", "loky")])
-TIMEOUT = 60.0
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(loop, "time", clock)
-    return clock
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,13 @@
 """What a pull needs besides a worker's time: counted by the cluster, tested on the real engines."""
 
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from engines import Counted, causes, dask_cluster, evaluator, make
+from engines import TIMEOUT, Clock, Counted, calls, causes, dask_cluster, evaluator, make
 
 import thresher
 from thresher.run.engines import open_engine
@@ -78,10 +79,19 @@ def test_workers_that_thresher_starts_have_no_resources() -> None:
         thresher.run(make(), evaluator("dask"), executor="dask", resources={"GPU": 1})
 
 
-def test_a_hung_pull_does_not_keep_the_only_worker_that_has_the_resource() -> None:
+def test_a_hung_pull_does_not_keep_the_only_worker_that_has_the_resource(clock: Clock, tmp_path: Path) -> None:
+    study = make("a", "first-hangs", budget=8, max_failures=None)
+    looks = itertools.count()
+
+    def go_on(progress: thresher.Progress) -> None:
+        """Nothing else runs while it hangs. By then the run has seen that it began."""
+        hung = next((row.id for row in study.pulls() if row.arm == "first-hangs"), None)
+        if hung in dict(calls(tmp_path)) and next(looks) == 10:
+            clock.ahead = TIMEOUT
+
     with dask_cluster(threads=3, n_workers=1, resources={"GPU": 1}) as client:
-        study = make("a", "first-hangs", budget=8, max_failures=None)
-        verdict = thresher.run(study, evaluator("dask"), executor=client, resources={"GPU": 1}, timeout=1.0)
+        given: dict[str, Any] = {"resources": {"GPU": 1}, "timeout": TIMEOUT, "on_progress": go_on}
+        verdict = thresher.run(study, evaluator("dask", tmp_path), executor=client, **given)
     assert (verdict.told, causes(study)) == (7, ["failed"])
 
 
