@@ -105,6 +105,14 @@ def start(tmp_path: Path) -> Iterator[Start]:
         run.process.communicate()
 
 
+@pytest.fixture
+def ray_address(ray_here: None) -> str:
+    """The Ray that tests share, as an engine of other processes."""
+    import ray
+
+    return f"ray:{ray.get_runtime_context().gcs_address}"
+
+
 @pytest.mark.parametrize("engine", [*ENGINES, "dask"])
 def test_ctrl_c_stops_issuing_pulls_and_waits_for_running_ones(engine: str, start: Start, tmp_path: Path) -> None:
     run = start(engine)
@@ -112,10 +120,8 @@ def test_ctrl_c_stops_issuing_pulls_and_waits_for_running_ones(engine: str, star
     assert not any(map(alive, run.workers()))
 
 
-def test_ctrl_c_waits_for_pulls_in_a_ray_that_runs_already(ray_here: None, start: Start, tmp_path: Path) -> None:
-    import ray
-
-    run = start(f"ray:{ray.get_runtime_context().gcs_address}")
+def test_ctrl_c_waits_for_pulls_in_a_ray_that_runs_already(ray_address: str, start: Start, tmp_path: Path) -> None:
+    run = start(ray_address)
     waits_for_running_ones(run, tmp_path)
     wait_until(lambda: not any(map(alive, run.workers())))  # the cluster ends them after the run
 
@@ -131,9 +137,16 @@ def waits_for_running_ones(run: Run, folder: Path) -> None:
     assert said[1].endswith(("[]", "['cancelled']"))  # what waited behind those that ran
 
 
-@pytest.mark.parametrize("engine", [*ENGINES, "dask", "ray", "process-pool"])
+@pytest.mark.parametrize("engine", [*ENGINES, "dask", "process-pool"])
 def test_a_second_ctrl_c_does_not_wait_and_leaves_no_orphan(engine: str, start: Start) -> None:
-    run = start(engine)
+    ends_at_the_second(start(engine))
+
+
+def test_a_second_ctrl_c_leaves_no_orphan_in_a_ray_that_runs_already(ray_address: str, start: Start) -> None:
+    ends_at_the_second(start(ray_address))
+
+
+def ends_at_the_second(run: Run) -> None:
     run.ctrl_c()
     with pytest.raises(subprocess.TimeoutExpired):
         run.process.wait(0.3)
