@@ -47,6 +47,12 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> engines.Clock:
 
 
 @pytest.fixture
+def no_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Failures in a row are failures of their arms. An outage, of which many arms that fail may make one, waits."""
+    monkeypatch.setattr(loop, "WINDOW", 10**6)
+
+
+@pytest.fixture
 def place(engine: str, request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
     """The arguments with which `run` uses that engine."""
     if engine == "dask":

@@ -54,7 +54,7 @@ def adversary(pull: int, seed: int, folder: Path) -> None:
 
 
 def main() -> None:
-    words, held, together, busy = sys.argv[1:], [], [], set[int]()
+    words, held, together, busy = sys.argv[1:], list[tuple[int, float]](), list[str](), set[int]()
     if "greet" in words:
         say(protocol=1, arms=["a", {"name": "b", "depth": 2}])
     if "noisy" in words:

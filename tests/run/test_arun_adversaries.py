@@ -12,7 +12,6 @@ import pytest
 from chances import most
 
 import thresher
-from thresher.run import loop
 from thresher.run.engines.coroutines import Coroutines
 from thresher.study import Pull, Study
 
@@ -67,10 +66,10 @@ async def attacked(attack: Attack, seed: int) -> Study:
     return study
 
 
+@pytest.mark.usefixtures("no_outage")
 @pytest.mark.parametrize("attack", [cancels_the_caller, cancels_itself, cancels_everything])
 def test_an_outcome_that_cancels_a_task_is_charged(attack: Attack, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Coroutines, "grace", 0.0)
-    monkeypatch.setattr(loop, "WINDOW", BUDGET + 1)  # failures in a row would be an outage, which waits for seconds
     false, fates = 0, Counter[str]()
     for seed in range(STUDIES):
         study = asyncio.run(attacked(attack, seed))

@@ -12,7 +12,6 @@ import pytest
 from engines import causes
 
 import thresher
-from thresher.run import loop
 from thresher.run.command.process import Command
 
 RATIO: dict[str, Any] = {"baseline": "old", "ratio": 1.0, "lower_is_better": True}
@@ -82,10 +81,10 @@ def _returns_nothing() -> Any:
     ("how", "executor"), [(_raises, "threads"), (_returns_nothing, "threads"), (_exits, "processes")]
 )
 def test_a_baseline_that_fails_when_the_arm_has_lost_is_charged(
-    how: Callable[[], float], executor: str, monkeypatch: pytest.MonkeyPatch
+    how: Callable[[], float], executor: str, request: pytest.FixtureRequest
 ) -> None:
     if how is not _raises:  # failures in a row are an outage, which waits for seconds: once is enough
-        monkeypatch.setattr(loop, "WINDOW", 121)
+        request.getfixturevalue("no_outage")
     study = study_of("old", "a", "b", **RATIO)
     thresher.run(study, Chooses(how), workers=2, executor=executor)
     for arm in ("a", "b"):

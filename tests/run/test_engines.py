@@ -74,6 +74,7 @@ BAD = {  # what an arm does, and what its reason says
 }
 
 
+@pytest.mark.usefixtures("no_outage")
 @each_engine
 def test_an_arm_that_never_returns_a_reward_is_retired_and_the_others_continue(
     engine: str, place: dict[str, Any]
