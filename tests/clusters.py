@@ -7,6 +7,8 @@ from typing import Any
 import engines
 import pytest
 
+from thresher.run import loop
+
 LONGEST_FIRST = ("run", "web", "cli", "lab", "log", "paper")  # folders
 TOGETHER = {"test_inspect_resumed": "test_inspect", "test_digits": "test_classifiers"}  # files that import slowly
 STARTED: dict[str, tuple[ExitStack, Any]] = {}
@@ -16,8 +18,8 @@ def started(engine: str) -> Any:
     """What the cluster's context manager gives; it is started now if it is not running."""
     if engine not in STARTED:
         stack = ExitStack()
-        cluster = {"dask": engines.dask_cluster, "ray": engines.ray_cluster}[engine]
-        STARTED[engine] = stack, stack.enter_context(cluster())
+        cluster: Any = engines.ray_cluster() if engine == "ray" else engines.dask_cluster(resources=engines.RESOURCES)
+        STARTED[engine] = stack, stack.enter_context(cluster)
     return STARTED[engine][1]
 
 
@@ -35,6 +37,20 @@ def dask_client() -> Any:
 @pytest.fixture
 def ray_here() -> None:
     started("ray")
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> engines.Clock:
+    """The time of the test's runs."""
+    clock = engines.Clock()
+    monkeypatch.setattr(loop, "time", clock)
+    return clock
+
+
+@pytest.fixture
+def no_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Failures in a row are failures of their arms. An outage, of which many arms that fail may make one, waits."""
+    monkeypatch.setattr(loop, "WINDOW", 10**6)
 
 
 @pytest.fixture
@@ -57,18 +73,17 @@ def place(engine: str, request: pytest.FixtureRequest) -> Iterator[dict[str, Any
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Under `--dist loadgroup`, the tests of a file share a process, and so do those of Ray: it starts once. Files that
-    import the same large library share one, too.
+    """Under `--dist loadgroup`, the tests of a file share a process, and so do those of Ray and of Dask, and files that
+    import the same large library.
 
-    Those of Dask are dealt out one by one: on a busy machine, a run was seen to wait forever in a cluster where a hung
-    worker of an earlier test was being replaced. Long files come first, so that at the end no process is left alone
-    with one.
+    So each of these clusters starts once. Tests that leave hung workers in a cluster are dealt out one by one: on a
+    busy machine, a run was seen to wait forever in a cluster where a hung worker of an earlier test was being replaced.
+    Long files come first, so that at the end no process is left alone with one.
     """
     items.sort(key=lambda item: [folder not in item.path.parts for folder in LONGEST_FIRST])
     for item in items:
-        group = _cluster(item) or TOGETHER.get(item.path.stem, item.path.stem)
-        if group != "dask" and getattr(item.config.option, "loadgroup", False):
-            _name_group(item, group)
+        if not _hangs(item) and getattr(item.config.option, "loadgroup", False):
+            _name_group(item, _cluster(item) or TOGETHER.get(item.path.stem, item.path.stem))
 
 
 def _name_group(item: Any, group: str) -> None:
@@ -81,10 +96,15 @@ def _name_group(item: Any, group: str) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """End a cluster that the next test does not use."""
+    """End a cluster that the next test does not use, or must not."""
     engine = _cluster(item)
-    if engine and (nextitem is None or _cluster(nextitem) != engine):
+    if engine and (nextitem is None or _cluster(nextitem) != engine or _hangs(item)):
         end(engine)
+
+
+def _hangs(item: pytest.Item) -> bool:
+    """Whether the test leaves hung workers in a cluster of Dask; Ray's are ended with the run."""
+    return _cluster(item) == "dask" and item.get_closest_marker("hangs") is not None
 
 
 def _cluster(item: pytest.Item) -> str | None:

@@ -23,6 +23,7 @@ OF_THEIR_OWN = ("processes", "ray")  # the death of a worker costs one pull
 ENGINES = (*HERE, *SHARED, *OF_THEIR_OWN)
 WORKERS = 4
 FOREVER = 3600.0
+RESOURCES = {"GPU": 2.0, "licence": 2.0}  # of each worker of the Dask cluster that tests share
 PLENTY = 4000  # pulls: fast arms must not use up the budget before a slow worker fails for the third time
 RELEASE = threading.Event()  # set at the end: a hung thread of a standard pool would keep the interpreter alive
 
@@ -43,6 +44,9 @@ def run(engine: str, study: thresher.Study, evaluate: Any, **given: Any) -> thre
 def causes(study: thresher.Study) -> list[str | None]:
     """The causes of all drops."""
     return [event.cause for event in study.events() if event.kind == "dropped"]
+
+
+TIMEOUT = 60.0  # of pulls, which a clock below brings to an end
 
 
 class Clock:
@@ -96,7 +100,7 @@ def ray_cluster() -> Iterator[None]:
     )
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
     before = signal.getsignal(signal.SIGTERM)
-    ray.init(num_cpus=2, resources={"licence": 3}, include_dashboard=False, **quiet)
+    ray.init(num_cpus=3, resources={"licence": 3}, include_dashboard=False, **quiet)
     signal.signal(signal.SIGTERM, before)  # processes that other tests fork would inherit Ray's handler
     try:
         yield
@@ -117,7 +121,7 @@ def until(condition: Callable[[], bool], what: str, seconds: float = 90) -> None
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, f"never came: {what}"
-        time.sleep(0.05)
+        time.sleep(0.01)
 
 
 class Counted:

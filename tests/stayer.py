@@ -54,8 +54,7 @@ def adversary(pull: int, seed: int, folder: Path) -> None:
 
 
 def main() -> None:
-    words, held, busy = sys.argv[1:], [], set[int]()
-    together: list[str] = []
+    words, held, together, busy = sys.argv[1:], list[tuple[int, float]](), list[str](), set[int]()
     if "greet" in words:
         say(protocol=1, arms=["a", {"name": "b", "depth": 2}])
     if "noisy" in words:
@@ -101,6 +100,8 @@ def main() -> None:
             adversary(pull, seed, Path(words[0]))
         elif arm == "held":  # until there are four: then the last comes first
             held.append((pull, reward))
+            if "noted" in words:
+                (Path(words[-1]) / str(pull)).touch()
             if len(held) == 4:
                 while held:
                     pull, reward = held.pop()

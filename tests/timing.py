@@ -10,7 +10,7 @@ from thresher.run.command.process import Command
 
 LIMIT = 0.05
 FAST = {f"fast {each}": {"time": f"0.00{each}"} for each in range(1, 10)}
-SLOW = {f"slow {each}": {"time": f"0.2{each}"} for each in range(3)}
+SLOW = {f"slow {each}": {"time": f"0.10{each}"} for each in range(3)}
 COUNT = 'i=0; while [ "$i" -lt "$0" ]; do i=$((i + 1)); done'
 STEPS = {"current": {"steps": 20_000}, "slower": {"steps": 80_000}, "faster": {"steps": 5_000}}
 

@@ -78,44 +78,38 @@ def test_memory_stores_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def held(folder: Path) -> list[str]:
+    """A command that notes each pull. Those after the fourth wait for a marker."""
+    note = f"echo . >> {folder}/$THRESHER_PULL.run"
+    wait = f"test $THRESHER_PULL -le 4 || until test -e {folder}/go; do sleep 0.01; done"
+    return ["--budget=40", "--format=json", "--", "sh", "-c", f": $THRESHER_ARM; {note}; {wait}; echo 1"]
+
+
 def test_after_ctrl_c_the_same_command_resumes(tmp_path: Path) -> None:
-    args = [
-        "--budget=40",
-        "--format=json",
-        "--",
-        "sh",
-        "-c",
-        f"sleep 0.05; touch {tmp_path}/$THRESHER_PULL.run; echo 1",
-    ]
-    process = start(tmp_path, *args)
-    until(lambda: list(tmp_path.glob("*.run")), "a first pull")
+    process = start(tmp_path, *held(tmp_path))
+    until(lambda: len(list(tmp_path.glob("*.run"))) > 5, "a few pulls")
     process.send_signal(signal.SIGINT)
+    assert process.stderr
+    assert b"stopping: waiting for 2 pending pulls" in process.stderr.readline()
+    (tmp_path / "go").touch()
     stopped = finish(process)
     before = verdict(stopped, 130)
     assert "the same command resumes it" in stopped.err
-    assert (before["pending"], before["done"]) == (0, False)
+    assert (before["told"], before["pending"], before["done"]) == (6, 0, False)
     taken_back = before["issued"] - before["told"]  # handed out, but not begun when the signal came
-    after = run(tmp_path, *args)
+    after = run(tmp_path, *held(tmp_path))
     assert (verdict(after)["told"], verdict(after)["pending"]) == (40 - taken_back, 0)
     assert f"resumes after {before['issued']} pulls" in after.err
 
 
 def test_after_kill_9_the_same_command_resumes_and_no_pull_runs_twice(tmp_path: Path) -> None:
-    args = [
-        "--budget=40",
-        "--format=json",
-        "--",
-        "sh",
-        "-c",
-        f"echo . >> {tmp_path}/$THRESHER_PULL.run; sleep 0.05; echo 1",
-    ]
-    process = start(tmp_path, *args)
+    process = start(tmp_path, *held(tmp_path))
     until(lambda: len(list(tmp_path.glob("*.run"))) > 5, "a few pulls")
+    until(lambda: only_study(tmp_path).verdict().told > 0, "a reward")
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
-    told = only_study(tmp_path).verdict().told
-    assert told > 0
-    found = verdict(run(tmp_path, *args))
+    (tmp_path / "go").touch()
+    found = verdict(run(tmp_path, *held(tmp_path)))
     assert found["issued"] == 40
     assert found["told"] + found["pending"] == 40
     assert found["pending"] <= 2, "what the dead one had pending, until its lease is over"

@@ -10,7 +10,7 @@ ARMS = ["--arm=a", "--arm=b", "--arm=c", "--format=json"]
 
 def test_an_outage_that_lasts_ends_the_run_with_status_3_and_retires_no_arm() -> None:
     script = ": $THRESHER_ARM; test $THRESHER_PULL -le 6 && echo 1 && exit; echo no network >&2; exit 7"
-    result = run(*ARMS, "--budget=100", "--workers=1", "--give-up=2s", "--quiet", "--", "sh", "-c", script)
+    result = run(*ARMS, "--budget=100", "--workers=1", "--give-up=500ms", "--quiet", "--", "sh", "-c", script)
     assert result.status == 3
     verdict = json.loads(result.out)
     assert (verdict["retired"], verdict["told"], verdict["pending"]) == ([], 6, 0)
@@ -18,7 +18,7 @@ def test_an_outage_that_lasts_ends_the_run_with_status_3_and_retires_no_arm() ->
     outage, error = result.err.splitlines()
     assert "the last 8 evaluations all failed" in outage
     assert "no network" in outage
-    assert error.startswith("thresher: error: run: every evaluation failed for 2 s, the last with: ")
+    assert error.startswith("thresher: error: run: every evaluation failed for 0.5 s, the last with: ")
     assert error.endswith("repair the evaluator and run again; no arm was retired")
 
 

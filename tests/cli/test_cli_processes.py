@@ -46,7 +46,7 @@ def zombies() -> list[str]:
 def test_a_timeout_ends_the_command_and_its_grandchildren(tmp_path: Path) -> None:
     with folder_of_pids(tmp_path) as folder:
         script = f"sh -c 'touch {folder}/$$; {FOR_EVER}' & touch {folder}/$$; {FOR_EVER} & touch {folder}/$!; wait"
-        result = run("--arm=a", "--budget=2", "--timeout=2s", "--workers=1", "--", "sh", "-c", script)
+        result = run("--arm=a", "--budget=2", "--timeout=2s", "--workers=2", "--", "sh", "-c", script)
         assert "timed out after 2 s and was killed" in result.err
         assert result.status == 3
         assert len(pids(folder)) == 6
@@ -65,8 +65,8 @@ def test_a_command_that_hangs_after_closing_its_output_is_killed_too() -> None:
 
 def test_a_hanging_arm_is_retired_and_the_others_get_their_verdict() -> None:
     script = f"test $THRESHER_ARM = slow && {FOR_EVER}; echo 1"
-    args = ["--arm=quick", "--arm=slow", "--budget=14", "--timeout=1s", "--format=json", "--", "sh", "-c", script]
-    result = run(*args)
+    args = ["--arm=quick", "--arm=slow", "--budget=14", "--timeout=1s", "--max-failures=1", "--format=json"]
+    result = run(*args, "--", "sh", "-c", script)
     assert result.status == 0
     verdict = json.loads(result.out)
     assert (verdict["above"], verdict["retired"], verdict["pending"]) == (["quick"], ["slow"], 0)

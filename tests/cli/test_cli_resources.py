@@ -15,9 +15,3 @@ def test_the_command_line_refuses_invalid_resources(text: str) -> None:
 def test_the_command_line_hands_resources_to_the_engine() -> None:
     found = run("--arm", "a", "--engine", "threads", "--resource", "GPU=1", "--", "echo", "1")
     assert (found.status, "only Dask and Ray count them" in found.err) == (2, True)
-
-
-def test_a_local_ray_says_which_resource_it_lacks() -> None:
-    found = run("--arm", "a", "--engine", "ray", "--workers", "1", "--resource", "GPU=4", "--", "echo", "1")
-    assert found.status == 3
-    assert "resources 'CPU 1, GPU 4': the Ray of this machine has only CPU 1, GPU 0" in found.err

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from program import run
+from program import run, thresher
 from rows import ROW_NAMES
 
 from thresher.core.row import Row
@@ -212,11 +212,14 @@ def test_workers_run_at_the_same_time(tmp_path: Path) -> None:
 
 
 def test_a_terminal_is_not_needed_and_a_line_now_and_then_shows_progress() -> None:
-    result = run("--arm=a", "--budget=6", "--workers=1", "--no-confidence", "--", "sh", "-c", "sleep 0.5; echo 1")
+    soon = "import thresher.cli.livetable\nthresher.cli.livetable.FIRST_LINE = 0.8"
+    command = ["--budget=6", "--", "sh", "-c", "sleep 0.2; echo 1"]
+    ask = ["run", "--threshold=0.5", "--arm=a", "--workers=1", "--no-confidence"]
+    result = thresher(*ask, *command, first=soon)
     (line,) = result.err.splitlines()
     assert line.startswith("thresher: 1 does, 0 do not, after ")
     assert line.endswith(" left")
-    assert run("--arm=a", "--budget=6", "--quiet", "--", "sh", "-c", "sleep 0.5; echo 1").err == ""
+    assert thresher(*ask, "--quiet", *command, first=soon).err == ""
 
 
 def test_two_dashes_may_be_left_out_and_options_of_the_command_are_its_own() -> None:

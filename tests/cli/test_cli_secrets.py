@@ -49,7 +49,7 @@ def test_status_masks_what_older_versions_recorded(place: Place) -> None:
 @pytest.mark.parametrize("words", [f"password={WORD}", f"postgresql://me:p@{WORD}@host/db", f"Bearer {WORD}"])
 def test_what_a_program_prints_is_masked_in_warnings_errors_and_reasons(words: str) -> None:
     script = f"test $THRESHER_PULL -le 6 && echo 1 && exit; echo '{words}' >&2; exit 7"
-    done = run(*ARMS, "--budget=40", "--give-up=1s", "--format=json", "--", "sh", "-c", script)
+    done = run(*ARMS, "--budget=40", "--give-up=100ms", "--format=json", "--", "sh", "-c", script)
     assert done.status == 3
     assert "the last 8 evaluations all failed" in done.err
     assert WORD not in done.out + done.err

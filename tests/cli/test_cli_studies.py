@@ -62,7 +62,7 @@ def test_a_reward_outside_the_bounds_is_an_error_and_retires_its_arm(place: Plac
 
 
 def test_a_pull_that_is_not_renewed_is_lost_and_told_late(place: Place) -> None:
-    place.good("ask", "s", "-n", "2", "--lease", "2s")
+    place.good("ask", "s", "-n", "2", "--lease", "200ms")
     place.good("renew", "s", "2", "--lease", "1h")
     until(lambda: place.json("status", "s")["pending_pulls"][0]["expired"], "the end of a lease")
     assert "pull 1 of a, for" in place.good("status", "s")

@@ -75,14 +75,15 @@ def test_the_table_is_redrawn_in_its_place(tmp_path: Path) -> None:
             terminal.wait_for(lambda seen: "of 60 pulls" in seen.lines[1] and seen.lines[1].split()[0] not in counts)
             counts.add(terminal.lines[1].split()[0])
             assert terminal.text.count("Which of 2 arms reach") == 1
-        assert terminal.finish() == 0
+        terminal.type(b"\x03")
+        assert terminal.finish() == 130
 
 
 def drawn(terminal: Terminal) -> list[str]:
     return [line for line in terminal.lines if line.startswith("an-")]
 
 
-@pytest.mark.parametrize(("columns", "rows", "shown"), [(40, 24, 18), (100, 24, 18), (80, 8, 2), (30, 5, 1)])
+@pytest.mark.parametrize(("columns", "rows", "shown"), [(40, 24, 18), (80, 8, 2), (30, 5, 1)])
 def test_many_arms_fit_any_terminal(tmp_path: Path, columns: int, rows: int, shown: int) -> None:
     arms = tmp_path / "arms.txt"
     arms.write_text("\n".join(f"an-arm-with-a-long-name-{number}" for number in range(100)))

@@ -80,7 +80,9 @@ def an_old_store(url: str) -> Old:
         file.write_bytes(gzip.decompress(STORED.read_bytes()))
         session.execute(POSTGRES)
         rows = apsw.Connection(str(file)).execute(f"SELECT study, {FIELDS} FROM events").fetchall()
-        session.cursor().executemany(f"INSERT INTO thresher_events (study, {FIELDS}) VALUES (%s{', %s' * 13})", rows)
+        with session.cursor().copy(f"COPY thresher_events (study, {FIELDS}) FROM STDIN") as copy:
+            for row in rows:
+                copy.write_row(row)
     return Old(url)
 
 
@@ -91,10 +93,10 @@ def an_opened_store(old: Old) -> Iterator[Store]:
     store.close()
 
 
-def digests(store: Store) -> dict[str, tuple[int, str | None, str | None]]:
-    """The digests of states and the heads, by study."""
+def digests(store: Store, *names: str) -> dict[str, tuple[int, str | None, str | None]]:
+    """The digests of states and the heads, by study; of all studies if none is named."""
     found = {}
-    for name in store.studies():
+    for name in names or store.studies():
         report = verify(event for page in pages(store, name) for event in page)
         found[name] = (report.events, report.digest, report.head)
     return found

@@ -61,7 +61,7 @@ def test_a_file_whose_end_is_missing_is_refused(small: Path, share: float) -> No
 
 @pytest.mark.parametrize("seed", range(3))
 def test_no_bit_flips_unnoticed(tmp_path: Path, seed: int) -> None:
-    path = flips.closed_store(tmp_path / "s.db", pulls=(50, 100, 1000)[seed])
+    path = flips.closed_store(tmp_path / "s.db", pulls=(50, 100, 400)[seed])
     found = flips.tally(path, 60, seed)
     assert found[flips.ACCEPTED] == 0, found
     assert found[flips.REFUSED] > 5

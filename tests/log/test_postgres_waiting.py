@@ -152,8 +152,9 @@ def test_a_lock_on_a_table_is_waited_for_and_its_holder_is_named(study_url: str,
         assert out.startswith("2")
 
 
-@pytest.mark.parametrize("table", ["schema", "events"])
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
+@pytest.mark.parametrize(
+    ("table", "number", "status"), [("schema", signal.SIGINT, 130), ("events", signal.SIGTERM, -signal.SIGTERM)]
+)
 def test_waiting_for_a_lock_ends_with_a_signal(study_url: str, table: str, number: signal.Signals, status: int) -> None:
     with (
         locked(study_url, f"LOCK TABLE thresher_{table} IN ACCESS EXCLUSIVE MODE"),
@@ -176,8 +177,9 @@ def test_a_row_that_is_locked_is_waited_for(study_url: str) -> None:
 
 
 def test_a_lock_that_is_never_released_is_named_in_the_end(study_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("thresher.log.postgres_connection.TURN", 0.1)
+    monkeypatch.setattr("thresher.log.postgres_connection.PATIENCE", 0.3)
     study = thresher.open_study("s", storage=study_url)
-    monkeypatch.setattr("thresher.log.postgres_connection.PATIENCE", 1.0)
     with locked(study_url, "LOCK TABLE thresher_events IN SHARE ROW EXCLUSIVE MODE") as holder:
         rule = rf"another session holds a lock on its tables \(server process {holder.info.backend_pid}, maintenance\)"
         with pytest.raises(StoreFailed, match=rule):
@@ -245,8 +247,9 @@ def test_an_upgrade_that_waits_ends_with_a_signal(old_url: str, number: signal.S
 
 
 def test_an_upgrade_that_waits_in_vain_names_its_blocker(old_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("thresher.log.postgres_connection.TURN", 0.1)
+    monkeypatch.setattr("thresher.log.postgres_connection.PATIENCE", 1.3)  # who only reads is named after a second
     study = thresher.open_study("s", storage=old_url)
-    monkeypatch.setattr("thresher.log.postgres_connection.PATIENCE", 1.0)
     with locked(old_url, READING) as holder:
         rule = rf"another session holds a lock on its tables \(server process {holder.info.backend_pid}, maintenance\)"
         with pytest.raises(StoreFailed, match=rule):

@@ -19,7 +19,7 @@ import thresher
 def evaluate(pull):
     began = Path(os.environ["BEGAN"])  # a file for each agent: none returns a reward before all have begun
     (began / os.environ["AGENT"]).touch()
-    while len(list(began.iterdir())) < 3:
+    while len(list(began.iterdir())) < 2:
         time.sleep(0.02)
     return pull.seed / 2**32
 
@@ -27,10 +27,10 @@ if __name__ == "__main__":
     study = thresher.open_study("shared", storage=sys.argv[1])
     thresher.run(study, evaluate, executor="dask", workers=2)
 """
-BUDGET = 90
+BUDGET = 60
 
 
-def test_three_agents_with_their_own_dask_clusters_share_one_budget(postgres_url: str, tmp_path: Path) -> None:
+def test_two_agents_with_their_own_dask_clusters_share_one_budget(postgres_url: str, tmp_path: Path) -> None:
     thresher.create_study("shared", arms=["a", "b", "c"], threshold=0.5, budget=BUDGET, storage=postgres_url)
     script = tmp_path / "agent.py"
     script.write_text(SCRIPT)
@@ -44,14 +44,14 @@ def test_three_agents_with_their_own_dask_clusters_share_one_budget(postgres_url
             stderr=subprocess.STDOUT,
             text=True,
         )
-        for name in "xyz"
+        for name in "xy"
     ]
     said = [agent.communicate(timeout=180)[0] for agent in agents]
-    assert [agent.returncode for agent in agents] == [0, 0, 0], said
+    assert [agent.returncode for agent in agents] == [0, 0], said
     study = thresher.open_study("shared", storage=postgres_url)
     verdict, events = study.verdict(), study.events()
     assert (verdict.issued, verdict.told, verdict.pending) == (BUDGET, BUDGET, 0)
-    assert len({event.agent for event in events if event.kind == "asked"}) == 3
+    assert len({event.agent for event in events if event.kind == "asked"}) == 2
     assert verify(events).sound
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 from aiohttp import ClientSession, web
-from engines import causes, make
+from engines import FOREVER, Clock, causes, make
 
 import thresher
 from thresher.errors import CannotGoOn, InvalidInput
@@ -183,13 +183,17 @@ def test_an_evaluator_that_always_fails_ends_the_run_and_leaves_nothing_behind()
     asyncio.run(main())
 
 
-def test_seconds_let_running_evaluations_end() -> None:
+def test_seconds_let_running_evaluations_end(clock: Clock) -> None:
     async def evaluate(pull: Pull) -> float:
-        await asyncio.sleep(1.5)
+        if pull.id == 4:
+            clock.end_the_run()
+        while not clock.ahead:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.05 * pull.id)
         return 0.5
 
     study = make(budget=100)
-    verdict = asyncio.run(thresher.arun(study, evaluate, workers=4, seconds=0.75))
+    verdict = asyncio.run(thresher.arun(study, evaluate, workers=4, seconds=FOREVER))
     assert (verdict.told, causes(study)) == (4, [])
 
 

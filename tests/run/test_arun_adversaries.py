@@ -66,9 +66,10 @@ async def attacked(attack: Attack, seed: int) -> Study:
     return study
 
 
+@pytest.mark.usefixtures("no_outage")
 @pytest.mark.parametrize("attack", [cancels_the_caller, cancels_itself, cancels_everything])
 def test_an_outcome_that_cancels_a_task_is_charged(attack: Attack, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Coroutines, "grace", 0.0)  # else failures come in rows, which are outages
+    monkeypatch.setattr(Coroutines, "grace", 0.0)
     false, fates = 0, Counter[str]()
     for seed in range(STUDIES):
         study = asyncio.run(attacked(attack, seed))

@@ -86,7 +86,6 @@ def alive(pid: int) -> bool:
 
 
 ENGINES = ["threads", "processes", "asyncio"]
-CLUSTERS = ["dask", "ray"]
 Start = Callable[[str], Run]
 
 
@@ -106,23 +105,48 @@ def start(tmp_path: Path) -> Iterator[Start]:
         run.process.communicate()
 
 
-@pytest.mark.parametrize("engine", [*ENGINES, *CLUSTERS])
+@pytest.fixture
+def ray_address(ray_here: None) -> str:
+    """The Ray that tests share, as an engine of other processes."""
+    import ray
+
+    return f"ray:{ray.get_runtime_context().gcs_address}"
+
+
+@pytest.mark.parametrize("engine", [*ENGINES, "dask"])
 def test_ctrl_c_stops_issuing_pulls_and_waits_for_running_ones(engine: str, start: Start, tmp_path: Path) -> None:
     run = start(engine)
+    waits_for_running_ones(run, tmp_path)
+    assert not any(map(alive, run.workers()))
+
+
+def test_ctrl_c_waits_for_pulls_in_a_ray_that_runs_already(ray_address: str, start: Start, tmp_path: Path) -> None:
+    run = start(ray_address)
+    waits_for_running_ones(run, tmp_path)
+    wait_until(lambda: not any(map(alive, run.workers())))  # the cluster ends them after the run
+
+
+def waits_for_running_ones(run: Run, folder: Path) -> None:
     run.ctrl_c()
     with pytest.raises(subprocess.TimeoutExpired):
-        run.process.wait(0.5)  # it waits
-    (tmp_path / "go").touch()
+        run.process.wait(0.3)  # it waits
+    (folder / "go").touch()
     said = run.output().splitlines()
     assert said[0] == "interrupted"
     assert said[1].split()[1:3] == ["3", "0"]  # told, pending
     assert said[1].endswith(("[]", "['cancelled']"))  # what waited behind those that ran
-    assert not any(map(alive, run.workers()))
 
 
-@pytest.mark.parametrize("engine", [*ENGINES, *CLUSTERS, "process-pool"])
+@pytest.mark.parametrize("engine", [*ENGINES, "dask", "process-pool"])
 def test_a_second_ctrl_c_does_not_wait_and_leaves_no_orphan(engine: str, start: Start) -> None:
-    run = start(engine)
+    ends_at_the_second(start(engine))
+
+
+def test_a_second_ctrl_c_leaves_no_orphan_in_a_ray_that_runs_already(ray_address: str, start: Start) -> None:
+    ends_at_the_second(start(ray_address))
+
+
+def ends_at_the_second(run: Run) -> None:
     run.ctrl_c()
     with pytest.raises(subprocess.TimeoutExpired):
         run.process.wait(0.3)

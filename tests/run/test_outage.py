@@ -144,8 +144,8 @@ def test_one_pull_is_tried_at_a_time_in_an_outage() -> None:
     assert state["most"] == 1
 
 
-@pytest.mark.parametrize("workers", [2, 4])
-def test_an_outage_costs_few_pulls(workers: int) -> None:
+def test_an_outage_costs_few_pulls() -> None:
+    workers = 4
     study = make("a", "b", "c", budget=1000, max_failures=1)
 
     def evaluate(pull: thresher.Pull) -> float:

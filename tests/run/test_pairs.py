@@ -184,7 +184,7 @@ def test_a_pair_has_one_timeout_and_a_late_pair_still_counts() -> None:
         time.sleep(0.6 if pull.id == 1 and pull.arm == "old" else 0.04)
         return half(pull)
 
-    study = make("old", "a", budget=30, confidence=0.95, max_failures=None)
+    study = make("old", "a", budget=14, confidence=0.95, max_failures=None)
     thresher.run(study, evaluate, workers=1, timeout=0.3)
     first = study.pulls()[0]
     assert (first.state, first.reward, first.baseline) == ("late", 0.5, 0.25)

@@ -204,6 +204,7 @@ def test_ray_restarts_no_actor_and_repeats_no_call(engine: Any, monkeypatch: pyt
     engine._start_actors = lambda: None
     engine._set_up(lambda _: 0.5, own=True)
     assert options == [{"max_restarts": 0, "max_task_retries": 0, "num_cpus": 1.0}]
-    engine._needed = {"CPU": 5.0}
-    with pytest.raises(CannotGoOn, match="the Ray of this machine has only CPU 4"):
+    engine._needed = {"CPU": 1.0, "GPU": 4.0}
+    words = "resources 'CPU 1, GPU 4': the Ray of this machine has only CPU 4, GPU 0"
+    with pytest.raises(CannotGoOn, match=words):
         engine._set_up(lambda _: 0.5, own=True)

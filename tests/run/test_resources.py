@@ -1,12 +1,13 @@
 """What a pull needs besides a worker's time: counted by the cluster, tested on the real engines."""
 
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from engines import Counted, causes, dask_cluster, evaluator, make
+from engines import TIMEOUT, Clock, Counted, calls, causes, dask_cluster, evaluator, make
 
 import thresher
 from thresher.run.engines import open_engine
@@ -21,23 +22,25 @@ def engine(executor: Any, **resources: float) -> Iterator[Any]:
         found.close(wait=False)
 
 
-def test_dask_runs_as_many_at_once_as_its_resources_allow(tmp_path: Path) -> None:
-    with dask_cluster(threads=3, resources={"GPU": 1}) as client:
-        study = make("a", budget=30, bounds=(0, 10))
-        thresher.run(study, Counted(tmp_path), executor=client, resources={"GPU": 1})
-        assert max(event.reward or 0 for event in study.events()) <= 2
-        with engine(client, GPU=0.5) as found:
-            assert found.workers == 4
-        with engine(client, GPU=0.1) as found:
-            assert found.workers == 6, "it has no more threads"
-        with engine(client, GPU=2) as found:
-            assert (found.workers, found.sought) == (0, "worker with GPU 2")
+def test_dask_runs_as_many_at_once_as_its_resources_allow(dask_client: Any, tmp_path: Path) -> None:
+    """Two workers, each with two threads and ``engines.RESOURCES``."""
+    study = make("a", budget=30, bounds=(0, 10))
+    thresher.run(study, Counted(tmp_path), executor=dask_client, resources={"GPU": 1.5})
+    assert max(event.reward or 0 for event in study.events()) <= 2
+    with engine(dask_client, GPU=0.9, licence=1.5) as found:
+        assert found.workers == 2
+    with engine(dask_client, GPU=1) as found:
+        assert found.workers == 4
+    with engine(dask_client, GPU=0.1) as found:
+        assert found.workers == 4, "it has no more threads"
+    with engine(dask_client, GPU=3) as found:
+        assert (found.workers, found.sought) == (0, "worker with GPU 3")
 
 
 def test_a_missing_resource_is_waited_for_and_named(dask_client: Any, caplog: pytest.LogCaptureFixture) -> None:
     study = make(budget=4)
-    with pytest.raises(thresher.CannotGoOn, match="there was no worker with GPU 1 for 3 s"):
-        thresher.run(study, evaluator("dask"), executor=dask_client, resources={"GPU": 1}, give_up=3.0)
+    with pytest.raises(thresher.CannotGoOn, match="there was no worker with disk 1 for 1 s"):
+        thresher.run(study, evaluator("dask"), executor=dask_client, resources={"disk": 1}, give_up=1.0)
     assert causes(study) == ["cancelled"], "one pull waited there, for an autoscaler to see, and cost nothing"
 
 
@@ -76,10 +79,19 @@ def test_workers_that_thresher_starts_have_no_resources() -> None:
         thresher.run(make(), evaluator("dask"), executor="dask", resources={"GPU": 1})
 
 
-def test_a_hung_pull_does_not_keep_the_only_worker_that_has_the_resource() -> None:
+def test_a_hung_pull_does_not_keep_the_only_worker_that_has_the_resource(clock: Clock, tmp_path: Path) -> None:
+    study = make("a", "first-hangs", budget=8, max_failures=None)
+    looks = itertools.count()
+
+    def go_on(progress: thresher.Progress) -> None:
+        """Nothing else runs while it hangs. By then the run has seen that it began."""
+        hung = next((row.id for row in study.pulls() if row.arm == "first-hangs"), None)
+        if hung in dict(calls(tmp_path)) and next(looks) == 10:
+            clock.ahead = TIMEOUT
+
     with dask_cluster(threads=3, n_workers=1, resources={"GPU": 1}) as client:
-        study = make("a", "first-hangs", budget=8, max_failures=None)
-        verdict = thresher.run(study, evaluator("dask"), executor=client, resources={"GPU": 1}, timeout=1.0)
+        given: dict[str, Any] = {"resources": {"GPU": 1}, "timeout": TIMEOUT, "on_progress": go_on}
+        verdict = thresher.run(study, evaluator("dask", tmp_path), executor=client, **given)
     assert (verdict.told, causes(study)) == (7, ["failed"])
 
 

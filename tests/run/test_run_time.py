@@ -9,14 +9,6 @@ from engines import FOREVER, Clock, causes, make, slowly
 from program import until
 
 import thresher
-from thresher.run import loop
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(loop, "time", clock)
-    return clock
 
 
 def test_after_its_seconds_a_run_issues_no_more_pulls(clock: Clock) -> None:

@@ -71,8 +71,8 @@ def test_an_outage_that_does_not_end_ends_the_run_and_retires_no_arm() -> None:
     def evaluate(pull: thresher.Pull) -> float:
         raise ConnectionError("no route to host")
 
-    with pytest.raises(thresher.CannotGoOn, match=r"failed for 1.5 s.*no route to host.*no arm was retired"):
-        thresher.run(study, evaluate, workers=2, give_up=1.5)
+    with pytest.raises(thresher.CannotGoOn, match=r"failed for 0.5 s.*no route to host.*no arm was retired"):
+        thresher.run(study, evaluate, workers=2, give_up=0.5)
     verdict = study.verdict()
     assert verdict.retired == []
     assert verdict.pending == 0

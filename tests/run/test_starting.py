@@ -218,7 +218,7 @@ def test_timeouts_of_pulls_do_not_end_the_run_at_the_start() -> None:
         return 0.5
 
     study = make(*ARMS, budget=20, max_failures=None)
-    assert thresher.run(study, evaluate, workers=1, timeout=0.2).done
+    assert thresher.run(study, evaluate, workers=1, timeout=0.1).done
     timed_out = {event.pull for event in study.events() if event.reason and "timed out" in event.reason}
     assert timed_out >= {1, 2, 3, 4, 5}
 
@@ -235,7 +235,7 @@ def test_a_reward_that_comes_late_is_a_success_too() -> None:
             raise thresher.Busy(after=0.05)
         return wrong_key(pull) if 1 < pull.id < 6 else 0.5
 
-    assert thresher.run(study, evaluate, workers=1, timeout=0.2).done
+    assert thresher.run(study, evaluate, workers=1, timeout=0.1).done
     assert [event.pull for event in study.events() if event.late and event.pull == 1] == [1]
 
 

@@ -34,6 +34,7 @@ def test_a_few_processes_answer_all_pulls_and_none_is_left_behind(engine: str, p
         until(lambda: not any(runs(pid) for pid in pids(study)), "the end of the processes")
 
 
+@pytest.mark.usefixtures("no_outage")
 @pytest.mark.parametrize("engine", ["threads", "process-pool", "processes", "dask"])
 def test_an_arm_that_fails_kills_or_talks_nonsense_is_retired_and_the_others_continue(
     engine: str, place: dict[str, Any]

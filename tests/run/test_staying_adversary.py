@@ -10,7 +10,7 @@ from engines import make
 
 import thresher
 
-PULLS, BAR = 110, 0.55
+PULLS, BAR = 90, 0.51
 
 
 @pytest.mark.parametrize(("per_process", "studies"), [(1, 8), (3, 1)])

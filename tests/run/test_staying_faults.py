@@ -3,20 +3,19 @@
 import os
 import signal
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 import stayer
-from engines import causes, make, until
+from engines import Clock, causes, make, until
 from program import runs
 
 import thresher
 from thresher import Pull
 from thresher.errors import Busy, EvaluationFailed, NoReward
-from thresher.run.command import resident
+from thresher.run.command import resident, waiting
 from thresher.run.command.staying import Staying
 from thresher.run.lost import EvaluatorLost
 
@@ -67,33 +66,43 @@ def test_pulls_that_are_lost_together_say_so_and_the_next_finds_a_new_process() 
     evaluate.stop()
 
 
-def test_a_hung_pull_fails_and_its_neighbours_are_not_to_blame() -> None:
-    evaluate = stayer.evaluator("greet", per_process=2, timeout=0.5)
-    answers(evaluate, ["a"])  # it has started
-    gate = threading.Event()
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The time of timeouts, which a test moves on."""
+    clock = Clock()
+    for module in (resident, waiting):
+        monkeypatch.setattr(module, "time", clock)
+    return clock
 
-    def later(one: Pull) -> object:
-        gate.wait()
-        return evaluate(one)
 
+def test_a_hung_pull_fails_and_its_neighbours_are_not_to_blame(clock: Clock, tmp_path: Path) -> None:
+    evaluate = stayer.evaluator("greet", "noted", str(tmp_path), per_process=3, timeout=PATIENCE)
     with ThreadPoolExecutor(2) as pool:
-        waits = pool.submit(later, pull(2, "held"))
-        hangs = pool.submit(evaluate, pull(1, "hangs"))
-        threading.Timer(0.25, gate.set).start()
-        assert "timed out after 0.5 s" in str(hangs.exception(PATIENCE))
+        hangs = pool.submit(evaluate, pull(1, "held"))
+        until((tmp_path / "1").exists, "the pull that hangs")
+        clock.ahead = PATIENCE / 2
+        waits = pool.submit(evaluate, pull(2, "held"))
+        until((tmp_path / "2").exists, "its neighbour")
+        clock.ahead = PATIENCE
+        assert evaluate(pull(3)) == 0.5  # whoever reads this answer looks at the time
+        assert "timed out after 20 s" in str(hangs.exception(PATIENCE))
         error = waits.exception(PATIENCE)
     assert isinstance(error, EvaluatorLost)
     assert error.together == ()
     evaluate.stop()
 
 
-def test_a_pull_times_out_though_its_evaluator_prints_without_end() -> None:
-    evaluate = stayer.evaluator(timeout=2.0)
+def test_a_pull_times_out_though_its_evaluator_prints_without_end(
+    clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    evaluate = stayer.evaluator(timeout=PATIENCE)
     assert evaluate(pull(1)) == 0.5
     with ThreadPoolExecutor(1) as pool:
         floods = pool.submit(evaluate, pull(2, "floods"))
         try:
-            assert "timed out after 2 s" in str(floods.exception(PATIENCE))
+            until(lambda: "was not pending" in caplog.text, "the flood")
+            clock.ahead = PATIENCE
+            assert "timed out after 20 s" in str(floods.exception(PATIENCE))
         finally:
             evaluate.stop()
 
