@@ -14,6 +14,7 @@ from thresher.lab.recorded import Recorded
 from thresher.lab.simulator import instances
 
 SMALL = Setup(policy="uniform", arms=2, budget=8)
+pytestmark = pytest.mark.usefixtures("interpreted")
 BAD: dict[str, Callable[[], Any]] = {
     "repetition -1": lambda: trace(SMALL, repetition=-1),
     "seed -1": lambda: trace(SMALL, seed=-1),

@@ -17,6 +17,7 @@ from thresher.study import look
 MEANS = (0.5, 0.9, 0.1, 0.55, 0.5)
 NOISE = 0.3
 PULLS, CASES = 160, 24
+pytestmark = pytest.mark.usefixtures("interpreted")
 
 
 class Combination(NamedTuple):

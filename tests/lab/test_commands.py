@@ -12,6 +12,7 @@ from lab_commands import GROUP, run
 from thresher.errors import ThresherError
 
 SMALL = ["--arms", "5", "--budget", "60", "--repetitions", "4"]
+pytestmark = pytest.mark.usefixtures("interpreted")
 
 
 def test_simulate_prints_json_with_results_and_speed() -> None:
@@ -151,18 +152,7 @@ def test_an_output_folder_that_cannot_be_written_is_refused_before_the_work(tmp_
 
 
 def test_a_plan_overwrites_a_picture_and_nothing_else(tmp_path: Path) -> None:
-    words = [
-        "plan",
-        "--threshold",
-        "0.5",
-        "--arms",
-        "2",
-        "--means",
-        "0.1,0.9",
-        "--policy",
-        "uniform",
-        "--no-confidence",
-    ]
+    words = ["plan", *"--threshold 0.5 --arms 2 --means 0.1,0.9 --policy uniform --no-confidence".split()]
     words += ["--picture", str(tmp_path / "p.png")]
     (tmp_path / "p.png").write_text("my own")
     with pytest.raises(ThresherError, match="already exists, and is not a picture"):
@@ -175,7 +165,7 @@ def test_a_plan_overwrites_a_picture_and_nothing_else(tmp_path: Path) -> None:
 
 def test_simulate_with_a_confidence_settles_arms_and_stops() -> None:
     problem = ("simulate", "--family", "bernoulli", "--means", "0.1,0.9", "--arms", "2", "--threshold", "0.5")
-    words = (*problem, "--confidence", "0.95", "--budget", "2000")
+    words = (*problem, "--repetitions", "30", "--confidence", "0.95", "--budget", "2000")
     data = json.loads(run(*words, "--format", "json"))
     assert (data["confidence"], data["all_settled"], data["tolerance"]) == (0.95, 1.0, 0.0)
     assert data["pulls_to_settle"] == data["pulls_used"] < 100

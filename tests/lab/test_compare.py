@@ -18,6 +18,7 @@ from thresher.lab.simulator import simulate, trace
 
 SMALL: dict[str, Any] = {"arms": 8, "budget": 400, "checkpoints": (100, 400)}
 WORDS = ("compare", "--arms=8", "--budget=400", "--checkpoints=100,400", "--repetitions=20", "--family=uniform")
+pytestmark = pytest.mark.usefixtures("interpreted")
 
 
 def rewards(setup: Setup) -> dict[tuple[int, int], float]:
@@ -130,6 +131,6 @@ def test_stars_say_how_many_chance_would_give_and_need_enough_repetitions() -> N
     few = " ".join(run(*WORDS, *given).split())
     assert "nothing is marked * below 100 repetitions" in few
     assert "%*" not in few
-    many = " ".join(run(*WORDS, *given, "--repetitions=200").split())
+    many = " ".join(run(*WORDS, *given, "--repetitions=100").split())
     assert "* marks differences of at least 3 standard errors" in many
     assert "0.011 of these 4 would be marked by chance" in many

@@ -16,7 +16,8 @@ from thresher.lab import Setup, matrix, simulate
 from thresher.lab.recorded import Recorded
 
 PROMPTS = ["--arms", "12", "--means", "0.7:0.99", "--threshold", "0.9", "--repetitions", "20"]
-LATE = ("--delay", "workers:1")  # as if rewards came at once, with machine code that other tests use too
+LATE = ("--delay", "workers:1")  # as if rewards came at once
+pytestmark = pytest.mark.usefixtures("interpreted")
 
 
 def simulated(*words: str) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def simulate(
     plays a setup without a confidence in the machine code for certificates, where no arm is ever settled. This saves a
     compilation if both are played.
 
-    >>> setup = Setup(policy="uniform", family="constant", arms=4, means=[0.1, 0.6, 0.7, 0.9], budget=40)
+    >>> setup = Setup(policy="uniform", arms=4, means=[0.1, 0.6, 0.7, 0.9], spreads=0.0, budget=40)
     >>> result = simulate(setup, repetitions=3)
     >>> float(result.accuracy[-1]), result.pulls_per_arm[-1].tolist()
     (1.0, [10.0, 10.0, 10.0, 10.0])
@@ -99,7 +99,7 @@ class Played(NamedTuple):
 def trace(setup: Setup, *, repetition: int = 0, seed: int = 0) -> Played:
     """Every event of one repetition.
 
-    >>> played = trace(Setup(policy="uniform", family="constant", arms=2, means=[0.1, 0.9], budget=4))
+    >>> played = trace(Setup(policy="uniform", arms=2, means=[0.1, 0.9], spreads=0.0, budget=4))
     >>> played.pull, played.arm
     ([1, -1, 2, -2, 3, -3, 4, -4], [0, 0, 1, 1, 0, 0, 1, 1])
     """

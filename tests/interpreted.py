@@ -1,0 +1,96 @@
+"""The loops of the laboratory as Python runs them: the same functions, for tests of what is asked, shown and refused.
+
+A loop takes seconds to compile, and hardly one to interpret where a game is small. `lab/test_interpreted.py` compares
+the two.
+"""
+
+from collections.abc import Callable, Iterator
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from thresher.core import kernel
+from thresher.lab import compiler, families, late, loops, shares, simulator, warming
+
+COMPILED = compiler.loop
+LARGE = 15_000  # pulls of a game that is compiled all the same
+
+
+def namespace(kind: compiler.Kind) -> dict[str, Any]:
+    """The functions of the loops, with the choices that a compiled loop has built in."""
+    formulas = vars(kernel)
+    choices: dict[str, Any] = {
+        **vars(loops),
+        **vars(late),
+        "FORMULA": formulas[kind.formula],
+        "SECOND": formulas[kind.second or "cheapest"],
+        "ALTERNATES": kind.second is not None,
+        "DOUBLING": kind.doubling,
+        "CERTIFIES": kind.certifies,
+        "RANKS": kind.ranks,
+        "COUNTS": kind.counts,
+        "RECORDED": kind.family == "recorded",
+        "CONSTANT": kind.family == "constant",
+        "SET": vars(families)[f"set_{kind.family}"],
+        "DRAW": vars(families)[f"draw_{kind.family}"],
+        "MOMENTS": vars(families)[f"moments_{kind.family}"],
+        "WITHIN": vars(shares)[f"within_{kind.family}"],
+    }
+    for module in (loops, late):
+        for name, function in compiler._functions(module).items():
+            choices[name] = FunctionType(function.__code__, choices, name)
+    return choices
+
+
+def loop(kind: compiler.Kind, *, late_rewards: bool) -> Callable[..., None]:
+    """The loop for a policy that thresher has; one with a user's score is compiled."""
+    if kind.digest is not None:
+        return COMPILED(kind, late_rewards=late_rewards)
+    found = namespace(kind)["run_late" if late_rewards else "run_at_once"]
+
+    def run(*arguments: Any) -> None:
+        _, begin, end, _, _, _, measures, *_ = arguments
+        if (end - begin) * measures.checkpoints[-1] > LARGE:
+            COMPILED(kind, late_rewards=late_rewards)(*arguments)
+            return
+        columns: dict[int, tuple[Any, list[Any]]] = {}
+        with np.errstate(over="ignore"):  # words of 64 bits wrap around
+            found(*(listed(argument, columns) for argument in arguments))
+        for array, column in columns.values():
+            array[:] = column
+
+    return run
+
+
+def listed(given: Any, columns: dict[int, tuple[Any, list[Any]]]) -> Any:
+    """Columns as a live study has them: products of numpy's whole numbers would overflow."""
+    if isinstance(given, tuple):
+        parts = [listed(part, columns) for part in given]
+        return type(given)(*parts) if hasattr(given, "_fields") else tuple(parts)
+    if not isinstance(given, np.ndarray) or given.ndim != 1 or given.dtype == np.uint64:
+        return given
+    return columns.setdefault(id(given), (given, given.tolist()))[1]
+
+
+def drawer(family: str) -> Callable[..., None]:
+    """Draws the arms of one repetition."""
+    found = namespace(compiler.Kind("evt", None, False, family))["draw_instance"]
+
+    def draw(*arguments: Any) -> None:
+        with np.errstate(over="ignore"):
+            found(*arguments)
+
+    return draw
+
+
+@pytest.fixture(scope="module")
+def interpreted() -> Iterator[None]:
+    """The tests of this module compile no loop for a small game."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiler, "loop", loop)
+        patch.setattr(compiler, "instance_drawer", drawer)
+        patch.setattr(warming, "compile_here", lambda loops, progress=None: None)
+        patch.setattr(simulator, "aside", lambda work: work())
+        yield
