@@ -12,7 +12,7 @@ from thresher.run.outage import LONGEST_PAUSE, Failure, Watch
 
 def a_watch(study: thresher.Study, window: int = 4) -> Watch:
     watch = Watch(study, lambda: float("inf"), window)
-    watch.success()  # the start is over: the evaluator works
+    watch.success("c")  # the start is over: the evaluator works
     return watch
 
 
@@ -51,7 +51,7 @@ def test_a_success_ends_the_row_and_the_failures_before_it_count() -> None:
     given = failures(study, "abaaba")
     for _ in range(3):
         watch.failure(next(given), 10.0)
-    watch.success()
+    watch.success("c")
     assert causes(study) == ["failed"] * 3
     for failure in given:
         watch.failure(failure, 10.0)
@@ -75,8 +75,58 @@ def test_tries_in_an_outage_become_rarer_up_to_a_limit() -> None:
     assert pauses[:6] == [2.0, 4.0, 8.0, 16.0, 32.0, LONGEST_PAUSE]
     assert set(pauses[6:]) == {LONGEST_PAUSE}
     assert set(causes(study)) == {"outage"}
-    watch.success()
+    watch.success("c")
     assert (watch.out, watch.pause) == (False, 1.0)
+
+
+def test_each_try_in_an_outage_is_of_another_arm() -> None:
+    study = make("a", "b", "c", "d", budget=80)
+    watch = a_watch(study)
+
+    def fails(arm: str) -> None:
+        pull = study.ask(arm=arm)
+        assert pull is not None
+        watch.failure(Failure(pull, "broken", kind="broken"), 10.0)
+
+    worked = study.ask(arm="d")
+    assert worked is not None
+    study.tell(worked, 1)
+    assert watch.arm_to_try() is None, "the policy chooses"
+    for arm in "aabb":
+        fails(arm)
+    for arm in "dcdcab":  # the one that worked comes first
+        assert watch.arm_to_try() == arm
+        fails(arm)
+    study.retire("d")
+    assert watch.arm_to_try() == "a"
+
+
+def test_arms_that_fail_again_after_an_outage_are_to_blame_unless_another_fails_with_them() -> None:
+    study = make("a", "b", "c", budget=400, max_failures=None)
+    watch = a_watch(study)
+    for arms, cause in (("abab", "outage"), ("abba", "failed"), ("abca", "outage"), ("cacb", "outage")):
+        before = len(causes(study))
+        for failure in failures(study, arms):
+            watch.failure(failure, 10.0)
+        assert causes(study)[before:] == [cause] * 4
+        assert watch.out == (cause == "outage")
+        watch.success("c")
+
+
+def test_arms_that_are_broken_in_different_ways_do_not_stop_a_study() -> None:
+    """The first eight that are asked fail, and so does each of them whenever it is asked again."""
+    errors = [ValueError, KeyError, TypeError, OSError, IndexError, ArithmeticError, RuntimeError, LookupError]
+    study = make(*(f"{number:02}" for number in range(12)), budget=600)
+
+    def evaluate(pull: thresher.Pull) -> float:
+        if int(pull.arm) < len(errors):
+            raise errors[int(pull.arm)](pull.arm)
+        return 1.0
+
+    verdict = thresher.run(study, evaluate, workers=2, give_up=60)
+    assert verdict.retired == [f"{number:02}" for number in range(8)]
+    assert verdict.above == ["08", "09", "10", "11"]
+    assert sum(pull.state == "dropped" for pull in study.pulls()) <= 8 * 4 + 2
 
 
 def test_a_lost_worker_keeps_its_cause_in_an_outage() -> None:
@@ -106,7 +156,7 @@ def test_the_end_of_an_outage_names_the_last_error_and_no_older_one() -> None:
     end = watch.end("it lasted", "repair it")
     assert str(end) == "run: it lasted, the last with: b broke; repair it; no arm was retired"
     assert end.__cause__ is error
-    watch.success()
+    watch.success("c")
     assert str(watch.end("it lasted", "repair it")) == "run: it lasted; repair it; no arm was retired"
 
 

@@ -7,11 +7,14 @@ and says what was wrong.
 
 import contextlib
 import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ..core import kernel
 from ..core.events import Cause
+from ..core.ledger import Ledger
 from ..errors import AlreadyTold, CannotGoOn, shown
 from ..study import Pull, Study, give_up, look
 from ..text.logs import log
@@ -126,6 +129,7 @@ class Watch:
     A success decides it: the failures before it count against their arms. ``window`` failures in a row over at least
     two arms, or of a baseline that goes first, are an outage: they are dropped with cause ``outage``, which counts
     against no arm. So are those that show, before anything succeeded, that the evaluator is wrong: then the run ends.
+    If all of these arms failed in an earlier outage and none has succeeded since, they are to blame after all.
     """
 
     study: Study
@@ -136,6 +140,8 @@ class Watch:
     next_try: float = 0.0
     pause: float = 1.0
     _last: Failure | None = None  # since the last success
+    _failed: Counter[str] = field(default_factory=Counter)  # failures since then, by arm
+    _suspected: set[str] = field(default_factory=set)  # arms that failed in an outage, and have not succeeded since
 
     def __post_init__(self) -> None:
         self.start = Start(self.study, self.oldest)
@@ -144,19 +150,23 @@ class Watch:
     def out(self) -> bool:
         return self.since is not None
 
-    def success(self, *, first: Callable[[], object] = lambda: None) -> None:
-        """A pull succeeded. Failures that were held are dropped, ``first`` being called before."""
+    def success(self, arm: str, *, first: Callable[[], object] = lambda: None) -> None:
+        """A pull of the arm succeeded. Failures that were held are dropped, ``first`` being called before."""
         if self.held:
             first()
         if self.out:
             log.warning("an evaluation succeeded: the outage is over")
+            self._suspected.update(self._failed)
+        self._suspected.discard(arm)
         self.start.close()
         self.since, self.pause, self._last = None, 1.0, None
+        self._failed.clear()
         self.release()
 
     def failure(self, failure: Failure, now: float) -> None:
         """A pull failed. Raises `CannotGoOn` if the evaluator is wrong."""
         self._last = failure
+        self._failed[failure.pull.arm] += 1
         self.held.append(failure._replace(error=None))  # its traceback would keep many objects alive
         self.start.failure(failure)
         self.check_start()
@@ -168,7 +178,7 @@ class Watch:
         elif self._is_the_last_arms(failure):
             self.release()  # with one arm left, its failures are its own
         elif len(self.held) >= self.window:
-            if not self._is_more_than_an_arm() or self._are_broken_cases():
+            if not self._is_more_than_an_arm() or self._are_broken_cases() or self._are_broken_arms():
                 self.release()
             else:
                 self.since, self.next_try = now, now + self.pause
@@ -177,6 +187,21 @@ class Watch:
                     f"the last {self.window} evaluations all failed, the last with: {failure.reason}; "
                     "only one pull is tried now and then until one succeeds; no arm is retired for this"
                 )
+
+    def arm_to_try(self) -> str | None:
+        """The arm for the next try in an outage, else None: the policy chooses.
+
+        It would choose the same arm again and again, for nothing becomes known about it. If that arm is broken, the
+        outage would never end. So each try is of another arm.
+        """
+        names = self.study.spec.arms
+
+        def best(ledger: Ledger) -> str | None:
+            takes = [arm for arm in range(len(names)) if ledger.board.shut[arm] != kernel.SHUT]
+            least = min(takes, key=lambda arm: (self._failed[names[arm]], not ledger.board.seen[arm]), default=None)
+            return None if least is None else names[least]
+
+        return look(self.study, best) if self.out else None
 
     def _is_the_last_arms(self, failure: Failure) -> bool:
         """Whether there is no other arm to compare with; the only arm of a study may end the run instead."""
@@ -187,6 +212,10 @@ class Watch:
     def _is_more_than_an_arm(self) -> bool:
         """Whether it can be an outage. While the baseline goes first through the cases, no other arm can fail."""
         return len({held.pull.arm for held in self.held}) > 1 or look(self.study, lambda ledger: ledger.awaits)
+
+    def _are_broken_arms(self) -> bool:
+        """Whether only arms failed that had failed in an outage before: it ended, and they fail still."""
+        return {held.pull.arm for held in self.held} <= self._suspected
 
     def _are_broken_cases(self) -> bool:
         """Whether a few cases failed again and again, none of which ever had a reward."""
