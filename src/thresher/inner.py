@@ -26,9 +26,11 @@ def others_pulls(study: Study) -> int:
     return sum(not study._keeper.holds(pull) for pull in pending)
 
 
-def tell_for_reply(study: Study, pull: int, reward: object) -> bool:
+def tell_for_reply(
+    study: Study, pull: int, reward: object, *, note: str | None = None, cost: float | None = None
+) -> bool:
     """The same as `Study.tell`. Returns whether the reward was late."""
-    return study._tell(pull, reward, repeatable=False)
+    return study._tell(pull, reward, repeatable=False, note=note, cost=cost)
 
 
 class Telling(NamedTuple):

@@ -53,6 +53,15 @@ def test_tell_twice_is_recorded_once_and_another_reward_is_refused(place: Place)
     assert "has issued pulls 1 to 1" in complaint(place("tell", "s", "2", "0.75"))
 
 
+def test_tell_keeps_a_note_and_a_cost_for_people(place: Place) -> None:
+    place.good("ask", "s")
+    assert "at least 0" in complaint(place("tell", "s", "1", "0.5", "--cost", "-1"))
+    place.good("tell", "s", "1", "0.5", "--cost", "0.25", "--note", "cut off")
+    assert place.json("verdict", "s")["cost"] == 0.25
+    assert "0.25" in place.good("export", "s", "csv")
+    assert "cut off" in place.good("log", "s")
+
+
 def test_a_reward_outside_the_bounds_is_an_error_and_retires_its_arm(place: Place) -> None:
     place.good("ask", "s")
     assert "(0, 1): they are wrong, so arm 'a' is retired and not certified" in complaint(place("tell", "s", "1", "-3"))

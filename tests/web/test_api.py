@@ -51,6 +51,17 @@ def test_repeating_a_reward_is_accepted_and_a_different_one_is_not(app: Gate) ->
     assert get(app, "/coins").data["told"] == 1
 
 
+def test_a_note_and_a_cost_are_kept_for_people(app: Gate) -> None:
+    post(app, "/coins/ask")
+    said = {"pull": 1, "reward": 1, "note": "password=hunter2, cut off", "cost": 0.25}
+    assert post(app, "/coins/tell", said).data == {"pull": 1, "reward": 1.0, "late": False}
+    events = get(app, "/coins/events").data["events"]
+    assert "cut off" in str(events[-1])
+    assert "hunter2" not in str(events[-1])
+    assert get(app, "/coins/verdict").data["cost"] == 0.25
+    assert post(app, "/coins/tell", said | {"cost": -1}).status == 422
+
+
 def test_a_dropped_pulls_reward_is_late_and_accepted(app: Gate) -> None:
     post(app, "/coins/ask")
     assert post(app, "/coins/drop", {"pulls": [1], "reason": "gone"}).data == {"pulls": [1]}

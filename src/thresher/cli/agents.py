@@ -81,9 +81,20 @@ def _line(pull: Pull) -> str:
 @click.argument("pull", type=Whole())
 @click.argument("reward", type=Number())
 @click.argument("baseline", type=Number(), required=False)
+@click.option("--note", metavar="TEXT", help="Words about the evaluation, for people.")
+@click.option("--cost", type=Number(), help="What the evaluation cost, in any unit; the verdict has the total.")
 @storage_option
 @format_option("text", "json")
-def tell(name: str, pull: int, reward: float, baseline: float | None, storage: str | None, style: str) -> int:
+def tell(
+    name: str,
+    pull: int,
+    reward: float,
+    baseline: float | None,
+    note: str | None,
+    cost: float | None,
+    storage: str | None,
+    style: str,
+) -> int:
     """Tell the REWARD of PULL, a number. Telling the same reward again is fine: a lost reply may be retried.
 
     Where a pull evaluates an arm and the baseline, tell both: the arm's REWARD and then the BASELINE's.
@@ -91,11 +102,12 @@ def tell(name: str, pull: int, reward: float, baseline: float | None, storage: s
     \b
     Examples:
       thresher tell prompts 17 0.85
+      thresher tell prompts 17 0.85 --cost 0.02 --note 'answer was cut off'
       thresher tell rivals 17 0.85 0.8
     """  # noqa: D301 - click wants the character itself
     study = study_at(name, storage)
     told = _told(study, reward, baseline)
-    late = tell_for_reply(study, pull, told)
+    late = tell_for_reply(study, pull, told, note=note, cost=cost)
     if style == "json":
         print_lines([json.dumps({"format": 1, "pull": pull, "reward": told, "late": late})])
     elif late:

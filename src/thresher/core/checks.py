@@ -60,7 +60,8 @@ def number(what: str, value: object, low: float = -math.inf, high: float = math.
     if found is None or math.isnan(found) or math.isinf(found):
         raise InvalidInput(what, value, "must be a finite number", remedy)
     if not low <= found <= high:
-        raise InvalidInput(what, value, f"must be a number from {low:g} to {high:g}", remedy)
+        within = f"of at least {low:g}" if high == math.inf else f"from {low:g} to {high:g}"
+        raise InvalidInput(what, value, f"must be a number {within}", remedy)
     return found
 
 

@@ -96,6 +96,8 @@ class Tell(Strict):
         description="A number or a bool. Where `ask` names a baseline, the arm's reward and the baseline's.",
         examples=[0.85, True, [0.8, 0.7]],
     )
+    note: StrictStr | None = Field(None, description="For people; `pulls()`, the export and the log show it.")
+    cost: Number | None = Field(None, ge=0, description="Of the evaluation, in any unit; the verdict has the total.")
 
 
 class Renew(Strict):
