@@ -152,8 +152,8 @@ def test_an_output_folder_that_cannot_be_written_is_refused_before_the_work(tmp_
 
 
 def test_a_plan_overwrites_a_picture_and_nothing_else(tmp_path: Path) -> None:
-    words = ["plan", *"--threshold 0.5 --arms 2 --means 0.1,0.9 --policy uniform --no-confidence".split()]
-    words += ["--picture", str(tmp_path / "p.png")]
+    words = ["plan", "--threshold", "0.5", "--arms", "2", "--means", "0.1,0.9", "--policy", "uniform"]
+    words += ["--no-confidence", "--picture", str(tmp_path / "p.png")]
     (tmp_path / "p.png").write_text("my own")
     with pytest.raises(ThresherError, match="already exists, and is not a picture"):
         run(*words)
