@@ -9,8 +9,9 @@ import pytest
 
 from thresher.run import loop
 
-LONGEST_FIRST = ("run", "web", "cli", "lab", "log", "paper")  # folders
+LONGEST_FIRST = ("lab", "paper", "run", "web", "cli", "log")  # folders
 TOGETHER = {"test_inspect_resumed": "test_inspect", "test_digits": "test_classifiers"}  # files that import slowly
+TOGETHER |= dict.fromkeys(("test_settling", "test_questions_hold", "test_adversaries"), "paper")  # they play thousands
 STARTED: dict[str, tuple[ExitStack, Any]] = {}
 
 
@@ -73,8 +74,8 @@ def place(engine: str, request: pytest.FixtureRequest) -> Iterator[dict[str, Any
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Under `--dist loadgroup`, the tests of a file share a process, and so do those of Ray and of Dask, and files that
-    import the same large library.
+    """Under `--dist loadgroup`, the tests of a file share a process, and so do those of Ray and of Dask, files that
+    import the same large library, and those that compile.
 
     So each of these clusters starts once. Tests that leave hung workers in a cluster are dealt out one by one: on a
     busy machine, a run was seen to wait forever in a cluster where a hung worker of an earlier test was being replaced.
@@ -83,7 +84,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: [folder not in item.path.parts for folder in LONGEST_FIRST])
     for item in items:
         if not _hangs(item) and getattr(item.config.option, "loadgroup", False):
-            _name_group(item, _cluster(item) or TOGETHER.get(item.path.stem, item.path.stem))
+            _name_group(item, _cluster(item) or _group(item))
+
+
+def _group(item: pytest.Item) -> str:
+    """The tests that share its process. Where loops are compiled, so are their parts, once in each process."""
+    folder = item.path.parent.name
+    return TOGETHER.get(item.path.stem, folder if folder in ("lab", "paper") else item.path.stem)
 
 
 def _name_group(item: Any, group: str) -> None:

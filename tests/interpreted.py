@@ -4,6 +4,7 @@ A loop takes seconds to compile, and hardly one to interpret where a game is sma
 the two.
 """
 
+import threading
 from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
@@ -15,6 +16,7 @@ from thresher.core import kernel
 from thresher.lab import compiler, families, late, loops, shares, simulator, warming
 
 COMPILED = compiler.loop
+LOCK = threading.Lock()
 LARGE = 15_000  # pulls of a game that is compiled all the same
 
 
@@ -53,7 +55,8 @@ def loop(kind: compiler.Kind, *, late_rewards: bool) -> Callable[..., None]:
     def run(*arguments: Any) -> None:
         _, begin, end, _, _, _, measures, *_ = arguments
         if (end - begin) * measures.checkpoints[-1] > LARGE:
-            COMPILED(kind, late_rewards=late_rewards)(*arguments)
+            with LOCK, compiler.compiling(late_rewards=late_rewards):
+                COMPILED(kind, late_rewards=late_rewards)(*arguments)
             return
         columns: dict[int, tuple[Any, list[Any]]] = {}
         with np.errstate(over="ignore"):  # words of 64 bits wrap around

@@ -69,14 +69,15 @@ def test_a_suspected_arm_is_to_blame_the_next_time_and_for_one_pull() -> None:
 
 
 def test_a_run_that_ends_early_leaves_no_pull_pending_and_none_leased(tmp_path: Path) -> None:
-    over = threading.Event()
+    over, began = threading.Event(), []
 
     def evaluate(pull: Pull) -> float:
+        began.append(pull)
         over.wait(60)
         return 0.5
 
     def fail(progress: thresher.Progress) -> None:
-        if progress.pending == 4:
+        if len(began) == 4:
             raise RuntimeError("stop here")
 
     with make(storage=tmp_path / "s.db", budget=10**6) as study:

@@ -168,8 +168,11 @@ def _writing(api: APIRouter, house: House) -> None:
 
         A reward outside the bounds is an error, too, and it retires the pull's arm: nothing is certified about it.
         """
-        said = {"note": told.note, "cost": told.cost}
-        late = await house.write(lambda: tell_for_reply(house.study(study), told.pull, told.reward, **said), agent)
+
+        def act() -> bool:
+            return tell_for_reply(house.study(study), told.pull, told.reward, note=told.note, cost=told.cost)
+
+        late = await house.write(act, agent)
         both = told.reward if isinstance(told.reward, list) else [told.reward]
         numbers = [finite(checks.as_float(each) or 0.0) for each in both]  # JSON has no infinity
         return Json({"pull": told.pull, "reward": numbers if len(numbers) > 1 else numbers[0], "late": late})
