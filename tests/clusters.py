@@ -11,7 +11,7 @@ from thresher.run import loop
 
 LONGEST_FIRST = ("lab", "paper", "run", "web", "cli", "log")  # folders
 TOGETHER = {"test_inspect_resumed": "test_inspect", "test_digits": "test_classifiers"}  # files that import slowly
-TOGETHER |= dict.fromkeys(("test_settling", "test_questions_hold", "test_adversaries"), "paper")  # they play thousands
+COMPILED = ("lab", "paper")  # folders of tests that compile loops
 STARTED: dict[str, tuple[ExitStack, Any]] = {}
 
 
@@ -88,9 +88,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _group(item: pytest.Item) -> str:
-    """The tests that share its process. Where loops are compiled, so are their parts, once in each process."""
-    folder = item.path.parent.name
-    return TOGETHER.get(item.path.stem, folder if folder in ("lab", "paper") else item.path.stem)
+    """The tests that share its process. Each process that compiles a loop compiles the parts of all loops first."""
+    is_compiled = item.path.parent.name in COMPILED or item.path.stem == "test_adversaries"
+    return "compiled" if is_compiled else TOGETHER.get(item.path.stem, item.path.stem)
 
 
 def _name_group(item: Any, group: str) -> None:
