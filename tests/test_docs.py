@@ -132,6 +132,7 @@ def test_the_page_that_follows_one_pull_lists_the_files_that_a_pull_crosses(tmp_
     crossed = {Path(key[0]).relative_to(source).as_posix() for key in many if many[key] - few.get(key, 0) >= 8}  # of 10
     page = DOCS["docs/design/follow-one-pull.md"]
     assert crossed == set(re.findall(r"^- `([\w/]+\.py)`$", page, re.MULTILINE))
+    assert f" {len(crossed)} of them for every pull" in page
 
 
 def test_the_commands_of_the_readme_are_targets_of_the_makefile() -> None:
