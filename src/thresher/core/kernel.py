@@ -199,6 +199,8 @@ def climb(best: MutableSequence[float], winner: MutableSequence[int], leaf: int,
             score = other
             champion = challenger
         node >>= 1
+        if best[node] == score and winner[node] == champion:  # nothing changes from here on
+            return
         best[node] = score
         winner[node] = champion
 

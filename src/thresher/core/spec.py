@@ -176,7 +176,7 @@ class Spec:
         """The number of the baseline; −1: there is none."""
         return -1 if self.baseline is None else self.index[self.baseline]
 
-    @property
+    @cached_property
     def pairs(self) -> bool:
         """Whether every pull evaluates an arm and the baseline."""
         return self.baseline is not None and self.cases is None

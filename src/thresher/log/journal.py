@@ -199,7 +199,7 @@ class Journal:
             self._ledger = ledger
             if not draft.events:
                 return Written(answer, 0, None)
-            self.told += sum(event.kind == "told" for event in draft.events)
+            self.told += [event.kind for event in draft.events].count("told")
             if self._on_write is not None:
                 self._on_write(self._basis, draft.events)
             return Written(answer, draft.events[0].seq, draft.key)
