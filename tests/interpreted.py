@@ -88,9 +88,9 @@ def drawer(family: str) -> Callable[..., None]:
     return draw
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def interpreted() -> Iterator[None]:
-    """The tests of this module compile no loop for a small game."""
+    """No loop is compiled for a small game."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiler, "loop", loop)
         patch.setattr(compiler, "instance_drawer", drawer)

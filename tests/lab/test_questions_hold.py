@@ -10,6 +10,7 @@ from thresher.lab import Result, Setup, simulate
 
 REPETITIONS = 1500
 ARMS = Setup(policy="uniform", family="bernoulli", arms=4, budget=2400, checkpoints=(2400,), confidence=0.95)
+ARMS = ARMS.but(delay="workers:1")  # as if rewards came at once, in a loop that other tests use
 AGAINST = ARMS.but(means=[0.5, 0.6, 0.599, 0.55], baseline=0, threshold=None)
 ON_CASES = AGAINST.but(cases=300, budget=1200, checkpoints=(1200,))
 HARD = {  # arms on the bar, where only "below" is wrong, and just on the wrong side of it

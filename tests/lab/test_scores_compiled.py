@@ -33,7 +33,7 @@ def test_a_policy_written_again_decides_compiled_as_thresher_s_own_does_live(nam
 
 
 def test_live_and_compiled_hold_the_same_bits() -> None:
-    policy = custom(rewritten.thirds, exploration="doubling")
+    policy = custom(rewritten.thirds)
     more: dict[str, Any] = {"delay": "fifo:7", "common": True, "confidence": 0.9, "family": "bernoulli"}
     setup = Setup(policy=policy, arms=7, budget=300, spreads=0.15, **more)
     played = trace(setup, seed=2)
