@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,42 @@ def test_a_hung_pull_fails_and_its_neighbours_are_not_to_blame(clock: Clock, tmp
     assert isinstance(error, EvaluatorLost)
     assert error.together == ()
     evaluate.stop()
+
+
+class Seen(Clock):
+    """A clock that knows how many threads have looked at it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads = set[int]()
+
+    def monotonic(self) -> float:
+        now = super().monotonic()
+        self.threads.add(threading.get_ident())
+        return now
+
+
+def test_the_time_of_a_pull_begins_when_it_is_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    clock = Seen()
+    for module in (resident, waiting):
+        monkeypatch.setattr(module, "time", clock)
+    evaluate = stayer.evaluator("noted", str(tmp_path), per_process=6, timeout=PATIENCE)
+    with ThreadPoolExecutor(5) as pool:
+        try:
+            first = pool.submit(evaluate, pull(1, "waits"))
+            until((tmp_path / "1").exists, "the first pull")
+            second = pool.submit(evaluate, pull(2, "held"))
+            until(lambda: len(clock.threads) == 2, "the pull that waits for the first line of the process")
+            clock.ahead = PATIENCE / 2
+            (tmp_path / "go").touch()
+            assert first.result(PATIENCE) == 0.5
+            until((tmp_path / "2").exists, "the pull that waited")
+            clock.ahead = 1.2 * PATIENCE
+            assert evaluate(pull(3)) == 0.5  # whoever reads this answer looks at the time
+            others = [pool.submit(evaluate, pull(number, "held")) for number in (4, 5, 6)]
+            assert [each.result(PATIENCE) for each in (second, *others)] == [0.5] * 4
+        finally:
+            evaluate.stop()
 
 
 def test_a_pull_times_out_though_its_evaluator_prints_without_end(
