@@ -17,7 +17,7 @@ from thresher.run.engines.outcome import opened, outcome
 from thresher.run.engines.processes import Process, Processes
 from thresher.run.evaluations import Evaluations
 from thresher.run.loop import Runner
-from thresher.run.outage import Failure, Start
+from thresher.run.outage import WINDOW, Failure, Start
 from thresher.run.runner import Limits, run_on
 from thresher.run.workers import Suspects
 from thresher.study import Pull
@@ -46,6 +46,16 @@ def test_the_start_waits_for_all_pulls_that_were_issued_before_the_last_failure(
         assert start.end() is None
         start.failure(Failure(pull(number, arm), "broke", kind="broken"))
     assert (start.end() is not None) == ends
+
+
+@pytest.mark.parametrize(("arms", "needed"), [("a", WINDOW), ("abc", None)])
+def test_only_an_only_arm_that_fails_often_ends_the_run_while_an_earlier_pull_is_pending(
+    arms: str, needed: int | None
+) -> None:
+    start = Start(make(*arms), lambda: 1.0)
+    for count in range(1, 2 * WINDOW):
+        start.failure(Failure(pull(1 + count, arms[count % len(arms)]), "broke", kind="broken"))
+        assert (start.end() is not None) == (needed is not None and count >= needed)
 
 
 # -- pulls that wait -------------------------------------------------------------------------------------------------

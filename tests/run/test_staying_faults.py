@@ -16,7 +16,7 @@ from program import runs
 import thresher
 from thresher import Pull
 from thresher.errors import Busy, EvaluationFailed, NoReward
-from thresher.run.command import resident, waiting
+from thresher.run.command import program, resident, waiting
 from thresher.run.command.staying import Staying
 from thresher.run.lost import EvaluatorLost
 
@@ -242,7 +242,22 @@ def test_the_processes_die_with_a_killed_worker(tmp_path: Path) -> None:
     until(lambda: not any(map(runs, notes)), "their end")
 
 
-def test_a_line_that_is_larger_than_a_pipe_is_written_whole() -> None:
-    evaluate = stayer.evaluator(timeout=PATIENCE)
-    assert evaluate(Pull(1, "a", 1, {"text": "x" * 1_000_000}, 2**31)) == 0.5
+LONG = Pull(1, "a", 1, {"text": "x" * 1_000_000}, 2**31)  # its line is larger than a pipe
+
+
+@pytest.mark.parametrize("timeout", [PATIENCE, None])
+def test_a_line_that_is_larger_than_a_pipe_is_written_whole(timeout: float | None) -> None:
+    evaluate = stayer.evaluator(timeout=timeout)
+    assert evaluate(LONG) == 0.5
+    evaluate.stop()
+
+
+def test_a_pull_that_its_evaluator_does_not_read_times_out_and_its_death_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(program, "LAST_BREATH", 1000.0)
+    evaluate = Staying(("sleep", "600"), timeout=0.1)
+    with ThreadPoolExecutor(1) as pool:
+        error = pool.submit(evaluate, LONG).exception(PATIENCE)
+    assert "timed out after 0.1 s" in str(error)
     evaluate.stop()
