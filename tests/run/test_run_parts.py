@@ -1,9 +1,12 @@
 """The parts of a run, one at a time: who is blamed, which pulls wait, and what has begun."""
 
 import functools
+import os
 import queue
 import signal
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+import time
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -201,6 +204,27 @@ def test_the_pipe_of_a_process_that_died_is_closed() -> None:
     process.close()
 
 
+def _dies_before_its_child(note: Path, _: Pull) -> float:
+    """The child keeps the pipe of the worker open."""
+    child = os.fork()
+    if child:
+        note.write_text(str(child))
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(600)
+    os._exit(0)
+
+
+def test_the_death_of_a_process_is_noticed_though_its_child_lives(tmp_path: Path) -> None:
+    note = tmp_path / "child"
+    process = Process(functools.partial(_dies_before_its_child, note))
+    with ThreadPoolExecutor(1) as pool:
+        lost = pool.submit(process.evaluate, pull(1))
+        try:
+            assert "its process was ended by SIGKILL" in str(lost.exception(20))
+        finally:
+            os.kill(int(note.read_text()), signal.SIGKILL)
+
+
 # -- between processes -----------------------------------------------------------------------------------------------
 
 
@@ -245,6 +269,13 @@ def test_a_forked_child_ends_at_sigterm_as_before_all_runs() -> None:
             signals._in_forked_child()
             assert signal.getsignal(signal.SIGTERM) == before
         assert signal.getsignal(signal.SIGTERM) == ours
+    signals._in_forked_child()
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_a_forked_child_keeps_a_handler_that_was_not_set_from_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signals, "_HANDLED_BEFORE", [None, signal.SIG_IGN])
+    before = signal.getsignal(signal.SIGTERM)
     signals._in_forked_child()
     assert signal.getsignal(signal.SIGTERM) == before
 

@@ -1,5 +1,6 @@
 """Small promises of a run: its reports, its handlers and its commands."""
 
+import contextlib
 import os
 import signal
 import threading
@@ -96,6 +97,14 @@ def test_no_engine_is_started_for_a_study_that_cannot_be_read() -> None:
     with pytest.raises(thresher.StudyDeleted):
         thresher.run(study, lambda _: 0.5, executor=pool)
     assert made == []
+
+
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_only_an_executor_that_the_run_has_made_is_shut_down(is_ours: bool) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        thresher.run(make(budget=4), lambda _: 0.5, executor=(lambda: pool) if is_ours else pool)
+        with pytest.raises(RuntimeError, match="after shutdown") if is_ours else contextlib.nullcontext():
+            pool.submit(int)
 
 
 # -- stopping --------------------------------------------------------------------------------------------------------

@@ -255,7 +255,7 @@ def test_a_line_that_is_larger_than_a_pipe_is_written_whole(timeout: float | Non
 def test_a_pull_that_its_evaluator_does_not_read_times_out_and_its_death_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(program, "LAST_BREATH", 1000.0)
+    monkeypatch.setattr(program, "LAST_BREATH", PATIENCE + 5)
     evaluate = Staying(("sleep", "600"), timeout=0.1)
     with ThreadPoolExecutor(1) as pool:
         error = pool.submit(evaluate, LONG).exception(PATIENCE)
