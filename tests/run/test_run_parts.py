@@ -7,6 +7,7 @@ import signal
 import time
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from engines import causes, evaluator, make, until
 
 from thresher.errors import Busy, CannotGoOn, EvaluationFailed, InvalidInput, NoReward
 from thresher.run import signals
-from thresher.run.engines import Engine, WorkerLost, open_engine
+from thresher.run.engines import Engine, WorkerLost, open_engine, processes
 from thresher.run.engines.adapter import Adapter, _broke, _same
 from thresher.run.engines.outcome import opened, outcome
 from thresher.run.engines.processes import Process, Processes
@@ -223,6 +224,14 @@ def test_the_death_of_a_process_is_noticed_though_its_child_lives(tmp_path: Path
             assert "its process was ended by SIGKILL" in str(lost.exception(20))
         finally:
             os.kill(int(note.read_text()), signal.SIGKILL)
+
+
+def test_a_worker_looks_every_second_whether_its_parent_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    parents, done = iter([7, 7, 1]), list[object]()
+    monkeypatch.setattr(processes, "os", SimpleNamespace(getppid=lambda: next(parents), _exit=done.append))
+    monkeypatch.setattr(processes, "time", SimpleNamespace(sleep=lambda seconds: done.append(f"{seconds:g} s")))
+    processes._follow(7)
+    assert done == ["1 s", "1 s", 1]
 
 
 # -- between processes -----------------------------------------------------------------------------------------------

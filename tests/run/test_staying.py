@@ -10,6 +10,8 @@ from program import runs
 
 import thresher
 from thresher.core.seeds import seed_of
+from thresher.run.command import staying
+from thresher.run.command.resident import Resident
 from thresher.run.command.staying import Staying
 
 ENGINES = ("threads", "thread-pool", "process-pool", "dask", "processes", "ray")
@@ -73,6 +75,24 @@ def test_both_sides_of_a_pair_are_evaluated_in_the_same_process(engine: str, pla
         mine, other = (row.note or "").split("; ")
         assert mine == other
         assert row.reward == row.baseline == row.seed / 2**32  # the same seed
+
+
+def test_the_process_that_names_the_arms_gets_the_pulls_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = list[Resident]()
+
+    def start(*given: Any) -> Resident:
+        started.append(Resident(*given))
+        return started[-1]
+
+    monkeypatch.setattr(staying, "Resident", start)
+    monkeypatch.setattr(staying, "PATIENCE", 20.0)
+    unasked = stayer.evaluator("greet")
+    assert unasked.arms_named() == ["a", {"name": "b", "depth": 2}]
+    study = make("a", "b", budget=4)
+    evaluate = unasked.asked(study.spec)
+    assert thresher.run(study, evaluate, workers=1).told == 4
+    evaluate.stop()
+    assert len(started) == 1
 
 
 ECHO = r's/.*"pull":\([-0-9]*\),.*/{"pull": \1, "reward": 0.5, "note": "\1"}/'
