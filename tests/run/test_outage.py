@@ -7,7 +7,7 @@ import pytest
 from engines import causes, make
 
 import thresher
-from thresher.run.outage import LONGEST_PAUSE, Failure, Watch
+from thresher.run.outage import LONGEST_PAUSE, Failure, Start, Watch
 
 
 def a_watch(study: thresher.Study, window: int = 4) -> Watch:
@@ -205,3 +205,15 @@ def test_an_outage_costs_few_pulls() -> None:
         thresher.run(study, evaluate, workers=workers, give_up=1.5)
     most = 8 + workers - 1 + 1  # the window, what was pending then, and the one try within 1.5 s
     assert study.verdict().issued <= most
+
+
+@pytest.mark.parametrize(("cases", "who"), [(1, "the only case"), (2, "both cases"), (5, "3 cases")])
+def test_cases_that_all_fail_end_the_run_unless_one_had_a_reward(cases: int, who: str) -> None:
+    study = make("a", "b", cases=cases)
+    *pulls, last = study.ask_many(2 * cases)
+    start = Start(study, lambda: float("inf"))
+    for pull in pulls:
+        start.failure(Failure(pull, "broke", kind="broken"))
+    assert f"{who} failed" in str(start.end())
+    study.tell(last, 1)
+    assert start.end() is None, "the evaluator is not entirely wrong"
