@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import queue
 import signal
 import threading
 from collections.abc import Iterator
@@ -146,6 +147,14 @@ def test_the_first_signal_takes_back_what_has_not_begun_and_says_what_is_left(
     assert causes(study) == ["cancelled"] * 2 + ["lost"]
     runner._clean_up()
     assert (runner.signal, engine.waited, study.verdict().told) == (signal.SIGINT, False, 1)
+
+
+def test_when_the_terminal_is_closed_pending_pulls_are_not_waited_for() -> None:
+    inbox: queue.SimpleQueue[object] = queue.SimpleQueue()
+    with signals.into(inbox):
+        signals._hang_up(signal.SIGHUP, None)
+    found = [inbox.get(timeout=20), inbox.get(timeout=20)]
+    assert found == [signal.SIGTERM] * 2  # the second abandons them
 
 
 def test_a_signal_that_comes_while_the_engine_is_closed_takes_effect() -> None:

@@ -220,12 +220,10 @@ class Resident:
             self._may_enter.notify_all()
 
     def greeting(self, seconds: float) -> None:
-        """Wait until it has greeted, without giving it a pull. Raises what is wrong with it."""
+        """Wait until it has greeted, before anybody else uses it. Raises what is wrong with it."""
         nobody = Waiter(Pull(0, "", 0, {}, 0), seconds)
         with self._lock:
             self._register(0, nobody)
-            self._led = True
-            self._users += 1
         try:
             while nobody.outcome is None and not self.spoke:
                 self._listen(self._patience())
@@ -234,8 +232,6 @@ class Resident:
         finally:
             with self._lock:
                 self._pending.pop(0, None)
-                self._led = False
-            self._leave()
 
     # -- the end ------------------------------------------------------------------------------------------------
 
