@@ -16,6 +16,7 @@ from engines import FOREVER, Clock, causes, make
 
 import thresher
 from thresher.errors import CannotGoOn, InvalidInput
+from thresher.run import awaiting
 from thresher.run.progress import Progress
 from thresher.study import Pull
 
@@ -246,3 +247,12 @@ def test_a_keyboard_interrupt_in_an_evaluation_reaches_the_caller() -> None:
         asyncio.run(thresher.arun(study, evaluate, workers=4))
     assert study.pending() == []
     assert "failed" not in causes(study)
+
+
+def test_evaluations_that_were_cancelled_have_time_to_clean_up() -> None:
+    async def cleaned_up() -> bool:
+        task = asyncio.ensure_future(asyncio.sleep(0))
+        await awaiting._all_done([task], timeout=20)
+        return task.done()
+
+    assert asyncio.run(cleaned_up())
