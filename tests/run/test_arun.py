@@ -16,6 +16,7 @@ from engines import FOREVER, Clock, causes, make
 
 import thresher
 from thresher.errors import CannotGoOn, InvalidInput
+from thresher.log.memory import MemoryStore
 from thresher.run import awaiting
 from thresher.run.progress import Progress
 from thresher.study import Pull
@@ -256,3 +257,15 @@ def test_evaluations_that_were_cancelled_have_time_to_clean_up() -> None:
         return task.done()
 
     assert asyncio.run(cleaned_up())
+
+
+def test_nothing_is_set_up_for_a_study_that_cannot_be_read() -> None:
+    study, made = make(storage=MemoryStore()), list[bool]()
+    study.store.delete("s")
+
+    async def evaluate(pull: Pull, shared: object) -> float:
+        return 0.5
+
+    with pytest.raises(thresher.StudyDeleted):
+        asyncio.run(thresher.arun(study, evaluate, shared=(lambda: made.append(True), lambda _: None)))
+    assert made == []
