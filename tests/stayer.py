@@ -78,6 +78,11 @@ def main() -> None:
             sys.exit("out of memory")
         elif arm == "hangs":
             time.sleep(3600)
+        elif arm == "waits":  # for the file "go"
+            (Path(words[-1]) / str(pull)).touch()
+            while not (Path(words[-1]) / "go").exists():
+                time.sleep(0.01)
+            say(pull=pull, reward=reward)
         elif arm == "floods":  # with an answer that nobody waits for
             while True:
                 os.write(1, b'{"pull": 1, "reward": 0}\n' * 1000)

@@ -16,6 +16,8 @@ from engines import FOREVER, Clock, causes, make
 
 import thresher
 from thresher.errors import CannotGoOn, InvalidInput
+from thresher.log.memory import MemoryStore
+from thresher.run import awaiting
 from thresher.run.progress import Progress
 from thresher.study import Pull
 
@@ -246,3 +248,24 @@ def test_a_keyboard_interrupt_in_an_evaluation_reaches_the_caller() -> None:
         asyncio.run(thresher.arun(study, evaluate, workers=4))
     assert study.pending() == []
     assert "failed" not in causes(study)
+
+
+def test_evaluations_that_were_cancelled_have_time_to_clean_up() -> None:
+    async def cleaned_up() -> bool:
+        task = asyncio.ensure_future(asyncio.sleep(0))
+        await awaiting._all_done([task], timeout=20)
+        return task.done()
+
+    assert asyncio.run(cleaned_up())
+
+
+def test_nothing_is_set_up_for_a_study_that_cannot_be_read() -> None:
+    study, made = make(storage=MemoryStore()), list[bool]()
+    study.store.delete("s")
+
+    async def evaluate(pull: Pull, shared: object) -> float:
+        return 0.5
+
+    with pytest.raises(thresher.StudyDeleted):
+        asyncio.run(thresher.arun(study, evaluate, shared=(lambda: made.append(True), lambda _: None)))
+    assert made == []

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from engines import until
 
+from thresher.errors import EvaluationFailed
 from thresher.run.command import guard
+from thresher.run.command.lines import Answer, read_line, remarks_of, reward_in
 from thresher.run.command.process import TAIL, Command, _follow
 from thresher.run.command.reward import CommandFailed
 from thresher.study import Pull
@@ -79,3 +81,26 @@ def test_what_a_program_left_in_its_pipe_is_read_to_the_end() -> None:
         tails = _follow(ended, None, lambda _: True)
         program.wait()
     assert tails == (b"x" * (TAIL - 3) + b"0.5", b"")
+
+
+def answered(said: str) -> float:
+    """What becomes of an answer that says this."""
+    answer = read_line(f'{{"pull": 1, {said}}}'.encode())
+    assert isinstance(answer, Answer)
+    return reward_in(answer)
+
+
+REMARKS = {"": (None, None), ', "cost": 0.5': (None, 0.5), ', "note": "cut off"': ("cut off", None)}
+
+
+@pytest.mark.parametrize("said", REMARKS)
+def test_a_reward_may_have_a_note_or_a_cost_or_neither(said: str) -> None:
+    reward = answered(f'"reward": 0.25{said}')
+    assert (reward, remarks_of(reward)) == (0.25, REMARKS[said])
+
+
+@pytest.mark.parametrize(("text", "is_temporary"), [("ReadTimeout: 30 s", True), ("no model: Timeout", False)])
+def test_an_error_that_is_named_as_temporary_errors_are_is_temporary(text: str, is_temporary: bool) -> None:
+    with pytest.raises(EvaluationFailed) as caught:
+        answered(f'"error": "{text}"')
+    assert caught.value.transient == is_temporary

@@ -11,6 +11,7 @@ import pytest
 from engines import Counted, Slow, calls, causes, dask_cluster, evaluator, make, until
 
 import thresher
+from thresher.run.engines.dask import Dask
 from thresher.run.engines.dask_parts import Marks
 
 
@@ -84,3 +85,10 @@ def test_a_client_that_is_closed_is_refused(dask_client: Any) -> None:
     client.close()
     with pytest.raises(thresher.CannotGoOn, match=r"is a client that is closed.*connect again"):
         thresher.run(make(), evaluator("dask"), executor=client)
+
+
+def test_a_run_that_is_over_no_longer_asks_the_users_cluster(dask_client: Any) -> None:
+    engine = Dask(evaluator("dask"), dask_client, None, 1)
+    assert not engine._looking.done()
+    engine.close(wait=True)
+    assert engine._looking.cancelled()

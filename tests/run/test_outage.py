@@ -7,7 +7,7 @@ import pytest
 from engines import causes, make
 
 import thresher
-from thresher.run.outage import LONGEST_PAUSE, Failure, Watch
+from thresher.run.outage import Failure, Start, Watch
 
 
 def a_watch(study: thresher.Study, window: int = 4) -> Watch:
@@ -72,8 +72,8 @@ def test_tries_in_an_outage_become_rarer_up_to_a_limit() -> None:
         now = watch.next_try
         watch.failure(failure, now)
         pauses.append(watch.next_try - now)
-    assert pauses[:6] == [2.0, 4.0, 8.0, 16.0, 32.0, LONGEST_PAUSE]
-    assert set(pauses[6:]) == {LONGEST_PAUSE}
+    assert pauses[:6] == [2.0, 4.0, 8.0, 16.0, 32.0, 60.0]
+    assert set(pauses[6:]) == {60.0}
     assert set(causes(study)) == {"outage"}
     watch.success("c")
     assert (watch.out, watch.pause) == (False, 1.0)
@@ -205,3 +205,15 @@ def test_an_outage_costs_few_pulls() -> None:
         thresher.run(study, evaluate, workers=workers, give_up=1.5)
     most = 8 + workers - 1 + 1  # the window, what was pending then, and the one try within 1.5 s
     assert study.verdict().issued <= most
+
+
+@pytest.mark.parametrize(("cases", "who"), [(1, "the only case"), (2, "both cases"), (5, "3 cases")])
+def test_cases_that_all_fail_end_the_run_unless_one_had_a_reward(cases: int, who: str) -> None:
+    study = make("a", "b", cases=cases)
+    *pulls, last = study.ask_many(2 * cases)
+    start = Start(study, lambda: float("inf"))
+    for pull in pulls:
+        start.failure(Failure(pull, "broke", kind="broken"))
+    assert f"{who} failed" in str(start.end())
+    study.tell(last, 1)
+    assert start.end() is None, "the evaluator is not entirely wrong"

@@ -1,9 +1,13 @@
 """The parts of a run, one at a time: who is blamed, which pulls wait, and what has begun."""
 
 import functools
+import os
 import queue
 import signal
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+import time
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,13 +15,13 @@ from engines import causes, evaluator, make, until
 
 from thresher.errors import Busy, CannotGoOn, EvaluationFailed, InvalidInput, NoReward
 from thresher.run import signals
-from thresher.run.engines import Engine, WorkerLost, open_engine
+from thresher.run.engines import Engine, WorkerLost, open_engine, processes
 from thresher.run.engines.adapter import Adapter, _broke, _same
 from thresher.run.engines.outcome import opened, outcome
 from thresher.run.engines.processes import Process, Processes
 from thresher.run.evaluations import Evaluations
 from thresher.run.loop import Runner
-from thresher.run.outage import Failure, Start
+from thresher.run.outage import WINDOW, Failure, Start
 from thresher.run.runner import Limits, run_on
 from thresher.run.workers import Suspects
 from thresher.study import Pull
@@ -46,6 +50,16 @@ def test_the_start_waits_for_all_pulls_that_were_issued_before_the_last_failure(
         assert start.end() is None
         start.failure(Failure(pull(number, arm), "broke", kind="broken"))
     assert (start.end() is not None) == ends
+
+
+@pytest.mark.parametrize(("arms", "needed"), [("a", WINDOW), ("abc", None)])
+def test_only_an_only_arm_that_fails_often_ends_the_run_while_an_earlier_pull_is_pending(
+    arms: str, needed: int | None
+) -> None:
+    start = Start(make(*arms), lambda: 1.0)
+    for count in range(1, 2 * WINDOW):
+        start.failure(Failure(pull(1 + count, arms[count % len(arms)]), "broke", kind="broken"))
+        assert (start.end() is not None) == (needed is not None and count >= needed)
 
 
 # -- pulls that wait -------------------------------------------------------------------------------------------------
@@ -191,6 +205,35 @@ def test_the_pipe_of_a_process_that_died_is_closed() -> None:
     process.close()
 
 
+def _dies_before_its_child(note: Path, _: Pull) -> float:
+    """The child keeps the pipe of the worker open."""
+    child = os.fork()
+    if child:
+        note.write_text(str(child))
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(600)
+    os._exit(0)
+
+
+def test_the_death_of_a_process_is_noticed_though_its_child_lives(tmp_path: Path) -> None:
+    note = tmp_path / "child"
+    process = Process(functools.partial(_dies_before_its_child, note))
+    with ThreadPoolExecutor(1) as pool:
+        lost = pool.submit(process.evaluate, pull(1))
+        try:
+            assert "its process was ended by SIGKILL" in str(lost.exception(20))
+        finally:
+            os.kill(int(note.read_text()), signal.SIGKILL)
+
+
+def test_a_worker_looks_every_second_whether_its_parent_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    parents, done = iter([7, 7, 1]), list[object]()
+    monkeypatch.setattr(processes, "os", SimpleNamespace(getppid=lambda: next(parents), _exit=done.append))
+    monkeypatch.setattr(processes, "time", SimpleNamespace(sleep=lambda seconds: done.append(f"{seconds:g} s")))
+    processes._follow(7)
+    assert done == ["1 s", "1 s", 1]
+
+
 # -- between processes -----------------------------------------------------------------------------------------------
 
 
@@ -235,6 +278,13 @@ def test_a_forked_child_ends_at_sigterm_as_before_all_runs() -> None:
             signals._in_forked_child()
             assert signal.getsignal(signal.SIGTERM) == before
         assert signal.getsignal(signal.SIGTERM) == ours
+    signals._in_forked_child()
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_a_forked_child_keeps_a_handler_that_was_not_set_from_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signals, "_HANDLED_BEFORE", [None, signal.SIG_IGN])
+    before = signal.getsignal(signal.SIGTERM)
     signals._in_forked_child()
     assert signal.getsignal(signal.SIGTERM) == before
 

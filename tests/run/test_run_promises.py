@@ -1,6 +1,8 @@
 """Small promises of a run: its reports, its handlers and its commands."""
 
+import contextlib
 import os
+import queue
 import signal
 import threading
 from collections.abc import Iterator
@@ -98,6 +100,28 @@ def test_no_engine_is_started_for_a_study_that_cannot_be_read() -> None:
     assert made == []
 
 
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_only_an_executor_that_the_run_has_made_is_shut_down(is_ours: bool) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        thresher.run(make(budget=4), lambda _: 0.5, executor=(lambda: pool) if is_ours else pool)
+        with pytest.raises(RuntimeError, match="after shutdown") if is_ours else contextlib.nullcontext():
+            pool.submit(int)
+
+
+@pytest.mark.parametrize(("attempts", "cause"), [(1, None), (2, "repeatable")])
+def test_the_log_says_which_rewards_may_be_those_of_a_second_attempt(attempts: int, cause: str | None) -> None:
+    study = make(budget=4)
+    thresher.run(study, lambda _: 0.5, workers=1, attempts=attempts)
+    assert {event.cause for event in study.events() if event.kind == "told"} == {cause}
+
+
+def test_a_reward_outside_the_bounds_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    study = make("a", "b", budget=8)
+    verdict = thresher.run(study, lambda pull: 7.0 if pull.arm == "b" else 0.5, workers=1)
+    assert verdict.retired == ["b"]
+    assert any("7.0" in record.getMessage() for record in caplog.records)
+
+
 # -- stopping --------------------------------------------------------------------------------------------------------
 
 
@@ -137,6 +161,14 @@ def test_the_first_signal_takes_back_what_has_not_begun_and_says_what_is_left(
     assert causes(study) == ["cancelled"] * 2 + ["lost"]
     runner._clean_up()
     assert (runner.signal, engine.waited, study.verdict().told) == (signal.SIGINT, False, 1)
+
+
+def test_when_the_terminal_is_closed_pending_pulls_are_not_waited_for() -> None:
+    inbox: queue.SimpleQueue[object] = queue.SimpleQueue()
+    with signals.into(inbox):
+        signals._hang_up(signal.SIGHUP, None)
+    found = [inbox.get(timeout=20), inbox.get(timeout=20)]
+    assert found == [signal.SIGTERM] * 2  # the second abandons them
 
 
 def test_a_signal_that_comes_while_the_engine_is_closed_takes_effect() -> None:

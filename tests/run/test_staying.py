@@ -10,6 +10,9 @@ from program import runs
 
 import thresher
 from thresher.core.seeds import seed_of
+from thresher.run.command import staying
+from thresher.run.command.resident import Resident
+from thresher.run.command.staying import Staying
 
 ENGINES = ("threads", "thread-pool", "process-pool", "dask", "processes", "ray")
 each_engine = pytest.mark.parametrize("engine", ENGINES)
@@ -72,6 +75,38 @@ def test_both_sides_of_a_pair_are_evaluated_in_the_same_process(engine: str, pla
         mine, other = (row.note or "").split("; ")
         assert mine == other
         assert row.reward == row.baseline == row.seed / 2**32  # the same seed
+
+
+def test_the_process_that_names_the_arms_gets_the_pulls_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = list[Resident]()
+
+    def start(*given: Any) -> Resident:
+        started.append(Resident(*given))
+        return started[-1]
+
+    monkeypatch.setattr(staying, "Resident", start)
+    monkeypatch.setattr(staying, "PATIENCE", 20.0)
+    unasked = stayer.evaluator("greet")
+    assert unasked.arms_named() == ["a", {"name": "b", "depth": 2}]
+    study = make("a", "b", budget=4)
+    evaluate = unasked.asked(study.spec)
+    assert thresher.run(study, evaluate, workers=1).told == 4
+    evaluate.stop()
+    assert len(started) == 1
+
+
+ECHO = r's/.*"pull":\([-0-9]*\),.*/{"pull": \1, "reward": 0.5, "note": "\1"}/'
+
+
+@pytest.mark.parametrize("question", [{}, {"cases": 4}], ids=["in pairs", "of the same cases"])
+def test_in_a_pair_the_id_of_the_baseline_has_a_minus_sign(question: dict[str, Any]) -> None:
+    study = make("old", "new", threshold=None, baseline="old", budget=8, **question)
+    evaluate = Staying(("sed", "-u", ECHO)).asked(study.spec)
+    thresher.run(study, evaluate, workers=1)
+    evaluate.stop()
+    for row in study.pulls():
+        ids = {f"{row.id}"} if question else {f"{row.id}", f"-{row.id}"}
+        assert set((row.note or "").split("; ")) == ids
 
 
 def test_an_evaluator_has_time_to_clean_up_after_the_end_of_its_input(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from program import runs
 import thresher
 from thresher import Pull
 from thresher.errors import Busy, EvaluationFailed, NoReward
-from thresher.run.command import resident, waiting
+from thresher.run.command import program, resident, waiting
 from thresher.run.command.staying import Staying
 from thresher.run.lost import EvaluatorLost
 
@@ -90,6 +91,42 @@ def test_a_hung_pull_fails_and_its_neighbours_are_not_to_blame(clock: Clock, tmp
     assert isinstance(error, EvaluatorLost)
     assert error.together == ()
     evaluate.stop()
+
+
+class Seen(Clock):
+    """A clock that knows how many threads have looked at it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads = set[int]()
+
+    def monotonic(self) -> float:
+        now = super().monotonic()
+        self.threads.add(threading.get_ident())
+        return now
+
+
+def test_the_time_of_a_pull_begins_when_it_is_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    clock = Seen()
+    for module in (resident, waiting):
+        monkeypatch.setattr(module, "time", clock)
+    evaluate = stayer.evaluator("noted", str(tmp_path), per_process=6, timeout=PATIENCE)
+    with ThreadPoolExecutor(5) as pool:
+        try:
+            first = pool.submit(evaluate, pull(1, "waits"))
+            until((tmp_path / "1").exists, "the first pull")
+            second = pool.submit(evaluate, pull(2, "held"))
+            until(lambda: len(clock.threads) == 2, "the pull that waits for the first line of the process")
+            clock.ahead = PATIENCE / 2
+            (tmp_path / "go").touch()
+            assert first.result(PATIENCE) == 0.5
+            until((tmp_path / "2").exists, "the pull that waited")
+            clock.ahead = 1.2 * PATIENCE
+            assert evaluate(pull(3)) == 0.5  # whoever reads this answer looks at the time
+            others = [pool.submit(evaluate, pull(number, "held")) for number in (4, 5, 6)]
+            assert [each.result(PATIENCE) for each in (second, *others)] == [0.5] * 4
+        finally:
+            evaluate.stop()
 
 
 def test_a_pull_times_out_though_its_evaluator_prints_without_end(
@@ -205,7 +242,22 @@ def test_the_processes_die_with_a_killed_worker(tmp_path: Path) -> None:
     until(lambda: not any(map(runs, notes)), "their end")
 
 
-def test_a_line_that_is_larger_than_a_pipe_is_written_whole() -> None:
-    evaluate = stayer.evaluator(timeout=PATIENCE)
-    assert evaluate(Pull(1, "a", 1, {"text": "x" * 1_000_000}, 2**31)) == 0.5
+LONG = Pull(1, "a", 1, {"text": "x" * 1_000_000}, 2**31)  # its line is larger than a pipe
+
+
+@pytest.mark.parametrize("timeout", [PATIENCE, None])
+def test_a_line_that_is_larger_than_a_pipe_is_written_whole(timeout: float | None) -> None:
+    evaluate = stayer.evaluator(timeout=timeout)
+    assert evaluate(LONG) == 0.5
+    evaluate.stop()
+
+
+def test_a_pull_that_its_evaluator_does_not_read_times_out_and_its_death_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(program, "LAST_BREATH", PATIENCE + 5)
+    evaluate = Staying(("sleep", "600"), timeout=0.1)
+    with ThreadPoolExecutor(1) as pool:
+        error = pool.submit(evaluate, LONG).exception(PATIENCE)
+    assert "timed out after 0.1 s" in str(error)
     evaluate.stop()

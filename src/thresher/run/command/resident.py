@@ -24,7 +24,6 @@ LEFT = 32  # chunks that a pipe can hold after the exit; what it has started may
 SILENT = 20.0  # seconds without a first line after which people are told what the reason may be
 LOOK = 0.01  # seconds between two looks at what is pending
 
-
 _HINTED = set[tuple[str, ...]]()  # commands about which a hint was given: one for all their processes
 
 
@@ -96,6 +95,7 @@ class Resident:
         if self.gone:
             fault, self._fault = self._fault, None
             raise fault or Gone
+        waiter.begin()
         self._pending[key] = waiter
         self._last = max(self._last, abs(key))
 
@@ -220,11 +220,10 @@ class Resident:
             self._may_enter.notify_all()
 
     def greeting(self, seconds: float) -> None:
-        """Wait until it has greeted, without giving it a pull. Raises what is wrong with it."""
+        """Wait until it has greeted, before anybody else uses it. Raises what is wrong with it."""
         nobody = Waiter(Pull(0, "", 0, {}, 0), seconds)
         with self._lock:
-            self._pending[0], self._led = nobody, True
-            self._users += 1
+            self._register(0, nobody)
         try:
             while nobody.outcome is None and not self.spoke:
                 self._listen(self._patience())
@@ -233,8 +232,6 @@ class Resident:
         finally:
             with self._lock:
                 self._pending.pop(0, None)
-                self._led = False
-            self._leave()
 
     # -- the end ------------------------------------------------------------------------------------------------
 

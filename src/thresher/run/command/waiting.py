@@ -19,10 +19,15 @@ class Waiter:
 
     def __init__(self, pull: Pull, timeout: float | None) -> None:
         self.pull, self.timeout = pull, timeout
-        self.end = None if timeout is None else time.monotonic() + timeout
+        self.end: float | None = None  # when it times out
         self.gate = threading.Lock()
         self.gate.acquire()
         self.outcome: Answer | BaseException | None = None
+
+    def begin(self) -> None:
+        """It becomes pending: its time runs from now on, and not while it waits for the process's first line."""
+        if self.timeout is not None:
+            self.end = time.monotonic() + self.timeout
 
     def wake(self) -> None:
         with contextlib.suppress(RuntimeError):  # it is awake
