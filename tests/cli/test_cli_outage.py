@@ -19,7 +19,7 @@ def test_an_outage_that_lasts_ends_the_run_with_status_3_and_retires_no_arm() ->
     assert "the last 8 evaluations all failed" in outage
     assert "no network" in outage
     assert error.startswith("thresher: error: run: every evaluation failed for 0.5 s, the last with: ")
-    assert error.endswith("repair the evaluator and run again; no arm was retired")
+    assert error.endswith("repair the evaluator and run again; no arm was retired for it")
 
 
 def test_a_run_continues_when_an_outage_ends(tmp_path: Path) -> None:

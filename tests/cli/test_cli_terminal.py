@@ -68,11 +68,11 @@ def test_at_the_end_the_verdict_alone_remains(tmp_path: Path) -> None:
 
 def test_the_table_is_redrawn_in_its_place(tmp_path: Path) -> None:
     with watched(
-        "--arm=a", "--arm=b", "--budget=60", "--", "sh", "-c", "sleep 0.05; echo 0.$((THRESHER_SEED % 9))", "{arm}"
+        "--arm=a", "--arm=b", "--budget=6000", "--", "sh", "-c", "sleep 0.05; echo 0.$((THRESHER_SEED % 9))", "{arm}"
     ) as terminal:
         counts: set[str] = set()
         for _ in range(3):
-            terminal.wait_for(lambda seen: "of 60 pulls" in seen.lines[1] and seen.lines[1].split()[0] not in counts)
+            terminal.wait_for(lambda seen: "of 6,000 pulls" in seen.lines[1] and seen.lines[1].split()[0] not in counts)
             counts.add(terminal.lines[1].split()[0])
             assert terminal.text.count("Which of 2 arms reach") == 1
         terminal.type(b"\x03")
@@ -115,7 +115,7 @@ def test_wide_letters_and_markup_keep_the_columns_in_line(tmp_path: Path) -> Non
 
 def test_warnings_stand_above_the_table(tmp_path: Path) -> None:
     script = f"test $THRESHER_PULL -le 2 && echo 1 || cat {tmp_path}/up"
-    with watched("--arm=a", "--arm=b", "--budget=60", "--", "sh", "-c", script) as terminal:
+    with watched("--arm=a", "--arm=b", "--budget=6000", "--", "sh", "-c", script) as terminal:
         terminal.wait_for(lambda seen: "evaluations all failed" in seen.text and "Which of 2" in seen.text)
         assert terminal.text.index("evaluations all failed") < terminal.text.index("Which of 2")
         (tmp_path / "up").write_text("1\n")

@@ -21,13 +21,14 @@ POLICIES = {
 
 
 LATE = [(name, delay) for name in POLICIES for delay in ("fifo:7", "workers:6:exponential")]
-AT_ONCE = [
-    (name, "none") for name in POLICIES if name not in ("evt supplement", "lsa")
-]  # other loops of the same parts
+AT_ONCE = [(name, "none") for name in POLICIES]
+INTERPRETED = ("evt supplement", "lsa")  # at once; `test_interpreted.py` compares that with compiled loops
 
 
 @pytest.mark.parametrize(("name", "delay"), LATE + AT_ONCE)
-def test_a_live_study_and_the_simulator_agree(name: str, delay: str) -> None:
+def test_a_live_study_and_the_simulator_agree(name: str, delay: str, request: pytest.FixtureRequest) -> None:
+    if delay == "none" and name in INTERPRETED:
+        request.getfixturevalue("interpreted")
     setup = Setup(policy=POLICIES[name], arms=11, budget=300, delay=delay, means=(0.6, 0.8), spreads=(0.05, 0.2))
     played = trace(setup, seed=4)
     study = thresher.create_study(

@@ -115,7 +115,7 @@ def test_a_worker_that_is_stopped_for_less_than_its_lease_loses_nothing(worker: 
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("lease", [0.4])
+@pytest.mark.parametrize("lease", [1.0])
 def test_a_killed_worker_is_noticed_within_its_lease_and_two_seconds(worker: int, url: str, lease: float) -> None:
     os.kill(worker, signal.SIGKILL)
     began = time.monotonic()

@@ -1,6 +1,9 @@
 """An outage is distinguished from failing arms, and costs few pulls."""
 
+import itertools
+import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -12,7 +15,7 @@ from thresher.run.outage import Failure, Start, Watch
 
 def a_watch(study: thresher.Study, window: int = 4) -> Watch:
     watch = Watch(study, lambda: float("inf"), window)
-    watch.success("c")  # the start is over: the evaluator works
+    watch.success(thresher.Pull(0, "c", 0, {}, 0))  # the start is over: the evaluator works
     return watch
 
 
@@ -51,7 +54,7 @@ def test_a_success_ends_the_row_and_the_failures_before_it_count() -> None:
     given = failures(study, "abaaba")
     for _ in range(3):
         watch.failure(next(given), 10.0)
-    watch.success("c")
+    watch.success(thresher.Pull(0, "c", 0, {}, 0))
     assert causes(study) == ["failed"] * 3
     for failure in given:
         watch.failure(failure, 10.0)
@@ -75,7 +78,7 @@ def test_tries_in_an_outage_become_rarer_up_to_a_limit() -> None:
     assert pauses[:6] == [2.0, 4.0, 8.0, 16.0, 32.0, 60.0]
     assert set(pauses[6:]) == {60.0}
     assert set(causes(study)) == {"outage"}
-    watch.success("c")
+    watch.success(thresher.Pull(0, "c", 0, {}, 0))
     assert (watch.out, watch.pause) == (False, 1.0)
 
 
@@ -94,23 +97,67 @@ def test_each_try_in_an_outage_is_of_another_arm() -> None:
     assert watch.arm_to_try() is None, "the policy chooses"
     for arm in "aabb":
         fails(arm)
-    for arm in "dcdcdab":  # of those that failed least, the one that worked comes first
-        assert watch.arm_to_try() == arm
-        fails(arm)
+    assert watch.arm_to_try() == "d", "it worked before, and decides"
+    watch.tried([pull := one(study, "d")])
+    watch.failure(Failure(pull, "broken"), 10.0)
+    tried = []
+    for _ in range(12):
+        tried.append(watch.arm_to_try() or "")
+        fails(tried[-1])
+    assert Counter("aabbd" + "".join(tried)).most_common()[-1][1] >= 4, "all arms in turn"
     study.retire("c")
-    assert watch.arm_to_try() == "d"
+    assert watch.arm_to_try() != "c"
 
 
-def test_arms_that_fail_again_after_an_outage_are_to_blame_unless_another_fails_with_them() -> None:
+def one(study: thresher.Study, arm: str) -> thresher.Pull:
+    return study.ask(arm=arm) or pytest.fail("no pull")
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_where_an_arm_has_worked_one_pull_of_it_decides_who_is_to_blame(works: bool) -> None:
     study = make("a", "b", "c", budget=400, max_failures=None)
+    study.tell(one(study, "c"), 1)
+    watch, earlier = a_watch(study), one(study, "c")
+    for arm in "abab":
+        watch.failure(Failure(one(study, arm), "broken", kind="broken"), 10.0)
+    assert (watch.out, watch.next_try, watch.arm_to_try(), causes(study)) == (True, 10.0, "c", [])
+    (control,) = watch.tried([one(study, "c")])
+    watch.success(earlier)
+    assert causes(study) == [], "what began before says nothing"
+    if works:
+        watch.success(control)
+        assert (watch.out, causes(study)) == (False, ["failed"] * 4)
+    else:
+        watch.failure(Failure(control, "down", kind="down"), 11.0)
+        assert (watch.out, watch.next_try, causes(study)) == (True, 12.0, ["outage"] * 5)
+
+
+def test_what_is_not_decided_at_the_end_counts_against_no_arm() -> None:
+    study = make("a", "b", "c", budget=400, max_failures=None)
+    study.tell(one(study, "c"), 1)
     watch = a_watch(study)
-    for arms, cause in (("abab", "outage"), ("abba", "failed"), ("abca", "outage"), ("cacb", "outage")):
-        before = len(causes(study))
-        for failure in failures(study, arms):
-            watch.failure(failure, 10.0)
-        assert causes(study)[before:] == [cause] * 4
-        assert watch.out == (cause == "outage")
-        watch.success("c")
+    for arm in "abab":
+        watch.failure(Failure(one(study, arm), "broken", kind="broken"), 10.0)
+    watch.release()
+    assert causes(study) == ["outage"] * 4
+
+
+def test_an_outage_that_flickers_retires_no_arm() -> None:
+    """Everything fails but a few evaluations, one after the other, which end it each time."""
+    study, calls = make(*(f"{number:02}" for number in range(12)), budget=300, max_failures=3), itertools.count(1)
+
+    def evaluate(pull: thresher.Pull) -> float:
+        number = next(calls)
+        if number > 20 and number % 30 and number < 200:
+            raise ConnectionError("down")
+        return 1.0
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("FIRST_PAUSE", "LONGEST_PAUSE"):
+            patch.setattr(sys.modules[Watch.__module__], name, 0.01)
+        verdict = thresher.run(study, evaluate, workers=1)
+    assert verdict.retired == []
+    assert "outage" in causes(study)
 
 
 def test_arms_that_are_broken_in_different_ways_do_not_stop_a_study() -> None:
@@ -154,10 +201,10 @@ def test_the_end_of_an_outage_names_the_last_error_and_no_older_one() -> None:
     watch.failure(next(given), 1.0)
     watch.failure(next(given)._replace(error=error), 2.0)
     end = watch.end("it lasted", "repair it")
-    assert str(end) == "run: it lasted, the last with: b broke; repair it; no arm was retired"
+    assert str(end) == "run: it lasted, the last with: b broke; repair it; no arm was retired for it"
     assert end.__cause__ is error
-    watch.success("c")
-    assert str(watch.end("it lasted", "repair it")) == "run: it lasted; repair it; no arm was retired"
+    watch.success(thresher.Pull(0, "c", 0, {}, 0))
+    assert str(watch.end("it lasted", "repair it")) == "run: it lasted; repair it; no arm was retired for it"
 
 
 def test_one_pull_is_tried_at_a_time_in_an_outage() -> None:

@@ -39,7 +39,7 @@ def test_the_seconds_are_those_of_the_program_and_little_more() -> None:
     times = [command(PULL) for _ in range(40)]
     assert min(times) >= 0.02
     assert min(times) < 0.03
-    assert statistics.median(times) < 0.07
+    assert statistics.median(times) < 0.1
 
 
 def test_what_a_program_prints_does_not_matter_and_neither_does_what_it_leaves_behind() -> None:

@@ -186,7 +186,7 @@ def climb(best: MutableSequence[float], winner: MutableSequence[int], leaf: int,
     """Give a leaf its score and play every match on its way to the root.
 
     The matches are those of `play`. The winner is kept in local variables: reading back what was just written would
-    cost more than the match.
+    cost more than the match. No score is NaN, and the tree is consistent: above a node that stays as it is, all does.
     """
     node = len(best) // 2 + leaf
     champion = winner[node]

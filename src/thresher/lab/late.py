@@ -116,9 +116,8 @@ def run_late(
                 clock = slots.due[len(slots.due) // 2 + slot] if timing.model == WORKERS else barrier
                 arm = slots.arm[slot]
                 was_open = CERTIFIES and not ended(board, proof)
-                if (
-                    CERTIFIES and proof.sheet.cases > 0 and proof.open[0] == 0
-                ):  # no case is left to issue, but rewards are pending
+                # no case is left to issue, but rewards are pending
+                if CERTIFIES and proof.sheet.cases > 0 and proof.open[0] == 0:
                     was_open = proof.docket.settled[arm] == OPEN
                 came_back(board, other, rule, other_rule, proof, arms, trace, slots, slot, timing, late)
                 rescore_both(board, other, arm, FORMULA, rule, SECOND, other_rule, ALTERNATES)

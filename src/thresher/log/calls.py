@@ -107,6 +107,7 @@ def tell(
     """Record the reward of a pull. Telling the same reward again writes nothing, whatever is said about it."""
     ledger = draft.ledger
     state = ledger.state_of(pull)
+    words, price = _remark(note, cost)  # before an arm is retired
     mine, theirs = both(reward) if ledger.spec.pairs else (_one(reward), None)
     try:
         value = ledger.spec.reward(mine)
@@ -126,16 +127,16 @@ def tell(
         raise AlreadyTold(f"pull {pull}, the baseline's reward", other, rule, "a pull has one reward")
     late, cause = state == DROPPED, REPEATABLE if repeatable else None
     reason = None if other is None else repr(other)
-    if note is not None or cost is not None:
-        reason = _remarks(other, note, cost).text()
+    if words is not None or price is not None:
+        reason = Remarks(other, words, price).text()
     draft.write("told", pull=pull, arm=_arm(ledger, pull), reward=value, late=late or None, cause=cause, reason=reason)
     return Told(late=late)
 
 
-def _remarks(other: float | None, note: str | None, cost: float | None) -> Remarks:
+def _remark(note: str | None, cost: float | None) -> tuple[str | None, float | None]:
     """What is said about a reward, without secrets."""
     words = None if note is None else plain(masked(checks.text("note", note)))[:LONGEST_NOTE] or None
-    return Remarks(other, words, None if cost is None else checks.number("cost", cost, 0.0))
+    return words, None if cost is None else checks.number("cost", cost, 0.0) + 0.0  # no −0
 
 
 def _check_baseline(draft: Draft, pull: int, reward: object) -> None:

@@ -118,7 +118,7 @@ class Runner:
                 raise self._watch.end(rule, "repair the evaluator and run again")
             free = 1 if now >= self._watch.next_try and not self._evaluations else 0
         if free > 0:
-            self._evaluations.begin(self.study.ask_many(free, arm=self._watch.arm_to_try()), now)
+            self._evaluations.begin(self._watch.tried(self.study.ask_many(free, arm=self._watch.arm_to_try())), now)
         return self._watch.out and not self.study.done
 
     def _has_workers(self, now: float) -> bool:
@@ -211,7 +211,7 @@ class Runner:
             self._failed(evaluation, str(error), kind="no valid reward")
             return
         else:
-            self._watch.success(evaluation.pull.arm, first=self._rewards.write)
+            self._watch.success(evaluation.pull, first=self._rewards.write)
         self._suspects.clear(evaluation.pull.arm)
         self._suspects.clear(evaluation.pull.baseline)
         self._rewards.add(evaluation, value)

@@ -8,13 +8,14 @@ and says what was wrong.
 import contextlib
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..core import kernel
 from ..core.events import Cause
 from ..core.ledger import Ledger
+from ..core.places import mixed
 from ..errors import AlreadyTold, CannotGoOn, shown
 from ..study import Pull, Study, give_up, look
 from ..text.logs import log
@@ -23,7 +24,7 @@ from .pairs import BASELINE
 ARMS = 3  # arms, or cases, that must fail with the same error; in a smaller study, all of them
 OUTSIDE = "outside the bounds"  # the kind of a reward for which its arm was retired
 WINDOW = 8  # failures in a row, at least, that make an outage
-LONGEST_PAUSE = 60.0
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between two tries
 
 
 class Failure(NamedTuple):
@@ -129,7 +130,7 @@ class Watch:
     A success decides it: the failures before it count against their arms. ``window`` failures in a row over at least
     two arms, or of a baseline that goes first, are an outage: they are dropped with cause ``outage``, which counts
     against no arm. So are those that show, before anything succeeded, that the evaluator is wrong: then the run ends.
-    If all of these arms failed in an earlier outage and none has succeeded since, they are to blame after all.
+    Where another arm has worked before, one pull of it, the control, decides: if it succeeds, the arms are broken.
     """
 
     study: Study
@@ -138,10 +139,11 @@ class Watch:
     held: list[Failure] = field(default_factory=list)
     since: float | None = None  # when the outage was noticed; None: there is none
     next_try: float = 0.0
-    pause: float = 1.0
+    pause: float = field(default_factory=lambda: FIRST_PAUSE)
     _last: Failure | None = None  # since the last success
     _failed: Counter[str] = field(default_factory=Counter)  # failures since then, by arm
-    _suspected: set[str] = field(default_factory=set)  # arms that failed in an outage, and have not succeeded since
+    _deciding: bool = False  # a control is to decide; what is held waits for it
+    _control: int | None = None  # its pull
 
     def __post_init__(self) -> None:
         self.start = Start(self.study, self.oldest)
@@ -150,16 +152,16 @@ class Watch:
     def out(self) -> bool:
         return self.since is not None
 
-    def success(self, arm: str, *, first: Callable[[], object] = lambda: None) -> None:
-        """A pull of the arm succeeded. Failures that were held are dropped, ``first`` being called before."""
+    def success(self, pull: Pull, *, first: Callable[[], object] = lambda: None) -> None:
+        """A pull succeeded. Failures that were held are dropped, ``first`` being called before."""
+        self.start.close()
+        if self._deciding and pull.id != self._control:  # it may have begun before the outage
+            return
         if self.held:
             first()
-        if self.out:
+        if self.out and not self._deciding:
             log.warning("an evaluation succeeded: the outage is over")
-            self._suspected.update(self._failed)
-        self._suspected.discard(arm)
-        self.start.close()
-        self.since, self.pause, self._last = None, 1.0, None
+        self.since, self.pause, self._last, self._deciding = None, FIRST_PAUSE, None, False
         self._failed.clear()
         self.release()
 
@@ -170,7 +172,10 @@ class Watch:
         self.held.append(failure._replace(error=None))  # its traceback would keep many objects alive
         self.start.failure(failure)
         self.check_start()
-        if self.out:
+        if self._deciding:
+            if failure.pull.id == self._control:
+                self._begin_outage(failure, now)
+        elif self.out:
             self.forgive()
             if now >= self.next_try:  # this was a try, not a pull from before the outage
                 self.pause = min(2 * self.pause, LONGEST_PAUSE)
@@ -178,30 +183,56 @@ class Watch:
         elif self._is_the_last_arms(failure):
             self.release()  # with one arm left, its failures are its own
         elif len(self.held) >= self.window:
-            if not self._is_more_than_an_arm() or self._are_broken_cases() or self._are_broken_arms():
+            if self._are_broken_cases():
                 self.release()
+            elif self._arm_that_worked() is not None:
+                self.since, self.next_try, self._deciding, self._control = now, now, True, None
+            elif self._is_more_than_an_arm():
+                self._begin_outage(failure, now)
             else:
-                self.since, self.next_try = now, now + self.pause
-                self.forgive()
-                log.warning(
-                    f"the last {self.window} evaluations all failed, the last with: {failure.reason}; "
-                    "only one pull is tried now and then until one succeeds; no arm is retired for this"
-                )
+                self.release()
+
+    def _begin_outage(self, failure: Failure, now: float) -> None:
+        self.since, self.next_try, self._deciding = now, now + self.pause, False
+        log.warning(
+            f"the last {len(self.held)} evaluations all failed, the last with: {failure.reason}; "
+            "only one pull is tried now and then until one succeeds; no arm is retired for this"
+        )
+        self.forgive()
 
     def arm_to_try(self) -> str | None:
         """The arm for the next try in an outage, else None: the policy chooses.
 
         It would choose the same arm again and again, for nothing becomes known about it. If that arm is broken, the
-        outage would never end. So each try is of another arm.
+        outage would never end. So each try is of another arm; and not of its neighbour, which may be broken like it.
         """
+        if not self.out:
+            return None
+        control = self._arm_that_worked() if self._deciding else None
+        return control or self._least_failed(lambda ledger, arm: True)
+
+    def tried(self, pulls: Sequence[Pull]) -> Sequence[Pull]:
+        """What is asked for now. The first is the control, if one is to decide."""
+        if self._deciding and pulls:
+            self._control = pulls[0].id
+        return pulls
+
+    def _arm_that_worked(self) -> str | None:
+        """An arm that has had a reward, and has not failed since the last success."""
+        names = self.study.spec.arms
+        return self._least_failed(lambda ledger, arm: ledger.board.seen[arm] > 0 and not self._failed[names[arm]])
+
+    def _least_failed(self, fits: Callable[[Ledger, int], bool]) -> str | None:
         names = self.study.spec.arms
 
-        def best(ledger: Ledger) -> str | None:
-            takes = [arm for arm in range(len(names)) if ledger.board.shut[arm] != kernel.SHUT]
-            least = min(takes, key=lambda arm: (self._failed[names[arm]], not ledger.board.seen[arm]), default=None)
-            return None if least is None else names[least]
+        def rank(ledger: Ledger, arm: int) -> tuple[int, bool, int]:
+            return self._failed[names[arm]], not ledger.board.seen[arm], mixed(arm, 1)
 
-        return look(self.study, best) if self.out else None
+        def least(ledger: Ledger) -> str | None:
+            takes = [arm for arm in range(len(names)) if ledger.board.shut[arm] != kernel.SHUT and fits(ledger, arm)]
+            return names[min(takes, key=lambda arm: rank(ledger, arm))] if takes else None
+
+        return look(self.study, least)
 
     def _is_the_last_arms(self, failure: Failure) -> bool:
         """Whether there is no other arm to compare with; the only arm of a study may end the run instead."""
@@ -212,10 +243,6 @@ class Watch:
     def _is_more_than_an_arm(self) -> bool:
         """Whether it can be an outage. While the baseline goes first through the cases, no other arm can fail."""
         return len({held.pull.arm for held in self.held}) > 1 or look(self.study, lambda ledger: ledger.awaits)
-
-    def _are_broken_arms(self) -> bool:
-        """Whether only arms failed that had failed in an outage before: it ended, and they fail still."""
-        return {held.pull.arm for held in self.held} <= self._suspected
 
     def _are_broken_cases(self) -> bool:
         """Whether a few cases failed again and again, none of which ever had a reward."""
@@ -233,11 +260,13 @@ class Watch:
     def end(self, rule: str, remedy: str) -> CannotGoOn:
         """The error with which an outage ends the run."""
         last = "" if self._last is None else f", the last with: {self._last.reason}"
-        end = CannotGoOn("run", rule=f"{rule}{last}", remedy=f"{remedy}; no arm was retired")
+        end = CannotGoOn("run", rule=f"{rule}{last}", remedy=f"{remedy}; no arm was retired for it")
         return end.with_cause(None if self._last is None else self._last.error)
 
     def release(self) -> None:
-        """Drop the held pulls; the failures count against their arms."""
+        """Drop the held pulls; the failures count against their arms, unless that is not decided."""
+        if self._deciding:
+            self.forgive()
         self.start.blamed |= bool(self.held)
         self._drop(None)
 
