@@ -74,7 +74,7 @@ def test_an_agent_that_writes_after_failed_frames_restarts_the_log(tmp_path: Pat
         with Trace(agent.process.pid, tmp_path / "writes", "--trace=pwrite64") as trace:
             assert agent.do("ask") == "3"
             first = next(line for line in trace.end() if "thresher.db-wal" in line)
-    assert first.split("=")[0].rstrip(" )").endswith(", 0"), first
+    assert first.rpartition(" = ")[0].rstrip(" )").endswith(", 0"), first  # what is written may hold anything
 
 
 CREATE = """
