@@ -22,24 +22,9 @@ LARGE = 15_000  # pulls of a game that is compiled all the same
 
 def namespace(kind: compiler.Kind) -> dict[str, Any]:
     """The functions of the loops, with the choices that a compiled loop has built in."""
-    formulas = vars(kernel)
-    choices: dict[str, Any] = {
-        **vars(loops),
-        **vars(late),
-        "FORMULA": formulas[kind.formula],
-        "SECOND": formulas[kind.second or "cheapest"],
-        "ALTERNATES": kind.second is not None,
-        "DOUBLING": kind.doubling,
-        "CERTIFIES": kind.certifies,
-        "RANKS": kind.ranks,
-        "COUNTS": kind.counts,
-        "RECORDED": kind.family == "recorded",
-        "CONSTANT": kind.family == "constant",
-        "SET": vars(families)[f"set_{kind.family}"],
-        "DRAW": vars(families)[f"draw_{kind.family}"],
-        "MOMENTS": vars(families)[f"moments_{kind.family}"],
-        "WITHIN": vars(shares)[f"within_{kind.family}"],
-    }
+    functions = {**vars(kernel), **vars(families), **vars(shares)}
+    constants = compiler.constants(kind, functions, functions[kind.formula])
+    choices: dict[str, Any] = {**vars(loops), **vars(late), **constants}
     for module in (loops, late):
         for name, function in compiler._functions(module).items():
             choices[name] = FunctionType(function.__code__, choices, name)

@@ -63,7 +63,12 @@ class Play:
         self.tests: list[str] = names
         self.made = 0
         arms: list[Any] = [(name, place, 0.9, ("", 0, ""), "", []) for place, name in enumerate(names)]
-        self.hello = {"tests": arms[ordinary:], "ordinary": [(arm[0], arm[1]) for arm in arms[:ordinary]]}
+        groups = {name: test.partition("@")[2] for name, test in zip(names, tests, strict=True) if "@" in test}
+        self.hello: dict[str, Any] = {
+            "tests": arms[ordinary:],
+            "ordinary": [(arm[0], arm[1]) for arm in arms[:ordinary]],
+        }
+        self.hello["groups"] = groups
         self.collection = tests
         self.nodes = [self.join(), self.join()]
 

@@ -45,9 +45,11 @@ def test_forks():
 def test_kills():
     os.kill(os.getpid(), signal.SIGKILL)
 
-@pytest.mark.xdist_group("one")  # with pytest 9.2, which does not read the id that xdist sets, it is no group
+@pytest.mark.xdist_group("one")
 def test_alone():
-    pass
+    file = os.open("alone", os.O_CREAT | os.O_EXCL)
+    os.close(file)
+    os.unlink("alone")
 
 @pytest.mark.skip
 def test_skipped():
@@ -141,6 +143,31 @@ def test_after_ctrl_c_what_is_known_is_shown_and_no_run_is_left_out(tmp_path: Pa
     cancelled = {(pull.arm, str(pull.number)) for pull in study.pulls() if pull.id in dropped}
     assert began
     assert not began & cancelled, "a run that began is told or lost"
+
+
+GROUPED = """
+import os, pytest, time
+
+def alone():
+    file = os.open("busy", os.O_CREAT | os.O_EXCL)
+    time.sleep(0.01)
+    os.close(file)
+    os.unlink("busy")
+
+@pytest.mark.xdist_group("one")
+def test_one():
+    alone()
+
+@pytest.mark.xdist_group(name="one")
+def test_other():
+    alone()
+"""
+
+
+def test_tests_of_a_group_never_run_at_the_same_time(tmp_path: Path) -> None:
+    done = run(tmp_path, GROUPED, "-n", "2", "--dist", "loadgroup")
+    assert done.returncode == 0, done.stdout
+    assert "2 steady" in done.stdout
 
 
 def test_workers_that_collect_different_tests_are_refused_by_xdist(tmp_path: Path) -> None:

@@ -188,26 +188,31 @@ def instance_drawer(family: str) -> Callable[..., None]:
     return drawer
 
 
-@cache
-def _namespace(kind: Kind) -> Namespace:
-    shared = _shared()
-    choices = {
-        "FORMULA": shared[kind.formula] if kind.digest is None else _custom(kind.formula, kind.digest),
+def constants(kind: Kind, functions: Namespace, formula: Any) -> Namespace:
+    """What replaces the names in capitals of `loops.py`."""
+    return {
+        "FORMULA": formula,
         "CUSTOM": kind.digest is not None,
-        "SECOND": shared[kind.second or "cheapest"],
+        "SECOND": functions[kind.second or "cheapest"],
         "ALTERNATES": kind.second is not None,
         "DOUBLING": kind.doubling,
         "CERTIFIES": kind.certifies,
         "RANKS": kind.ranks,
         "COUNTS": kind.counts,
         "RECORDED": kind.family == "recorded",
-        "SET": shared[f"set_{kind.family}"],
-        "DRAW": shared[f"draw_{kind.family}"],
-        "MOMENTS": shared[f"moments_{kind.family}"],
-        "WITHIN": shared[f"within_{kind.family}"],
+        "SET": functions[f"set_{kind.family}"],
+        "DRAW": functions[f"draw_{kind.family}"],
+        "MOMENTS": functions[f"moments_{kind.family}"],
+        "WITHIN": functions[f"within_{kind.family}"],
         "CONSTANT": kind.family == "constant",
     }
-    return _extended({**shared, **choices}, LOOPS, kind.variant)
+
+
+@cache
+def _namespace(kind: Kind) -> Namespace:
+    shared = _shared()
+    formula = shared[kind.formula] if kind.digest is None else _custom(kind.formula, kind.digest)
+    return _extended({**shared, **constants(kind, shared, formula)}, LOOPS, kind.variant)
 
 
 @cache

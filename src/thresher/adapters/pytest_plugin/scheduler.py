@@ -147,7 +147,7 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
         self.sift = self._start(hello)
         self._places = {nodeid: place for nodeid, place, *_ in hello["tests"]}
         self._waiting.extend(Run(nodeid, place, None) for nodeid, place in hello["ordinary"])
-        self._scopes.learn(self.collection or [], self._places)
+        self._scopes.learn(self._places, hello["groups"])
         if self.sift is not None and self.sift.options.seconds is not None:
             self._until = time.monotonic() + self.sift.options.seconds
 

@@ -1,14 +1,14 @@
 """Tests that must not run at the same time: what ``--dist loadscope``, ``loadfile`` and ``loadgroup`` ask for."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 
 class Scopes:
     """A scope belongs to one worker as long as that has runs of it. With other ``--dist``, tests have no scope.
 
     >>> scopes = Scopes("loadfile")
-    >>> scopes.learn(["a.py::one", "a.py::two"], {"a.py::one": 0, "a.py::two": 1})
+    >>> scopes.learn(["a.py::one", "a.py::two"], {})
     >>> scopes.take("a.py::one", "gw0"), scopes.take("a.py::two", "gw1")
     (True, False)
     >>> scopes.give_back("a.py::one")
@@ -22,15 +22,15 @@ class Scopes:
         self._owner: dict[str, object] = {}
         self._count = Counter[str]()
 
-    def learn(self, collection: Sequence[str], places: Mapping[str, int]) -> None:
-        """What the tests' scopes are; the node ids of the collection end with the group, if there is one."""
-        for nodeid, place in places.items():
+    def learn(self, tests: Iterable[str], groups: Mapping[str, str]) -> None:
+        """What the tests' scopes are, from their node ids and the groups of those that have one."""
+        for nodeid in tests:
             if self._dist == "loadfile":
                 self._of[nodeid] = nodeid.split("::", 1)[0]
             elif self._dist == "loadscope":
                 self._of[nodeid] = nodeid.rsplit("::", 1)[0]
-            elif self._dist == "loadgroup" and collection[place] != nodeid:
-                self._of[nodeid] = collection[place].removeprefix(nodeid)
+            elif self._dist == "loadgroup" and nodeid in groups:
+                self._of[nodeid] = groups[nodeid]
 
     def take(self, nodeid: str, node: object) -> bool:
         """Whether the worker may run this test; it then does."""

@@ -99,9 +99,15 @@ class Worker(Repeating):
 
 
 def plain(item: pytest.Item) -> str:
-    """The node id without the group that ``--dist loadgroup`` appends to it: it is the same test."""
-    grouped = item.config.getoption("loadgroup", False) and item.get_closest_marker("xdist_group") is not None
-    return item.nodeid.rpartition("@")[0] if grouped else item.nodeid
+    """The node id without the group that ``--dist loadgroup`` appends to it before pytest 9.2: it is the same test."""
+    return item.nodeid.removesuffix(f"@{group_of(item)}")
+
+
+def group_of(item: pytest.Item) -> str | None:
+    """The group that its markers name, for ``--dist loadgroup``, as xdist reads them."""
+    marks = list(item.iter_markers("xdist_group")) if item.config.getoption("loadgroup", False) else []
+    names = {str(mark.args[0] if mark.args else mark.kwargs.get("name", "default")) for mark in marks}
+    return "_".join(sorted(names)) or None
 
 
 def describe(session: pytest.Session, options: Options) -> dict[str, Any]:
@@ -118,5 +124,6 @@ def describe(session: pytest.Session, options: Options) -> dict[str, Any]:
             for nodeid, item in arms.items()
         ],
         "ordinary": [(item.nodeid, places[item]) for item in ordinary],
+        "groups": {nodeid: group for nodeid, item in arms.items() if (group := group_of(item)) is not None},
         "version": fingerprint(session.config, session.items) if options.storage else "",
     }
