@@ -132,14 +132,17 @@ def test_where_an_arm_has_worked_one_pull_of_it_decides_who_is_to_blame(works: b
         assert (watch.out, watch.next_try, causes(study)) == (True, 12.0, ["outage"] * 5)
 
 
-def test_what_is_not_decided_at_the_end_counts_against_no_arm() -> None:
+@pytest.mark.parametrize(("arms", "cause"), [("abab", "outage"), ("aaaa", "failed")])
+def test_what_is_not_decided_at_the_end_is_an_outage_if_several_arms_failed(arms: str, cause: str) -> None:
     study = make("a", "b", "c", budget=400, max_failures=None)
     study.tell(one(study, "c"), 1)
     watch = a_watch(study)
-    for arm in "abab":
+    for arm in arms:
         watch.failure(Failure(one(study, arm), "broken", kind="broken"), 10.0)
+    assert (watch.out, watch.arm_to_try()) == (True, "c")
     watch.release()
-    assert causes(study) == ["outage"] * 4
+    assert causes(study) == [cause] * 4
+    assert watch.out == (cause == "outage")
 
 
 def test_an_outage_that_flickers_retires_no_arm() -> None:

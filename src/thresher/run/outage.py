@@ -264,9 +264,15 @@ class Watch:
         return end.with_cause(None if self._last is None else self._last.error)
 
     def release(self) -> None:
-        """Drop the held pulls; the failures count against their arms, unless that is not decided."""
-        if self._deciding:
+        """Drop the held pulls; the failures count against their arms.
+
+        If the run ends before a control has decided, those of several arms are taken for an outage.
+        """
+        if self._deciding and self._is_more_than_an_arm():
             self.forgive()
+        elif self._deciding:
+            self.since = None
+        self._deciding = False
         self.start.blamed |= bool(self.held)
         self._drop(None)
 
