@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 from engines import until
 
-from thresher.run.command import resident
+from thresher.run.command import resident, waiting
 from thresher.run.command.lines import Greeting
 from thresher.run.command.resident import Resident
 from thresher.run.command.reward import CommandFailed
@@ -77,6 +77,15 @@ class Pipes:
         self.calls.append("closed")
 
 
+class Stands:
+    """A time that stands still until the test moves it."""
+
+    now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
 Greeted = Callable[[Greeting], None]
 Piped = Callable[..., tuple[Resident, Pipes]]
 
@@ -85,19 +94,28 @@ Piped = Callable[..., tuple[Resident, Pipes]]
 def piped(monkeypatch: pytest.MonkeyPatch) -> Iterator[Piped]:
     made: list[Pipes] = []
 
-    def program(argv: object) -> Pipes:
-        made.append(Pipes())
-        return made[-1]
+    def begin(
+        greeted: Greeted = lambda _: None, argv: tuple[str, ...] = ("x",), *, exit_is_told: bool = True
+    ) -> tuple[Resident, Pipes]:
+        pipes = Pipes()
+        made.append(pipes)
+        if not exit_is_told:
+            pipes.exit = -1
+        monkeypatch.setattr(resident, "Program", lambda _: pipes)
+        return Resident(argv, greeted), pipes
 
-    def begin(greeted: Greeted = lambda _: None, argv: tuple[str, ...] = ("x",)) -> tuple[Resident, Pipes]:
-        found = Resident(argv, greeted)
-        return found, made[-1]
-
-    monkeypatch.setattr(resident, "Program", program)
     monkeypatch.setattr(resident, "_HINTED", set[tuple[str, ...]]())
     yield begin
     for each in made:
         each.end()
+
+
+@pytest.fixture
+def still(monkeypatch: pytest.MonkeyPatch) -> Stands:
+    still = Stands()
+    for module in (resident, waiting):
+        monkeypatch.setattr(module, "time", still)
+    return still
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from engines import Clock, until
-from piped import SECONDS, Piped, begun, failure, pull
+from piped import SECONDS, Piped, Stands, begun, failure, pull
 
 from thresher.run.command import resident, waiting
 from thresher.run.command.lines import Greeting, line_of
@@ -106,12 +106,15 @@ def test_a_process_gets_one_pull_until_it_has_printed_its_first_line(piped: Pipe
 
 
 def test_a_process_that_takes_long_to_speak_gets_several_pulls(
-    piped: Piped, threads: ThreadPoolExecutor, clock: Clock
+    piped: Piped, threads: ThreadPoolExecutor, still: Stands
 ) -> None:
     one, pipes = piped()
     first = begun(threads, one, pipes, 1)
-    clock.ahead = resident.FIRST_WORD
-    second = begun(threads, one, pipes, 2)
+    still.now += resident.FIRST_WORD - 0.02
+    second = threads.submit(one.evaluate, pull(2), 2, SECONDS)
+    until(lambda: len(one._may_enter._waiters) == 1, "the pull that waits")  # type: ignore[attr-defined]
+    still.now += 0.02
+    until(lambda: pipes.heard() == [2], "the second pull")
     pipes.answers(1, 2)
     assert (first.result(SECONDS), second.result(SECONDS)) == (0.125, 0.25)
 

@@ -8,33 +8,16 @@ from types import SimpleNamespace
 
 import pytest
 from engines import until
-from piped import SECONDS, Piped, Pipes, begun, failure, pull
+from piped import SECONDS, Piped, Pipes, Stands, begun, failure, pull
 
 from thresher.errors import EvaluationFailed
-from thresher.run.command import resident, waiting
+from thresher.run.command import resident
 from thresher.run.command.timing import TimedOut
 from thresher.run.command.waiting import Gone, Waiter
 from thresher.run.lost import EvaluatorLost
 from thresher.study import Pull
 
 # -- how long to wait ------------------------------------------------------------------------------------------------
-
-
-class Stands:
-    """A time that stands still until the test moves it."""
-
-    now = 100.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def still(monkeypatch: pytest.MonkeyPatch) -> Stands:
-    still = Stands()
-    for module in (resident, waiting):
-        monkeypatch.setattr(module, "time", still)
-    return still
 
 
 def test_the_oldest_pull_says_how_long_to_wait(piped: Piped, still: Stands) -> None:
@@ -156,6 +139,17 @@ def test_the_end_of_its_output_is_its_end(piped: Piped) -> None:
     pipes.stops_printing()
     assert "exited with 3" in str(failure(lambda: one.evaluate(pull(1), 1, None)))
     assert pipes.calls[0] == ("reaped", False)
+
+
+def test_where_the_system_does_not_tell_of_an_exit_the_end_of_the_output_does(piped: Piped) -> None:
+    one, pipes = piped(exit_is_told=False)
+    pipes.exits()
+    pipes.answers(1)
+    assert one.evaluate(pull(1), 1, None) == 0.125
+    assert pipes.calls == []
+    pipes.stops_printing()
+    with pytest.raises(Gone):
+        one.evaluate(pull(2), 2, None)
 
 
 def test_what_it_started_may_print_without_end(piped: Piped, monkeypatch: pytest.MonkeyPatch) -> None:
