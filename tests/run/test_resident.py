@@ -9,6 +9,7 @@ from piped import SECONDS, Piped, Stands, begun, failure, pull
 
 from thresher.run.command import resident, waiting
 from thresher.run.command.lines import Greeting, line_of
+from thresher.run.command.resident import Resident
 from thresher.run.command.reward import CommandFailed
 from thresher.run.command.timing import TimedOut
 from thresher.run.command.waiting import Gone
@@ -55,6 +56,23 @@ def test_two_threads_get_their_answers_in_any_order(piped: Piped, threads: Threa
             pipes.answers(number)
             assert found[number].result(SECONDS) == number / 8
         assert (one._users, one._led) == (0, False)
+
+
+def test_a_process_that_is_idle_is_given_a_pull_at_once(piped: Piped, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, pipes = piped()
+    pipes.answers(1)
+    one.evaluate(pull(1), 1, None)
+    waits: list[float | None] = []
+
+    def listen(seconds: float | None) -> None:
+        waits.append(seconds)
+        if one._pending:
+            pipes.answers(2)
+        Resident._listen(one, seconds)
+
+    monkeypatch.setattr(one, "_listen", listen)
+    assert one.evaluate(pull(2), 2, None) == 0.25
+    assert waits == [0, None]
 
 
 def test_the_second_answer_to_a_pull_is_ignored_and_mentioned_once(
