@@ -147,6 +147,8 @@ def test_who_waits_for_the_first_line_of_a_process_that_dies_may_try_another(
     pipes.exits()
     assert isinstance(first.exception(SECONDS), CommandFailed)
     assert isinstance(second.exception(SECONDS), Gone)
+    assert pipes.calls[-1] == "closed"
+    assert one._users == 0
 
 
 def test_pulls_of_two_studies_with_the_same_id_take_turns(piped: Piped, threads: ThreadPoolExecutor) -> None:

@@ -81,6 +81,17 @@ def test_a_pull_whose_first_byte_cannot_be_written_has_not_begun(piped: Piped) -
     assert (one._pending, one._users, one._led) == ({}, 0, False)
 
 
+def test_a_pull_that_has_not_begun_waits_for_no_other(piped: Piped, threads: ThreadPoolExecutor) -> None:
+    one, pipes = piped()
+    one.answered = one.spoke = True
+    first = begun(threads, one, pipes, 1)
+    pipes.stops_reading()
+    assert isinstance(threads.submit(one.evaluate, pull(2), 2, None).exception(SECONDS), Gone)
+    assert (list(one._pending), one._users) == ([1], 1)
+    pipes.answers(1)
+    assert first.result(SECONDS) == 0.125
+
+
 def test_a_process_that_never_answered_is_not_replaced_without_a_failure(piped: Piped) -> None:
     one, pipes = piped()
     pipes.stops_reading()
