@@ -102,31 +102,39 @@ def test_a_process_that_never_answered_is_not_replaced_without_a_failure(piped: 
     assert (error.kind, error.output) == ("the evaluator exited with 3", "no model")
 
 
-def test_a_line_that_was_written_in_part_has_begun(piped: Piped) -> None:
+@pytest.mark.parametrize("timeout", [None, SECONDS])
+def test_a_line_that_was_written_in_part_has_begun(
+    piped: Piped, threads: ThreadPoolExecutor, timeout: float | None
+) -> None:
     one, pipes = piped()
-    waiter = Waiter(pull(1), None)
-    with ThreadPoolExecutor(1) as pool:
-        written = pool.submit(one._write, b"x" * 300_000, waiter)
-        seen = 0
-        while seen < 300_000:
-            with contextlib.suppress(BlockingIOError):
-                seen += len(os.read(pipes.theirs, 1 << 16))
-        assert written.result(SECONDS) is True
-        written = pool.submit(one._write, b"x" * 300_000, waiter)
-        until(lambda: bool(_read(pipes)), "the first part")
-        pipes.stops_reading()
-        assert written.result(SECONDS) is True
+    waiter, line = Waiter(pull(1), timeout), b"x" * 300_000
+    waiter.begin()
+    received: list[int] = []
+
+    def has_arrived() -> bool:
+        received.append(len(_read(pipes, 1 << 16)))
+        return sum(received) == len(line)
+
+    written = threads.submit(one._write, line, waiter)
+    until(has_arrived, "the whole line")
+    assert written.result(SECONDS) is True
+    written = threads.submit(one._write, line, waiter)
+    until(lambda: bool(_read(pipes, 1)), "the first part")
+    pipes.stops_reading()
+    assert written.result(SECONDS) is True
     assert one._write(b"x", waiter) is False
 
 
-def _read(pipes: Pipes) -> bytes:
+def _read(pipes: Pipes, size: int) -> bytes:
     with contextlib.suppress(BlockingIOError):
-        return os.read(pipes.theirs, 1)
+        return os.read(pipes.theirs, size)
     return b""
 
 
-def test_a_process_that_reads_nothing_times_out(piped: Piped) -> None:
+@pytest.mark.parametrize("answered", [False, True])
+def test_a_process_that_reads_nothing_times_out(piped: Piped, answered: bool) -> None:
     one, pipes = piped()
+    one.answered = answered
     with pytest.raises(TimedOut):
         one.evaluate(Pull(1, "a", 1, {"text": "x" * 300_000}, 7), 1, 0.01)
     assert pipes.calls == [("reaped", True), "closed"]
