@@ -9,7 +9,7 @@ from engines import causes, make
 from steps import Still, Told, a_run
 
 import thresher
-from thresher.errors import CannotGoOn
+from thresher.errors import Busy, CannotGoOn
 from thresher.run import loop
 from thresher.run.loop import Runner
 from thresher.run.outage import WINDOW, Failure
@@ -123,15 +123,18 @@ def test_a_run_that_is_stopped_waits_for_no_worker_that_never_comes(still: Still
     runner, engine = a_run(seconds=10.0, give_up=5.0)
     runner._hand_out()
     engine.begin(1, 2)
+    engine.raises(Busy(after=60.0), 2)
+    runner._take_in()
     still.now += 10.0
     assert not runner._hand_out()
-    assert causes(runner.study) == ["cancelled"] * 2
+    assert sorted(map(str, causes(runner.study))) == ["cancelled"] * 2 + ["lost"], "what waits is not tried again"
     engine.workers = 0
     assert not runner._hand_out()
+    assert engine.withdrawals == 1, "once is enough"
     still.now += 5.0
     with pytest.raises(CannotGoOn, match="there was no worker for 5 s"):
         runner._hand_out()
-    engine.returns(0.5, 1, 2)
+    engine.returns(0.5, 1)
     runner._take_in()
     assert not runner._hand_out(), "nothing runs there"
 
