@@ -119,6 +119,19 @@ def test_without_a_worker_one_pull_waits_where_that_may_start_one(still: Still) 
         runner._hand_out()
 
 
+def test_the_time_without_a_worker_begins_anew_each_time(still: Still) -> None:
+    runner, engine = a_run(workers=0, give_up=5.0)
+    for _ in range(2):
+        engine.workers = 0
+        assert runner._hand_out()
+        still.now += 4.0
+        assert runner._hand_out()
+        engine.workers = 1
+        runner._hand_out()
+        still.now += 1000.0
+    assert len(engine.pulls) == 1
+
+
 def test_a_run_that_is_stopped_waits_for_no_worker_that_never_comes(still: Still) -> None:
     runner, engine = a_run(seconds=10.0, give_up=5.0)
     runner._hand_out()

@@ -47,6 +47,18 @@ def test_the_first_signal_says_how_many_are_waited_for(running: int, caplog: pyt
     assert (runner.signal, runner._signals) == (signal.SIGINT, 2)
 
 
+def test_signals_are_taken_in_between_rewards() -> None:
+    runner, engine = a_run(workers=2)
+    runner._hand_out()
+    engine.begin(1, 2)
+    runner._inbox.put(signal.SIGTERM)
+    engine.returns(0.5, 1)
+    runner._take_in()
+    assert (runner.signal, runner.study.verdict().told) == (signal.SIGTERM, 1)
+    assert not runner._hand_out()
+    assert len(engine.pulls) == 2
+
+
 def test_a_run_that_is_cancelled_abandons_what_it_has_once() -> None:
     runner, engine = a_run(workers=3)
     runner._hand_out()
