@@ -101,8 +101,10 @@ class Study(AbstractContextManager["Study"]):
 
         The reward of a dropped pull is late: it is accepted once, and marked as late. ``repeatable`` says that the
         evaluation was, or would have been, made more than once: the verdict then says what that means. A ``note`` and a
-        ``cost``, at least 0, are kept for people: `pulls` has them, and the verdict the total cost. A reward outside
-        the bounds proves them wrong: it retires its arm, whose label is then not certified, and raises `OutsideBounds`.
+        ``cost``, at least 0, are kept for people: `pulls` has them, and the verdict the total cost. Those of the first
+        call stay: the same reward again changes neither. A reward outside the bounds proves them wrong: it retires its
+        arm, whose label is then not certified, and raises `OutsideBounds`; the reason of the retirement keeps its note
+        and its cost, which does not count in the total.
         """
         self._tell(pull, reward, repeatable=repeatable, note=note, cost=cost)
 

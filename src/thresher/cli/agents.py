@@ -97,6 +97,8 @@ def tell(
 ) -> int:
     """Tell the REWARD of PULL, a number. Telling the same reward again is fine: a lost reply may be retried.
 
+    The note and the cost of the first time stay.
+
     Where a pull evaluates an arm and the baseline, tell both: the arm's REWARD and then the BASELINE's.
 
     \b
