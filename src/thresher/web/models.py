@@ -170,6 +170,7 @@ class CaseOut(BaseModel):
     mean: float
     rewards: list[tuple[int, float]] = Field(description="An arm's number and its reward, the worst first.")
     failed_by: list[int] = Field(description="Of these arms: the numbers of those that failed it.")
+    missing_by: list[int] = Field(description="The numbers of arms whose evaluation of it failed for good.")
 
 
 class CasesOut(BaseModel):
