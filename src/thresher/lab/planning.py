@@ -122,9 +122,9 @@ def plan(
     delay = delays.parse(f"workers:{workers}:{service}", seconds=seconds)
     chosen = lines(setup.but(delay=delay))
     certifies = setup.confidence is not None
-    rules = dict.fromkeys(line.setup.rules for line in chosen)  # equal allocation and uniform that skips share code
-    compile_together(
-        [Loop(policy, setup.family, True, certifies, setup.guarantee == "rate", setup.counts) for policy in rules]
+    kinds = ((line.setup.rules, line.setup.guarantee == "rate") for line in chosen)
+    compile_together(  # equal allocation and uniform that skips share code, unless the guarantee is a rate
+        [Loop(policy, setup.family, True, certifies, ranks, setup.counts) for policy, ranks in dict.fromkeys(kinds)]
     )
     found = [_needs(line, certifies, seed, threads) for line in chosen]
     needs = [mine[target] for target, _ in chosen[0].targets for mine, _, _ in found if target in mine]
@@ -142,7 +142,7 @@ def lines(setup: Setup) -> list[Line]:
     certifies, uniform = setup.confidence is not None, policies.uniform()
     equal = setup.but(policy=uniform)
     mine = Line(SKIPS if certifies and setup.rules == uniform else str(setup.rules), setup)
-    plain = [] if setup.cases else [Line(str(uniform), equal.but(confidence=None, tolerance=0.0))]
+    plain = [] if setup.cases else [Line(str(uniform), equal.but(confidence=None, tolerance=0.0, guarantee="all"))]
     found = [mine, *plain, *([Line(SKIPS, equal)] if certifies else [])]
     return list({line.name: line for line in found}.values())
 
