@@ -92,6 +92,19 @@ class State:
         """Whether no case is free, but some are pending: what is lost is tried again, so the study may not be over."""
         return self.done and places.waiting(self.sheet, self._labels(), self.board.pending) > 0
 
+    def may_take_more(self, arm: int | None = None) -> bool:
+        """Whether an ask, perhaps for this arm, that got no pull now may get one once pending pulls have ended."""
+        if self.budget is not None and self.issued >= self.budget:
+            return False
+        if arm is None:
+            return self.waits
+        if arm in self.retired:
+            return False
+        if self.awaits and arm != self.base:
+            return self.open > 0 or self.board.pending[self.base] > 0
+        is_open = self._labels()[arm] == evidence.OPEN
+        return is_open and places.is_used_up(self.sheet, arm) and self.board.pending[arm] > 0
+
     def _labels(self) -> Sequence[int]:
         return self.docket.settled if self.certifies else [evidence.OPEN] * len(self.spec.arms)
 

@@ -30,6 +30,7 @@ class Asked(NamedTuple):
 
     pulls: list[Pull]
     done: bool  # as `Study.done`, after these pulls
+    wait: bool = False  # there are none now, but a later ask may get some: what is pending may free a case
 
 
 class Host(NamedTuple):

@@ -145,6 +145,7 @@ class Asked(BaseModel):
 
     pulls: list[PullOut]
     done: bool
+    wait: bool = Field(description="There are none now, but ask again later: what is pending may free a case.")
 
 
 class Told(BaseModel):
