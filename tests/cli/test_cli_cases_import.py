@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from place import Place, a_place  # noqa: F401 - the fixture
+from program import Result
 
 import thresher as library
 from thresher.cli import cli
@@ -180,6 +181,16 @@ def test_cases_that_failed_for_good_are_marked(place: Place) -> None:
         "Missing, after 2 failures, and counted as the worst: b 1.",
     ]
     assert [row["missing_by"] for row in place.json("cases", "t")["rows"]] == [["b"], []]
+
+
+def test_ask_waits_for_the_cases_that_other_agents_have(place: Place) -> None:
+    study = library.create_study("t", arms=["new", "old"], baseline="old", bounds=(0, 1), cases=1, storage=place.url)
+    (pull,) = study.ask_many(1, lease=0.2)
+    assert place("ask", "t") == Result(1, "", "")
+    again = place.good("ask", "t", "--wait").split("\t")
+    assert (pull.arm, again[:3]) == ("old", ["2", "old", "2"]), "the first was lost"
+    study.tell(2, 1)
+    assert place.good("ask", "t", "--wait").split("\t")[1] == "new"
 
 
 def test_many_cases_are_cut_and_many_arms_are_named(place: Place) -> None:
