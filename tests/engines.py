@@ -82,15 +82,18 @@ def dask_cluster(*, threads: int = 2, **given: Any) -> Iterator[Any]:
     import logging
 
     import dask
+    import storm
     from distributed import Client, LocalCluster
+    from distributed.utils import get_mp_context
 
     settings: dict[str, Any] = {"silence_logs": logging.CRITICAL, "dashboard_address": "127.0.0.1:0"}
-    with (
-        dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}),
-        LocalCluster(threads_per_worker=threads, **{"n_workers": 2} | settings | given) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
+    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+        get_mp_context().set_forkserver_preload(["distributed", "numpy", "thresher.run", *storm.PRELOADED])
+        with (
+            LocalCluster(threads_per_worker=threads, **{"n_workers": 2} | settings | given) as cluster,
+            Client(cluster, set_as_default=False) as client,
+        ):
+            yield client
 
 
 @contextlib.contextmanager

@@ -2,7 +2,8 @@
 
 Each command is a process of its own, with its own files, folder and environment. Only Python's start is shared, so
 tests of that, and of variables that Python reads when it starts, run the real program. At its end, a command waits for
-its threads and writes what is left to write, but does not take its modules apart, which takes longer than most commands.
+its threads, writes what is left to write and closes what it opened, but does not take its modules apart, which takes
+longer than most commands.
 """
 
 import contextlib
@@ -29,7 +30,8 @@ for line in sys.stdin:
     if not child:
         break
     print(child, flush=True)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+    _, status, used = os.wait4(child, 0)
+    print(os.waitstatus_to_exitcode(status), used.ru_maxrss, flush=True)
 else:
     sys.exit()
 os.chdir(job["cwd"])
@@ -40,17 +42,21 @@ for number, (name, flags) in enumerate([("in", os.O_RDONLY), ("out", os.O_WRONLY
 sys.stdin, sys.stdout = open(0, encoding="utf-8", closefd=False), open(1, "w", encoding="utf-8", closefd=False)
 sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
 sys.argv = ["thresher", *job["args"]]
-try:
-    thresher.cli.main()
-except SystemExit as end:
-    if end.code is None or end.code in range(256):
-        with contextlib.suppress(Exception):  # then Python itself reports what went wrong
-            threading._shutdown()
-            atexit._run_exitfuncs()
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(end.code or 0)
-    raise
+def status():
+    try:
+        thresher.cli.main()
+    except SystemExit as end:
+        return end.code
+code = status()
+if code is None or code in range(256):
+    with contextlib.suppress(Exception):  # then Python itself reports what went wrong
+        threading._shutdown()
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        gc.collect()  # what was opened is closed
+        sys.stderr.flush()
+        os._exit(code or 0)
+sys.exit(code)
 """
 COMMANDS = ("agents", "cases", "checkup", "exporting", "livetable", "reading", "run_command", "studies", "transfer")
 IMPORTED = (
@@ -67,6 +73,7 @@ class Server:
         self._modules = (*IMPORTED, *modules)
         self._turn = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self.peak = 0.0  # memory of the last command, in MB, with all that it has imported
 
     def run(
         self, args: Sequence[str], *, stdin: bytes, cwd: Path | None, env: Mapping[str, str], patience: float
@@ -98,4 +105,6 @@ class Server:
                 os.kill(child, signal.SIGKILL)
             server.stdout.readline()
             raise subprocess.TimeoutExpired(["thresher", *map(str, job["args"])], patience)  # type: ignore[call-overload]
-        return int(server.stdout.readline())
+        status, peak = map(int, server.stdout.readline().split())
+        self.peak = peak / 1024
+        return status
