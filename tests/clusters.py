@@ -56,7 +56,7 @@ def no_outage(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def place(engine: str, request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
-    """The arguments with which `run` uses that engine. An actor of Ray takes a second to start, and few tests need two."""
+    """The arguments with which `run` uses that engine. An actor of Ray starts slowly, and few tests need two."""
     if engine == "dask":
         yield {"executor": request.getfixturevalue("dask_client")}
     elif engine == "ray":

@@ -76,15 +76,22 @@ class Server:
         self.peak = 0.0  # memory of the last command, in MB, with all that it has imported
 
     def run(
-        self, args: Sequence[str], *, stdin: bytes, cwd: Path | None, env: Mapping[str, str], patience: float
+        self,
+        args: Sequence[str],
+        *,
+        stdin: bytes,
+        cwd: Path | None,
+        env: Mapping[str, str],
+        patience: float,
+        terminal: str | None = None,
     ) -> tuple[int, str, str]:
-        """Exit status, standard output and standard error of a command."""
+        """Exit status, standard output and standard error of a command; on a terminal, these remain empty."""
         with self._turn, tempfile.TemporaryDirectory(prefix="thresher-forked-") as name:
             files = {stream: Path(name, stream) for stream in ("in", "out", "err")}
             for file in files.values():
                 file.write_bytes(stdin if file.name == "in" else b"")
             job = {"args": [*args], "cwd": str(cwd or Path.cwd()), "env": dict(env)}
-            status = self._status({**job, **{stream: str(file) for stream, file in files.items()}}, patience)
+            status = self._status({**job, **{name: terminal or str(file) for name, file in files.items()}}, patience)
             return status, files["out"].read_bytes().decode(), files["err"].read_bytes().decode()
 
     def _status(self, job: Mapping[str, object], patience: float) -> int:

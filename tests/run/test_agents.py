@@ -26,8 +26,8 @@ from test_agents import evaluate
 
 if __name__ == "__main__":
     study = thresher.open_study("shared", storage=sys.argv[1])
-    quiet = {"silence_logs": logging.CRITICAL, "dashboard_address": "127.0.0.1:0"}
-    with LocalCluster(n_workers=1, threads_per_worker=2, processes=False, **quiet) as cluster, Client(cluster) as client:
+    quiet = {"silence_logs": logging.CRITICAL, "dashboard_address": "127.0.0.1:0", "processes": False}
+    with LocalCluster(n_workers=1, threads_per_worker=2, **quiet) as cluster, Client(cluster) as client:
         thresher.run(study, evaluate, executor=client)
 """
 BUDGET = 60

@@ -70,11 +70,9 @@ def test_a_number_of_thousands_of_digits_is_read() -> None:
     assert read("9" * 5000 + "s") == float("inf")
 
 
-@pytest.mark.parametrize(
-    "text", ["9" * 10**5, "9" * 10**5 + "x" * 9, "." + "9" * 10**5, "9" * 10**5 + " " * 10**5 + "."]
-)
-def test_long_texts_are_read_at_once(text: str) -> None:
+@pytest.mark.parametrize("end", ["", "xyz", ".", " " * 10**5 + "."], ids=["a number", "unit", "dot", "spaces"])
+def test_long_texts_are_read_at_once(end: str) -> None:
     """In time that grows with the square of the number of digits, each would take minutes."""
     began = time.process_time()
-    read(text)
+    read("9" * 10**5 + end)
     assert time.process_time() - began < 1
