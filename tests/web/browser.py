@@ -11,7 +11,7 @@ from running import Served, served
 
 import thresher
 from thresher.log.stores import open_store
-from thresher.web.charts import plotly_script
+from thresher.web.library import plotly_script
 from thresher.web.pages import PLOTLY
 from thresher.web.standalone import report
 

@@ -15,6 +15,7 @@ from running import command
 import thresher
 from thresher.log.memory import MemoryStore
 from thresher.web import charts
+from thresher.web.library import plotly_script
 from thresher.web.shapes import short
 from thresher.web.standalone import report
 
@@ -64,7 +65,7 @@ def test_a_notebook_does_not_display_only_the_data_of_a_figure(study: thresher.S
 
 
 def test_plotly_comes_from_the_installed_package() -> None:
-    assert charts.plotly_script().stat().st_size > 1_000_000
+    assert plotly_script().stat().st_size > 1_000_000
 
 
 def test_a_report_has_verdict_figures_guarantee_and_specification(study: thresher.Study) -> None:
@@ -209,12 +210,13 @@ def test_a_missing_extra_is_named_in_one_line(statement: str, package: str) -> N
     assert "pip install 'thresher[web]'" in done.stderr.splitlines()[-1]
 
 
-def test_importing_thresher_loads_nothing_of_the_web() -> None:
+def test_importing_thresher_loads_nothing_of_the_web_and_a_report_nothing_of_the_server() -> None:
     program = (
-        "import sys, thresher, thresher.cli; print([m for m in ('fastapi', 'plotly', 'uvicorn') if m in sys.modules])"
+        "import sys, thresher.cli; print([m for m in ('fastapi', 'plotly', 'uvicorn') if m in sys.modules]);"
+        "import thresher.web.standalone; print([m for m in ('fastapi', 'plotly', 'uvicorn') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert done.stdout.splitlines() == ["[]", "['plotly']"]
 
 
 def test_a_report_lists_the_hardest_cases() -> None:
