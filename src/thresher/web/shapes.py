@@ -5,8 +5,6 @@ import json
 import math
 from typing import Any
 
-from fastapi.responses import JSONResponse
-
 from ..core.events import Event, to_json
 from ..core.hardest import hardest, seen_cases
 from ..core.layout import estimate_of
@@ -94,10 +92,3 @@ def troubles(ledger: Ledger, most: int = 20) -> list[dict[str, Any]]:
 def encoded(data: object) -> bytes:
     """Data as JSON without blanks."""
     return json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
-
-
-class Json(JSONResponse):
-    """A reply in ASCII: parameters may hold half characters, which JSON can carry and UTF-8 cannot."""
-
-    def render(self, content: Any) -> bytes:
-        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
