@@ -14,9 +14,9 @@ from ..errors import InvalidInput
 from .streams import Words, exponential, gaussian
 
 NONE, FIFO, BATCH, RANDOM, WORKERS = range(5)
-CONSTANT, EXPONENTIAL, LOGNORMAL, FAILURES = range(4)
+STEADY, EXPONENTIAL, LOGNORMAL, FAILURES = range(4)
 MODELS = {"none": NONE, "fifo": FIFO, "batch": BATCH, "random": RANDOM, "workers": WORKERS}
-SERVICES = {"constant": CONSTANT, "exponential": EXPONENTIAL, "lognormal": LOGNORMAL, "failures": FAILURES}
+SERVICES = {"constant": STEADY, "exponential": EXPONENTIAL, "lognormal": LOGNORMAL, "failures": FAILURES}
 MOST = 1_000_000  # pending pulls
 
 
@@ -41,7 +41,7 @@ class Delay:
 
     model: int = NONE
     capacity: int = 1
-    service: int = CONSTANT
+    service: int = STEADY
     shape: float = 0.0
     seconds: float = 1.0
 
@@ -65,7 +65,7 @@ class Delay:
         if self.model == NONE:
             return name
         parts = [name, str(self.capacity - (self.model in (FIFO, RANDOM)))]
-        if self.timed and self.service != CONSTANT:
+        if self.timed and self.service != STEADY:
             parts.append(next(name for name, kind in SERVICES.items() if kind == self.service))
             parts += [f"{self.shape:g}"] if self.service in (LOGNORMAL, FAILURES) else []
         return ":".join(parts)
@@ -120,7 +120,7 @@ def parse(text: str, *, seconds: float = 1.0) -> Delay:
     if model not in (BATCH, WORKERS) or rest[1] not in SERVICES:
         raise InvalidInput("delay", text, f"has no service time {rest[1]!r}", remedy)
     kind = SERVICES[rest[1]]
-    if kind in (CONSTANT, EXPONENTIAL):
+    if kind in (STEADY, EXPONENTIAL):
         if len(rest) > 2:
             raise InvalidInput("delay", text, f"{rest[1]} takes no number", remedy)
         return Delay(model, capacity, kind, 0.0, seconds)

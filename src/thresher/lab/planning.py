@@ -124,7 +124,7 @@ def plan(
     certifies = setup.confidence is not None
     rules = dict.fromkeys(line.setup.rules for line in chosen)  # equal allocation and uniform that skips share code
     compile_together(
-        [Loop(policy, setup.family, True, certifies, setup.guarantee == "rate", setup.counts) for policy in rules]
+        [Loop(policy, True, certifies, setup.guarantee == "rate", setup.counts) for policy in rules]
     )
     found = [_needs(line, certifies, seed, threads) for line in chosen]
     needs = [mine[target] for target, _ in chosen[0].targets for mine, _, _ in found if target in mine]

@@ -13,7 +13,7 @@ from ..core.evidence import CHARGED, LEFT_OUT
 from ..core.kernel import Board, Rule
 from ..core.policies import second_rule, settling_constant
 from ..errors import InvalidInput
-from . import compiler
+from . import compiler, families, formulas
 from .delays import NONE
 from .families import Reals
 from .parts import Arms, Counts, Measures, Trace, zeros
@@ -137,7 +137,7 @@ def instances(setup: Setup, *, repetitions: int, seed: int = 0) -> list[tuple[Re
     _known(setup)
     repetitions = checks.whole("repetitions", repetitions, least=1, most=MOST_REPETITIONS)
     seed = checks.whole("seed", seed, least=0)
-    draw = compiler.instance_drawer(setup.family)
+    draw = compiler.instance_drawer()
     arms, state, found = blank_arms(setup), np.zeros(4, np.uint64), []
     _compiled(setup, draw, (arms, seed, 0, state))
     for repetition in range(repetitions):
@@ -157,7 +157,8 @@ def rules(setup: Setup) -> tuple[Rule, Rule]:
         cases=setup.cases,
         finds=setup.find is not None,
     )
-    return first, second_rule(first, constant, setup.cases)
+    second = second_rule(first, constant, setup.cases)
+    return formulas.numbered(first, is_custom=setup.rules.is_custom), formulas.numbered(second)
 
 
 def _arguments(
@@ -180,7 +181,7 @@ def _arguments(
 
 def _loop(setup: Setup, certifies: bool) -> Callable[..., None]:
     flags = {"certifies": certifies, "ranks": setup.guarantee == "rate", "counts": setup.counts}
-    kind = compiler.kind(setup.rules, setup.family, **flags)
+    kind = compiler.kind(setup.rules, **flags)
     return compiler.loop(kind, late_rewards=setup.timing.model != NONE)
 
 
@@ -218,7 +219,8 @@ def blank_arms(setup: Setup) -> Arms:
     base = -1 if setup.baseline is None else int(setup.baseline)
     counts = {"order": np.zeros(3, np.int64), "asked": np.zeros(size, np.int64)}
     more = {"measure": setup.asked.measure, "base": base, "drawn": np.zeros(2), "common": setup.common, **counts}
-    return Arms(*setup.mean_ranges, *setup.spread_ranges, samples, *drawn, *ends, **more)  # type: ignore[arg-type]
+    family = families.NAMES.index(setup.family)
+    return Arms(*setup.mean_ranges, *setup.spread_ranges, family, samples, *drawn, *ends, **more)  # type: ignore[arg-type]
 
 
 def _check_scores(setup: Setup, seed: int, measures: Measures, run: Callable[..., None], certifies: bool) -> None:
