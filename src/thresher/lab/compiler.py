@@ -122,9 +122,10 @@ class Kind(NamedTuple):
         return "".join(f"-{part}" for part in (*flags, f"custom_{self.digest}" if self.digest else "") if part)
 
 
-def kind(policy: Policy, **flags: bool) -> Kind:
+def kind(policy: Policy, *, certifies: bool = False, ranks: bool = False, counts: bool = False) -> Kind:
     """What the loop of a policy is compiled for."""
-    return Kind(**flags, formula=policy.formula, digest=policy.digest) if policy.is_custom else Kind(**flags)
+    users = (policy.formula, policy.digest) if policy.is_custom else ()
+    return Kind(certifies, ranks, counts, *users)
 
 
 def _name(kind: Kind, late_rewards: bool) -> str:

@@ -17,7 +17,7 @@ NONE, FIFO, BATCH, RANDOM, WORKERS = range(5)
 STEADY, EXPONENTIAL, LOGNORMAL, FAILURES = range(4)
 MODELS = {"none": NONE, "fifo": FIFO, "batch": BATCH, "random": RANDOM, "workers": WORKERS}
 SERVICES = {"constant": STEADY, "exponential": EXPONENTIAL, "lognormal": LOGNORMAL, "failures": FAILURES}
-MOST = 1_000_000  # pending pulls
+MOST_PENDING = 1_000_000  # pending pulls
 
 
 def service(kind: int, seconds: float, shape: float, failed: bool, state: Words) -> float:
@@ -82,7 +82,7 @@ def checked(delay: object) -> Delay:
         raise InvalidInput("delay", delay, "must be a Delay or what parse reads", "write fifo:50, for example")
     known = delay.model in MODELS.values() and delay.service in SERVICES.values()
     numbers = all(isinstance(value, int | float) and math.isfinite(value) for value in (delay.shape, delay.seconds))
-    if not (known and numbers and isinstance(delay.capacity, int) and 1 <= delay.capacity <= MOST + 1):
+    if not (known and numbers and isinstance(delay.capacity, int) and 1 <= delay.capacity <= MOST_PENDING + 1):
         raise InvalidInput("delay", repr(delay), "has a number that no delay has", "have it read by parse")
     if delay.seconds <= 0 or delay.shape < 0:
         raise InvalidInput("delay", repr(delay), "must take a positive time", "have it read by parse")
@@ -111,8 +111,8 @@ def parse(text: str, *, seconds: float = 1.0) -> Delay:
             raise InvalidInput("delay", text, "none takes no number", remedy)
         return Delay(seconds=seconds)
     least = 0 if model in (FIFO, RANDOM) else 1
-    if not rest or not re.fullmatch(r"[0-9]{1,18}", rest[0]) or not least <= int(rest[0]) <= MOST:
-        rule = f"{name} needs a whole number from {least} to {MOST}"
+    if not rest or not re.fullmatch(r"[0-9]{1,18}", rest[0]) or not least <= int(rest[0]) <= MOST_PENDING:
+        rule = f"{name} needs a whole number from {least} to {MOST_PENDING}"
         raise InvalidInput("delay", text, rule, remedy)
     capacity = int(rest[0]) + (model in (FIFO, RANDOM))
     if len(rest) == 1:

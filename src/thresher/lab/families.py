@@ -75,9 +75,7 @@ def set_arm(family: int, mean: float, spread: float, low: float, high: float) ->
     return mean, spread  # normal and clipped: mean and standard deviation before clipping
 
 
-def draw(
-    family: int, first: float, second: float, low: float, high: float, samples: Reals, state: Words
-) -> float:
+def draw(family: int, first: float, second: float, low: float, high: float, samples: Reals, state: Words) -> float:
     """A reward. The commonest families are compiled into the loop, the others are called."""
     if family == UNIFORM:  # on [first, first + second)
         return first + second * fraction(state)
@@ -106,9 +104,7 @@ def draw_rarer(
     return float(samples[int(first) + 1 + int(second * fraction(state))])
 
 
-def moments(
-    family: int, mean: float, first: float, second: float, low: float, high: float, samples: Reals
-) -> Pair:
+def moments(family: int, mean: float, first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
     """The true mean and variance."""
     width = high - low
     if family == UNIFORM:

@@ -114,7 +114,7 @@ def plan(
     if setup.rules.needs_budget:
         remedy = "choose balanced, anytime-evt, ap-evt-pf, lsa, apt or uniform"
         raise InvalidInput("policy", str(setup.rules), "needs a budget, which is what a plan finds", remedy)
-    checks.whole("workers", workers, least=1, most=delays.MOST)
+    checks.whole("workers", workers, least=1, most=delays.MOST_PENDING)
     checks.number("seconds per pull", seconds)
     checks.whole("seed", seed, least=0)
     if threads is not None:
@@ -123,9 +123,7 @@ def plan(
     chosen = lines(setup.but(delay=delay))
     certifies = setup.confidence is not None
     rules = dict.fromkeys(line.setup.rules for line in chosen)  # equal allocation and uniform that skips share code
-    compile_together(
-        [Loop(policy, True, certifies, setup.guarantee == "rate", setup.counts) for policy in rules]
-    )
+    compile_together([Loop(policy, True, certifies, setup.guarantee == "rate", setup.counts) for policy in rules])
     found = [_needs(line, certifies, seed, threads) for line in chosen]
     needs = [mine[target] for target, _ in chosen[0].targets for mine, _, _ in found if target in mine]
     curves = {line.name: curve for line, (_, curve, _) in zip(chosen, found, strict=True)}

@@ -157,8 +157,7 @@ def rules(setup: Setup) -> tuple[Rule, Rule]:
         cases=setup.cases,
         finds=setup.find is not None,
     )
-    second = second_rule(first, constant, setup.cases)
-    return formulas.numbered(first, is_custom=setup.rules.is_custom), formulas.numbered(second)
+    return first, second_rule(first, constant, setup.cases)
 
 
 def _arguments(
@@ -167,7 +166,9 @@ def _arguments(
     board = columns.board(setup.arms, zeros)
     other = board if setup.rules.second is None else columns.second(board, zeros)
     state, delay = np.zeros(4, np.uint64), setup.timing
-    fixed = (rules(setup), blank_arms(setup), measures, written, state, _proof(setup, certifies))
+    mine, other_rule = rules(setup)
+    numbered = formulas.numbered(mine, is_custom=setup.rules.is_custom), formulas.numbered(other_rule)
+    fixed = (numbered, blank_arms(setup), measures, written, state, _proof(setup, certifies))
     shared = (seed, begin, end, (board, other), *fixed)
     if delay.model == NONE:
         return shared
