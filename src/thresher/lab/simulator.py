@@ -13,7 +13,7 @@ from ..core.evidence import CHARGED, LEFT_OUT
 from ..core.kernel import Board, Rule
 from ..core.policies import second_rule, settling_constant
 from ..errors import InvalidInput
-from . import compiler
+from . import compiler, families, formulas
 from .delays import NONE
 from .families import Reals
 from .parts import Arms, Counts, Measures, Trace, zeros
@@ -143,7 +143,7 @@ def instances(setup: Setup, *, repetitions: int, seed: int = 0) -> list[tuple[Re
     _known(setup)
     repetitions = checks.whole("repetitions", repetitions, least=1, most=MOST_REPETITIONS)
     seed = checks.whole("seed", seed, least=0)
-    draw = compiler.instance_drawer(setup.family)
+    draw = compiler.instance_drawer()
     arms, state, found = blank_arms(setup), np.zeros(4, np.uint64), []
     _compiled(setup, draw, (arms, seed, 0, state))
     for repetition in range(repetitions):
@@ -172,7 +172,9 @@ def _arguments(
     board = columns.board(setup.arms, zeros)
     other = board if setup.rules.second is None else columns.second(board, zeros)
     state, delay = np.zeros(4, np.uint64), setup.timing
-    fixed = (rules(setup), blank_arms(setup), measures, written, state, _proof(setup, certifies))
+    mine, other_rule = rules(setup)
+    numbered = formulas.numbered(mine, is_custom=setup.rules.is_custom), formulas.numbered(other_rule)
+    fixed = (numbered, blank_arms(setup), measures, written, state, _proof(setup, certifies))
     shared = (seed, begin, end, (board, other), *fixed)
     if delay.model == NONE:
         return shared
@@ -186,7 +188,7 @@ def _arguments(
 
 def _loop(setup: Setup, certifies: bool) -> Callable[..., None]:
     flags = {"certifies": certifies, "ranks": setup.guarantee == "rate", "counts": setup.counts}
-    kind = compiler.kind(setup.rules, setup.family, **flags)
+    kind = compiler.kind(setup.rules, **flags)
     return compiler.loop(kind, late_rewards=setup.timing.model != NONE)
 
 
@@ -224,7 +226,8 @@ def blank_arms(setup: Setup) -> Arms:
     base = -1 if setup.baseline is None else int(setup.baseline)
     counts = {"order": np.zeros(3, np.int64), "asked": np.zeros(size, np.int64)}
     more = {"measure": setup.asked.measure, "base": base, "drawn": np.zeros(2), "common": setup.common, **counts}
-    return Arms(*setup.mean_ranges, *setup.spread_ranges, samples, *drawn, *ends, **more)  # type: ignore[arg-type]
+    family = families.NAMES.index(setup.family)
+    return Arms(*setup.mean_ranges, *setup.spread_ranges, family, samples, *drawn, *ends, **more)  # type: ignore[arg-type]
 
 
 def _check_scores(setup: Setup, seed: int, measures: Measures, run: Callable[..., None], certifies: bool) -> None:

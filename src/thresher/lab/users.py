@@ -13,20 +13,13 @@ from ..core.kernel import Board, Rule
 from ..core.policies import DOUBLING, Policy
 from ..core.steps import doubled
 from ..errors import InvalidInput, ScoreFailed
-from .parts import INVALID, Measures
+from .parts import Measures
 from .plain import Trouble, trouble
 
 njit: Any = numba.njit  # its annotations lack the options below
 # as in `compiler.py`, except that a division by zero is an error, as it is in a live study
 OPTIONS: Any = {"error_model": "python", "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 REMEDY = "the laboratory compiles scores: use numbers, math, if and loops"
-USERS: Any = None  # `compiler.py` puts the user's function here
-
-
-def scored(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
-    """The user's score, or INVALID if it is none."""
-    value = float(USERS(gap, scatter, seen, weight, exploration))
-    return value if value >= 0.0 else INVALID
 
 
 class NoNumber(NamedTuple):
@@ -51,10 +44,10 @@ def score_failed(policy: Policy, found: NoNumber, board: Any, rule: Rule) -> Sco
         issued = int(board.seen.sum() + board.pending.sum())
         rule = rule._replace(exploration=doubled(rule.exploration, issued, len(board.seen)))
     plain: Any = Board(*(column.tolist() for column in board))
-    function = scores.checked(scores.known(policy.formula, policy.digest).function)
+    rule = rule._replace(formula=policy.scored_by())
     for arm in range(len(plain.seen)) if found.arm is None else [found.arm]:
         try:
-            kernel.score(plain, arm, function, rule)
+            kernel.score(plain, arm, rule)
         except scores.Refused as refused:
             return refused.of_arm(policy.formula, arm, where)
     # compiled only: a logarithm may round otherwise
