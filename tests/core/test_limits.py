@@ -47,3 +47,10 @@ def test_there_are_at_most_a_billion_cases() -> None:
     assert specified(cases=10**9, budget=None).case_count == 10**9
     with pytest.raises(thresher.InvalidInput, match="cases"):
         specified(cases=10**9 + 1, budget=None)
+
+
+def test_a_unit_has_at_most_16_characters() -> None:
+    assert specified(unit="x" * 16).unit == "x" * 16
+    for unit in ("x" * 17, ""):
+        with pytest.raises(thresher.InvalidInput, match="must be a text of 1 to 16 characters; write s, for example"):
+            specified(unit=unit)
