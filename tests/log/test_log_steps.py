@@ -1,0 +1,159 @@
+"""Steps of the stores that only races, interrupts and old tables show, one at a time."""
+
+import contextlib
+import os
+import queue
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from engines import until
+from psycopg import errors as postgres
+
+import thresher
+from thresher.core.events import Event
+from thresher.errors import Conflict, InvalidInput
+from thresher.log import filelock, patience, sqlite_session
+from thresher.log import postgres_schema as schema
+from thresher.log.chain import chained
+from thresher.log.filelock import FileLock
+from thresher.log.postgres import PostgresStore
+from thresher.log.rows import BUSY_WITHOUT_TURN, SCHEMA
+from thresher.log.sqlite import SqliteStore
+from thresher.log.stores import open_store
+
+
+@pytest.fixture(autouse=True)
+def _no_hurry_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "_hurry_until", 0.0)
+
+
+# -- PostgreSQL ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lost", ["the key is taken", "nothing was written"])
+def test_an_agent_that_lost_the_race_decides_again(lost: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def execute(query: str, values: object) -> Any:
+        if lost == "the key is taken":
+            raise postgres.UniqueViolation
+        return SimpleNamespace(fetchone=lambda: (0,))
+
+    store: Any = PostgresStore("postgresql://nobody@127.0.0.1:1/nothing")
+    monkeypatch.setattr(store, "_upgrade", lambda connection: None)
+    monkeypatch.setattr(store, "_do", lambda work, *_, **__: work(SimpleNamespace(execute=execute)))
+    with pytest.raises(Conflict):
+        store.append("s", chained([Event(1, "created", key="k")]))
+
+
+def test_tables_are_upgraded_by_one_agent_which_locks_them_first() -> None:
+    did: list[str] = []
+
+    @contextlib.contextmanager
+    def transaction() -> Iterator[None]:
+        did.append("begin")
+        yield
+        did.append("end")
+
+    def execute(query: str) -> Any:
+        did.append(query)
+        return SimpleNamespace(fetchone=lambda: (SCHEMA,))
+
+    connection: Any = SimpleNamespace(transaction=transaction, execute=execute)
+    schema.upgrade(connection)
+    assert did[:2] == ["begin", "LOCK TABLE thresher_events IN ACCESS EXCLUSIVE MODE"]
+    assert did[3:] == ["end"], "another agent was quicker"
+
+
+@pytest.mark.parametrize(
+    ("storage", "shown"),
+    [
+        ("mysql://me:hunter2@host/db", "mysql://me:***@host/db"),
+        ("me:hunter2@host/db", r"\*\*\*@host/db"),
+        ("mysql://host/db", "mysql://host/db"),
+    ],
+)
+def test_an_unknown_store_is_named_without_its_password(storage: str, shown: str) -> None:
+    with pytest.raises(InvalidInput, match=shown.replace("***", r"\*\*\*") if "://" in storage else shown) as caught:
+        open_store(storage)
+    assert "hunter2" not in str(caught.value)
+    assert "is not a store that this version knows" in str(caught.value)
+
+
+# -- SQLite ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("left", ["heads", "events"])
+def test_a_name_of_which_anything_is_left_is_taken(left: str, tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "s.db")
+    for name in ("a", "b"):
+        thresher.create_study(name, arms=["x", "y"], threshold=0.5, budget=40, storage=store)
+    store.close()
+    with contextlib.closing(sqlite3.connect(tmp_path / "s.db")) as connection, connection:
+        if left == "events":
+            connection.execute("DELETE FROM heads WHERE study = 'b'")
+        else:
+            connection.execute("UPDATE heads SET study = 'c' WHERE study = 'b'")
+    store = SqliteStore(tmp_path / "s.db")
+    with pytest.raises(thresher.ThresherError, match="already"):
+        store.rename("a", "b" if left == "events" else "c")
+    store.close()
+
+
+def test_a_closed_store_keeps_no_handle_of_its_lock(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "s.db")
+    study = thresher.create_study("a", arms=["x", "y"], threshold=0.5, budget=40, storage=store)
+    study.ask()
+    assert store._turns._spare
+    store.close()
+    assert (store._turns._spare, store._turns._idle) == ([], [])
+
+
+def test_a_copy_that_a_reader_holds_up_is_tried_again_later(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    synced: list[object] = []
+    now = SimpleNamespace(monotonic=lambda: 100.0)
+    monkeypatch.setattr(sqlite_session, "time", now)
+    monkeypatch.setattr(sqlite_session, "sync_folder", synced.append)
+    monkeypatch.setattr(sqlite_session, "os", SimpleNamespace(fdatasync=synced.append))
+    session: Any = sqlite_session.Session.__new__(sqlite_session.Session)
+    copies: list[int] = []
+    session._handle, session._syncs, session.is_settled, session._next_try = 7, True, False, 0.0
+    session._path, session._copy, session.check = tmp_path / "s.db", lambda: copies.append(1), lambda: None
+    for _ in range(2):
+        session.settle()
+    assert (len(copies), synced) == (1, [tmp_path, 7, 7]), "what was written is on the disk all the same"
+    now.monotonic = lambda: 100.0 + BUSY_WITHOUT_TURN
+    session._copy = lambda: setattr(session, "is_settled", True)
+    session.settle()
+    assert (session.is_settled, synced[3:]) == (True, [tmp_path])
+
+
+# -- locks -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_lock_that_came_as_the_wait_was_interrupted_is_let_go_and_its_thread_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = FileLock(tmp_path / "lock")
+    handle = lock._taken()
+    waiter = filelock._Waiter()
+
+    class Interrupted(queue.SimpleQueue[int]):
+        """The lock has come, but Ctrl-C comes before it is taken."""
+
+        def get(self, block: bool = True, timeout: float | None = None) -> int:
+            until(lambda: not self.empty(), "the lock")
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(waiter, "_acquired", Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        waiter.wait(handle, 20.0)
+    waiter._thread.join(20)
+    assert not waiter._thread.is_alive()
+    with FileLock(tmp_path / "lock").turn(5.0) as held:
+        assert held
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(handle)
+    lock.close()
