@@ -9,9 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from thresher.core import kernel, policies
-from thresher.core.kernel import Rule
-from thresher.lab import compiler, formulas, warming
+from thresher.lab import compiler, warming
 
 PROGRAM = """
 import sys
@@ -85,49 +83,32 @@ def test_where_nothing_can_be_cached_loops_are_compiled_all_the_same(tmp_path: P
 
 def test_another_process_compiles_what_it_is_told(ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(ran.folder.parent.parent))
-    share = [warming.Loop(policies.evt(), late=False, certifies=False)]
-    assert warming._child(share).wait(60) == 0
+    assert warming._child([compiler.Kind()]).wait(60) == 0
     assert {name(path) for path in ran.folder.rglob("*.nbc")} == {*ran.kept[1]}  # it was there
 
 
 @pytest.mark.parametrize("cores", [1, 2, 5])
 def test_each_loop_that_is_missing_is_compiled_by_one_process(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    kinds = ((True, False), (True, True), (False, True))
-    loops = [warming.Loop(policies.evt(), late, certifies) for late, certifies in kinds]
-    loops += [warming.Loop(policies.apt(), late, certifies) for late, certifies in kinds]  # the same
-    shares: list[Sequence[warming.Loop]] = []
+    loops = [compiler.Kind(late=True), compiler.Kind(certifies=True, late=True), compiler.Kind(certifies=True)]
+    shares: list[Sequence[compiler.Kind]] = []
 
-    def started(share: Sequence[warming.Loop]) -> "subprocess.Popen[bytes]":
+    def started(share: Sequence[compiler.Kind]) -> "subprocess.Popen[bytes]":
         shares.append(share)
         return subprocess.Popen(["true"])
 
     monkeypatch.setattr(warming, "available_cores", lambda: cores)
     monkeypatch.setattr(warming, "_child", started)
     monkeypatch.setattr(warming, "compile_here", lambda share, _: shares.append(share))
-    monkeypatch.setattr(compiler, "kept", lambda kind, late_rewards: late_rewards and kind.certifies)
-    warming.compile_together(loops)
-    assert sorted(loop[1:3] for share in shares for loop in share) == [(False, True), (True, False)]
+    monkeypatch.setattr(compiler, "kept", lambda kind: kind.late and kind.certifies)
+    warming.compile_together([*loops, *loops])
+    assert sorted(loop for share in shares for loop in share) == sorted([loops[0], loops[2]])
     assert len(shares) == min(cores, 2)
 
 
-def test_every_formula_of_the_kernel_has_a_number() -> None:
-    found = [
-        name for name, function in vars(kernel).items() if [*getattr(function, "__annotations__", ())][:1] == ["gap"]
-    ]
-    assert sorted(found) == sorted(formulas.NAMES)
-
-
-@pytest.mark.parametrize("name", formulas.NAMES)
-def test_a_formula_is_found_by_its_number(name: str) -> None:
-    formula = getattr(kernel, name)
-    rule = Rule(formula, threshold=0.5, exploration=4.0, pending_weight=1.0, warmup=2, slack=0.0)
-    assert formulas.applied(formulas.numbered(rule), 0.25, 0.5, 3, 5.0) == formula(0.25, 0.5, 3, 5.0, 4.0)
-
-
 def test_no_two_compiled_functions_have_the_same_name() -> None:
-    """They share one namespace, where one would take the other's place, as `formulas.applied` does on purpose."""
+    """They share one namespace, where one would take the other's place."""
     names = [name for module in (*compiler.SHARED, *compiler.LOOPS) for name in compiler._functions(module)]
-    assert sorted([*set(names), "applied"]) == sorted(names)
+    assert sorted(set(names)) == sorted(names)
 
 
 def test_no_two_constants_of_compiled_functions_have_the_same_name() -> None:

@@ -11,9 +11,9 @@ import numpy as np
 from ..core import checks, columns
 from ..core.evidence import CHARGED, LEFT_OUT
 from ..core.kernel import Board, Rule
-from ..core.policies import second_rule, settling_constant
+from ..core.policies import Policy, second_rule, settling_constant
 from ..errors import InvalidInput
-from . import compiler, families, formulas
+from . import compiler, families
 from .delays import NONE
 from .families import Reals
 from .parts import Arms, Counts, Measures, Trace, zeros
@@ -22,9 +22,10 @@ from .result import Result
 from .setup import Setup
 from .slots import Slots, Timing
 from .threads import aside, available_cores, share_out
-from .users import NoNumber, refused_in, score_failed
+from .users import refused_in, score_failed
 
 Progress = Callable[[int], None]  # called with the number of pulls since the last call
+SECOND = Policy("cheapest")  # scores the second tournament
 MOST_CELLS = 500_000_000
 MOST_REPETITIONS = 100_000_000
 PULLS_PER_CHUNK = 2_000_000
@@ -62,7 +63,7 @@ def simulate(
         rule = f"times {len(setup.checkpoints)} checkpoints is more than memory should hold"
         raise InvalidInput("repetitions", repetitions, rule, "give fewer of either")
     certifies = setup.confidence is not None if certifies is None else certifies
-    run = _loop(setup, certifies)
+    run = compiler.loop(kind(setup, certifies))
     measures = _measures(setup, repetitions, per_arm=per_arm)
     _compiled(setup, run, _arguments(setup, seed, 0, 0, measures, _no_trace(), certifies))  # plays nothing
     step = max(1, min(-(-repetitions // (4 * threads)), PULLS_PER_CHUNK // setup.budget))
@@ -71,11 +72,7 @@ def simulate(
 
     def play(chunk: tuple[int, int]) -> None:
         mine = measures._replace(issued=np.zeros_like(measures.issued))
-        try:
-            run(*_arguments(setup, seed, *chunk, mine, _no_trace(), certifies))
-        except ZeroDivisionError:
-            _explain_division(setup, seed, chunk, mine, run, certifies)
-            raise
+        run(*_arguments(setup, seed, *chunk, mine, _no_trace(), certifies))
         with lock:  # integers: the order of the sums does not matter
             np.add(measures.issued, mine.issued, out=measures.issued)
             if progress is not None:
@@ -112,17 +109,13 @@ def trace(setup: Setup, *, repetition: int = 0, seed: int = 0) -> Played:
     if size > MOST_CELLS or (repetition + 1) * len(setup.checkpoints) > MOST_CELLS:
         rule = f"of repetition {repetition:,} is more than memory should hold"
         raise InvalidInput("budget", setup.budget, rule, "give a smaller budget, or an earlier repetition")
-    run = _loop(setup, certifies)
+    run = compiler.loop(kind(setup, certifies))
     written = Trace(
         np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size), np.zeros(size), np.zeros(1, np.int64)
     )
     measures = _measures(setup, repetition + 1)
     arguments = _arguments(setup, seed, repetition, repetition + 1, measures, written, certifies)
-    try:
-        _compiled(setup, run, arguments)
-    except ZeroDivisionError:
-        _explain_division(setup, seed, (repetition, repetition + 1), measures, run, certifies)
-        raise
+    _compiled(setup, run, arguments)
     _check_scores(setup, seed, measures, run, certifies)
     board, arms, proof, events = arguments[3][0], arguments[5], arguments[9], int(written.length[0])
     pull, arm, reward, other = (column[:events].tolist() for column in written[:4])
@@ -172,9 +165,9 @@ def _arguments(
     board = columns.board(setup.arms, zeros)
     other = board if setup.rules.second is None else columns.second(board, zeros)
     state, delay = np.zeros(4, np.uint64), setup.timing
-    mine, other_rule = rules(setup)
-    numbered = formulas.numbered(mine, is_custom=setup.rules.is_custom), formulas.numbered(other_rule)
-    fixed = (numbered, blank_arms(setup), measures, written, state, _proof(setup, certifies))
+    mine, others = rules(setup)
+    pointed = mine._replace(formula=compiler.formula(setup.rules)), others._replace(formula=compiler.formula(SECOND))
+    fixed = (pointed, blank_arms(setup), measures, written, state, _proof(setup, certifies))
     shared = (seed, begin, end, (board, other), *fixed)
     if delay.model == NONE:
         return shared
@@ -186,10 +179,10 @@ def _arguments(
     return (*shared, np.zeros(4, np.uint64), _slots(min(delay.capacity, setup.budget + 1)), timing)
 
 
-def _loop(setup: Setup, certifies: bool) -> Callable[..., None]:
-    flags = {"certifies": certifies, "ranks": setup.guarantee == "rate", "counts": setup.counts}
-    kind = compiler.kind(setup.rules, **flags)
-    return compiler.loop(kind, late_rewards=setup.timing.model != NONE)
+def kind(setup: Setup, certifies: bool | None = None) -> compiler.Kind:
+    """What the loop of a setup is compiled for; ``certifies`` as in `simulate`."""
+    settles = setup.confidence is not None if certifies is None else certifies
+    return compiler.Kind(settles, setup.guarantee == "rate", setup.counts, setup.timing.model != NONE)
 
 
 def _compiled(setup: Setup, run: Callable[..., None], arguments: tuple[Any, ...]) -> None:
@@ -236,18 +229,6 @@ def _check_scores(setup: Setup, seed: int, measures: Measures, run: Callable[...
         again = _arguments(setup, seed, found.row, found.row + 1, measures, _no_trace(), certifies)
         run(*again)
         raise score_failed(setup.rules, found, again[3][0], rules(setup)[0])
-
-
-def _explain_division(
-    setup: Setup, seed: int, chunk: tuple[int, int], measures: Measures, run: Callable[..., None], certifies: bool
-) -> None:
-    """Raise what a user's score broke by a division by zero: repetitions are played one by one, up to that one."""
-    for row in range(*chunk) if setup.rules.is_custom else ():
-        again = _arguments(setup, seed, row, row + 1, measures, _no_trace(), certifies)
-        try:
-            run(*again)
-        except ZeroDivisionError:
-            raise score_failed(setup.rules, NoNumber(row, None), again[3][0], rules(setup)[0]) from None
 
 
 def _measures(setup: Setup, rows: int, *, per_arm: bool = True) -> Measures:
