@@ -12,47 +12,40 @@ from typing import Any
 import numpy as np
 import pytest
 
-from thresher.core.policies import Policy
-from thresher.lab import compiler, late, loops, simulator, warming
+from thresher.core import kernel, steps
+from thresher.lab import compiler, formulas, late, loops, simulator, warming
 
-COMPILED, POINTER = compiler.loop, compiler.formula
-FORMULAS: dict[int, Any] = {}  # thresher's own, by the id of their pointers
+COMPILED = compiler.loop
 LOCK = threading.Lock()
+MODULES = (kernel, steps, formulas, loops, late)
 LARGE = 15_000  # pulls of a game that is compiled all the same
 
 
 def namespace(kind: compiler.Kind) -> dict[str, Any]:
     """The functions of the loops, with the choices that a compiled loop has built in."""
-    choices: dict[str, Any] = {**vars(loops), **vars(late), **compiler.constants(kind)}
-    for module in (loops, late):
+    choices: dict[str, Any] = {name: value for module in MODULES for name, value in vars(module).items()}
+    choices.update(compiler.constants(kind))
+    for module in MODULES:
         for name, function in compiler._functions(module).items():
             choices[name] = FunctionType(function.__code__, choices, name)
     return choices
 
 
-def pointer(policy: Policy) -> Any:
-    """The formula as compiled loops take it."""
-    found = POINTER(policy)
-    if not policy.is_custom:
-        FORMULAS[id(found)] = policy.scored_by()
-    return found
-
-
 def loop(kind: compiler.Kind) -> Callable[..., None]:
     """The loop for a policy that thresher has; one with a user's score is compiled."""
+    if kind.digest is not None:
+        return COMPILED(kind)
     found = namespace(kind)["run_late" if kind.late else "run_at_once"]
 
     def run(*arguments: Any) -> None:
-        _, begin, end, _, rules, _, measures, *_ = arguments
-        is_large = (end - begin) * measures.checkpoints[-1] > LARGE
-        if is_large or id(rules[0].formula) not in FORMULAS:
+        _, begin, end, _, _, _, measures, *_ = arguments
+        if (end - begin) * measures.checkpoints[-1] > LARGE:
             with LOCK, compiler.compiling(late_rewards=kind.late):
                 COMPILED(kind)(*arguments)
             return
-        plain = tuple(rule._replace(formula=FORMULAS[id(rule.formula)]) for rule in rules)
         columns: dict[int, tuple[Any, list[Any]]] = {}
         with np.errstate(over="ignore"):  # words of 64 bits wrap around
-            found(*(listed(argument, columns) for argument in (*arguments[:4], plain, *arguments[5:])))
+            found(*(listed(argument, columns) for argument in arguments))
         for array, column in columns.values():
             array[:] = column
 
@@ -85,7 +78,6 @@ def interpreted() -> Iterator[None]:
     """No loop is compiled for a small game."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiler, "loop", loop)
-        patch.setattr(compiler, "formula", pointer)
         patch.setattr(compiler, "instance_drawer", drawer)
         patch.setattr(warming, "compile_here", lambda loops, progress=None: None)
         patch.setattr(simulator, "aside", lambda work: work())

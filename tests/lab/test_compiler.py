@@ -9,7 +9,9 @@ from typing import NamedTuple
 
 import pytest
 
-from thresher.lab import compiler, warming
+from thresher.core import kernel
+from thresher.core.kernel import Rule
+from thresher.lab import compiler, formulas, warming
 
 PROGRAM = """
 import sys
@@ -105,10 +107,24 @@ def test_each_loop_that_is_missing_is_compiled_by_one_process(cores: int, monkey
     assert len(shares) == min(cores, 2)
 
 
+def test_every_formula_of_the_kernel_has_a_number() -> None:
+    found = [
+        name for name, function in vars(kernel).items() if [*getattr(function, "__annotations__", ())][:1] == ["gap"]
+    ]
+    assert sorted(found) == sorted(formulas.NAMES)
+
+
+@pytest.mark.parametrize("name", formulas.NAMES)
+def test_a_formula_is_found_by_its_number(name: str) -> None:
+    formula = getattr(kernel, name)
+    rule = Rule(formula, threshold=0.5, exploration=4.0, pending_weight=1.0, warmup=2, slack=0.0)
+    assert formulas.applied(formulas.numbered(rule), 0.25, 0.5, 3, 5.0) == formula(0.25, 0.5, 3, 5.0, 4.0)
+
+
 def test_no_two_compiled_functions_have_the_same_name() -> None:
-    """They share one namespace, where one would take the other's place."""
+    """They share one namespace, where one would take the other's place, as `formulas.applied` does on purpose."""
     names = [name for module in (*compiler.SHARED, *compiler.LOOPS) for name in compiler._functions(module)]
-    assert sorted(set(names)) == sorted(names)
+    assert sorted([*set(names), "applied"]) == sorted(names)
 
 
 def test_no_two_constants_of_compiled_functions_have_the_same_name() -> None:

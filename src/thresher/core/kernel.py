@@ -156,6 +156,11 @@ def promise(below: float, scatter: float, seen: int, weight: float) -> float:
 # -- the board ---------------------------------------------------------------------------------------------------
 
 
+def applied(rule: Rule, gap: float, scatter: float, seen: int, weight: float) -> float:
+    """The value of the rule's formula. Compiled code has another function of that name: see `lab/formulas.py`."""
+    return rule.formula(gap, scatter, seen, weight, rule.exploration)
+
+
 def score(board: Board, arm: int, rule: Rule) -> float:
     """The arm's score: negative in the warm-up, then the formula, then arms that wait, then shut ones."""
     seen = board.seen[arm]
@@ -172,8 +177,7 @@ def score(board: Board, arm: int, rule: Rule) -> float:
     weight = seen + rule.pending_weight * pending
     if rule.finds and board.mean[arm] < rule.threshold:
         return BEHIND * (1.0 + promise(gap, board.scatter[arm], seen, weight))
-    value = rule.formula(gap, board.scatter[arm], seen, weight, rule.exploration)
-    return min(value, rule.most)
+    return min(applied(rule, gap, board.scatter[arm], seen, weight), rule.most)
 
 
 def play(best: MutableSequence[float], winner: MutableSequence[int], node: int) -> None:

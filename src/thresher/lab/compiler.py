@@ -1,9 +1,9 @@
 """Compiles the core and the loops: the same functions that a live study runs, on arrays.
 
 Each function of the modules below is rebuilt with the same bytecode, in a namespace where the names it calls are
-compiled functions, and passed to numba. A loop is compiled once for all policies and families: formulas are passed to
-it as pointers. Machine code is kept in the user's cache directory, in a folder named after a hash of all its sources.
-If that folder cannot be written, the code is compiled every time.
+compiled functions, and passed to numba. A loop is compiled once for all policies and families, apart from a user's
+score (see `loops.py`). Machine code is kept in the user's cache directory, in a folder named after a hash of all its
+sources. If that folder cannot be written, the code is compiled every time.
 """
 
 import gc
@@ -20,16 +20,15 @@ from typing import Any, NamedTuple
 import numba
 from numba.core.types import unliteral
 
-from ..core import docket, evidence, kernel, places, question, rate, steps
-from ..core.policies import Policy
-from . import counting, delays, families, late, linking, loops, parts, proofs, shares, slots, streams, users
+from ..core import docket, evidence, kernel, places, question, rate, scores, steps
+from . import counting, delays, families, formulas, late, linking, loops, parts, proofs, shares, slots, streams, users
 
 CORE = (kernel, steps, places, evidence, docket, rate, question)
-SHARED = (*CORE, streams, families, shares, delays, parts, proofs, counting, slots)  # the same for every loop
+SHARED = (*CORE, streams, families, shares, delays, parts, proofs, counting, slots, formulas)  # `applied` is the last's
+SCORED = (kernel, steps, formulas)  # what calls a user's score
 LOOPS = (loops, late)
 CALLED = frozenset(("draw_rarer", "moments", "within"))  # not worth the time to compile them into every caller
 njit: Any = numba.njit  # its annotations lack the options below
-cfunc: Any = numba.cfunc
 settings: Any = numba.config
 OPTIONS = {
     "error_model": "numpy",  # never fastmath: decisions must round the same way everywhere
@@ -113,11 +112,14 @@ class Kind(NamedTuple):
     ranks: bool = False
     counts: bool = False
     late: bool = False  # whether rewards come late
+    formula: str | None = None  # a user's function
+    digest: str | None = None
 
     @property
     def variant(self) -> str:
         """The suffix for the names of functions that depend on it."""
-        return "".join(f"-{name}" for name in self._fields[:3] if getattr(self, name))
+        flags = [name for name in ("certifies", "ranks", "counts") if getattr(self, name)]
+        return "".join(f"-{part}" for part in (*flags, f"custom_{self.digest}" if self.digest else "") if part)
 
     @property
     def name(self) -> str:
@@ -135,17 +137,10 @@ def kept(kind: Kind) -> bool:
 def loop(kind: Kind) -> Callable[..., None]:
     """The compiled loop; it releases the interpreter's lock while it runs."""
     function = _functions(late)["run_late"] if kind.late else _functions(loops)["run_at_once"]
-    return _kept(_rebuilt(function, _namespace(kind._replace(late=False)), kind.name))
-
-
-@cache
-def formula(policy: Policy) -> Any:
-    """The function that scores the arms, as a pointer that loops call."""
-    if policy.is_custom:
-        inner = {"custom": users.compiled(policy.formula, str(policy.digest)), "INVALID": parts.INVALID}
-        return cfunc(users.SIGNATURE)(_rebuilt(_functions(users)["scored"], inner))
-    function = _functions(kernel)[policy.function]
-    return cfunc(users.SIGNATURE, **OPTIONS)(_rebuilt(function, _shared()))
+    rebuilt = _rebuilt(function, _namespace(kind._replace(late=False)), kind.name)
+    is_known = kind.digest is None or not kind.digest.startswith(scores.IN_MEMORY)  # by its source
+    uncached: Callable[..., None] = njit(nogil=True, **OPTIONS)(rebuilt)
+    return _kept(rebuilt) if is_known else uncached
 
 
 @contextmanager
@@ -177,12 +172,18 @@ def instance_drawer() -> Callable[..., None]:
 
 def constants(kind: Kind) -> Namespace:
     """What replaces the names in capitals of `loops.py`."""
-    return {"CERTIFIES": kind.certifies, "RANKS": kind.ranks, "COUNTS": kind.counts}
+    flags = {"CERTIFIES": kind.certifies, "RANKS": kind.ranks, "COUNTS": kind.counts}
+    return {**flags, "IS_CUSTOM": kind.digest is not None}
 
 
 @cache
 def _namespace(kind: Kind) -> Namespace:
-    return _extended({**_shared(), **constants(kind)}, LOOPS, kind.variant)
+    namespace = {**_shared(), **constants(kind)}
+    if kind.formula is None or kind.digest is None:
+        return _extended(namespace, LOOPS, kind.variant)
+    _extended(namespace, (*SCORED, *LOOPS), kind.variant)
+    namespace["custom"] = users.compiled(kind.formula, kind.digest)
+    return namespace
 
 
 @cache

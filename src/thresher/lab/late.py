@@ -8,6 +8,7 @@ from ..core.steps import choose_for, rescore_asked, rescore_both
 from .delays import WORKERS, service
 from .loops import (
     CERTIFIES,
+    IS_CUSTOM,
     RANKS,
     draw_instance,
     draw_truths,
@@ -79,7 +80,7 @@ def run_late(
         for issued in range(1, budget + 1):
             measures.in_flight[row, 0] = max(measures.in_flight[row, 0], capacity - free)
             asked = choose_for(board, other, rule, issued)
-            if is_refused(board, measures, row, asked):
+            if IS_CUSTOM and is_refused(board, measures, row, asked):
                 return
             assign(board, asked)
             reward = issued_pull(board, proof, arms, asked, issued, state)

@@ -11,9 +11,9 @@ import numpy as np
 from ..core import checks, columns
 from ..core.evidence import CHARGED, LEFT_OUT
 from ..core.kernel import Board, Rule
-from ..core.policies import Policy, second_rule, settling_constant
+from ..core.policies import second_rule, settling_constant
 from ..errors import InvalidInput
-from . import compiler, families
+from . import compiler, families, formulas
 from .delays import NONE
 from .families import Reals
 from .parts import Arms, Counts, Measures, Trace, zeros
@@ -22,10 +22,9 @@ from .result import Result
 from .setup import Setup
 from .slots import Slots, Timing
 from .threads import aside, available_cores, share_out
-from .users import refused_in, score_failed
+from .users import NoNumber, refused_in, score_failed
 
 Progress = Callable[[int], None]  # called with the number of pulls since the last call
-SECOND = Policy("cheapest")  # scores the second tournament
 MOST_CELLS = 500_000_000
 MOST_REPETITIONS = 100_000_000
 PULLS_PER_CHUNK = 2_000_000
@@ -72,7 +71,11 @@ def simulate(
 
     def play(chunk: tuple[int, int]) -> None:
         mine = measures._replace(issued=np.zeros_like(measures.issued))
-        run(*_arguments(setup, seed, *chunk, mine, _no_trace(), certifies))
+        try:
+            run(*_arguments(setup, seed, *chunk, mine, _no_trace(), certifies))
+        except ZeroDivisionError:
+            _explain_division(setup, seed, chunk, mine, run, certifies)
+            raise
         with lock:  # integers: the order of the sums does not matter
             np.add(measures.issued, mine.issued, out=measures.issued)
             if progress is not None:
@@ -115,7 +118,11 @@ def trace(setup: Setup, *, repetition: int = 0, seed: int = 0) -> Played:
     )
     measures = _measures(setup, repetition + 1)
     arguments = _arguments(setup, seed, repetition, repetition + 1, measures, written, certifies)
-    _compiled(setup, run, arguments)
+    try:
+        _compiled(setup, run, arguments)
+    except ZeroDivisionError:
+        _explain_division(setup, seed, (repetition, repetition + 1), measures, run, certifies)
+        raise
     _check_scores(setup, seed, measures, run, certifies)
     board, arms, proof, events = arguments[3][0], arguments[5], arguments[9], int(written.length[0])
     pull, arm, reward, other = (column[:events].tolist() for column in written[:4])
@@ -165,9 +172,9 @@ def _arguments(
     board = columns.board(setup.arms, zeros)
     other = board if setup.rules.second is None else columns.second(board, zeros)
     state, delay = np.zeros(4, np.uint64), setup.timing
-    mine, others = rules(setup)
-    pointed = mine._replace(formula=compiler.formula(setup.rules)), others._replace(formula=compiler.formula(SECOND))
-    fixed = (pointed, blank_arms(setup), measures, written, state, _proof(setup, certifies))
+    mine, other_rule = rules(setup)
+    numbered = formulas.numbered(mine, is_custom=setup.rules.is_custom), formulas.numbered(other_rule)
+    fixed = (numbered, blank_arms(setup), measures, written, state, _proof(setup, certifies))
     shared = (seed, begin, end, (board, other), *fixed)
     if delay.model == NONE:
         return shared
@@ -182,7 +189,8 @@ def _arguments(
 def kind(setup: Setup, certifies: bool | None = None) -> compiler.Kind:
     """What the loop of a setup is compiled for; ``certifies`` as in `simulate`."""
     settles = setup.confidence is not None if certifies is None else certifies
-    return compiler.Kind(settles, setup.guarantee == "rate", setup.counts, setup.timing.model != NONE)
+    users = (setup.rules.formula, setup.rules.digest) if setup.rules.is_custom else ()
+    return compiler.Kind(settles, setup.guarantee == "rate", setup.counts, setup.timing.model != NONE, *users)
 
 
 def _compiled(setup: Setup, run: Callable[..., None], arguments: tuple[Any, ...]) -> None:
@@ -229,6 +237,18 @@ def _check_scores(setup: Setup, seed: int, measures: Measures, run: Callable[...
         again = _arguments(setup, seed, found.row, found.row + 1, measures, _no_trace(), certifies)
         run(*again)
         raise score_failed(setup.rules, found, again[3][0], rules(setup)[0])
+
+
+def _explain_division(
+    setup: Setup, seed: int, chunk: tuple[int, int], measures: Measures, run: Callable[..., None], certifies: bool
+) -> None:
+    """Raise what a user's score broke by a division by zero: repetitions are played one by one, up to that one."""
+    for row in range(*chunk) if setup.rules.is_custom else ():
+        again = _arguments(setup, seed, row, row + 1, measures, _no_trace(), certifies)
+        try:
+            run(*again)
+        except ZeroDivisionError:
+            raise score_failed(setup.rules, NoNumber(row, None), again[3][0], rules(setup)[0]) from None
 
 
 def _measures(setup: Setup, rows: int, *, per_arm: bool = True) -> Measures:

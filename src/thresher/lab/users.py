@@ -13,34 +13,20 @@ from ..core.kernel import Board, Rule
 from ..core.policies import DOUBLING, Policy
 from ..core.steps import doubled
 from ..errors import InvalidInput, ScoreFailed
-from .parts import INVALID, Measures
+from .parts import Measures
 from .plain import Trouble, trouble
 
 njit: Any = numba.njit  # its annotations lack the options below
 # as in `compiler.py`, except that a division by zero is an error, as it is in a live study
 OPTIONS: Any = {"error_model": "python", "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-number, whole = numba.types.float64, numba.types.int64
-SIGNATURE = number(number, number, whole, number, number)  # of a score
 REMEDY = "the laboratory compiles scores: use numbers, math, if and loops"
-
-
-custom: Any = None  # `compiler.py` puts the user's function here
-
-
-def scored(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
-    """The user's score; INVALID if it is none, or divided by zero."""
-    try:
-        value = float(custom(gap, scatter, seen, weight, exploration))
-    except Exception:
-        return INVALID
-    return value if value >= 0.0 else INVALID
 
 
 class NoNumber(NamedTuple):
     """Where a score was none."""
 
     row: int
-    arm: int
+    arm: int | None  # None: the score divided by zero, which ends compiled code at once
 
 
 def refused_in(measures: Measures) -> NoNumber | None:
@@ -59,12 +45,15 @@ def score_failed(policy: Policy, found: NoNumber, board: Any, rule: Rule) -> Sco
         rule = rule._replace(exploration=doubled(rule.exploration, issued, len(board.seen)))
     plain: Any = Board(*(column.tolist() for column in board))
     rule = rule._replace(formula=policy.scored_by())
-    try:
-        kernel.score(plain, found.arm, rule)
-    except scores.Refused as refused:
-        return refused.of_arm(policy.formula, found.arm, where)
+    for arm in range(len(plain.seen)) if found.arm is None else [found.arm]:
+        try:
+            kernel.score(plain, arm, rule)
+        except scores.Refused as refused:
+            return refused.of_arm(policy.formula, arm, where)
     # compiled only: a logarithm may round otherwise
-    rule_broken = f"returned a negative number or NaN, or divided by zero, for arm {found.arm}{where}"
+    rule_broken = f"returned a negative number or NaN for arm {found.arm}{where}"
+    if found.arm is None:
+        rule_broken = f"divided by zero{where}"
     return ScoreFailed("policy", policy.formula, rule_broken, "a score must be a number of at least 0, or infinity")
 
 
@@ -97,7 +86,7 @@ def _check(formula: str, function: FunctionType) -> None:
         raise InvalidInput("policy", formula, str(found), REMEDY)
     alone = _compiled(function, "alone", {}, **OPTIONS)
     types = numba.types
-    signature = SIGNATURE.args
+    signature = (types.float64, types.float64, types.int64, types.float64, types.float64)
     try:
         with warnings.catch_warnings(action="ignore"):
             alone.compile(signature)

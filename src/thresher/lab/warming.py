@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 
+from ..core.policies import Policy
 from . import compiler
 from .compiler import Kind
 from .output import progress_bar
@@ -21,7 +22,9 @@ from .threads import available_cores
 def compile_together(loops: Iterable[Kind], *, shows: bool = False) -> None:
     """Compile the loops on all cores; ``shows`` draws a progress bar on a terminal."""
     needed = [loop for loop in dict.fromkeys(loops) if not compiler.kept(loop)]
-    shares = [needed[first :: available_cores()] for first in range(available_cores())]
+    own = [loop for loop in needed if loop.digest is None]
+    shares = [own[first :: available_cores()] for first in range(available_cores())]
+    shares[0] += [loop for loop in needed if loop.digest is not None]  # only this process has the user's function
     children = [_child(share) for share in shares[1:] if share] if compiler.keeps() else []
     try:
         with progress_bar("compiling, this once", len(needed)) if shows else nullcontext() as bar:
@@ -39,6 +42,7 @@ def compile_here(loops: Sequence[Kind], progress: Callable[[int], None] | None =
     """Compile by playing the smallest possible game; ``progress`` is called after each loop."""
     for loop in loops:
         game = Setup(
+            None if loop.formula is None else Policy(loop.formula, digest=loop.digest),
             family="bernoulli",
             arms=2,
             budget=4,
