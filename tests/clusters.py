@@ -1,4 +1,7 @@
-"""Which tests share a process, and clusters for them, which end after the last test in a row that uses them."""
+"""Which tests share a process, and what they share there: clusters and a browser.
+
+These end after the last test in a row that uses them.
+"""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -16,16 +19,26 @@ STARTED: dict[str, tuple[ExitStack, Any]] = {}
 
 
 def started(engine: str) -> Any:
-    """What the cluster's context manager gives; it is started now if it is not running."""
+    """What the context manager of the cluster or browser gives; it is started now if it is not running."""
     if engine not in STARTED:
         stack = ExitStack()
-        cluster: Any = engines.ray_cluster() if engine == "ray" else engines.dask_cluster(resources=engines.RESOURCES)
-        STARTED[engine] = stack, stack.enter_context(cluster)
+        STARTED[engine] = stack, stack.enter_context(_new(engine))
     return STARTED[engine][1]
 
 
+def _new(engine: str) -> Any:
+    if engine == "site":
+        from browser import shared_site  # beside the tests that use it
+
+        return shared_site()
+    return engines.ray_cluster() if engine == "ray" else engines.dask_cluster(resources=engines.RESOURCES)
+
+
 def end(engine: str) -> None:
-    """End the cluster, if it is running: even idle, its processes take a tenth of a core."""
+    """End it, if it is running.
+
+    Even idle, a cluster's processes take a tenth of a core. While Playwright drives a browser, no test can run a loop.
+    """
     if engine in STARTED:
         STARTED.pop(engine)[0].close()
 
@@ -38,6 +51,12 @@ def dask_client() -> Any:
 @pytest.fixture
 def ray_here() -> None:
     started("ray")
+
+
+@pytest.fixture(scope="module")
+def site() -> Any:
+    """A server of the page and a browser that may enter: `browser.Site`. In a file that uses it, all tests do."""
+    return started("site")
 
 
 @pytest.fixture
@@ -74,11 +93,12 @@ def place(engine: str, request: pytest.FixtureRequest) -> Iterator[dict[str, Any
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Under `--dist loadgroup`, the tests of a file share a process, and so do those of Ray and of Dask, files that
-    import the same large library, and those that compile.
+    """Under `--dist loadgroup`, the tests of a file share a process, and so do those of Ray, of Dask and of the
+    browser, files that import the same large library, and those that compile.
 
-    So each of these clusters starts once. Tests that leave hung workers in a cluster are dealt out one by one: on a
-    busy machine, a run was seen to wait forever in a cluster where a hung worker of an earlier test was being replaced.
+    So each of these clusters starts once, and the browser. Tests that leave hung workers in a cluster are dealt out one
+    by one: on a busy machine, a run was seen to wait forever in a cluster where a hung worker of an earlier test was
+    being replaced.
     Long files come first, so that at the end no process is left alone with one.
     """
     items.sort(key=lambda item: [folder not in item.path.parts for folder in LONGEST_FIRST])
@@ -116,7 +136,7 @@ def _hangs(item: pytest.Item) -> bool:
 
 def _cluster(item: pytest.Item) -> str | None:
     fixtures, given = getattr(item, "fixturenames", ()), getattr(getattr(item, "callspec", None), "params", {})
-    for engine, fixture in {"dask": "dask_client", "ray": "ray_here"}.items():
+    for engine, fixture in {"dask": "dask_client", "ray": "ray_here", "site": "site"}.items():
         if fixture in fixtures or ("place" in fixtures and given.get("engine") == engine):
             return engine
     return None

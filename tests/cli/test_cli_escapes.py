@@ -1,4 +1,4 @@
-"""Text of others is unchanged in files and pipes, and harmless on a terminal and in a spreadsheet."""
+"""Text of others is unchanged in JSON, and harmless on a terminal and in a spreadsheet."""
 
 import contextlib
 import csv
@@ -24,9 +24,11 @@ CODES = "\\x1b]0;owned\\x07\\x1b[31mred\\x1b[0m\\x9b2J\\r\\x7f\\u202e"
 
 @pytest.fixture(name="hurt")
 def a_hurt_place(place: Place) -> Place:
-    """A study with a reason, an agent and a command that contain terminal codes."""
+    """A study with a reason, a note, an agent and a command that contain terminal codes."""
     study = place.study()
-    study.drop(study.ask_many(1)[0], cause="failed", reason=REASON)
+    first, second = study.ask_many(2)
+    study.drop(first, cause="failed", reason=REASON)
+    study.tell(second, 0.5, note=REASON)
     study.retire("b", reason=REASON)
     study.store.note("s", REASON, REASON)
     study.store.close()
@@ -73,12 +75,17 @@ def test_control_characters_are_shown_on_a_terminal(hurt: Place, command: list[s
     assert "\\x1b[31mred" in on_terminal(hurt, *command)
 
 
-def test_data_is_left_as_it_is_in_files_and_pipes(hurt: Place) -> None:
-    rows = list(csv.DictReader(io.StringIO(hurt.good("verdict", "s", "--format=csv"), newline="")))
-    assert [row["reason"] for row in rows] == [REASON, REASON]
+def test_data_is_left_as_it_is_in_json(hurt: Place) -> None:
     assert hurt.json("verdict", "s")["rows"][1]["reason"] == REASON
     events = json.loads(hurt.good("export", "s", "json"))["events"]
-    assert [event["reason"] for event in events if event["reason"]] == [REASON, REASON]
+    reasons = [event["reason"] for event in events if event["reason"]]
+    assert reasons == [REASON, json.dumps({"note": REASON}), REASON]
+
+
+@pytest.mark.parametrize("command", [FORMATS[0], ["export", "s", "csv"]], ids=" ".join)
+def test_notes_and_reasons_in_csv_show_codes_in_files_and_pipes_too(hurt: Place, command: list[str]) -> None:
+    rows = list(csv.DictReader(io.StringIO(hurt.good(*command), newline="")))
+    assert CODES.replace("\\u202e", "\u202e") in [row.get("reason") or row.get("note") for row in rows]
 
 
 def test_lines_for_people_show_codes_in_pipes_too(hurt: Place) -> None:

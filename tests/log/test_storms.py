@@ -11,15 +11,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import rewritten
 import storm
 from postgres import Server
 
 import thresher
 
 
-def test_a_storm_of_kills_on_sqlite_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+def test_a_storm_of_kills_with_a_users_score_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     url, budget = f"sqlite:///{tmp_path}/thresher.db", 400
-    storm.create(url, budget)
+    storm.create(url, budget, thresher.custom(rewritten.thirds))
     weather = storm.Storm(url, tmp_path)
     try:
         weather.kill(12, random.Random(1))

@@ -1,16 +1,17 @@
-"""A real browser: Debian's chromium, driven by Playwright."""
+"""A real browser: Debian's chromium, driven by Playwright; and what the tests of the page share in it."""
 
 import contextlib
 import shutil
-import time
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
-from running import Served
+from running import Served, served
 
 import thresher
-from thresher.web.charts import plotly_script
+from thresher.log.stores import open_store
+from thresher.web.library import plotly_script
 from thresher.web.pages import PLOTLY
 from thresher.web.standalone import report
 
@@ -71,100 +72,105 @@ def tab(chromium: Any, **options: Any) -> Tab:
     return found
 
 
-# -- what the tests of the page share
-
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 STATE = "document.getElementById('pulse').dataset.state"
+DESK = {"width": 1280, "height": 720}
 
 
-class Profile(NamedTuple):
-    """A profile whose first page stays open, because its process has compiled the scripts."""
+class Site(NamedTuple):
+    """A browser and a server for all tests of the page in a process: fixture ``site``.
 
+    Each file adds its studies to the store, under names of its own. Tests share one page, which takes a fifth of the
+    time once its process has compiled the charts' library; a page of another server would compile it again.
+    """
+
+    chromium: Any
+    server: Served
+    storage: str
     tab: Tab
-    still: str  # the address of something that draws nothing
+    made: set[Callable[[str], None]]
 
-    def opened(self, address: str, *, viewport: Any = None, color_scheme: str = "light") -> Tab:
-        self.tab.page.set_viewport_size(viewport or {"width": 1280, "height": 720})
-        self.tab.page.emulate_media(color_scheme=color_scheme)
+    def once(self, make: Callable[[str], None]) -> None:
+        """Make studies in the store, unless they are there."""
+        if make not in self.made:
+            make(self.storage)
+            self.made.add(make)
+
+    def open(self, path: str, **options: Any) -> Tab:
+        """Load that page, in a window of the size of a desk's, and forget complaints about others."""
         self.tab.complaints.clear()
         self.tab.origins.clear()
-        self.tab.page.goto(address)
+        self._looks(**options)
+        self.tab.page.goto(self.server.url + path)
         return self.tab
 
-    def rests(self) -> bool:
-        """Close the other pages; false if the server has ended."""
-        from playwright.sync_api import Error
+    def at(self, path: str, **options: Any) -> Tab:
+        """That page, as earlier tests left it if it is open: for tests that need no fresh one, and leave it usable."""
+        if self.tab.page.url != self.server.url + path:
+            return self.open(path, **options)
+        self._looks(**options)
+        return self.tab
 
-        for page in self.tab.page.context.pages[1:]:
-            page.close()
-        try:
-            self.tab.page.goto(self.still)
-        except Error:
-            return False
-        return True
+    def read(self, study: thresher.Study, **options: Any) -> Tab:
+        """The report of a study, as if the server had it.
 
+        It links to the library of the charts, which the page has compiled before; `test_page_offline` reads one that
+        includes it.
+        """
+        before, start, script = report(study).partition(f"<script>{plotly_script().read_text(encoding='utf-8')[:100]}")
+        _, end, after = script.partition("</script>")
+        assert start
+        assert end
+        text = f"{before}<script src='{PLOTLY}'>{end}{after}"
+        self.tab.page.route("**/report.html", lambda route: route.fulfill(body=text, content_type="text/html"), times=1)
+        return self.open("/report.html", **options)
 
-PROFILES: dict[Served, Profile] = {}  # by server; they end with the browser
-
-
-@pytest.fixture(name="chromium", scope="module")
-def a_chromium() -> Iterator[Any]:
-    with browser("--host-resolver-rules=MAP rebound.example 127.0.0.1") as found:
-        yield found
-        PROFILES.clear()
-
-
-@pytest.fixture(autouse=True)
-def closed_tabs(chromium: Any) -> Iterator[None]:
-    """A page that stays open draws a running study for as long as the other tests last."""
-    yield
-    kept = {profile.tab.page.context: server for server, profile in PROFILES.items()}
-    for context in chromium.contexts:
-        if context not in kept:
-            context.close()
-        elif not PROFILES[kept[context]].rests():
-            context.close()
-            del PROFILES[kept[context]]
+    def _looks(self, *, viewport: Any = None, color_scheme: str = "light") -> None:
+        if self.tab.page.viewport_size != (viewport or DESK):
+            self.tab.page.set_viewport_size(viewport or DESK)
+        self.tab.page.emulate_media(color_scheme=color_scheme, reduced_motion="reduce")
 
 
-def entered(chromium: Any, server: Served, path: str, **options: Any) -> Tab:
-    """The page of the profile that has the server's session.
-
-    Tests share that page, one after the other: it takes a fifth of the time if it has compiled its scripts before.
-    """
-    if server not in PROFILES:
-        PROFILES[server] = Profile(tab(chromium), f"{server.url}/static/icon.svg")
-        assert PROFILES[server].tab.page.context.request.get(server.entry).ok
-    return PROFILES[server].opened(server.url + path, **options)
-
-
-def read(chromium: Any, server: Served, study: thresher.Study, **options: Any) -> Tab:
-    """The report of a study, as if the server had it.
-
-    It links to the library of the charts, which the page has compiled before; `test_report` reads one that includes it.
-    """
-    before, start, script = report(study).partition(f"<script>{plotly_script().read_text(encoding='utf-8')[:100]}")
-    _, end, after = script.partition("</script>")
-    assert start
-    assert end
-    found = entered(chromium, server, "/static/icon.svg", **options)
-    text = f"{before}<script src='{PLOTLY}'>{end}{after}"
-    found.page.route("**/report.html", lambda route: route.fulfill(body=text, content_type="text/html"), times=1)
-    found.page.goto(f"{server.url}/report.html")
-    return found
+@contextlib.contextmanager
+def shared_site() -> Iterator[Site]:
+    """The server sends news more often than people read, so that tests need not wait."""
+    with (
+        tempfile.TemporaryDirectory(prefix="thresher-page-") as folder,
+        browser("--host-resolver-rules=MAP rebound.example 127.0.0.1") as chromium,
+    ):
+        storage = f"sqlite:///{folder}/s.db?durability=normal"
+        open_store(storage).close()
+        with served(storage, patience={"feed.PAUSE": 0.15}) as server:
+            found = Site(chromium, server, storage, tab(chromium), set())
+            assert found.tab.page.context.request.get(server.entry).ok
+            yield found
+            found.tab.page.context.close()  # the server need not wait for it
 
 
-def hurried(page: Any) -> None:
-    """Shorten the pauses of the document that is open now: it tries again and reads again ten times as often."""
+def hurry(page: Any) -> None:
+    """Shorten the pauses of the document that is open: it tries again and reads again ten times as often."""
     page.evaluate(
-        "(() => { const wait = window.setTimeout;"
-        " window.setTimeout = (act, pause = 0, ...more) => wait(act, pause / 10, ...more); })()"
+        "() => { window.patient = window.setTimeout;"
+        " window.setTimeout = (act, pause = 0, ...more) => window.patient(act, pause / 10, ...more); }"
     )
+
+
+@contextlib.contextmanager
+def hurried(page: Any) -> Iterator[None]:
+    hurry(page)
+    yield
+    page.evaluate("() => { window.setTimeout = window.patient; }")
 
 
 def until(page: Any, expression: str) -> None:
     """Wait until it holds. Playwright's own waiting evaluates strings in the page, which its policy forbids."""
-    end = time.monotonic() + 90
-    while not page.evaluate(expression):
-        assert time.monotonic() < end, f"never came: {expression}"
-        page.wait_for_timeout(20)
+    wait = """() => new Promise((resolve) => {
+      const [pause, end] = [window.patient ?? window.setTimeout, performance.now() + 90_000];
+      const look = () => {
+        const came = EXPRESSION;
+        if (came || performance.now() > end) resolve(Boolean(came));
+        else pause(look, 20);
+      };
+      look();
+    })"""
+    assert page.evaluate(wait.replace("EXPRESSION", expression)), f"never came: {expression}"

@@ -1,6 +1,7 @@
 """`thresher serve` as its own process, and other commands."""
 
 import contextlib
+import functools
 import importlib
 import os
 import resource
@@ -20,6 +21,8 @@ TOKEN, WRITE_TOKEN = "a-token-for-tests", "a-token-that-writes"
 BEARER = {"authorization": f"Bearer {TOKEN}"}
 WRITER = {"authorization": f"Bearer {WRITE_TOKEN}"}
 httpx._config.DEFAULT_TIMEOUT_CONFIG.read = 60.0  # seconds: with 5, a disk that stalls fails a test
+# each client would read all certificates of the world again
+httpx._transports.default.create_ssl_context = functools.cache(httpx.create_ssl_context)  # type: ignore[attr-defined]
 
 FORKED = Server("web.serving", "web.standalone")
 

@@ -6,11 +6,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import HOSTILE, STATE, a_chromium, closed_tabs, entered, hurried, tab, until  # noqa: F401 - fixtures
-from running import Served, served
+from browser import HOSTILE, STATE, Site, hurried, hurry, until
+from running import served
 
 import thresher
 from thresher.log.stores import open_store
@@ -18,7 +19,7 @@ from thresher.log.stores import open_store
 ARMS = [*(f"prompt {k:02}" for k in range(30)), HOSTILE, "'\"&amp;</td>"]
 AGENT = """
 import random, sys, time, thresher
-study = thresher.open_study("prompts", storage=sys.argv[1])
+study = thresher.open_study("running", storage=sys.argv[1])
 def evaluate(pull):
     time.sleep(0.1)
     if pull.arm == "prompt 07" and pull.number == 1:
@@ -26,93 +27,77 @@ def evaluate(pull):
     return random.Random(pull.seed).random() < 0.35 + 0.02 * study.spec.arms.index(pull.arm)
 thresher.run(study, evaluate, workers=4)
 """
+RUNNING = "/study/running"
+TOLD = "document.getElementById('f-told').textContent"
+NOTICE = "document.getElementById('notice').textContent"
+CHANGES = "performance.getEntriesByName('change').length"
 
 
-@pytest.fixture(scope="module")
-def storage(tmp_path_factory: pytest.TempPathFactory) -> str:
-    storage = f"sqlite:///{tmp_path_factory.mktemp('page')}/s.db?durability=normal"
-    thresher.create_study("prompts", arms=ARMS, threshold=0.6, budget=200_000, storage=storage)
-    for name in ("coins", "dice", "cards"):
-        thresher.create_study(name, arms=["fair", "loaded"], threshold=0.5, budget=500, storage=storage)
-    return storage
+def make(storage: str) -> None:
+    thresher.create_study("running", arms=ARMS, threshold=0.6, budget=200_000, storage=storage)
+    thresher.create_study("cards", arms=["fair", "loaded"], threshold=0.5, budget=500, storage=storage)
 
 
-@pytest.fixture(scope="module")
-def server(storage: str, chromium: Any) -> Iterator[Served]:
-    """It sends news more often than people read, so that tests need not wait."""
-    patience = {"feed.PAUSE": 0.15}
-    with (
-        served(storage, patience=patience) as found,
-        subprocess.Popen([sys.executable, "-c", AGENT, storage]) as agent,
-    ):
-        try:
-            yield found
-        finally:
-            agent.terminate()
+@pytest.fixture(scope="module", autouse=True)
+def _agent(site: Site) -> Iterator[None]:
+    site.once(make)
+    with subprocess.Popen([sys.executable, "-c", AGENT, site.storage]) as agent:
+        yield
+        agent.terminate()
+    site.open("/docs")  # so that no page draws the study while other tests run
 
 
-def test_the_token_lets_a_browser_in_and_leaves_the_address(chromium: Any, server: Served) -> None:
-    page, complaints, _ = tab(chromium)
-    page.goto(server.entry)
-    assert page.url == f"{server.url}/"
-    page.get_by_role("link", name="prompts").click()
-    page.wait_for_url("**/study/prompts")
+def test_the_token_lets_a_browser_in_and_leaves_the_address(site: Site) -> None:
+    page, complaints, _ = site.open("/docs")
+    page.context.clear_cookies()
+    assert page.context.request.get(f"{site.server.url}{RUNNING}").status == 401
+    page.goto(site.server.entry)
+    assert page.url == f"{site.server.url}/"
+    page.get_by_role("link", name="running").click()
+    page.wait_for_url(f"**{RUNNING}")
     page.get_by_text("Which of 32 arms reach 0.6?").wait_for()
     assert complaints == []
 
 
-def test_a_running_study_is_shown_and_updates_without_reload(chromium: Any, server: Served) -> None:
-    page, complaints, origins = entered(chromium, server, "/study/prompts")
+def test_a_running_study_is_shown_and_updates_without_reload(site: Site) -> None:
+    page, complaints, origins = site.at(RUNNING)
     page.evaluate("window.mark = 1")
     page.wait_for_selector("#pulse[data-state=live]")
     page.wait_for_selector("#chart-arms .main-svg")
-    number = "Number(document.getElementById('f-told').textContent.replaceAll(',', ''))"
+    number = f"Number({TOLD}.replaceAll(',', ''))"
     before = page.evaluate(number)
     until(page, f"{number} > {before} + 20")
     page.wait_for_selector("#events li")
     page.get_by_role("cell", name="<b>out of memory</b>").wait_for()  # as text
     assert page.evaluate("window.mark") == 1
-    assert origins == {server.url}
+    assert origins == {site.server.url}
     assert complaints == []
 
 
-def test_nothing_jumps_while_it_updates(chromium: Any, server: Served) -> None:
-    page = entered(chromium, server, "/study/prompts").page
+def test_nothing_jumps_while_it_updates(site: Site) -> None:
+    page = site.at(RUNNING).page
     page.wait_for_selector("#chart-arms .main-svg")
     places = "[...document.querySelectorAll('main > *')].slice(0, 8).map((node) => node.getBoundingClientRect().top)"
     before, told = page.evaluate(places), page.locator("#f-told").text_content()
-    until(page, f"document.getElementById('f-told').textContent !== '{told}'")
+    until(page, f"{TOLD} !== '{told}'")
     assert page.evaluate(places) == before
 
 
-def test_search_and_filter_show_only_matching_arms(chromium: Any, server: Served) -> None:
-    page = entered(chromium, server, "/study/prompts").page
-    page.wait_for_selector("#rows tr")
-    page.get_by_role("searchbox").fill("PROMPT 1")
-    until(page, "document.querySelectorAll('#rows tr').length === 10")
-    page.get_by_role("searchbox").fill("")
-    page.get_by_label("Filter by label").select_option("below")
-    until(
-        page,
-        "(rows => rows.length > 0 && rows.length < 32 && rows.every(row => row.className === 'below'))"
-        "([...document.querySelectorAll('#rows tr')])",
+def test_screen_readers_are_not_told_every_number(site: Site) -> None:
+    page = site.at(RUNNING).page
+    until(page, f"{STATE} === 'live'")
+    page.evaluate(
+        "window.said = 0; new MutationObserver((found) => { window.said += found.length; })"
+        ".observe(document.getElementById('spoken'), { childList: true, characterData: true, subtree: true })"
     )
+    before = page.evaluate(CHANGES)
+    until(page, f"{CHANGES} > {before} + 5")
+    assert page.evaluate("window.said") <= 2  # a sentence replaces the one before
+    assert page.locator("main [aria-live]").count() == 0
 
 
-def test_an_arm_has_its_own_page(chromium: Any, server: Served) -> None:
-    page, complaints, _ = entered(chromium, server, "/study/prompts")
-    page.wait_for_selector("#rows tr")
-    page.get_by_role("searchbox").fill("prompt 29")
-    page.get_by_role("link", name="prompt 29").first.click()
-    page.get_by_role("heading", name="prompt 29").wait_for()
-    page.wait_for_selector("#chart-rewards .main-svg")
-    page.wait_for_selector("#chart-evidence .main-svg")
-    page.wait_for_selector("#pulls tr")
-    assert complaints == []
-
-
-def test_the_page_shows_the_servers_sentences(chromium: Any, server: Served) -> None:
-    page = entered(chromium, server, "/study/prompts").page
+def test_the_page_shows_the_servers_sentences(site: Site) -> None:
+    page = site.at(RUNNING).page
     page.wait_for_selector("#pulse[data-state=live]")
     texts = "['question', 'answer', 'guarantee', 'head'].map((id) => document.getElementById(id).textContent)"
     until(page, f"{texts}.every((text) => text.length > 10)")
@@ -124,35 +109,61 @@ def test_the_page_shows_the_servers_sentences(chromium: Any, server: Served) -> 
     assert log.startswith("Head of the log: event ")
 
 
-def test_hostile_names_stay_text(chromium: Any, server: Served) -> None:
-    page, complaints, origins = entered(chromium, server, "/study/prompts")
+def test_rows_stay_where_they_are_while_one_is_focused(site: Site) -> None:
+    page = site.at(RUNNING).page
+    page.wait_for_selector("#rows tr")
+    with hurried(page):  # it draws rows after every change
+        page.locator("#rows a").nth(5).focus()
+        names = "[...document.querySelectorAll('#rows a')].map((link) => link.textContent).join()"
+        before, told = page.evaluate(names), page.evaluate(TOLD)
+        page.evaluate("window.row = document.activeElement")
+        until(page, f"{TOLD} !== '{told}'")
+        drawn = page.evaluate(CHANGES)
+        until(page, f"{CHANGES} > {drawn} + 5")
+    assert page.evaluate(names) == before
+    assert page.evaluate("document.activeElement === window.row")
+    page.evaluate("window.row.blur()")
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
+def test_it_fits_a_phone_and_follows_the_scheme(site: Site, width: int, scheme: str) -> None:
+    page = site.at(RUNNING, viewport={"width": width, "height": 720}, color_scheme=scheme).page
+    page.wait_for_selector("#rows tr")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (int(ground[4:].split(",")[0]) < 128) == (scheme == "dark")
+
+
+def test_search_and_filter_show_only_matching_arms(site: Site) -> None:
+    page = site.at(RUNNING).page
+    page.wait_for_selector("#rows tr")
+    page.get_by_role("searchbox").fill("PROMPT 1")
+    until(page, "document.querySelectorAll('#rows tr').length === 10")
+    page.get_by_role("searchbox").fill("")
+    page.get_by_label("Filter by label").select_option("below")
+    until(
+        page,
+        "(rows => rows.length > 0 && rows.length < 32 && rows.every(row => row.className === 'below'))"
+        "([...document.querySelectorAll('#rows tr')])",
+    )
+    page.get_by_label("Filter by label").select_option("")
+
+
+def test_an_arm_has_its_own_page_and_hostile_names_stay_text(site: Site) -> None:
+    page, complaints, origins = site.at(RUNNING)
     page.wait_for_selector("#chart-arms .main-svg")
     page.get_by_role("searchbox").fill("onerror")
     page.get_by_role("link", name=HOSTILE).first.click()
     page.get_by_role("heading", name=HOSTILE).wait_for()
     page.wait_for_selector("#chart-rewards .main-svg")
+    page.wait_for_selector("#chart-evidence .main-svg")
+    page.wait_for_selector("#pulls tr")
     assert page.locator("main img, main script").count() == 0
-    assert (complaints, origins) == ([], {server.url})
+    assert (complaints, origins) == ([], {site.server.url})
 
 
-def test_a_rebinding_attempt_is_refused(chromium: Any, server: Served) -> None:
-    page = tab(chromium).page
-    reply = page.goto(server.entry.replace("127.0.0.1", "rebound.example"))
-    assert reply.status == 421
-    assert not page.context.cookies()
-
-
-@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
-def test_it_fits_a_phone_and_follows_the_scheme(chromium: Any, server: Served, width: int, scheme: str) -> None:
-    found = entered(chromium, server, "/study/prompts", viewport={"width": width, "height": 800}, color_scheme=scheme)
-    found.page.wait_for_selector("#rows tr")
-    assert found.page.evaluate("document.documentElement.scrollWidth") <= width
-    ground = found.page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert (int(ground[4:].split(",")[0]) < 128) == (scheme == "dark")
-
-
-def test_it_can_be_used_with_the_keyboard_and_has_names_for_everything(chromium: Any, server: Served) -> None:
-    page = entered(chromium, server, "/study/prompts").page
+def test_it_can_be_used_with_the_keyboard_and_has_names_for_everything(site: Site) -> None:
+    page = site.open(RUNNING).page
     page.wait_for_selector("#rows tr")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the table of arms"
@@ -166,60 +177,66 @@ def test_it_can_be_used_with_the_keyboard_and_has_names_for_everything(chromium:
     assert page.evaluate("document.documentElement.lang") == "en"
 
 
-def test_the_interface_is_described(chromium: Any, server: Served) -> None:
-    page, complaints, origins = entered(chromium, server, "/docs")
+def test_a_rebinding_attempt_is_refused(site: Site) -> None:
+    page = site.tab.page.context.new_page()
+    address = site.server.entry.replace("127.0.0.1", "rebound.example")
+    assert page.goto(address).status == 421
+    assert not page.context.cookies(address)
+    page.close()
+
+
+def test_the_interface_is_described(site: Site) -> None:
+    page, complaints, origins = site.open("/docs")
     page.get_by_text("/api/studies/{study}/ask").click()
     page.get_by_text("Repeating an Idempotency-Key").wait_for()
-    assert (complaints, origins) == ([], {server.url})
+    assert (complaints, origins) == ([], {site.server.url})
 
 
-TOLD = "document.getElementById('f-told').textContent"
-NOTICE = "document.getElementById('notice').textContent"
-
-
-def test_open_pages_outlive_their_server_and_continue_with_a_new_session(chromium: Any, storage: str) -> None:
+def test_open_pages_outlive_their_server_and_continue_with_a_new_session(site: Site, tmp_path: Path) -> None:
+    storage = f"sqlite:///{tmp_path}/s.db?durability=normal"
+    study = thresher.create_study("coins", arms=["fair", "loaded"], threshold=0.5, budget=500, storage=storage)
+    context = site.chromium.new_context()
+    page, arm = context.new_page(), context.new_page()
+    # the library of the charts would be compiled again for another server: draw none
+    context.route("**/static/plotly.js*", lambda route: route.fulfill(body="window.Plotly = { react: async () => {} }"))
     with served(storage) as first:
-        page = entered(chromium, first, "/study/coins").page
-        arm = page.context.new_page()
+        page.goto(first.entry)
+        page.goto(f"{first.url}/study/coins")
         arm.goto(f"{first.url}/study/coins/arm/fair")
         for each in (page, arm):
             until(each, f"{STATE} === 'live'")
-            hurried(each)
+            hurry(each)
         os.kill(first.pid, signal.SIGKILL)
         for each in (page, arm):
             until(each, f"{STATE} === 'lost' && document.getElementById('pulse').textContent.startsWith('lost since ')")
             until(each, f"{NOTICE}.includes('keeps trying')")
-    study = thresher.open_study("coins", storage=storage)
     for pull in study.ask_many(2):
         study.tell(pull, 1)
     with served(storage, "--port", first.url.rpartition(":")[2], "--token", "another-token-for-tests") as second:
         for each in (page, arm):
             until(each, f"{NOTICE}.includes('Your session has expired')")
-        page.context.new_page().goto(second.entry)  # as the user does, in another tab
+        context.new_page().goto(second.entry)  # as the user does, in another tab
         until(page, f"{STATE} === 'live' && document.getElementById('notice').hidden && {TOLD} === '2'")
         until(arm, f"{STATE} === 'live' && document.getElementById('f-seen').textContent === '1'")
-        for each in page.context.pages:
-            each.close()  # the server need not wait for them
+        context.close()  # the server need not wait for the pages
 
 
-def test_a_page_says_that_there_is_no_reward_yet_and_that_its_study_was_deleted(
-    chromium: Any, server: Served, storage: str
-) -> None:
-    page, complaints, _ = entered(chromium, server, "/study/dice")
+def test_a_page_says_that_there_is_no_reward_yet_and_that_its_study_was_deleted(site: Site) -> None:
+    thresher.create_study("dice", arms=["fair", "loaded"], threshold=0.5, budget=500, storage=site.storage)
+    page, complaints, _ = site.open("/study/dice")
     page.get_by_text("No reward has come back yet.").wait_for()
     page.get_by_text("0 do (0 certified), 0 do not (0 certified), 2 undecided").first.wait_for()
     until(page, f"{STATE} === 'live'")
     assert complaints == []
-    open_store(storage).delete("dice")
+    open_store(site.storage).delete("dice")
     until(page, f"{NOTICE}.includes('was deleted')")
     assert "Which of 2 arms" in page.locator("h1").text_content()
-    reply = page.goto(f"{server.url}/study/dice")
+    reply = page.goto(f"{site.server.url}/study/dice")
     assert reply.status == 404
     page.get_by_text("is not in this store").wait_for()
 
 
-def test_answers_that_fail_are_asked_for_again(chromium: Any, server: Served) -> None:
-    page = entered(chromium, server, "/").page
+def test_answers_that_fail_are_asked_for_again(site: Site) -> None:
     failing = [503, 0]  # refused, and no answer at all
 
     def fail(route: Any) -> None:
@@ -229,37 +246,8 @@ def test_answers_that_fail_are_asked_for_again(chromium: Any, server: Served) ->
         else:
             route.abort()
 
-    page.route("**/api/studies/cards/arms", fail, times=2)
-    page.goto(f"{server.url}/study/cards")
+    site.tab.page.route("**/api/studies/cards/arms", fail, times=2)
+    page = site.open("/study/cards").page
     until(page, f"{STATE} === 'live' && document.querySelectorAll('#rows tr').length === 2")
     assert failing == []
     assert page.locator("#notice").is_hidden()
-
-
-def test_rows_stay_where_they_are_while_one_is_focused(chromium: Any, server: Served) -> None:
-    page = entered(chromium, server, "/study/prompts").page
-    page.wait_for_selector("#rows tr")
-    hurried(page)  # it draws rows after every change
-    page.locator("#rows a").nth(5).focus()
-    names = "[...document.querySelectorAll('#rows a')].map((link) => link.textContent).join()"
-    before, told = page.evaluate(names), page.evaluate(TOLD)
-    page.evaluate("window.row = document.activeElement")
-    until(page, f"{TOLD} !== '{told}'")
-    drawn = page.evaluate("performance.getEntriesByName('change').length")
-    until(page, f"performance.getEntriesByName('change').length > {drawn} + 5")
-    assert page.evaluate(names) == before
-    assert page.evaluate("document.activeElement === window.row")
-
-
-def test_screen_readers_are_not_told_every_number(chromium: Any, server: Served) -> None:
-    page = entered(chromium, server, "/study/prompts").page
-    until(page, f"{STATE} === 'live'")
-    page.evaluate(
-        "window.said = 0; new MutationObserver((found) => { window.said += found.length; })"
-        ".observe(document.getElementById('spoken'), { childList: true, characterData: true, subtree: true })"
-    )
-    changes = "performance.getEntriesByName('change').length"
-    before = page.evaluate(changes)
-    until(page, f"{changes} > {before} + 5")
-    assert page.evaluate("window.said") <= 2  # a sentence replaces the one before
-    assert page.locator("main [aria-live]").count() == 0

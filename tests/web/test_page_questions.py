@@ -1,20 +1,14 @@
-"""Each kind of question over HTTP, on the page and in the report; in a real browser where the eye decides."""
+"""Each kind of question on the page, in a real browser."""
 
-import re
-from collections.abc import Iterator
-from typing import Any
 from urllib.parse import quote
 
 import pytest
-from browser import HOSTILE, STATE, a_chromium, closed_tabs, entered, hurried, read, until  # noqa: F401 - fixtures
+from browser import DESK, HOSTILE, STATE, Site, hurry, until
 from narrow import PHONE, broken, cut
 from questions import QUESTIONS, TIMES, make
-from running import Served, served
 
 import thresher
-from thresher.core.layout import head_of
 from thresher.core.wording import Look
-from thresher.web.standalone import report
 
 GREEN, RED = "rgb(27, 127, 92)", "rgb(180, 84, 58)"
 COLOURS = {True: GREEN, False: RED, None: "rgb(59, 110, 165)"}  # None: the baseline
@@ -40,17 +34,9 @@ FORMAT = """async ([values, look]) => { const { estimate, amount, value } = awai
   return values.map((x) => [estimate(x, look), amount(x, look.unit), value(x, look)]); }"""
 
 
-@pytest.fixture(scope="module")
-def storage(tmp_path_factory: pytest.TempPathFactory) -> str:
-    storage = f"sqlite:///{tmp_path_factory.mktemp('questions')}/s.db?durability=normal"
-    make(storage)
-    return storage
-
-
-@pytest.fixture(scope="module")
-def server(storage: str, chromium: Any) -> Iterator[Served]:
-    with served(storage) as found:
-        yield found
+@pytest.fixture(scope="module", autouse=True)
+def _studies(site: Site) -> None:
+    site.once(make)
 
 
 def verdict_of(storage: str, name: str) -> thresher.Verdict:
@@ -58,12 +44,10 @@ def verdict_of(storage: str, name: str) -> thresher.Verdict:
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
-def test_the_page_answers_each_kind_of_question(chromium: Any, server: Served, storage: str, name: str) -> None:
-    page, complaints, _ = entered(
-        chromium, server, f"/study/{quote(name)}", viewport={"width": 1280, "height": 800}, color_scheme="light"
-    )
+def test_the_page_answers_each_kind_of_question(site: Site, name: str) -> None:
+    page, complaints, _ = site.open(f"/study/{quote(name)}")
     page.wait_for_selector("#chart-history .main-svg")
-    verdict = verdict_of(storage, name)
+    verdict = verdict_of(site.storage, name)
     look = verdict.look
     assert page.evaluate(HEAD) == HEADS[name]
     assert page.locator("#tabs").is_visible() == (name == "cases"), "only a study with cases has tabs"
@@ -87,48 +71,35 @@ def test_the_page_answers_each_kind_of_question(chromium: Any, server: Served, s
         str(len(verdict.reached)),
         str(len(verdict.missed)),
     ]
-    for size in ({"width": 1280, "height": 800}, PHONE):
+    for size in (DESK, PHONE):
         page.set_viewport_size(size)
         assert (size, cut(page), broken(page), complaints) == (size, [], [], [])
 
 
+def test_the_tab_of_cases_colours_what_an_arm_failed_against_the_baseline(site: Site) -> None:
+    page = site.at("/study/cases", viewport=PHONE).page
+    page.get_by_role("tab", name="Cases").click()
+    page.wait_for_selector("#cases tr")
+    first = page.locator("#cases tr").first
+    failed = int(first.locator("td").nth(1).text_content())
+    assert failed == first.locator(".reward.below").count() > 0
+    assert first.locator(".reward.baseline").count() == 1
+
+
 @pytest.mark.parametrize("name", ["share", "slower by", "cases"])
-def test_arm_and_report_fit_a_phone(chromium: Any, server: Served, storage: str, name: str) -> None:
+def test_arm_and_report_fit_a_phone(site: Site, name: str) -> None:
     address = f"/study/{quote(name)}/arm/{quote(QUESTIONS[name]['arms'][-1])}"
-    page = entered(chromium, server, address, viewport=PHONE).page
+    page = site.open(address, viewport=PHONE).page
     page.wait_for_selector("#chart-evidence .main-svg")
     page.wait_for_selector("#pulls tr")
     assert (cut(page), broken(page)) == ([], [])
-    page = read(chromium, server, thresher.open_study(name, storage=storage), viewport=PHONE).page
+    page = site.read(thresher.open_study(name, storage=site.storage), viewport=PHONE).page
     page.wait_for_selector("#figure-1 .main-svg")
     assert (cut(page), broken(page)) == ([], [])
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
-def test_the_report_and_the_figure_answer_each_kind_of_question(storage: str, name: str) -> None:
-    study = thresher.open_study(name, storage=storage)
-    verdict = study.verdict()
-    text = report(study).partition("<script")[0]
-    look = verdict.look
-    for row in verdict.rows:
-        found = re.search(rf"<tr class='(\w+)'><td class='name'>{row.arm.replace('-', '-(?:<wbr>)?')}</td>.*", text)
-        assert found is not None
-        assert found[1] == {True: "above", False: "below", None: "baseline"}[row.reached]
-        if row.label != "baseline":
-            assert f"data-head='{head_of(look)}'>{look.estimate(row.estimate)}</td>" in found[0]
-    figure = study.figure()
-    lines = [(shape.y0, shape.label.text) for shape in figure.layout.shapes if shape.type == "line"]
-    differs = [(0, f"= {verdict.baseline}")] if look.asks == "difference" else []
-    assert lines == [*differs, (look.bar, f"bar {look.estimate(look.bar)}")]
-    points = {arm: y for trace in figure.data if trace.text for arm, y in zip(trace.text, trace.y, strict=True)}
-    assert points == {row.arm: row.estimate for row in verdict if row.label != "baseline"}
-    reached, missed, _ = study.figure("history").data
-    assert (reached.name, reached.y[-1]) == ("reached", len(verdict.reached))
-    assert (missed.name, missed.y[-1]) == ("missed", len(verdict.missed))
-
-
-def test_the_page_writes_numbers_as_the_library_does(chromium: Any, server: Served) -> None:
-    page = entered(chromium, server, "/").page
+def test_the_page_writes_numbers_as_the_library_does(site: Site) -> None:
+    page = site.at("/docs").page
     values = [0.0, 1.0, 0.25, -0.25, 0.0123456, 0.00025, 0.0009999, 0.99996, 12.5, -3.0, None]
     looks = [
         Look(0.5),
@@ -145,10 +116,10 @@ def test_the_page_writes_numbers_as_the_library_does(chromium: Any, server: Serv
         assert page.evaluate(FORMAT, [values, asked]) == expected
 
 
-def test_an_arm_of_a_pair_has_both_rewards(chromium: Any, server: Served, storage: str) -> None:
-    page, complaints, _ = entered(chromium, server, f"/study/{quote('slower by')}/arm/ack")
+def test_an_arm_of_a_pair_has_both_rewards(site: Site) -> None:
+    page, complaints, _ = site.open(f"/study/{quote('slower by')}/arm/ack")
     page.wait_for_selector("#chart-evidence .main-svg")
-    verdict = verdict_of(storage, "slower by")
+    verdict = verdict_of(site.storage, "slower by")
     row, look = verdict["ack"], verdict.look
     facts = page.evaluate("Object.fromEntries([...document.querySelectorAll('[data-fact]')]"
                           ".map((node) => [node.dataset.fact, node.textContent]))")  # fmt: skip
@@ -157,27 +128,22 @@ def test_an_arm_of_a_pair_has_both_rewards(chromium: Any, server: Served, storag
     assert (facts["bar"], facts["baseline"]) == ("+10 ms", look.amount(row.baseline))
     assert all(text.endswith(" ms") for text in page.locator("#pulls td[data-head=baseline]").all_text_contents())
     assert page.evaluate(LINES, "chart-rewards") == [[0, "= grep -r"], [0.01, "bar +10 ms"]]
-    page.goto(f"{server.url}/study/{quote('slower by')}/arm/{quote('grep -r')}")
+    page.goto(f"{site.server.url}/study/{quote('slower by')}/arm/{quote('grep -r')}")
     page.get_by_text("the baseline, which the other arms are compared with").first.wait_for()
     page.get_by_text("Its rewards are in the pairs of the other arms.").wait_for()
     assert complaints == []
 
 
-def test_the_tab_of_cases_colours_what_an_arm_failed_against_the_baseline(chromium: Any, server: Served) -> None:
-    page = entered(chromium, server, "/study/cases").page
-    page.get_by_role("tab", name="Cases").click()
-    page.wait_for_selector("#cases tr")
-    first = page.locator("#cases tr").first
-    failed = int(first.locator("td").nth(1).text_content())
-    assert failed == first.locator(".reward.below").count() > 0
-    assert first.locator(".reward.baseline").count() == 1
-
-
-def test_a_page_follows_the_baseline_as_pairs_come(chromium: Any, server: Served, storage: str) -> None:
+def test_a_page_follows_the_baseline_as_pairs_come(site: Site) -> None:
     study = thresher.create_study(
-        "new pairs", arms=list(TIMES)[:2], baseline=next(iter(TIMES)), lower_is_better=True, unit="s", storage=storage
+        "new pairs",
+        arms=list(TIMES)[:2],
+        baseline=next(iter(TIMES)),
+        lower_is_better=True,
+        unit="s",
+        storage=site.storage,
     )
-    page = entered(chromium, server, "/study/new%20pairs").page
+    page = site.open("/study/new%20pairs").page
     until(page, f"{STATE} === 'live'")
     pull = study.ask()
     assert pull is not None
@@ -187,11 +153,11 @@ def test_a_page_follows_the_baseline_as_pairs_come(chromium: Any, server: Served
     page.get_by_text("reward 20 ms, sqlite3 in memory 30 ms").wait_for()
 
 
-def test_a_tab_lists_the_cases_the_hardest_first(chromium: Any, server: Served, storage: str) -> None:
+def test_a_tab_lists_the_cases_the_hardest_first(site: Site) -> None:
     names = [HOSTILE, *(f"case {k:03}" for k in range(1, 150))]
-    study = thresher.create_study("evals", arms=["a", "b", "c"], threshold=0.5, cases=names, storage=storage)
+    study = thresher.create_study("graded", arms=["a", "b", "c"], threshold=0.5, cases=names, storage=site.storage)
     study.add_many([(arm, 0.0 if case == HOSTILE else 1.0, case) for arm in "ab" for case in names])
-    page, complaints, _ = entered(chromium, server, "/study/evals")
+    page, complaints, _ = site.open("/study/graded")
     page.get_by_text("150 of 150").first.wait_for()
     assert page.locator("#rows tr", has_text="✓ exact").count() == 2
     page.get_by_role("tab", name="Cases").click()
@@ -202,14 +168,14 @@ def test_a_tab_lists_the_cases_the_hardest_first(chromium: Any, server: Served, 
     assert first.locator("a").all_text_contents() == ["a 0", "b 0"]
     page.locator("#more-cases").click()
     until(page, "document.querySelectorAll('#cases tr').length === 150")
-    hurried(page)  # it reads the cases again every five seconds
+    hurry(page)  # it reads the cases again every five seconds
     pull = study.ask()
     assert pull is not None
     study.tell(pull, 0.0)
     until(page, "document.querySelector('#cases').textContent.includes('c 0')")
     page.get_by_role("tab", name="Cases").press("ArrowLeft")
     assert page.locator("#rows").is_visible()
-    page.goto(f"{server.url}/study/evals/arm/a")
+    page.goto(f"{site.server.url}/study/graded/arm/a")
     page.get_by_text("150 of 150, exact").wait_for()
     assert page.locator("#pulls tr").first.locator("td").all_text_contents()[3] == "case 149"
     assert complaints == []

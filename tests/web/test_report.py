@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import Tab, browser, tab
 from running import command
 
 import thresher
 from thresher.log.memory import MemoryStore
 from thresher.web import charts
+from thresher.web.library import plotly_script
 from thresher.web.shapes import short
 from thresher.web.standalone import report
 
@@ -59,45 +59,13 @@ def test_names_in_figures_are_text(study: thresher.Study) -> None:
     assert not any("<" in text.replace("<br>", "") for text in texts)
 
 
-@pytest.fixture(scope="module")
-def offline_tab() -> Iterator[Tab]:
-    """One for all: its process compiles the charts' library once."""
-    with browser() as chromium:
-        yield tab(chromium, offline=True)
-
-
-@pytest.fixture
-def offline(offline_tab: Tab) -> Tab:
-    offline_tab.complaints.clear()
-    offline_tab.origins.clear()
-    return offline_tab
-
-
-def test_figures_show_in_an_exported_notebook_offline(study: thresher.Study, tmp_path: Path, offline: Tab) -> None:
-    """Exporters such as nbconvert put the HTML of each output into a page of their own."""
-    outputs = []
-    for figure in (study.figure("arms"), study.figure("history")):
-        bundle = figure._repr_mimebundle_()
-        assert {"application/vnd.plotly.v1+json", "text/html", "text/plain"} <= set(bundle)
-        assert "http" not in re.sub(r"<script.*?</script>", "", bundle["text/html"], flags=re.DOTALL)
-        outputs.append(f"<div class='output'>{bundle['text/html']}</div>")
-    (tmp_path / "notebook.html").write_text(f"<!doctype html><meta charset='utf-8'>{''.join(outputs)}")
-    page, complaints, origins = offline
-    page.goto(f"file://{tmp_path}/notebook.html")
-    for output in page.locator(".output").all():
-        output.locator(".main-svg").first.wait_for()
-        assert output.get_by_text("pulls", exact=True).count() > 0
-    assert page.locator(".output").count() == 2
-    assert (complaints, origins) == ([], {"file://"})
-
-
 def test_a_notebook_does_not_display_only_the_data_of_a_figure(study: thresher.Study) -> None:
     """Plotly's own method would display the figure itself, in a way that an export leaves blank."""
     assert not callable(study.figure()._ipython_display_)
 
 
 def test_plotly_comes_from_the_installed_package() -> None:
-    assert charts.plotly_script().stat().st_size > 1_000_000
+    assert plotly_script().stat().st_size > 1_000_000
 
 
 def test_a_report_has_verdict_figures_guarantee_and_specification(study: thresher.Study) -> None:
@@ -122,17 +90,6 @@ def test_a_report_says_which_rewards_are_old_and_which_arm_is_not_certified() ->
     assert "All rewards are from earlier runs, since 20" in text
     assert "not certified</td>" in text
     assert "returned 2.0, outside the bounds (0, 1)" in text
-
-
-def test_a_report_works_offline(study: thresher.Study, tmp_path: Path, offline: Tab) -> None:
-    file = tmp_path / "report.html"
-    file.write_text(report(study), encoding="utf-8")
-    page, complaints, origins = offline
-    page.goto(file.as_uri())
-    page.wait_for_selector("#figure-0 .main-svg")
-    page.wait_for_selector("#figure-1 .main-svg")
-    assert (complaints, origins) == ([], {"file://"})
-    assert page.locator("main img").count() == 0
 
 
 def test_the_command_writes_a_report_or_says_why_not(tmp_path: Path) -> None:
@@ -253,12 +210,13 @@ def test_a_missing_extra_is_named_in_one_line(statement: str, package: str) -> N
     assert "pip install 'thresher[web]'" in done.stderr.splitlines()[-1]
 
 
-def test_importing_thresher_loads_nothing_of_the_web() -> None:
+def test_importing_thresher_loads_nothing_of_the_web_and_a_report_nothing_of_the_server() -> None:
     program = (
-        "import sys, thresher, thresher.cli; print([m for m in ('fastapi', 'plotly', 'uvicorn') if m in sys.modules])"
+        "import sys, thresher.cli; print([m for m in ('fastapi', 'plotly', 'uvicorn') if m in sys.modules]);"
+        "import thresher.web.standalone; print([m for m in ('fastapi', 'plotly', 'uvicorn') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert done.stdout.splitlines() == ["[]", "['plotly']"]
 
 
 def test_a_report_lists_the_hardest_cases() -> None:

@@ -22,7 +22,8 @@ from .arm import arm_json
 from .house import House
 from .paths import segment
 from .refusals import Refusal
-from .shapes import Json, event_json
+from .replies import Json
+from .shapes import event_json
 
 MOST_EVENTS = 10_000  # in one reply
 MOST_CASES = 1000
@@ -34,8 +35,10 @@ Arm = Annotated[str, Path(description="The arm's name.", min_length=1), AfterVal
 
 
 def _problems(*codes: int) -> dict[int | str, dict[str, Any]]:
-    common = (400, 401, 403, 404, 408, 413, 415, 421, 422, 429, 500, 503)
-    return {code: {"model": models.Problem} for code in (*common, *codes)}
+    """Error replies in the description. Only one names the model: FastAPI makes a validator of each that does."""
+    common = (400, 401, 403, 404, 408, 413, 415, 421, 429, 500, 503)
+    named = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}}}
+    return {422: {"model": models.Problem}, **dict.fromkeys((*common, *codes), named)}
 
 
 def agent_name(
@@ -156,7 +159,7 @@ def _writing(api: APIRouter, house: House) -> None:
         def act() -> Any:
             found = house.study(study)
             asked = ask_for_reply(found, given.n, lease=float(given.lease), key=idempotency_key, arm=given.arm)
-            return {"pulls": [pull_json(pull) for pull in asked.pulls], "done": asked.done}
+            return {"pulls": [pull_json(pull) for pull in asked.pulls], "done": asked.done, "wait": asked.wait}
 
         return Json(await house.write(act, agent))
 

@@ -16,7 +16,7 @@ from .gate import SURPRISE, Access, Gate
 from .house import House
 from .paths import segment
 from .refusals import Refusal, page_or_json, refusal_of
-from .shapes import Json
+from .replies import Json
 
 DIGITS = sys.get_int_max_str_digits()  # of a whole number that Python reads
 RULES = {

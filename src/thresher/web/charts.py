@@ -7,7 +7,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import plotly
 import plotly.graph_objects as go
 
 from ..core.layout import style_of
@@ -48,10 +47,6 @@ class Figure(go.Figure):  # type: ignore[misc]
     def __repr__(self) -> str:
         title = self.layout.title.text
         return f"<Figure {html.unescape(title)!r}>" if title else "<Figure>"
-
-
-def plotly_script() -> Path:
-    return Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 
 
 def figure(study: Study, kind: str = "arms") -> Figure:

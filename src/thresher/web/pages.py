@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
 
-import plotly
 from fastapi import APIRouter
 from fastapi import Path as PathParam
 from fastapi.responses import FileResponse, HTMLResponse, Response
@@ -18,8 +17,8 @@ from ..core.stored import from_json
 from ..errors import DamagedStudy, InvalidInput
 from ..log.store import Store
 from ..log.tail import section
-from .charts import plotly_script
 from .house import House
+from .library import VERSION, plotly_script
 from .names import breakable
 from .paths import segment
 from .refusals import Refusal
@@ -28,7 +27,7 @@ STATIC = Path(__file__).parent / "static"
 KINDS = {".css": "text/css", ".js": "text/javascript", ".json": "application/json", ".svg": "image/svg+xml"}
 SHELF = {file.name: file for file in STATIC.iterdir() if file.suffix in KINDS}
 KEEP = {"Cache-Control": "private, max-age=86400"}
-PLOTLY = f"/static/plotly.js?v={plotly.__version__}"  # a new version has a new address, so this file never changes
+PLOTLY = f"/static/plotly.js?v={VERSION}"  # a new version has a new address, so this file never changes
 FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
 Name = Annotated[str, PathParam(), AfterValidator(segment)]
 

@@ -5,8 +5,6 @@ import json
 import math
 from typing import Any
 
-from fastapi.responses import JSONResponse
-
 from ..core.events import Event, to_json
 from ..core.hardest import hardest, seen_cases
 from ..core.layout import estimate_of
@@ -51,7 +49,8 @@ def cases_json(ledger: Ledger, limit: int) -> dict[str, Any]:
         )
         rewards = [(arm, reward) for *_, arm, reward in worst]
         failing = [arm for passed, _, arm, _ in worst if not passed]
-        rows.append({**row.to_dict(), "mean": short(row.mean), "rewards": rewards, "failed_by": failing})
+        numbers = {"failed_by": failing, "missing_by": [index[arm] for arm in row.missing_by[:MOST_REWARDS]]}
+        rows.append({**row.to_dict(), "mean": short(row.mean), "rewards": rewards, **numbers})
     count = ledger.spec.case_count
     return {"format": 1, "seq": ledger.seq, "cases": count, "seen": seen_cases(ledger), "rows": rows}
 
@@ -93,10 +92,3 @@ def troubles(ledger: Ledger, most: int = 20) -> list[dict[str, Any]]:
 def encoded(data: object) -> bytes:
     """Data as JSON without blanks."""
     return json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
-
-
-class Json(JSONResponse):
-    """A reply in ASCII: parameters may hold half characters, which JSON can carry and UTF-8 cannot."""
-
-    def render(self, content: Any) -> bytes:
-        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()

@@ -19,8 +19,9 @@ from ..core.sentences import SIGNS
 from ..core.wording import Look
 from ..study import Study
 from .asked import failing
-from .charts import arms_figure, history_figure, plotly_script
+from .charts import arms_figure, history_figure
 from .follow import Follower
+from .library import plotly_script
 from .names import breakable
 
 MARK = b"<!-- thresher report -->"  # in the first lines of report.html: only such files are overwritten

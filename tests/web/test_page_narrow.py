@@ -1,30 +1,20 @@
 """On a phone, 360 pixels wide, nothing that matters is cut off, even with long names; in a real browser."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from browser import a_chromium, closed_tabs, entered, read  # noqa: F401 - fixtures
+from browser import Site
 from narrow import CASES, IDS, MODELS, NIGHTLY, PHONE, PROMPTS, UNBROKEN, broken, cut, make, path, rows
-from running import Served, served
 
 import thresher
 from thresher.text.pieces import pieces
 
-STUDIES = {"prompts": PROMPTS, NIGHTLY: IDS, "evals": MODELS, "unbroken": UNBROKEN}
+STUDIES = ["unbroken", "prompts", NIGHTLY, "evals"]
 
 
-@pytest.fixture(scope="module")
-def storage(tmp_path_factory: pytest.TempPathFactory) -> str:
-    storage = f"sqlite:///{tmp_path_factory.mktemp('narrow')}/s.db?durability=normal"
-    make(storage)
-    return storage
-
-
-@pytest.fixture(scope="module")
-def server(storage: str, chromium: Any) -> Iterator[Served]:
-    with served(storage) as found:
-        yield found
+@pytest.fixture(scope="module", autouse=True)
+def _studies(site: Site) -> None:
+    site.once(make)
 
 
 def expected(storage: str, study: str) -> set[tuple[str, str, bool]]:
@@ -42,25 +32,30 @@ def shown(page: Any, what: str) -> set[tuple[str, str, bool]]:
 
 
 @pytest.mark.parametrize("study", STUDIES)
-def test_every_row_of_the_page_has_its_name_label_tick_and_mean(
-    chromium: Any, server: Served, storage: str, study: str
-) -> None:
-    page = entered(chromium, server, path(study), viewport=PHONE).page
+def test_every_row_of_the_page_has_its_name_label_tick_and_mean(site: Site, study: str) -> None:
+    page = site.open(path(study), viewport=PHONE).page
     page.wait_for_selector("#chart-history .main-svg")
-    found = expected(storage, study)
+    found = expected(site.storage, study)
     for width in (360, 620, 1101, 1280):
         page.set_viewport_size({**PHONE, "width": width})
         assert (width, cut(page), broken(page)) == (width, [], [])
         assert shown(page, "#rows tr") == found
 
 
+def test_the_tab_of_cases_fits_a_phone_and_names_the_arms(site: Site) -> None:
+    page = site.at(path("evals"), viewport=PHONE).page
+    page.get_by_role("tab", name="Cases").click()
+    page.wait_for_selector("#cases tr")
+    assert (cut(page), broken(page)) == ([], [])
+    assert page.locator("#cases .name").first.text_content() in CASES
+    assert page.locator("#cases .reward").first.is_visible()
+
+
 @pytest.mark.parametrize("study", ["prompts", "unbroken"])
-def test_every_row_of_the_report_has_its_name_label_tick_and_mean(
-    chromium: Any, server: Served, storage: str, study: str
-) -> None:
-    page = read(chromium, server, thresher.open_study(study, storage=storage), viewport=PHONE).page
+def test_every_row_of_the_report_has_its_name_label_tick_and_mean(site: Site, study: str) -> None:
+    page = site.read(thresher.open_study(study, storage=site.storage), viewport=PHONE).page
     page.wait_for_selector("#figure-1 .main-svg")
-    found = expected(storage, study)
+    found = expected(site.storage, study)
     for width in (360, 1280):
         page.set_viewport_size({**PHONE, "width": width})
         assert (width, cut(page), broken(page)) == (width, [], [])
@@ -70,46 +65,23 @@ def test_every_row_of_the_report_has_its_name_label_tick_and_mean(
 @pytest.mark.parametrize(
     ("study", "arm"), [("prompts", PROMPTS[0]), (NIGHTLY, IDS[4]), ("evals", MODELS[3]), ("unbroken", UNBROKEN[0])]
 )
-def test_the_page_of_an_arm_fits_a_phone(chromium: Any, server: Served, study: str, arm: str) -> None:
-    page = entered(chromium, server, path(study, arm), viewport=PHONE).page
+def test_the_page_of_an_arm_fits_a_phone(site: Site, study: str, arm: str) -> None:
+    page = site.open(path(study, arm), viewport=PHONE).page
     page.wait_for_selector("#chart-evidence .main-svg")
     page.wait_for_selector("#pulls tr")
     assert (cut(page), broken(page)) == ([], [])
     assert page.locator("h1").text_content() == arm
 
 
-def test_the_tab_of_cases_fits_a_phone_and_names_the_arms(chromium: Any, server: Served) -> None:
-    page = entered(chromium, server, path("evals"), viewport=PHONE).page
-    page.get_by_role("tab", name="Cases").click()
-    page.wait_for_selector("#cases tr")
-    assert (cut(page), broken(page)) == ([], [])
-    assert page.locator("#cases .name").first.text_content() in CASES
-    assert page.locator("#cases .reward").first.is_visible()
-
-
-def test_the_list_of_studies_fits_a_phone(chromium: Any, server: Served) -> None:
-    page = entered(chromium, server, "/", viewport=PHONE).page
+def test_the_list_of_studies_fits_a_phone(site: Site) -> None:
+    page = site.open("/", viewport=PHONE).page
     page.get_by_role("heading", name=NIGHTLY).wait_for()
     page.get_by_text("Which of 40 arms").wait_for()
     assert (cut(page), broken(page)) == ([], [])
 
 
-def test_further_columns_fit_a_phone(chromium: Any, server: Served) -> None:
-    page = entered(chromium, server, path(NIGHTLY), viewport=PHONE).page
-    page.wait_for_selector("#chart-history .main-svg")
-    page.evaluate(
-        "for (const mean of document.querySelectorAll('#rows .key'))"
-        " for (const head of ['difference', 'quantile 0.95']) {"
-        " const cell = mean.cloneNode(true);"
-        " cell.dataset.head = head; cell.classList.remove('key'); mean.after(cell); }"
-    )
-    for width in (360, 1100):
-        page.set_viewport_size({**PHONE, "width": width})
-        assert (width, cut(page), broken(page)) == (width, [], [])
-
-
-def test_the_name_of_a_point_in_the_chart_fits_a_phone(chromium: Any, server: Served) -> None:
-    page = entered(chromium, server, path(NIGHTLY), viewport=PHONE).page
+def test_the_name_of_a_point_in_the_chart_fits_a_phone(site: Site) -> None:
+    page = site.open(path(NIGHTLY), viewport=PHONE).page
     page.wait_for_selector("#chart-arms .main-svg")
     page.locator("#chart-arms").scroll_into_view_if_needed()
     points = page.locator("#chart-arms .scatterlayer .trace .points path")
@@ -126,7 +98,21 @@ def test_the_name_of_a_point_in_the_chart_fits_a_phone(chromium: Any, server: Se
         page.mouse.move(0, 0)
 
 
-def test_the_page_and_the_report_break_names_in_the_same_places(chromium: Any, server: Served) -> None:
+def test_further_columns_fit_a_phone(site: Site) -> None:
+    page = site.at(path(NIGHTLY), viewport=PHONE).page
+    page.wait_for_selector("#chart-history .main-svg")
+    page.evaluate(
+        "for (const mean of document.querySelectorAll('#rows .key'))"
+        " for (const head of ['difference', 'quantile 0.95']) {"
+        " const cell = mean.cloneNode(true);"
+        " cell.dataset.head = head; cell.classList.remove('key'); mean.after(cell); }"
+    )
+    for width in (360, 1100):
+        page.set_viewport_size({**PHONE, "width": width})
+        assert (width, cut(page), broken(page)) == (width, [], [])
+
+
+def test_the_page_and_the_report_break_names_in_the_same_places(site: Site) -> None:
     names = [
         *IDS,
         *PROMPTS,
@@ -140,13 +126,13 @@ def test_the_page_and_the_report_break_names_in_the_same_places(chromium: Any, s
         "top_p=0.9,k=4",
         "😀-" * 9,
     ]
-    page = entered(chromium, server, "/").page
+    page = site.at("/docs").page
     found = page.evaluate("async (names) => names.map((await import('/static/tools.js')).pieces)", names)
     assert found == [pieces(name) for name in names]
 
 
-def test_the_description_of_the_interface_fits_a_phone(chromium: Any, server: Served) -> None:
-    page = entered(chromium, server, "/docs", viewport=PHONE).page
+def test_the_description_of_the_interface_fits_a_phone(site: Site) -> None:
+    page = site.at("/docs", viewport=PHONE).page
     page.wait_for_selector("#operations details")
     page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
     assert cut(page) == []

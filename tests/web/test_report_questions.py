@@ -1,0 +1,41 @@
+"""Each kind of question in the report and in figures."""
+
+import re
+
+import pytest
+from questions import QUESTIONS, make
+
+import thresher
+from thresher.core.layout import head_of
+from thresher.log.memory import MemoryStore
+from thresher.web.standalone import report
+
+
+@pytest.fixture(scope="module")
+def store() -> MemoryStore:
+    store = MemoryStore()
+    make(store)
+    return store
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_the_report_and_the_figure_answer_each_kind_of_question(store: MemoryStore, name: str) -> None:
+    study = thresher.open_study(name, storage=store)
+    verdict = study.verdict()
+    text = report(study).partition("<script")[0]
+    look = verdict.look
+    for row in verdict.rows:
+        found = re.search(rf"<tr class='(\w+)'><td class='name'>{row.arm.replace('-', '-(?:<wbr>)?')}</td>.*", text)
+        assert found is not None
+        assert found[1] == {True: "above", False: "below", None: "baseline"}[row.reached]
+        if row.label != "baseline":
+            assert f"data-head='{head_of(look)}'>{look.estimate(row.estimate)}</td>" in found[0]
+    figure = study.figure()
+    lines = [(shape.y0, shape.label.text) for shape in figure.layout.shapes if shape.type == "line"]
+    differs = [(0, f"= {verdict.baseline}")] if look.asks == "difference" else []
+    assert lines == [*differs, (look.bar, f"bar {look.estimate(look.bar)}")]
+    points = {arm: y for trace in figure.data if trace.text for arm, y in zip(trace.text, trace.y, strict=True)}
+    assert points == {row.arm: row.estimate for row in verdict if row.label != "baseline"}
+    reached, missed, _ = study.figure("history").data
+    assert (reached.name, reached.y[-1]) == ("reached", len(verdict.reached))
+    assert (missed.name, missed.y[-1]) == ("missed", len(verdict.missed))
