@@ -123,11 +123,9 @@ def test_sigterm_while_ray_starts_takes_effect_at_once(fake_ray: Any, monkeypatc
     assert (Connection._users, Connection._ours, fake_ray.stopped) == (0, False, 0)
 
 
-def test_ctrl_c_while_ray_starts_takes_effect_once_it_has_started(
+def test_ctrl_c_in_the_moment_in_which_ray_has_started_is_obeyed(
     fake_ray: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Even if it comes in the last moment."""
-
     def init(**settings: Any) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         fake_ray.on = True
