@@ -149,21 +149,8 @@ def test_search_and_filter_show_only_matching_arms(site: Site) -> None:
     page.get_by_label("Filter by label").select_option("")
 
 
-def test_an_arm_has_its_own_page_and_hostile_names_stay_text(site: Site) -> None:
-    page, complaints, origins = site.at(RUNNING)
-    page.wait_for_selector("#chart-arms .main-svg")
-    page.get_by_role("searchbox").fill("onerror")
-    page.get_by_role("link", name=HOSTILE).first.click()
-    page.get_by_role("heading", name=HOSTILE).wait_for()
-    page.wait_for_selector("#chart-rewards .main-svg")
-    page.wait_for_selector("#chart-evidence .main-svg")
-    page.wait_for_selector("#pulls tr")
-    assert page.locator("main img, main script").count() == 0
-    assert (complaints, origins) == ([], {site.server.url})
-
-
 def test_it_can_be_used_with_the_keyboard_and_has_names_for_everything(site: Site) -> None:
-    page = site.open(RUNNING).page
+    page = site.open(RUNNING).page  # a fresh one: Tab goes to the first element
     page.wait_for_selector("#rows tr")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the table of arms"
@@ -175,6 +162,19 @@ def test_it_can_be_used_with_the_keyboard_and_has_names_for_everything(site: Sit
     )
     assert nameless == 0
     assert page.evaluate("document.documentElement.lang") == "en"
+
+
+def test_an_arm_has_its_own_page_and_hostile_names_stay_text(site: Site) -> None:
+    page, complaints, origins = site.at(RUNNING)
+    page.wait_for_selector("#chart-arms .main-svg")
+    page.get_by_role("searchbox").fill("onerror")
+    page.get_by_role("link", name=HOSTILE).first.click()
+    page.get_by_role("heading", name=HOSTILE).wait_for()
+    page.wait_for_selector("#chart-rewards .main-svg")
+    page.wait_for_selector("#chart-evidence .main-svg")
+    page.wait_for_selector("#pulls tr")
+    assert page.locator("main img, main script").count() == 0
+    assert (complaints, origins) == ([], {site.server.url})
 
 
 def test_a_rebinding_attempt_is_refused(site: Site) -> None:
