@@ -42,8 +42,12 @@ async function call(path, body, key = randomUUID(), attempts = 5) {
 
 async function work() {
   for (;;) {
-    const { pulls } = await call("ask", { n: 1 });
-    if (!pulls.length) return;
+    const { pulls, wait } = await call("ask", { n: 1 });
+    if (!pulls.length) {
+      if (!wait) return;
+      await new Promise((resolve) => setTimeout(resolve, 1000)); // other agents have the last cases: some may be free again
+      continue;
+    }
     const [pull] = pulls;
     try {
       const reward = await evaluate(pull);

@@ -27,7 +27,11 @@ while :; do
   turn=$((turn + 1))
   asked=$(call ask '{"n": 1}' "$name-$turn")
   pull=$(printf '%s' "$asked" | field pull)
-  [ -n "$pull" ] || break
+  if [ -z "$pull" ]; then
+    [ "$(printf '%s' "$asked" | field wait)" = true ] || break
+    sleep 1 # other agents have the last cases: some may be free again
+    continue
+  fi
   arm=$(printf '%s' "$asked" | field arm)
   seed=$(printf '%s' "$asked" | field seed)
   case=$(printf '%s' "$asked" | field case)

@@ -75,12 +75,12 @@ def no_outage(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def place(engine: str, request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
-    """The arguments with which `run` uses that engine."""
+    """The arguments with which `run` uses that engine. An actor of Ray starts slowly, and few tests need two."""
     if engine == "dask":
         yield {"executor": request.getfixturevalue("dask_client")}
     elif engine == "ray":
         request.getfixturevalue("ray_here")
-        yield {"executor": "ray", "workers": 2}
+        yield {"executor": "ray", "workers": 2 if request.node.get_closest_marker("hangs") else 1}
     elif engine in ("thread-pool", "process-pool", "loky"):
         pool = engines.pool(engine)
         yield {"executor": pool}

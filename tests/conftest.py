@@ -13,10 +13,10 @@ from hypothesis import settings
 collect_ignore = [
     folder for folder, library in {"lab": "numba", "paper": "numba", "web": "fastapi"}.items() if not find_spec(library)
 ]
-pytest_plugins = ["clusters", "postgres", "stores"]
+pytest_plugins = ["clusters", "piped", "postgres", "stores"]
 if find_spec("numba"):
     pytest_plugins.append("interpreted")
-settings.register_profile("thresher", deadline=None)  # a loaded machine is slow, not wrong
+settings.register_profile("thresher", deadline=None, max_examples=50)  # a loaded machine is slow, not wrong
 settings.load_profile("thresher")
 
 # Under nohup or in the background, the programs that tests start would ignore these.

@@ -1,5 +1,6 @@
 """Rewards as compiled code draws them, without a loop around the draws: a loop takes seconds to compile."""
 
+from functools import cache
 from types import FunctionType
 from typing import Any, cast
 
@@ -9,25 +10,27 @@ from thresher.lab import Setup, compiler
 from thresher.lab.simulator import blank_arms, instances
 from thresher.lab.streams import REWARDS
 
-DRAW: Any = None  # put in by `drawn`
+draw: Any = None  # put in by `drawn`
 start: Any = None
 
 
-def _draw_many(first: float, second: float, low: float, high: float, samples: Any, state: Any, out: Any) -> None:
+def _draw_many(arms: Any, state: Any, out: Any) -> None:
     start(state, 0, 0, REWARDS)
     for at in range(len(out)):
-        out[at] = DRAW(first, second, low, high, samples, state)
+        out[at] = draw(arms.family, arms.first[0], arms.second[0], arms.low, arms.high, arms.samples, state)
+
+
+@cache
+def _many() -> Any:
+    rebuilt = compiler._rebuilt(cast(FunctionType, _draw_many), {**compiler._shared(), "REWARDS": REWARDS})
+    return compiler.njit(**compiler.OPTIONS)(rebuilt)
 
 
 def drawn(setup: Setup, number: int) -> tuple[Any, float, float]:
     """So many rewards of a setup's only arm, its true mean and its standard deviation."""
     [(mean, spread)] = instances(setup, repetitions=1)
-    draw_arms, arms, state = compiler.instance_drawer(setup.family), blank_arms(setup), np.zeros(4, np.uint64)
+    draw_arms, arms, state = compiler.instance_drawer(), blank_arms(setup), np.zeros(4, np.uint64)
     draw_arms(arms, 0, 0, state)
-    namespace = {**compiler._shared(), "DRAW": compiler._shared()[f"draw_{setup.family}"], "REWARDS": REWARDS}
-    many = compiler.njit(**compiler.OPTIONS)(
-        compiler._rebuilt(cast(FunctionType, _draw_many), namespace, f"draw_many-{setup.family}")
-    )
     found = np.zeros(number)
-    many(arms.first[0], arms.second[0], arms.low, arms.high, arms.samples, state, found)
+    _many()(arms, state, found)
     return found, float(mean[0]), float(spread[0])

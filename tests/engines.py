@@ -75,17 +75,25 @@ def slowly(seconds: float) -> Callable[[Pull], float]:
 
 @contextlib.contextmanager
 def dask_cluster(*, threads: int = 2, **given: Any) -> Iterator[Any]:
-    """A client of a real cluster of two processes; its scheduler repeats tasks whose worker died (Dask's default)."""
+    """A client of a real cluster of two processes; its scheduler repeats tasks whose worker died (Dask's default).
+
+    Its processes are forked from one that has imported Dask. Programs that tests start have clusters as by default.
+    """
     import logging
 
+    import dask
+    import storm
     from distributed import Client, LocalCluster
+    from distributed.utils import get_mp_context
 
     settings: dict[str, Any] = {"silence_logs": logging.CRITICAL, "dashboard_address": "127.0.0.1:0"}
-    with (
-        LocalCluster(threads_per_worker=threads, **{"n_workers": 2} | settings | given) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
+    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+        get_mp_context().set_forkserver_preload(["distributed", "numpy", "thresher.run", *storm.PRELOADED])
+        with (
+            LocalCluster(threads_per_worker=threads, **{"n_workers": 2} | settings | given) as cluster,
+            Client(cluster, set_as_default=False) as client,
+        ):
+            yield client
 
 
 @contextlib.contextmanager

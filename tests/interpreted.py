@@ -12,20 +12,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from thresher.core import kernel
-from thresher.lab import compiler, families, late, loops, shares, simulator, warming
+from thresher.core import kernel, steps
+from thresher.lab import compiler, formulas, late, loops, simulator, warming
 
 COMPILED = compiler.loop
 LOCK = threading.Lock()
+MODULES = (kernel, steps, formulas, loops, late)
 LARGE = 15_000  # pulls of a game that is compiled all the same
 
 
 def namespace(kind: compiler.Kind) -> dict[str, Any]:
     """The functions of the loops, with the choices that a compiled loop has built in."""
-    functions = {**vars(kernel), **vars(families), **vars(shares)}
-    constants = compiler.constants(kind, functions, functions[kind.formula])
-    choices: dict[str, Any] = {**vars(loops), **vars(late), **constants}
-    for module in (loops, late):
+    choices: dict[str, Any] = {name: value for module in MODULES for name, value in vars(module).items()}
+    choices.update(compiler.constants(kind))
+    for module in MODULES:
         for name, function in compiler._functions(module).items():
             choices[name] = FunctionType(function.__code__, choices, name)
     return choices
@@ -62,9 +62,9 @@ def listed(given: Any, columns: dict[int, tuple[Any, list[Any]]]) -> Any:
     return columns.setdefault(id(given), (given, given.tolist()))[1]
 
 
-def drawer(family: str) -> Callable[..., None]:
+def drawer() -> Callable[..., None]:
     """Draws the arms of one repetition."""
-    found = namespace(compiler.Kind("evt", None, False, family))["draw_instance"]
+    found = namespace(compiler.Kind())["draw_instance"]
 
     def draw(*arguments: Any) -> None:
         with np.errstate(over="ignore"):

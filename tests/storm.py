@@ -20,7 +20,8 @@ from thresher.log.stores import open_store
 from thresher.study import look
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["storm", "thresher.log.sqlite", "thresher.log.postgres", "thresher.web.serving"])
+PRELOADED = ["storm", "thresher.log.sqlite", "thresher.log.postgres", "thresher.web.serving"]
+CONTEXT.set_forkserver_preload(PRELOADED)
 AGENTS = 4
 LEASE = 1.0
 

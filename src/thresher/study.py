@@ -54,6 +54,9 @@ class Study(AbstractContextManager["Study"]):
     def ask(self, *, arm: str | None = None) -> Pull | None:
         """The next pull to make, or None exactly when the study is `done`.
 
+        With cases, that may change: what other agents lose is free again, and a baseline's last reward opens the other
+        arms. So where several agents share a study, ask again while pulls are `pending`; `run` does.
+
         With ``arm``, the caller chooses the arm, which the log records: for hosts that decide what runs next. None then
         also means that this arm takes no pulls: it is settled or retired, has no case left or waits for the baseline.
         """
@@ -81,7 +84,9 @@ class Study(AbstractContextManager["Study"]):
             if known:
                 self.store.renew(self.name, known, seconds or self._keeper.seconds)
             pulls = [pull_of(draft.ledger, pull) for pull in known] or calls.ask(draft, count, host)
-            return calls.Asked(pulls, draft.ledger.done)
+            named = None if host.arm is None else draft.ledger.spec.arm(host.arm)
+            wait = count > 0 and not pulls and draft.ledger.may_take_more(named)
+            return calls.Asked(pulls, draft.ledger.done, wait)
 
         asked = self._journal.commit(plan, lease=seconds)
         if self.store.leased and seconds is None:
@@ -101,8 +106,10 @@ class Study(AbstractContextManager["Study"]):
 
         The reward of a dropped pull is late: it is accepted once, and marked as late. ``repeatable`` says that the
         evaluation was, or would have been, made more than once: the verdict then says what that means. A ``note`` and a
-        ``cost``, at least 0, are kept for people: `pulls` has them, and the verdict the total cost. A reward outside
-        the bounds proves them wrong: it retires its arm, whose label is then not certified, and raises `OutsideBounds`.
+        ``cost``, at least 0, are kept for people: `pulls` has them, and the verdict the total cost. Those of the first
+        call stay: the same reward again changes neither. A reward outside the bounds proves them wrong: it retires its
+        arm, whose label is then not certified, and raises `OutsideBounds`; the reason of the retirement keeps its note
+        and its cost, which does not count in the total.
         """
         self._tell(pull, reward, repeatable=repeatable, note=note, cost=cost)
 

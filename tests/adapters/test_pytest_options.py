@@ -34,7 +34,7 @@ def test_what_everybody_imports_is_light() -> None:
         (["--thresher=.9", "--thresher-isolation=x"], "--thresher-isolation 'x': must be function, module or session"),
         (["--thresher=.9", "--thresher-open=x"], "--thresher-open 'x': must be pass or fail"),
         (["--thresher=.9", "--thresher-confidence=2"], "--thresher-confidence '2': must lie strictly between 0 and 1*"),
-        (["--thresher=.9", "--thresher-storage=x:y"], "storage 'x:y'*"),
+        (["--thresher=.9", "--thresher-storage=x:y"], "--thresher-storage 'x:y': is not a store*"),
         (["--thresher=.9", "--thresher-seed=1"], "--thresher-seed: runs tests once, so it cannot be used with *"),
         (["--thresher-seed=-1"], "--thresher-seed '-1': must be a whole number of at least 0 and below *"),
         (["--thresher-budget=10"], "--thresher-budget: does nothing without --thresher; add --thresher 0.95"),
@@ -85,8 +85,9 @@ def test_the_time_limit_ends_a_run(sifted: Sifted) -> None:
 @pytest.mark.parametrize("guarantee", ["all", "rate"])
 def test_both_guarantees(sifted: Sifted, guarantee: str) -> None:
     result = sifted(PLAIN, "--thresher=0.8", f"--thresher-guarantee={guarantee}")
-    said = "With probability at least 0.95 the certified label is right*"
-    result.stdout.fnmatch_lines([said if guarantee == "all" else "Of the arms certified above, at most 5 % are wrong*"])
+    said = "With probability at least 0.95 the certified label is right"
+    said = said if guarantee == "all" else "Of the tests certified above, at most 5 % are wrong"
+    result.stdout.fnmatch_lines([f"{said}*provided that the outcomes of a test's runs are independent, *"])
 
 
 INTERRUPTED = """
@@ -110,7 +111,7 @@ def test_ctrl_c_shows_what_is_known_and_the_same_command_resumes(
     result.stdout.fnmatch_lines(["0 steady, 0 failing too often, 0 flaky, 2 open in *"])
     result = sifted("", *command)
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["2 steady, *", "*rewards are from earlier runs*"])
+    result.stdout.fnmatch_lines(["2 steady, *", "*outcomes are from earlier runs*"])
     numbers = [int(line) for line in (pytester.path / "runs").read_text().split()]
     assert len(set(numbers)) == len(numbers)  # no run twice
     study = thresher.open_study(_only_study(pytester), storage=f"sqlite:///{pytester.path}/runs.db")
@@ -121,7 +122,7 @@ def test_ctrl_c_shows_what_is_known_and_the_same_command_resumes(
     thresher.verify(study.events())
     study.close()
     result = sifted("", *command)
-    result.stdout.fnmatch_lines(["2 steady, *", "All rewards are from earlier runs*"])
+    result.stdout.fnmatch_lines(["2 steady, *", "All outcomes are from earlier runs*"])
     assert [int(line) for line in (pytester.path / "runs").read_text().split()] == numbers
 
 

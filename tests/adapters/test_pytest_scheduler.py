@@ -37,10 +37,12 @@ class Node:
 
 
 class Config:
-    """The options of xdist that a scheduler reads."""
+    """The options of xdist that a scheduler reads, and what it reports."""
 
     def __init__(self, **given: object) -> None:
         self.given = {"tx": ["2*popen"], "dist": "load", "maxschedchunk": None, "maxfail": 0, **given}
+        self.reports: list[pytest.CollectReport] = []
+        self.hook = SimpleNamespace(pytest_collectreport=lambda report: self.reports.append(report))
 
     def getvalue(self, name: str) -> object:
         return self.given[name]
@@ -278,7 +280,9 @@ def test_new_workers_that_collected_other_tests_get_no_runs_and_are_not_waited_f
     play.crash(play.nodes[0])
     assert not play.nodes[1].runs
     assert not play.scheduler.tests_finished
+    assert not play.scheduler.config.reports
     play.crash(play.nodes[0])
     assert play.scheduler.tests_finished
     assert (play.pending, len(play.events("told"))) == (0, 0)
+    assert [report.outcome for report in play.scheduler.config.reports] == ["failed"], "which is exit code 1"
     assert "collected other tests" in str(play.scheduler.config.getvalue("warned"))

@@ -19,7 +19,7 @@ PYTEST = [sys.executable, "-m", "pytest", "--disable-plugin-autoload", "-p", "xd
 PYTEST += ["-p", "thresher.adapters.pytest_plugin", "-p", "no:cacheprovider", "--basetemp=temp"]
 
 MIXED = """
-import os, signal, warnings, pytest
+import os, pytest, signal, time, warnings
 
 @pytest.fixture(scope="module")
 def shared():
@@ -45,11 +45,19 @@ def test_forks():
 def test_kills():
     os.kill(os.getpid(), signal.SIGKILL)
 
+def alone():
+    file = os.open("busy", os.O_CREAT | os.O_EXCL)
+    time.sleep(0.01)
+    os.close(file)
+    os.unlink("busy")
+
 @pytest.mark.xdist_group("one")
 def test_alone():
-    file = os.open("alone", os.O_CREAT | os.O_EXCL)
-    os.close(file)
-    os.unlink("alone")
+    alone()
+
+@pytest.mark.xdist_group(name="one")
+def test_alone_too():
+    alone()
 
 @pytest.mark.skip
 def test_skipped():
@@ -87,16 +95,17 @@ def studies(folder: Path) -> list[thresher.Study]:
 
 
 def test_each_test_is_reported_once_and_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
+    """And tests of a group never run at the same time, or one of them would fail."""
     done = run(tmp_path, MIXED, "-n", "2", "-v", "--dist", "loadgroup", "--junitxml=out.xml")
     shown = done.stdout
     assert done.returncode == 1, shown
     words = Counter(re.findall(r"\[ *\d+%\] (XFAIL|SKIPPED)|(STEADY, BUT FLAKY|STEADY|FAILING|ERROR|OPEN) +\[", shown))
     assert words == {
-        ("", "STEADY"): 5, ("", "STEADY, BUT FLAKY"): 1, ("", "FAILING"): 1, ("", "ERROR"): 1,
+        ("", "STEADY"): 6, ("", "STEADY, BUT FLAKY"): 1, ("", "FAILING"): 1, ("", "ERROR"): 1,
         ("XFAIL", ""): 1, ("SKIPPED", ""): 1,
     }, shown  # fmt: skip
     cases = ET.parse(tmp_path / "out.xml").findall(".//testcase")
-    assert len(cases) == 10
+    assert len(cases) == 11
     assert "@one" not in shown, "it is the same test in a group or not"
     by_name = {case.get("name"): case for case in cases}
     assert by_name["test_flaky"].find("flakyFailure") is not None
@@ -143,31 +152,6 @@ def test_after_ctrl_c_what_is_known_is_shown_and_no_run_is_left_out(tmp_path: Pa
     cancelled = {(pull.arm, str(pull.number)) for pull in study.pulls() if pull.id in dropped}
     assert began
     assert not began & cancelled, "a run that began is told or lost"
-
-
-GROUPED = """
-import os, pytest, time
-
-def alone():
-    file = os.open("busy", os.O_CREAT | os.O_EXCL)
-    time.sleep(0.01)
-    os.close(file)
-    os.unlink("busy")
-
-@pytest.mark.xdist_group("one")
-def test_one():
-    alone()
-
-@pytest.mark.xdist_group(name="one")
-def test_other():
-    alone()
-"""
-
-
-def test_tests_of_a_group_never_run_at_the_same_time(tmp_path: Path) -> None:
-    done = run(tmp_path, GROUPED, "-n", "2", "--dist", "loadgroup")
-    assert done.returncode == 0, done.stdout
-    assert "2 steady" in done.stdout
 
 
 def test_workers_that_collect_different_tests_are_refused_by_xdist(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from place import Place, a_place  # noqa: F401 - the fixture
+from program import Result
 
 import thresher as library
 from thresher.cli import cli
@@ -159,11 +160,37 @@ def test_cases_are_printed_as_text_json_and_csv(place: Place) -> None:
     found = place.json("cases", "t")
     assert (found["study"], found["cases"], found["seen"], found["threshold"]) == ("t", 4, 2, 0.5)
     counts = {"case": "two", "failed": 2, "passed": 0, "mean": 0.0}
-    assert found["rows"][0] == {**counts, "rewards": {"a": 0.0, "b": 0.0}, "failed_by": ["a", "b"]}
+    assert found["rows"][0] == {**counts, "rewards": {"a": 0.0, "b": 0.0}, "failed_by": ["a", "b"], "missing_by": []}
     assert (
         place.good("cases", "t", "--format=csv")
         == "case,failed,passed,mean,a,b\ntwo,2,0,0.0,0.0,0.0\none,1,1,0.5,1.0,0.0\n"
     )
+
+
+def test_cases_that_failed_for_good_are_marked(place: Place) -> None:
+    study = library.create_study("t", arms=["a", "b"], cases=["x", "y"], threshold=0.9, tries=2, storage=place.url)
+    study.add_many([("a", 1, "x"), ("a", 0, "y"), ("b", 1, "x")])
+    for _ in range(2):
+        study.drop(study.ask_many(1)[0], cause="failed")
+    assert place.good("cases", "t").splitlines() == [
+        "case  failed  passed  mean  missing  a        b",
+        "y          1       0     0        1  0  missing",
+        "x          0       2     1           1        1",
+        "",
+        "2 cases with a reward.",
+        "Missing, after 2 failures, and counted as the worst: b 1.",
+    ]
+    assert [row["missing_by"] for row in place.json("cases", "t")["rows"]] == [["b"], []]
+
+
+def test_ask_waits_for_the_cases_that_other_agents_have(place: Place) -> None:
+    study = library.create_study("t", arms=["new", "old"], baseline="old", bounds=(0, 1), cases=1, storage=place.url)
+    (pull,) = study.ask_many(1, lease=0.2)
+    assert place("ask", "t") == Result(1, "", "")
+    again = place.good("ask", "t", "--wait").split("\t")
+    assert (pull.arm, again[:3]) == ("old", ["2", "old", "2"]), "the first was lost"
+    study.tell(2, 1)
+    assert place.good("ask", "t", "--wait").split("\t")[1] == "new"
 
 
 def test_many_cases_are_cut_and_many_arms_are_named(place: Place) -> None:

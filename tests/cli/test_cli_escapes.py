@@ -1,14 +1,20 @@
-"""Text of others is unchanged in files and pipes, and harmless on a terminal and in a spreadsheet."""
+"""Text of others is unchanged in JSON, and harmless on a terminal and in a spreadsheet."""
 
+import contextlib
 import csv
+import fcntl
 import io
 import json
+import os
+import pty
+import struct
+import termios
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from place import Place, a_place  # noqa: F401 - the fixture
-from program import ENVIRONMENT, THRESHER, complaint, run, thresher
-from terminal import Terminal
+from program import ENVIRONMENT, FORKED, PATIENCE, complaint, run, thresher
 
 import thresher as library
 
@@ -18,23 +24,37 @@ CODES = "\\x1b]0;owned\\x07\\x1b[31mred\\x1b[0m\\x9b2J\\r\\x7f\\u202e"
 
 @pytest.fixture(name="hurt")
 def a_hurt_place(place: Place) -> Place:
-    """A study with a reason, an agent and a command that contain terminal codes."""
+    """A study with a reason, a note, an agent and a command that contain terminal codes."""
     study = place.study()
-    study.drop(study.ask_many(1)[0], cause="failed", reason=REASON)
+    first, second = study.ask_many(2)
+    study.drop(first, cause="failed", reason=REASON)
+    study.tell(second, 0.5, note=REASON)
     study.retire("b", reason=REASON)
     study.store.note("s", REASON, REASON)
     study.store.close()
     return place
 
 
-def on_terminal(place: Place, *args: str) -> Terminal:
-    environment = {**ENVIRONMENT, "THRESHER_STORAGE": place.url, "NO_COLOR": "1"}
-    terminal = Terminal([*THRESHER, *args], columns=200, rows=60, env=environment)
-    try:
-        terminal.finish()
-    finally:
-        terminal.close()
-    return terminal
+def on_terminal(place: Place, *args: str) -> str:
+    """What a command sends to a terminal."""
+    environment = {**ENVIRONMENT, "THRESHER_STORAGE": place.url, "NO_COLOR": "1", "TERM": "xterm-256color"}
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 60, 200, 0, 0))
+    with ThreadPoolExecutor(1) as reader:
+        sent = reader.submit(_all_of, master)
+        FORKED.run(args, stdin=b"", cwd=None, env=environment, patience=PATIENCE, terminal=os.ttyname(slave))
+        os.close(slave)
+        text = sent.result().decode()
+    os.close(master)
+    return text
+
+
+def _all_of(file: int) -> bytes:
+    found = b""
+    with contextlib.suppress(OSError):  # how Linux says that the other side was closed
+        while part := os.read(file, 65536):
+            found += part
+    return found
 
 
 FORMATS = [["verdict", "s", f"--format={style}"] for style in ("csv", "json", "markdown", "table")]
@@ -44,22 +64,28 @@ OTHERS += [["status", "s", "--format=json"], ["studies"], ["verify", "s"], ["doc
 
 @pytest.mark.parametrize("command", FORMATS + OTHERS, ids=" ".join)
 def test_no_command_sends_a_terminal_what_others_wrote(hurt: Place, command: list[str]) -> None:
-    raw = on_terminal(hurt, *command).raw.decode()
+    raw = on_terminal(hurt, *command)
+    assert raw
     for code in ("\x1b]", "\x07", "\x1b[31m", "\x9b", "\r\x7f", "\x7f", "\u202e"):
         assert code not in raw
 
 
 @pytest.mark.parametrize("command", [FORMATS[0], ["log", "s"], ["status", "s"]], ids=" ".join)
 def test_control_characters_are_shown_on_a_terminal(hurt: Place, command: list[str]) -> None:
-    assert "\\x1b[31mred" in on_terminal(hurt, *command).raw.decode()
+    assert "\\x1b[31mred" in on_terminal(hurt, *command)
 
 
-def test_data_is_left_as_it_is_in_files_and_pipes(hurt: Place) -> None:
-    rows = list(csv.DictReader(io.StringIO(hurt.good("verdict", "s", "--format=csv"), newline="")))
-    assert [row["reason"] for row in rows] == [REASON, REASON]
+def test_data_is_left_as_it_is_in_json(hurt: Place) -> None:
     assert hurt.json("verdict", "s")["rows"][1]["reason"] == REASON
     events = json.loads(hurt.good("export", "s", "json"))["events"]
-    assert [event["reason"] for event in events if event["reason"]] == [REASON, REASON]
+    reasons = [event["reason"] for event in events if event["reason"]]
+    assert reasons == [REASON, json.dumps({"note": REASON}), REASON]
+
+
+@pytest.mark.parametrize("command", [FORMATS[0], ["export", "s", "csv"]], ids=" ".join)
+def test_notes_and_reasons_in_csv_show_codes_in_files_and_pipes_too(hurt: Place, command: list[str]) -> None:
+    rows = list(csv.DictReader(io.StringIO(hurt.good(*command), newline="")))
+    assert CODES.replace("\\u202e", "\u202e") in [row.get("reason") or row.get("note") for row in rows]
 
 
 def test_lines_for_people_show_codes_in_pipes_too(hurt: Place) -> None:

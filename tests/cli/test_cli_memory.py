@@ -3,30 +3,27 @@
 import random
 import subprocess
 import sys
-import tracemalloc
-from collections.abc import Callable
 from pathlib import Path
 
+import program
 import pytest
 from logs import append
-from program import ENVIRONMENT, PATIENCE
 
 import thresher
-from thresher.cli.demo import comparison
 from thresher.core.events import Event
-from thresher.log.keys import Keys
 from thresher.log.stores import open_store
 
 PULLS = 20_000  # 40,001 events, which take some 20 MB as Python objects
 ROOM = 12.0  # MB more than for a study of 100 pulls: it takes some 8, most of it for a page of events
-MEASURE = """
-import pathlib, sys
-sys.argv = ["thresher", *sys.argv[1:]]
-import thresher.cli
-try:
-    thresher.cli.main()
-finally:
-    print(pathlib.Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0], file=sys.stderr)
+READ = """
+import sys, thresher
+from pathlib import Path
+from thresher.cli.demo import comparison
+from thresher.log.keys import Keys
+study = thresher.open_study("s", storage=sys.argv[1])
+Keys("s", study.store).pulls("again:x", study.events(int(sys.argv[2]))[-1])
+comparison(study, 60.0)
+print(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
 """
 ARMS = [f"arm {number}" for number in range(20)]
 
@@ -61,12 +58,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def peak(place: Path, store: str, *args: str) -> float:
     """A command's peak memory, in MB."""
-    argv = [sys.executable, "-c", MEASURE, *args, "--storage", f"sqlite:///{place}/{store}.db"]
-    done = subprocess.run(
-        argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, timeout=PATIENCE, cwd=place
-    )
-    assert done.returncode == 0, done.stderr
-    return int(done.stderr.split()[-1]) / 1024
+    done = program.thresher(*args, "--storage", f"sqlite:///{place}/{store}.db", cwd=place)
+    assert done.status == 0, done.err
+    return program.FORKED.peak
 
 
 COMMANDS = {
@@ -90,16 +84,9 @@ def test_a_command_needs_the_columns_of_a_study_and_not_its_log(place: Path, com
 
 
 def test_finding_calls_by_their_keys_and_comparing_plans_read_in_pages(place: Path) -> None:
-    study = thresher.open_study("s", storage=f"sqlite:///{place}/large.db")
-    reading: list[Callable[[], object]]
-    reading = [
-        lambda: Keys("s", study.store).pulls("again:x", study.events(2 * PULLS)[-1]),
-        lambda: comparison(study, 60.0),
-    ]
-    for read in reading:
-        tracemalloc.start()
-        read()
-        most = tracemalloc.get_traced_memory()[1] / 2**20
-        tracemalloc.stop()
-        assert most < ROOM
-    study.store.close()
+    peaks = {}
+    for store, pulls in (("large", PULLS), ("small", 100)):
+        argv = [sys.executable, "-c", READ, f"sqlite:///{place}/{store}.db", str(2 * pulls)]
+        done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=program.PATIENCE)
+        peaks[store] = int(done.stdout) / 1024
+    assert peaks["large"] - peaks["small"] < ROOM

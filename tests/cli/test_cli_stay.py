@@ -36,7 +36,7 @@ REFUSED = {
     "--pass": (["--pass=0"], "--pass '0': has no effect with --stay"),
     "--fail": (["--fail=1"], "--fail '1': has no effect with --stay"),
     "per process": (["--per-process=0"], "--per-process 0"),
-    "processes": (["--per-process=2", "--engine=processes"], "--engine processes has one pull at a time"),
+    "processes": (["--per-process=2", "--engine=processes"], "has one pull at a time; use --engine threads, or more"),
     "other arms": (["--arm=c"], "COMMAND names other arms than the study has: they differ in 'a', 'b', 'c'"),
 }
 

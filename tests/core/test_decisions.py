@@ -102,7 +102,7 @@ def study_of(policy: Policy, arms: int, budget: int, **more: Any) -> thresher.St
 
 @pytest.mark.parametrize("name", ALL)
 def test_the_sequence_is_that_of_the_paper(name: str) -> None:
-    rng, arms, budget = random.Random(f"sequential {name}"), 12, 900
+    rng, arms, budget = random.Random(f"sequential {name}"), 12, 400
     study, paper = study_of(ALL[name], arms, budget), Transcription(ALL[name], arms, 0.6, budget)
     means = [rng.uniform(0.45, 0.75) for _ in range(arms)]
     while pull := study.ask():
@@ -117,7 +117,7 @@ def test_the_sequence_is_that_of_the_paper(name: str) -> None:
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("workers", [5, 40])
 def test_the_sequence_is_that_of_the_paper_while_rewards_are_pending(name: str, workers: int) -> None:
-    rng, arms, budget = random.Random(f"{workers} {name}"), 9, 700
+    rng, arms, budget = random.Random(f"{workers} {name}"), 9, 350
     study, paper = study_of(ALL[name], arms, budget), Transcription(ALL[name], arms, 0.6, budget)
     under_way: list[thresher.Pull] = []
     while True:

@@ -81,7 +81,7 @@ def test_intervals_hold_at_all_times_together(risk: float, rewards: int, studies
     assert missed <= most(studies, risk)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     mean=st.floats(0.05, 0.95),

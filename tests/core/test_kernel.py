@@ -17,7 +17,7 @@ gaps = st.floats(0, 1)
 counts = st.integers(1, 10**6)
 
 
-RULE = Rule(threshold=0.5, exploration=4.0, pending_weight=1.0, warmup=2, slack=0.0)
+RULE = Rule(kernel.evt, threshold=0.5, exploration=4.0, pending_weight=1.0, warmup=2, slack=0.0)
 
 steps = st.lists(
     st.tuples(st.integers(0, 12), st.sampled_from(["assign", "observe", "drop", "shut", "open"]), st.floats(0, 1)),
@@ -29,8 +29,8 @@ steps = st.lists(
 def test_the_tournament_finds_what_a_linear_search_finds(
     arms: int, moves: list[tuple[int, str, float]], formula: kernel.Formula
 ) -> None:
-    columns = board(arms)
-    kernel.rescore_all(columns, formula, RULE)
+    columns, rule = board(arms), RULE._replace(formula=formula)
+    kernel.rescore_all(columns, rule)
     for arm, move, reward in moves:
         arm %= arms
         if move == "assign":
@@ -41,8 +41,8 @@ def test_the_tournament_finds_what_a_linear_search_finds(
             kernel.release(columns, arm)
         elif move in ("shut", "open"):
             columns.shut[arm] = move == "shut"
-        kernel.rescore(columns, arm, formula, RULE)
-        scores = [kernel.score(columns, k, formula, RULE) for k in range(arms)]
+        kernel.rescore(columns, arm, rule)
+        scores = [kernel.score(columns, k, rule) for k in range(arms)]
         first = min(range(arms), key=scores.__getitem__)  # on a tie the lowest arm
         assert kernel.choose(columns) == (first if scores[first] < kernel.NEVER else -1)
 
@@ -51,28 +51,28 @@ def test_the_tournament_finds_what_a_linear_search_finds(
 def test_assign_then_release_leaves_no_trace(
     arms: int, arm: int, rewards: list[float], formula: kernel.Formula
 ) -> None:
-    columns = board(arms)
+    columns, rule = board(arms), RULE._replace(formula=formula)
     arm %= arms
     for reward in rewards:
         kernel.observe(columns, arm, reward, reward)
-    kernel.rescore_all(columns, formula, RULE)
+    kernel.rescore_all(columns, rule)
     before = [column[:] for column in columns]
     kernel.assign(columns, arm)
-    kernel.rescore(columns, arm, formula, RULE)
+    kernel.rescore(columns, arm, rule)
     kernel.release(columns, arm)
-    kernel.rescore(columns, arm, formula, RULE)
+    kernel.rescore(columns, arm, rule)
     assert [column[:] for column in columns] == before
 
 
 def test_warm_up_takes_the_arms_in_turn_and_then_the_formula_decides() -> None:
     columns = board(3)
-    kernel.rescore_all(columns, kernel.evt, RULE)
+    kernel.rescore_all(columns, RULE)
     order = []
     for _ in range(6):
         arm = kernel.choose(columns)
         order.append(arm)
         kernel.observe(columns, arm, [0.1, 0.52, 0.9][arm], 0.0)
-        kernel.rescore(columns, arm, kernel.evt, RULE)
+        kernel.rescore(columns, arm, RULE)
     assert order == [0, 1, 2, 0, 1, 2]
     assert kernel.choose(columns) == 1
 
@@ -81,11 +81,11 @@ def test_an_arm_whose_first_rewards_are_pending_waits_unless_all_do() -> None:
     columns = board(2)
     for arm in (0, 0, 1, 1, 1):
         kernel.assign(columns, arm)
-    kernel.rescore_all(columns, kernel.evt, RULE)
+    kernel.rescore_all(columns, RULE)
     assert kernel.choose(columns) == 0  # all wait: the one with the fewest pending
     kernel.release(columns, 1)
     kernel.observe(columns, 1, 0.9, 0.9)
-    kernel.rescore(columns, 1, kernel.evt, RULE)
+    kernel.rescore(columns, 1, RULE)
     assert kernel.choose(columns) == 1
 
 
@@ -95,7 +95,7 @@ def test_an_arm_with_too_many_pending_pulls_for_its_rewards_waits_unless_all_do(
         kernel.observe(columns, arm, reward, reward)
     chosen = []
     for _ in range(6):
-        kernel.rescore_all(columns, kernel.evt, rule)
+        kernel.rescore_all(columns, rule)
         chosen.append(kernel.choose(columns))
         kernel.assign(columns, chosen[-1])
     assert chosen == [0, 0, 1, 1, 0, 1]  # up to one above half of its two rewards; then the fewest pending

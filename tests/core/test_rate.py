@@ -57,9 +57,9 @@ class ByHand:
                 known, missing = ledger.board.total[arm], ledger.cases.count - ledger.board.seen[arm]
                 bar = self.spec.threshold * ledger.cases.count
                 if known >= bar:
-                    self.kept[arm] = ABOVE, rate.UNBOUNDED
+                    self.kept[arm] = ABOVE, rate.CERTAIN
                 elif known + missing < bar:
-                    self.kept[arm] = BELOW, rate.UNBOUNDED
+                    self.kept[arm] = BELOW, rate.CERTAIN
         for which in (ABOVE, BELOW, CLOSE):
             values = {arm: e for arm, (label, e) in self.kept.items() if label == which}
             for arm in range(self.arms):

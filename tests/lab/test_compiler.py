@@ -9,18 +9,19 @@ from typing import NamedTuple
 
 import pytest
 
-from thresher.core import policies
-from thresher.lab import compiler, warming
+from thresher.core import kernel, policies
+from thresher.core.kernel import Rule
+from thresher.lab import compiler, formulas, warming
 
 PROGRAM = """
 import sys
 from thresher.lab import Setup, simulate
 for words in sys.argv[1:]:
-    policy, family = words.split(",")
-    result = simulate(Setup(policy=policy, family=family, arms=5, budget=300, threshold=0.65), repetitions=9)
+    policy, delay = words.split(",")
+    result = simulate(Setup(policy=policy, delay=delay, arms=5, budget=300, threshold=0.65), repetitions=9)
     print(result.measures.wrong.tolist(), result.measures.issued.tolist())
 """
-FIRST, SECOND = "evt,uniform", "uniform,uniform"
+FIRST, SECOND = "evt,none", "uniform,fifo:3"
 
 
 def run(cache: Path, *loops: str) -> str:
@@ -30,6 +31,11 @@ def run(cache: Path, *loops: str) -> str:
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
+
+
+def name(path: Path) -> str:
+    """The loop whose machine code it is."""
+    return path.name.partition("-")[0]
 
 
 class Ran(NamedTuple):
@@ -45,7 +51,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     kept, said = [], []
     for loops in ([FIRST], [SECOND, FIRST]):
         said.append(run(cache, *loops))
-        kept.append({path.name.rpartition("-uniform-")[0]: path.stat().st_mtime_ns for path in cache.rglob("*.nbc")})
+        kept.append({name(path): path.stat().st_mtime_ns for path in cache.rglob("*.nbc")})
     [folder] = (cache / "thresher").iterdir()
     return Ran(folder, kept, said)
 
@@ -53,8 +59,8 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 def test_machine_code_is_kept_under_a_hash_of_its_sources_and_found_again(ran: Ran) -> None:
     assert ran.folder.name.startswith("lab-")
     first, second = ran.kept
-    assert [*first] == ["loops.run_at_once-evt"]
-    assert len(second) == 2
+    assert [*first] == ["loops.run_at_once"]
+    assert {*second} == {"loops.run_at_once", "late.run_late"}
     assert first.items() <= second.items(), "the second process used what the first had compiled"
 
 
@@ -79,18 +85,16 @@ def test_where_nothing_can_be_cached_loops_are_compiled_all_the_same(tmp_path: P
 
 def test_another_process_compiles_what_it_is_told(ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(ran.folder.parent.parent))
-    share = [warming.Loop(policies.evt(), "uniform", late=False, certifies=False)]
+    share = [warming.Loop(policies.evt(), late=False, certifies=False)]
     assert warming._child(share).wait(60) == 0
-    assert {path.name.rpartition("-uniform-")[0] for path in ran.folder.rglob("*.nbc")} == {
-        *ran.kept[1]
-    }  # it was there
+    assert {name(path) for path in ran.folder.rglob("*.nbc")} == {*ran.kept[1]}  # it was there
 
 
 @pytest.mark.parametrize("cores", [1, 2, 5])
 def test_each_loop_that_is_missing_is_compiled_by_one_process(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    loops = [
-        warming.Loop(policies.evt(), family, late=True, certifies=False) for family in ("beta", "normal", "clipped")
-    ]
+    kinds = ((True, False), (True, True), (False, True))
+    loops = [warming.Loop(policies.evt(), late, certifies) for late, certifies in kinds]
+    loops += [warming.Loop(policies.apt(), late, certifies) for late, certifies in kinds]  # the same
     shares: list[Sequence[warming.Loop]] = []
 
     def started(share: Sequence[warming.Loop]) -> "subprocess.Popen[bytes]":
@@ -100,17 +104,35 @@ def test_each_loop_that_is_missing_is_compiled_by_one_process(cores: int, monkey
     monkeypatch.setattr(warming, "available_cores", lambda: cores)
     monkeypatch.setattr(warming, "_child", started)
     monkeypatch.setattr(warming, "compile_here", lambda share, _: shares.append(share))
-    monkeypatch.setattr(compiler, "kept", lambda kind, late_rewards: kind.family == "normal")
+    monkeypatch.setattr(compiler, "kept", lambda kind, late_rewards: late_rewards and kind.certifies)
     warming.compile_together(loops)
-    assert sorted(loop.family for share in shares for loop in share) == ["beta", "clipped"]
+    assert sorted(loop[1:3] for share in shares for loop in share) == [(False, True), (True, False)]
     assert len(shares) == min(cores, 2)
 
 
-def test_every_formula_of_the_kernel_is_known() -> None:
-    assert sorted(compiler.FORMULAS) == ["apt", "cheapest", "evt", "evt_pf", "evt_supplement", "lsa", "uniform"]
+def test_every_formula_of_the_kernel_has_a_number() -> None:
+    found = [
+        name for name, function in vars(kernel).items() if [*getattr(function, "__annotations__", ())][:1] == ["gap"]
+    ]
+    assert sorted(found) == sorted(formulas.NAMES)
+
+
+@pytest.mark.parametrize("name", formulas.NAMES)
+def test_a_formula_is_found_by_its_number(name: str) -> None:
+    formula = getattr(kernel, name)
+    rule = Rule(formula, threshold=0.5, exploration=4.0, pending_weight=1.0, warmup=2, slack=0.0)
+    assert formulas.applied(formulas.numbered(rule), 0.25, 0.5, 3, 5.0) == formula(0.25, 0.5, 3, 5.0, 4.0)
 
 
 def test_no_two_compiled_functions_have_the_same_name() -> None:
-    """They share one namespace, where one would take the other's place."""
+    """They share one namespace, where one would take the other's place, as `formulas.applied` does on purpose."""
     names = [name for module in (*compiler.SHARED, *compiler.LOOPS) for name in compiler._functions(module)]
-    assert sorted(set(names)) == sorted(names)
+    assert sorted([*set(names), "applied"]) == sorted(names)
+
+
+def test_no_two_constants_of_compiled_functions_have_the_same_name() -> None:
+    found: dict[str, object] = {}
+    for module in (*compiler.SHARED, *compiler.LOOPS):
+        for name, value in vars(module).items():
+            if name.isupper() and isinstance(value, int | float):
+                assert found.setdefault(name, value) == value, f"{name} of {module.__name__}"

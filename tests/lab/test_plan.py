@@ -153,6 +153,48 @@ def test_plan_reads_whatever_export_writes_and_loses_as_many_pulls_as_the_pilot(
     assert lossy > 1.2 * sound
 
 
+class Enough(Exception):
+    """The plan is not made."""
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Setup]:
+    """What a plan would be made for."""
+    found: list[Setup] = []
+
+    def noted(setup: Setup, **_: Any) -> None:
+        found.append(setup)
+        raise Enough
+
+    monkeypatch.setattr(planning, "plan", noted)
+    return found
+
+
+def test_a_plan_takes_a_guarantee(asked: list[Setup]) -> None:
+    with pytest.raises(Enough):
+        run("plan", "--threshold", "0.9", "--arms", "9", "--means", "0.7:0.99", "--guarantee", "rate")
+    found = {line.name: (line.setup.guarantee, line.setup.confidence) for line in planning.lines(asked[0])}
+    assert found == {"balanced": ("rate", 0.95), "uniform": ("all", None), "uniform, skips settled": ("rate", 0.95)}
+
+
+def test_a_pilot_of_an_eval_set_says_how_many_cases_there_are(tmp_path: Path, asked: list[Setup]) -> None:
+    storage = f"sqlite:///{tmp_path}/s.db"
+    study = thresher.create_study("s", arms=["a", "b"], threshold=0.6, cases=70, storage=storage)
+    for pull in study.ask_many(20):
+        study.tell(pull, 1)
+    said = {}
+    for style, more in (("json", []), ("csv", []), ("csv", ["--cases=30"]), ("json", ["--cases=30"])):
+        file = tmp_path / f"pilot.{style}"
+        file.write_text(CliRunner().invoke(cli, ["export", "s", style, "--storage", storage]).stdout)
+        result = CliRunner().invoke(GROUP, ["plan", "--threshold=0.6", "--pilot", str(file), *more])
+        assert isinstance(result.exception, Enough)
+        said[style, *more] = (asked[-1].cases, result.stderr)
+    assert said["json",] == (70, "thresher: the pilot's study has 70 cases, and so has the plan\n")
+    assert said["csv",][0] == 0
+    assert "give --cases N to plan an eval set" in said["csv",][1]
+    assert said["csv", "--cases=30"] == said["json", "--cases=30"] == (30, "")
+
+
 def test_cancelled_pulls_of_a_pilot_are_neither_rewards_nor_losses(tmp_path: Path) -> None:
     file = tmp_path / "pilot.csv"
     file.write_text("arm,state,reward\na,told,1\na,cancelled,\na,dropped,\na,pending,\na,late,0\nb,,1\nc,,\n")

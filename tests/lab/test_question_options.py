@@ -7,9 +7,9 @@ import pytest
 from lab_commands import run
 
 from thresher.errors import InvalidInput
-from thresher.lab import Setup, simulate
+from thresher.lab import Setup, families, simulate
 from thresher.lab.recorded import Recorded
-from thresher.lab.shares import within_clipped, within_normal, within_recorded, within_uniform
+from thresher.lab.shares import within
 
 NONE = Recorded(("a",), ((0.1, 0.5, 0.5, 0.9),)).samples
 ARMS = ("--policy", "uniform", "--family", "bernoulli", "--arms", "3", "--means", "0.5,0.95,0.05")
@@ -80,15 +80,17 @@ def test_a_plan_compares_with_a_baseline() -> None:
 
 def test_true_shares_are_those_of_the_families() -> None:
     ends = (0.0, 1.0, NONE)
-    assert within_uniform(0.2, 0.4, *ends, 1.0, 0.3) == pytest.approx(0.75)
-    assert within_uniform(0.2, 0.4, *ends, -1.0, -0.3) == pytest.approx(0.25)
-    assert within_normal(2.0, 1.0, *ends, 1.0, 1.0) == pytest.approx(0.8413, abs=1e-4)
-    assert within_normal(2.0, 1.0, *ends, -1.0, -1.0) == pytest.approx(0.1587, abs=1e-4)
-    assert within_clipped(0.5, 1.0, *ends, 1.0, 1.0) == pytest.approx(0.3085, abs=1e-4)  # what is clipped is at 1
-    assert within_clipped(0.5, 1.0, *ends, 1.0, 1.01) == 0.0
-    assert within_clipped(0.5, 1.0, *ends, -1.0, -1.0) == 1.0
-    assert within_recorded(0.0, 4.0, *ends, 1.0, 0.5) == 0.75
-    assert within_recorded(0.0, 4.0, *ends, -1.0, -0.1) == 0.25
+    assert within(families.UNIFORM, 0.2, 0.4, *ends, 1.0, 0.3) == pytest.approx(0.75)
+    assert within(families.UNIFORM, 0.2, 0.4, *ends, -1.0, -0.3) == pytest.approx(0.25)
+    assert within(families.NORMAL, 2.0, 1.0, *ends, 1.0, 1.0) == pytest.approx(0.8413, abs=1e-4)
+    assert within(families.NORMAL, 2.0, 1.0, *ends, -1.0, -1.0) == pytest.approx(0.1587, abs=1e-4)
+    assert within(families.CLIPPED, 0.5, 1.0, *ends, 1.0, 1.0) == pytest.approx(
+        0.3085, abs=1e-4
+    )  # what is clipped is at 1
+    assert within(families.CLIPPED, 0.5, 1.0, *ends, 1.0, 1.01) == 0.0
+    assert within(families.CLIPPED, 0.5, 1.0, *ends, -1.0, -1.0) == 1.0
+    assert within(families.RECORDED, 0.0, 4.0, *ends, 1.0, 0.5) == 0.75
+    assert within(families.RECORDED, 0.0, 4.0, *ends, -1.0, -0.1) == 0.25
 
 
 def test_a_share_needs_no_bounds_and_takes_rewards_from_anywhere() -> None:

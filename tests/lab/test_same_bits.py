@@ -37,16 +37,15 @@ class Plain:
         self.board = plain_board(setup.arms)
         self.second = self.board._replace(best=self.board.best[:], winner=self.board.winner[:])
         self.rule, self.second_rule = rules(setup)
-        self.formula = getattr(kernel, setup.rules.function)
         self.rescore_all()
 
     def rescore_all(self) -> None:
-        kernel.rescore_all(self.board, self.formula, self.rule)
-        kernel.rescore_all(self.second, kernel.cheapest, self.second_rule)
+        kernel.rescore_all(self.board, self.rule)
+        kernel.rescore_all(self.second, self.second_rule)
 
     def rescore(self, arm: int) -> None:
-        kernel.rescore(self.board, arm, self.formula, self.rule)
-        kernel.rescore(self.second, arm, kernel.cheapest, self.second_rule)
+        kernel.rescore(self.board, arm, self.rule)
+        kernel.rescore(self.second, arm, self.second_rule)
 
     def choose(self) -> int:
         even = (self.issued + 1) % 2 == 0

@@ -1,19 +1,24 @@
-"""Loops are compiled by playing a small game: for every family and question, there is one."""
+"""Loops are compiled by playing a small game: for every kind of loop, there is one."""
+
+from itertools import product
 
 import pytest
 
 from thresher.core import policies
-from thresher.lab import families, warming
+from thresher.lab import warming
+from thresher.lab.delays import NONE
 from thresher.lab.setup import Setup
 
+KINDS = [flags for flags in product((False, True), repeat=4) if flags[1] or not flags[2]]  # ranks only certificates
 
-@pytest.mark.parametrize("counts", [False, True])
-@pytest.mark.parametrize("family", [name for name in families.FAMILIES if not name.startswith("pilot")])
-def test_every_loop_of_a_plan_has_a_game_to_compile_it(
-    family: str, counts: bool, monkeypatch: pytest.MonkeyPatch
+
+@pytest.mark.parametrize(("late", "certifies", "ranks", "counts"), KINDS)
+def test_every_loop_has_a_game_to_compile_it(
+    late: bool, certifies: bool, ranks: bool, counts: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     played: list[Setup] = []
     monkeypatch.setattr(warming, "simulate", lambda game, **_: played.append(game))
-    certifies = counts or family != "normal"  # its rewards have no bounds, so only a share can be certified
-    warming.compile_here([warming.Loop(policies.balanced(), family, False, certifies, counts=counts)])
-    assert [game.counts for game in played] == [counts]
+    warming.compile_here([warming.Loop(policies.balanced(), late, certifies, ranks, counts)])
+    [game] = played
+    found = (game.timing.model != NONE, game.confidence is not None, game.guarantee == "rate", game.counts)
+    assert found == (late, certifies, ranks, counts)

@@ -36,7 +36,7 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(small_disk: Path) -> No
 
     def fill() -> None:
         while pull := study.ask():
-            study.tell(pull, pull.seed / 2**32)
+            study.tell(pull, pull.seed / 2**32, note="x" * 900)  # so that it is soon full
             acknowledged[pull.id] = pull.seed / 2**32
 
     with pytest.raises(StoreFailed, match="disk") as caught:

@@ -11,37 +11,38 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import rewritten
 import storm
 from postgres import Server
 
 import thresher
 
 
-def test_a_storm_of_kills_on_sqlite_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    url, budget = f"sqlite:///{tmp_path}/thresher.db", 800
-    storm.create(url, budget)
+def test_a_storm_of_kills_with_a_users_score_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    url, budget = f"sqlite:///{tmp_path}/thresher.db", 400
+    storm.create(url, budget, thresher.custom(rewritten.thirds))
     weather = storm.Storm(url, tmp_path)
     try:
-        weather.kill(20, random.Random(1))
+        weather.kill(12, random.Random(1))
         weather.finish(180)
     finally:
         weather.end()
     found = storm.check(url, weather.acknowledged())
-    assert found["acknowledged"] > 500
+    assert found["acknowledged"] > 200
 
 
 def test_immediate_stops_of_postgres_lose_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    server, budget = Server(), 600
+    server, budget = Server(), 300
     weather = storm.Storm(server.url, tmp_path)
     try:
         storm.create(server.url, budget)
         weather.fill()
         for _ in range(2):
-            weather.wait_for_rewards(100)
+            weather.wait_for_rewards(60)
             server.stop_at_once()
             server.start()
         weather.finish(180)
-        assert storm.check(server.url, weather.acknowledged())["acknowledged"] > 500
+        assert storm.check(server.url, weather.acknowledged())["acknowledged"] > 200
     finally:
         weather.end()
         server.close()

@@ -42,7 +42,7 @@ def test_every_pull_is_evaluated_once_with_its_own_seed_and_decided_as_in_a_sequ
     engine: str, policy: str | Policy, place: dict[str, Any], tmp_path: Path
 ) -> None:
     study = make("a", "b", "c", policy=policy, budget=300)
-    verdict = run(engine, study, evaluator(engine, tmp_path), **place)
+    verdict = run(engine, study, evaluator(engine, tmp_path), **place | ({"workers": 2} if engine == "ray" else {}))
     assert (verdict.told, verdict.pending, verdict.done) == (300, 0, True)
     numbers = {arm: itertools.count(1) for arm in range(3)}
     seeds = {

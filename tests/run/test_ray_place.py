@@ -17,6 +17,13 @@ pytest.importorskip("ray")
 from thresher.run.engines import ray_place
 from thresher.run.engines.ray_place import Connection
 
+AT_FIRST = (Connection._users, Connection._ours)  # nothing has run when this module is imported
+
+
+def test_at_first_no_ray_is_ours() -> None:
+    """Otherwise a run would shut down the one that the user connected to."""
+    assert AT_FIRST == (0, False)
+
 
 @pytest.fixture
 def fake_ray(monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -44,9 +51,10 @@ def test_a_ray_of_our_own_is_quiet_and_ends_with_the_last_run(fake_ray: Any) -> 
     assert settings.items() >= {"num_cpus": 3, "include_dashboard": False, "log_to_driver": False}.items()
     Connection.close()
     assert fake_ray.stopped == 0
+    assert not Connection._over.is_set()
     Connection.close()
-    assert fake_ray.stopped == 1
-    assert not Connection._ours
+    assert (fake_ray.stopped, Connection._ours) == (1, False)
+    assert Connection._over.is_set(), "its thread may end"
 
 
 def test_a_ray_that_the_user_connected_to_is_used_and_left_alone(
@@ -68,6 +76,51 @@ def test_a_ray_at_an_address_is_not_one_of_our_own(fake_ray: Any) -> None:
     assert (settings["address"], "num_cpus" in settings) == ("host:6379", False)
     Connection.close()
     assert fake_ray.stopped == 1, "we connected, so we disconnect"
+
+
+@pytest.mark.parametrize("in_main", [True, False])
+def test_the_handler_of_sigterm_is_as_before_ray_changed_it(
+    in_main: bool, fake_ray: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def init(**settings: Any) -> None:
+        fake_ray.on = True
+        if in_main:
+            signal.signal(signal.SIGTERM, lambda *_: None)
+
+    monkeypatch.setattr("ray.init", init)
+    before = signal.getsignal(signal.SIGTERM)
+    if in_main:
+        Connection.open("host:6379", None)
+    else:
+        thread = threading.Thread(target=Connection.open, args=("host:6379", None))
+        thread.start()
+        thread.join()
+    assert (signal.getsignal(signal.SIGTERM), Connection._users) == (before, 1)
+    Connection.close()
+
+
+def test_sigterm_while_ray_starts_takes_effect_at_once(fake_ray: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Ended(BaseException):
+        """SIGTERM came."""
+
+    def end(*_: object) -> None:
+        raise Ended
+
+    over = threading.Event()
+
+    def init(**settings: Any) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        over.wait(20)
+
+    monkeypatch.setattr("ray.init", init)
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        with pytest.raises(Ended):
+            Connection.open("ray", 1)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        over.set()
+    assert (Connection._users, Connection._ours, fake_ray.stopped) == (0, False, 0)
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,8 @@ def test_a_time_stands_for_all_longer_ones_only_if_they_count_the_same() -> None
     least = math.nextafter(0.25, math.inf)
     lower, higher = Measure(sign=-1.0, within=True, limit=-0.25), Measure(within=True, limit=0.25)
     ratio = Measure(sign=-1.0, within=True, paired=True, ratio=2.0)
-    assert TimedOut(0.25, least=least, measure=lower).reward() > 0.25
+    assert TimedOut(0.25, least=least, measure=lower).reward() == least, "how long it took is not known"
+    assert TimedOut(0.25, least=least, took=0.3, measure=lower).reward() == 0.3
     assert TimedOut(0.25, least=least, measure=higher).reward() > 0.25
     assert TimedOut(0.25, least=least, measure=ratio).reward(0.1249) > 0.25
     for measure, other in ((lower._replace(limit=-0.26), 0.0), (higher._replace(limit=0.26), 0.0), (ratio, 0.13)):

@@ -26,7 +26,7 @@ def told(study: thresher.Study, pull: thresher.Pull | None, reward: Any) -> None
     study.tell(pull, reward)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     cases=st.integers(1, SIZE),
@@ -225,7 +225,7 @@ def test_the_seed_decides_which_of_a_pair_comes_first() -> None:
     assert first != [pull.baseline_first for pull in create(budget=400, seed=1).ask_many(400)]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(reward=st.floats(-1e100, 1e100), other=st.floats(-1e100, 1e100))
 def test_every_pair_of_numbers_comes_back_from_the_log_to_the_bit(reward: float, other: float) -> None:
     study = create(share=0.5)

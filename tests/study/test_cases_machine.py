@@ -244,5 +244,5 @@ class CasesMachine(RuleBasedStateMachine):
             ]
 
 
-CasesMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=35, deadline=None)
+CasesMachine.TestCase.settings = settings(max_examples=35, stateful_step_count=35, deadline=None)
 TestCases = CasesMachine.TestCase

@@ -9,7 +9,7 @@ from drifting import slower
 
 import thresher
 
-RISK, STUDIES, ARMS = 0.05, 120, 4
+RISK, STUDIES, ARMS = 0.05, 50, 4
 
 
 def test_false_slower_verdicts_of_pairs_stay_within_the_risk() -> None:

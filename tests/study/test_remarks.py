@@ -58,6 +58,16 @@ def test_the_same_reward_again_is_accepted_and_the_first_note_stays() -> None:
     assert [(row.note, row.cost) for row in found.pulls()] == [("first", None)]
 
 
+def test_the_note_and_the_cost_of_a_reward_outside_the_bounds_are_in_the_reason() -> None:
+    found = study()
+    pull = found.ask()
+    assert pull
+    with pytest.raises(thresher.OutsideBounds):
+        found.tell(pull, 7, note="7 of 10", cost=0.25)
+    assert (found.verdict()[pull.arm].reason or "").endswith("; cost 0.25; note: 7 of 10")
+    assert (found.verdict().cost, thresher.verify(found.events()).sound) == (None, True)
+
+
 def test_a_note_is_kept_without_secrets_and_not_too_long() -> None:
     found = study()
     pull = found.ask()

@@ -214,5 +214,5 @@ class StudyMachine(RuleBasedStateMachine):
             assert fold(self.study.events()).state() == look(self.study, lambda ledger: ledger.state())
 
 
-StudyMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+StudyMachine.TestCase.settings = settings(max_examples=35, stateful_step_count=40, deadline=None)
 TestStudy = StudyMachine.TestCase

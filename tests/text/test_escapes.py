@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from thresher.text.escapes import cell, csv_line, markdown, text_of, visible
+from thresher.text.escapes import cell, csv_line, markdown, remark, text_of, visible
 
 CONTROL = [chr(code) for code in (*range(9), *range(11, 32), *range(127, 160))]
 
@@ -54,6 +54,17 @@ def test_other_cells_stay_as_they_are(text: str) -> None:
 @given(st.text(alphabet="'\"=+-@;\t\r\n＝0.5ea", max_size=8) | st.text(max_size=20))
 def test_every_cell_is_read_back_exactly(text: str) -> None:
     assert text_of(cell(text)) == text
+
+
+@pytest.mark.parametrize("char", CONTROL)
+def test_a_remark_in_csv_commands_no_terminal(char: str) -> None:
+    assert remark(f"a{char}b") == visible(f"a{char}b")
+
+
+@pytest.mark.parametrize("text", ["two\nlines\t", "two\r\nlines", "\N{WOMAN}\u200d\N{PERSONAL COMPUTER}", "可\u2028"])
+def test_the_words_of_a_remark_in_csv_stay_as_they_are(text: str) -> None:
+    assert remark(text) == text
+    assert remark(f"={text}") == f"'={text}"
 
 
 HOSTILE = [

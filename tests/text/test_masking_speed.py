@@ -6,6 +6,7 @@ import pytest
 
 from thresher.text.masking import masked, masked_words
 
+LONG = 40_000  # characters
 JUNK = [
     *(
         "x",
@@ -39,20 +40,21 @@ JUNK = [
 
 
 @pytest.mark.parametrize("text", JUNK)
-def test_a_large_text_of_anything_is_masked_in_a_few_seconds(text: str) -> None:
+def test_a_large_text_of_anything_is_masked_at_once(text: str) -> None:
+    """It takes less than 0.1 s; in time that grows with its square, it would take longer than this."""
     began = time.process_time()
-    masked(text * (120_000 // len(text)))
-    assert time.process_time() - began < 2
+    masked(text * (LONG // len(text)))
+    assert time.process_time() - began < 0.5
 
 
 @pytest.mark.parametrize("text", JUNK)
-def test_a_long_line_is_masked_in_less_than_a_second(text: str) -> None:
-    line = text.replace("\n", " ") * (10**5 // len(text))
+def test_a_long_line_is_masked_at_once(text: str) -> None:
+    line = text.replace("\n", " ") * (LONG // len(text))
     began = time.process_time()
     if "\n" in text:  # otherwise the test above masks the same, and more of it
         masked(line)
     masked_words(line.split(" "))
-    assert time.process_time() - began < 2  # of which each takes less than one
+    assert time.process_time() - began < 1  # of which each takes less than a half
 
 
 def test_an_ordinary_line_is_masked_in_a_tenth_of_a_millisecond() -> None:

@@ -1,5 +1,6 @@
 """Numbers with units: read exactly, and nothing else is read as one."""
 
+import time
 from decimal import Decimal
 from fractions import Fraction
 
@@ -67,3 +68,11 @@ def test_times_are_seconds(text: str, seconds: float) -> None:
 
 def test_a_number_of_thousands_of_digits_is_read() -> None:
     assert read("9" * 5000 + "s") == float("inf")
+
+
+@pytest.mark.parametrize("end", ["", "xyz", ".", " " * 10**5 + "."], ids=["a number", "unit", "dot", "spaces"])
+def test_long_texts_are_read_at_once(end: str) -> None:
+    """In time that grows with the square of the number of digits, each would take minutes."""
+    began = time.process_time()
+    read("9" * 10**5 + end)
+    assert time.process_time() - began < 1

@@ -19,7 +19,7 @@ def test_a_study_runs_from_beginning_to_end_over_http(app: Gate) -> None:
             assert told.data == {"pull": pull["pull"], "reward": float(pull["arm"] == "loaded"), "late": False}
     verdict = get(app, "/coins/verdict").data
     assert (verdict["above"], verdict["below"], verdict["done"]) == (["loaded"], ["fair"], True)
-    assert post(app, "/coins/ask").data == {"pulls": [], "done": True}
+    assert post(app, "/coins/ask").data == {"pulls": [], "done": True, "wait": False}
     assert post(app, "/coins/extend", {"budget": 50}).data["budget"] == 50
     assert len(post(app, "/coins/ask", {"n": 99}).data["pulls"]) == 10
 

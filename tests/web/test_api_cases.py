@@ -27,10 +27,28 @@ def test_a_pull_carries_its_case_over_http(app: Gate) -> None:
     assert [(row["cases"], row["exact"], row["label"]) for row in rows] == [(2, True, "above")] * 2
     found = get(app, "/evals/cases?limit=1").data
     hardest: dict[str, Any] = {"case": "two", "failed": 2, "passed": 0, "mean": 0.0, "rewards": [[0, 0.0], [1, 0.0]]}
-    hardest["failed_by"] = [0, 1]
+    hardest |= {"failed_by": [0, 1], "missing_by": []}
     assert (found["cases"], found["seen"], found["rows"]) == (2, 2, [hardest])
     arm = get(app, "/evals/arms/a").data
     assert (arm["cases"], {pull["case"] for pull in arm["rewards"]}) == (2, {"one", "two"})
+
+
+def test_an_agent_is_told_to_come_back_while_others_have_the_last_cases(app: Gate) -> None:
+    rivals = {"name": "rivals", "arms": ["new", "old"], "baseline": "old", "bounds": [0, 1], "cases": 2}
+    assert post(app, "", rivals).status == 201
+    baseline = post(app, "/rivals/ask", {"n": 9}).data
+    assert ([pull["arm"] for pull in baseline["pulls"]], baseline["wait"]) == (["old", "old"], False)
+    for arm in ({}, {"arm": "new"}, {"arm": "old"}):
+        found = post(app, "/rivals/ask", arm).data
+        assert (found["pulls"], found["wait"]) == ([], True), arm
+    for pull in baseline["pulls"]:
+        post(app, "/rivals/tell", {"pull": pull["pull"], "reward": 0.5})
+    last = post(app, "/rivals/ask", {"n": 9}).data["pulls"]
+    assert [pull["arm"] for pull in last] == ["new", "new"]
+    assert post(app, "/rivals/ask").data["wait"], "one of them may be lost"
+    for pull in last:
+        post(app, "/rivals/tell", {"pull": pull["pull"], "reward": 1})
+    assert post(app, "/rivals/ask").data == {"pulls": [], "done": True, "wait": False}
 
 
 def test_what_is_wrong_with_cases_is_said_over_http(app: Gate) -> None:

@@ -45,13 +45,16 @@ def test_the_shell_agent_finishes_a_study(server: Served, storage: str, tmp_path
 
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="there is no curl here")
-def test_the_shell_agent_passes_the_case_on(server: Served, storage: str, tmp_path: Path) -> None:
+def test_the_shell_agent_passes_the_case_on_and_comes_back_for_one_that_another_agent_lost(
+    server: Served, storage: str, tmp_path: Path
+) -> None:
     study = thresher.create_study("evals", arms=["a", "b"], threshold=0.6, cases=["one", "two"], storage=storage)
     command = tmp_path / "evaluate"
     command.write_text('#!/bin/sh\n[ "$THRESHER_CASE" = one ] && echo 1 || echo 0.5\n')
     command.chmod(0o755)
+    study.ask_many(1, lease=0.5)
     run(server, "sh", str(EXAMPLES / "agent.sh"), "evals", str(command))
-    assert {row.case: set(row.rewards.values()) for row in study.cases()} == {"two": {0.5}, "one": {1.0}}
+    assert {row.case: list(row.rewards.values()) for row in study.cases()} == {"two": [0.5, 0.5], "one": [1.0, 1.0]}
 
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="there is no curl here")

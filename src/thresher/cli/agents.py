@@ -11,13 +11,14 @@ import click
 from ..core.events import CAUSES, PENDING
 from ..core.pulls import pull_json
 from ..errors import AlreadyTold, CannotGoOn, InvalidInput, ThresherError, UnknownPull, shown
-from ..inner import tell_for_reply
+from ..inner import ask_for_reply, tell_for_reply
 from ..study import Pull, Study, look
 from ..text.plural import plural
 from . import FINISHED, NOT_MET, print_lines, say, say_done
 from .options import Duration, Number, Whole, format_option, name_argument, option, storage_option, study_at
 from .scoring import scores_option
 
+PAUSE = 1.0  # seconds between two asks of one that waits
 MOST = 100_000  # pulls of one ask: a study without a budget sets no other limit
 
 ASK = """Hand out the next pull of study NAME, or several: which arm to evaluate, and with which seed.
@@ -25,6 +26,9 @@ ASK = """Hand out the next pull of study NAME, or several: which arm to evaluate
 Prints one line per pull: id, arm, number and seed, separated by tabs, and its case if the study has cases; or a JSON
 object. Exit status 1 without output means that the study is done. Tell, drop or renew the pull before its lease ends.
 After that it counts as lost, and a reward that still comes is late.
+
+In a study with cases, other agents may have the last ones: what they lose is free again, and a baseline's last reward
+opens the other arms. With --wait, ask waits for that instead of ending.
 
 With --arm you choose the arm, and the log records that you did. Exit status 1 then also means that this arm takes no
 more pulls: it is settled or retired, or has no case left.
@@ -37,6 +41,7 @@ Examples:
   thresher ask prompts
   thresher ask prompts -n 8 --lease 2h --format json
   thresher ask prompts --arm terse
+  thresher ask evals --wait
 """
 
 
@@ -44,6 +49,7 @@ Examples:
 @name_argument
 @click.option("-n", "count", type=click.IntRange(1, MOST), default=1, help="How many pulls.")
 @option("--arm NAME", "Pull this arm, instead of the one that the study chooses.")
+@option("--wait", "While other agents have the last cases, wait until one is free again or all are told.")
 @click.option("--lease", type=Duration(), default="1h", help="Time until the pull counts as lost.")
 @scores_option
 @storage_option
@@ -52,6 +58,7 @@ def ask(
     name: str,
     count: int,
     arm: str | None,
+    wait: bool,
     lease: float,
     scores: tuple[object, ...],
     storage: str | None,
@@ -59,7 +66,11 @@ def ask(
 ) -> int:
     """Print pulls."""
     study = study_at(name, storage)
-    pulls = study.ask_many(count, arm=arm, lease=lease)
+    asked = ask_for_reply(study, count, lease=lease, key=None, arm=arm)
+    while wait and asked.wait:
+        time.sleep(PAUSE)
+        asked = ask_for_reply(study, count, lease=lease, key=None, arm=arm)
+    pulls = asked.pulls
     try:
         print_lines(json.dumps({"format": 1, **pull_json(pull)}) if style == "json" else _line(pull) for pull in pulls)
     except CannotGoOn as error:
@@ -96,6 +107,8 @@ def tell(
     style: str,
 ) -> int:
     """Tell the REWARD of PULL, a number. Telling the same reward again is fine: a lost reply may be retried.
+
+    The note and the cost of the first time stay.
 
     Where a pull evaluates an arm and the baseline, tell both: the arm's REWARD and then the BASELINE's.
 

@@ -13,7 +13,7 @@ from ..core.ledger import Ledger
 from ..core.wording import amount
 from ..study import look
 from ..text.escapes import cell, csv_line, visible
-from ..text.plural import plural
+from ..text.plural import listed, plural
 from . import FINISHED, drain, put
 from .options import format_option, name_argument, option, storage_option, study_at
 from .reading import ASKED
@@ -32,7 +32,7 @@ def cases(name: str, everything: bool, storage: str | None, style: str) -> int:
     """List the cases of study NAME that have a reward: those first that most arms failed, each with the arms' rewards.
 
     An arm failed a case if its reward does not reach the bar, or is worse than the baseline's. Where rewards are
-    graded, the worst mean comes first.
+    graded, the worst mean comes first. A case whose evaluation failed for good is missing for that arm.
 
     \b
     Examples:
@@ -52,7 +52,7 @@ def cases(name: str, everything: bool, storage: str | None, style: str) -> int:
         lines = (line.removesuffix("\n") for line in _csv(rows, spec.arms))
     else:
         table = _text(rows, look(study, _arms_seen), spec.unit)
-        lines = chain(table, ["", _summary(len(rows), seen, spec.case_count)])
+        lines = chain(table, ["", _summary(len(rows), seen, spec.case_count), *look(study, _given_up)])
     try:
         for line in lines:
             put(line)
@@ -62,8 +62,17 @@ def cases(name: str, everything: bool, storage: str | None, style: str) -> int:
 
 
 def _arms_seen(ledger: Ledger) -> list[str]:
-    """The arms that have a reward."""
-    return [name for arm, name in enumerate(ledger.spec.arms) if ledger.board.seen[arm]]
+    """The arms that have a reward, or have given up a case."""
+    missing = ledger.cases.missing if ledger.cases else ()
+    return [name for arm, name in enumerate(ledger.spec.arms) if ledger.board.seen[arm] or missing[arm]]
+
+
+def _given_up(ledger: Ledger) -> list[str]:
+    """A line about cases that have no reward because they failed too often, if there are any."""
+    missing = ledger.cases.missing if ledger.cases else ()
+    arms = [f"{visible(ledger.spec.arms[arm])} {count:,}" for arm, count in enumerate(missing) if count]
+    times = plural(ledger.spec.tries, "failure")
+    return [f"Missing, after {times}, and counted as the worst: {listed(arms, show=str)}."] if arms else []
 
 
 def _summary(shown: int, seen: int, count: int) -> str:
@@ -90,6 +99,8 @@ def _text(rows: Sequence[CaseRow], arms: Sequence[str], unit: str | None) -> Ite
         ["passed", *(f"{row.passed:,}" for row in rows)],
         ["mean", *(amount(row.mean, unit) for row in rows)],
     ]
+    if any(row.missing_by for row in rows):
+        table.append(["missing", *(f"{len(row.missing_by) or ''}" for row in rows)])
     of_arms = [[visible(arm), *(_reward(row, arm, unit) for row in rows)] for arm in arms]
     if _width([*table, *of_arms]) <= width:
         table += of_arms
@@ -100,7 +111,7 @@ def _text(rows: Sequence[CaseRow], arms: Sequence[str], unit: str | None) -> Ite
 
 
 def _reward(row: CaseRow, arm: str, unit: str | None) -> str:
-    return amount(row.rewards[arm], unit) if arm in row.rewards else ""
+    return amount(row.rewards[arm], unit) if arm in row.rewards else "missing" if arm in row.missing_by else ""
 
 
 def _failing(row: CaseRow, room: int) -> str:

@@ -13,7 +13,7 @@ from ..core.events import DROPPED, LATE, OUTSIDE, STATES, TOLD, Event, Remarks, 
 from ..core.ledger import Ledger
 from ..core.results import CANCELLED, SPARE, WITH_REWARD, Row
 from ..study import Study, look
-from ..text.escapes import cell
+from ..text.escapes import cell, remark
 from . import FINISHED, put
 from .options import name_argument, storage_option, study_at
 
@@ -68,7 +68,7 @@ def _print_pulls(ledger: Ledger) -> None:
         last: list[object] = [cell(str(row.case))] if has_cases else [_other(ledger, pull, row)] if pairs else []
         if has_remarks:
             remarks = remarks_of(Event(0, "told", reason=ledger.remarks.get(pull))) or Remarks()
-            last += [cell(remarks.note or ""), remarks.cost]
+            last += [remark(remarks.note or ""), remarks.cost]
         number, seed = ledger.pull_number[pull - 1], ledger.seed_of(pull)
         table.writerow((pull, cell(row.arm), number, seed, row.state, row.reward, *last))
         if not pull % LINES:

@@ -8,6 +8,7 @@ from ..errors import InvalidInput
 from . import put, say
 from .lab_options import (
     DELAY_HELP,
+    GUARANTEE,
     OUTPUT,
     SEED,
     THREADS,
@@ -17,10 +18,10 @@ from .lab_options import (
     confidence_in,
     numbered,
     pair_in,
+    pilot_in,
     question_in,
     questioned,
     range_in,
-    recorded_in,
     setup_of,
     whole,
 )
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
 @click.option(
     "--cases", type=Whole(), help="Each arm meets this many cases, each once; drawn again in each repetition."
 )
-@click.option("--guarantee", default="all", help="all: no settled label is wrong; rate: few are, list by list.")
+@GUARANTEE
 @click.option("--find", type=Whole(), help="End when this many arms are settled above.")
 @click.option("--budget", type=Whole(), help="Pulls [default: 20000; with cases, all cases of all arms].")
 @click.option("--checkpoints", help="Pulls after which to measure: A,B,C [default: 1, 2, 5, 10, … and the budget].")
@@ -192,6 +193,7 @@ def paper(what: tuple[str, ...], out: str, **given: Any) -> None:
 @click.option("--confidence", default="0.95", help="Settle arms at this confidence, or off.")
 @click.option("--no-confidence", is_flag=True, help="The same as --confidence off.")
 @TOLERANCE
+@GUARANTEE
 @click.option("--workers", type=Whole(), default=1, help="How many pulls run at once.")
 @click.option("--seconds-per-pull", type=Number(), default=1.0, help="How long a pull takes.")
 @click.option("--service", default="constant", help="constant, exponential, lognormal:0.5, failures:5.")
@@ -211,7 +213,7 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
     Examples:
     thresher plan --threshold 0.9 --arms 40 --means 0.7:0.99 --workers 16 --seconds-per-pull 3
     thresher plan --threshold 0.9 --arms 40 --means 0.7:0.99 --tolerance 0.02
-    thresher plan --threshold 0.9 --arms 40 --means 0.7:0.99 --cases 500
+    thresher plan --threshold 0.9 --arms 40 --means 0.7:0.99 --cases 500 --guarantee rate
     thresher plan --threshold 0.5 --pilot results.csv --picture plan.png
     thresher plan --baseline 0 --margin 0.05 --arms 10 --means 0.5:0.8
     """  # noqa: D301 - click wants the character itself
@@ -230,7 +232,7 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
         pictures.check_ready()
     with rewording(given):
         shared = {
-            **{name: given[name] for name in ("policy", "tolerance")},
+            **{name: given[name] for name in ("policy", "tolerance", "guarantee")},
             **question_in(given),
             "bounds": pair_in("bounds", given["bounds"]),
             "confidence": None if given["no_confidence"] else confidence_in(given["confidence"]),
@@ -240,7 +242,7 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
         if all(shared[name] is None for name in ("threshold", "baseline", "margin", "ratio")):
             raise InvalidInput("--at-least", rule="is missing", remedy="give it, --at-most, or a --baseline")
         if pilot is not None:
-            data = recorded_in(pilot)
+            data, shared["cases"] = pilot_in(pilot, shared["cases"])
             shared["baseline"] = numbered(shared["baseline"], data.names)
             if data.lost:
                 share = f"{data.lost:,} of the pilot's {data.pulls:,} pulls"

@@ -10,7 +10,7 @@ from ..core.checks import share
 from ..core.question_checks import named_bar
 from ..errors import InvalidInput, shown
 from ..run.signals import until_stopped
-from ..text.plural import listed
+from ..text.plural import listed, plural
 from . import say
 from .options import Number, Whole, format_option
 
@@ -26,6 +26,9 @@ SEED = click.option("--seed", type=Whole(), default=0, help="The same seed gives
 THREADS = click.option("--threads", type=Whole(), help="Threads [default: one per core]; results do not depend on it.")
 TOLERANCE = click.option(
     "--tolerance", type=Number(), default=0.0, help="An arm provably within this distance of the bar is close."
+)
+GUARANTEE = click.option(
+    "--guarantee", default="all", help="all: no settled label is wrong; rate: few are, list by list."
 )
 QUESTION = (
     click.option("--at-least", type=Number(), help="The bar that an arm's mean must reach."),
@@ -110,10 +113,28 @@ def recorded_in(file: str) -> "Recorded":
     from ..lab import recorded
     from .transfer import rows_in
 
-    data = recorded.gather(rows_in(file), file)
+    return _named(recorded.gather(rows_in(file), file))
+
+
+def _named(data: "Recorded") -> "Recorded":
     if data.unseen:
         say(f"left out, because none of their pulls has a reward: {shown(list(data.unseen))}")
     return data
+
+
+def pilot_in(file: str, cases: int) -> "tuple[Recorded, int]":
+    """The rewards of a pilot, and how many cases to plan for: as given, or as its study has."""
+    from ..lab import recorded
+    from .transfer import results_in
+
+    rows, known = results_in(file)
+    found = list(rows)
+    data = _named(recorded.gather(found, file))
+    if known and not cases:
+        say(f"the pilot's study has {plural(known, 'case')}, and so has the plan")
+    elif known is None and not cases and any(row.case not in (None, "") for row in found):
+        say("the pilot's rewards name their cases, but not how many there are: give --cases N to plan an eval set")
+    return data, cases or known or 0
 
 
 def matrix_in(file: str) -> "Recorded":

@@ -103,6 +103,7 @@ def print_plan(plan: "Plan") -> None:
     most = max((need.pulls or need.beyond) for need in plan.needs)
     arms = "arms of the pilot" if is_pilot else f"{plan.setup.family} arms"
     title = f"{asked_by(plan.setup)} {arms}, {plural(plan.workers, 'worker')}"
+    title += ", error rate" if plan.setup.guarantee == "rate" else ""
     console = Console(file=sys.stdout)
     wide = console.width >= 110  # there is room for bars
     table = Table(title=title, title_justify="left", padding=(0, 1 if console.width >= 90 else 0))

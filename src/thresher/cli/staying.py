@@ -30,7 +30,7 @@ def staying(command: Sequence[str], given: dict[str, Any], *, engine: str, elsew
     per_process = 1 if given["per_process"] is None else checks.whole("--per-process", given["per_process"], least=1)
     if per_process > 1 and (engine in ("processes", "dask") or engine.startswith("ray")):
         rule = f"a worker of --engine {engine} has one pull at a time"
-        raise InvalidInput("--per-process", per_process, rule, "use threads, or leave it out")
+        raise InvalidInput("--per-process", per_process, rule, "use --engine threads, or more --workers instead")
     check_program(command, elsewhere=elsewhere)
     return Staying(tuple(command), given["timeout"], per_process)
 

@@ -93,10 +93,17 @@ def _check_is_new(pulls: list[Result], ledger: Ledger, file: str) -> None:
 
 def rows_in(file: str, *, arm: str | None = None) -> Iterator[Row]:
     """The pulls in a file of results or in an exported log; ``arm``: of this one, where rows name none."""
+    return results_in(file, arm=arm)[0]
+
+
+def results_in(file: str, *, arm: str | None = None) -> tuple[Iterator[Row], int | None]:
+    """The same, and how many cases there are; None: a file of results does not say."""
     text = read_text(file)
     data = read_json(text, file)
-    is_log = isinstance(data, dict) and "events" in data
-    return rows_of(folded(data, file)[1]) if is_log else read_rows(data, text, file, arm=arm)
+    if isinstance(data, dict) and "events" in data:
+        ledger = folded(data, file)[1]
+        return rows_of(ledger), ledger.spec.case_count
+    return read_rows(data, text, file, arm=arm), None
 
 
 def checked(rows: Iterable[Row], spec: Spec) -> Iterator[Result]:

@@ -110,6 +110,11 @@ class Cases:
         freed = [self._order[arm][place] for place, state in states if state == places.FREE]
         return freed + [case for case in self._unwalked(arm) if self._is_new(arm, case)]
 
+    def given_up(self, arm: int) -> set[int]:
+        """The cases of an arm that failed too often to be tried again."""
+        states = enumerate(self.sheet.state[arm])
+        return {self._order[arm][place] for place, state in states if state == places.FAILED}
+
     def entry(self, arm: int, pull: int) -> int:
         """The first pull of this pull's place, by which the docket knows the place."""
         return self.sheet.entry[arm][self.sheet.place[pull]]
@@ -142,8 +147,7 @@ class Cases:
         if not self.awaits or self._known + self.missing[self.base] < self.count:
             return
         self.awaits = False
-        states = enumerate(self.sheet.state[self.base])
-        self.lacking = {self._order[self.base][place] for place, state in states if state == places.FAILED}
+        self.lacking = self.given_up(self.base)
         for arm in range(len(self.sheet.places)):
             if arm != self.base:
                 self.sheet.places[arm] -= len(self.lacking - self.imported.get(arm, set()))

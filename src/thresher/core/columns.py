@@ -87,7 +87,7 @@ def stakes(
     """The stakes for a scaled bar and tolerance. Without certificates nothing is bet: the bar may lie anywhere."""
     level = math.inf if confidence is None else arms / (1.0 - confidence)
     upward, downward = (array("d", evidence.bets(rule, edge if edge > 0 else 1.0)) for edge in (bar, 1.0 - bar))
-    return evidence.Stakes(bar, tolerance, level, evidence.NEVER if ranks else level, rule, upward, downward)
+    return evidence.Stakes(bar, tolerance, level, evidence.UNREACHED if ranks else level, rule, upward, downward)
 
 
 def sheet(arms: int, cases: int, pulls: int = 0, zeros: Zeros = zeros, table: Table = table) -> places.Sheet:

@@ -19,7 +19,7 @@ RULE = 2  # for new studies
 BETS = 16
 ALL_IN = 2.4  # rule 2: the stake of bet 0, which an arm that never fails wins
 STAKE = 13.6 / (7.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * 1.7)))))))
-NEVER = 1e308  # a level that nothing reaches
+UNREACHED = 1e308  # a level that nothing reaches
 SMALLEST = 1e-300  # a product below this becomes 0, which is the same on every machine
 
 # What the certificate knows about a pull; of a place: FREED if its pull was dropped and it may be tried again.
@@ -33,7 +33,7 @@ class Stakes(NamedTuple):
     threshold: float  # b
     tolerance: float  # scaled; 0: no arm is ever close
     level: float  # K / risk
-    alone: float  # the capital that settles an arm by itself: the level, or NEVER where arms are ranked (`rate.py`)
+    alone: float  # the capital that settles an arm by itself: the level, or UNREACHED where arms are ranked (`rate.py`)
     rule: int  # 1 or 2
     upward: Sequence[float]  # λ of each bet on "above", by `bets`
     downward: Sequence[float]  # λ of each bet on "below"
@@ -95,8 +95,8 @@ def bet(
     """
     up, down, room = stakes.upward, stakes.downward, 1.0 - high_bar
     gain, loss = low - low_bar, high_bar - high
-    most_up, most_down = (1.0 / low_bar if low_bar > 0.0 else NEVER), (1.0 / room if room > 0.0 else NEVER)
-    cap_up, cap_down = (0.98 / low_bar if low_bar > 0.0 else NEVER), (0.98 / room if room > 0.0 else NEVER)
+    most_up, most_down = (1.0 / low_bar if low_bar > 0.0 else UNREACHED), (1.0 / room if room > 0.0 else UNREACHED)
+    cap_up, cap_down = (0.98 / low_bar if low_bar > 0.0 else UNREACHED), (0.98 / room if room > 0.0 else UNREACHED)
     all_up, all_down = min(up[0], most_up), min(down[0], most_down)
     first_up, first_down = 1.0 + all_up * gain, 1.0 + all_down * loss
     if all_up == most_up:  # so that the worst possible reward makes it exactly 0

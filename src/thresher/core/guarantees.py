@@ -1,18 +1,30 @@
 """What may be relied on, in a sentence with its assumptions, and what else a reader must know."""
 
+from typing import NamedTuple
+
 from ..errors import shown
 from ..text.plural import MOST_NAMED, listed, plural
 from .ledger import Ledger
 from .wording import look_of
 
 
-def guarantee(ledger: Ledger) -> str:
+class Words(NamedTuple):
+    """What the readers of a guarantee call things."""
+
+    arms: str = "arms"
+    rewards: str = "an arm's rewards"
+
+
+USUAL = Words()
+
+
+def guarantee(ledger: Ledger, words: Words = USUAL) -> str:
     """What may be relied on, in one sentence with its assumptions."""
     spec = ledger.spec
     if spec.confidence is None:
         lacking = "a confidence" if spec.limits else "bounds (--bounds none), which certificates need"
         return f"Nothing is certified: the study was created without {lacking}; labels are the side of the mean."
-    assumed = _assumed(ledger)
+    assumed = _assumed(ledger, words.rewards)
     if isinstance(spec.failure, float):
         assumed += f", a failed evaluation counting as {spec.failure:g}"
     if spec.failure == "ignore":
@@ -38,7 +50,7 @@ def guarantee(ledger: Ledger) -> str:
     if spec.guarantee == "rate":
         close = " or close" if spec.tolerance else ""
         one, two = ("below", "above") if spec.lower_is_better else ("above", "below")
-        lists = f"Of the arms certified {one}, at most {share}, and likewise of those certified {two}{close}"
+        lists = f"Of the {words.arms} certified {one}, at most {share}, and likewise of those certified {two}{close}"
         return f"{lists}, whenever you stop, provided that {assumed}.{caveats}"
     count = {1: "the certified label is", 2: "both certified labels are"}.get(settled)
     labels = f"{count or f'all {settled:,} certified labels are'} right"
@@ -47,7 +59,7 @@ def guarantee(ledger: Ledger) -> str:
     )
 
 
-def _assumed(ledger: Ledger) -> str:
+def _assumed(ledger: Ledger, rewards: str) -> str:
     """What the certificates rest on."""
     spec = ledger.spec
     within = ""
@@ -62,8 +74,8 @@ def _assumed(ledger: Ledger) -> str:
         rest = f" and rewards are {within}" if within else ""
         return f"the pairs of an arm are independent and identically distributed{rest}"
     if not within:
-        return "an arm's rewards are independent and identically distributed"
-    return f"an arm's rewards are independent, identically distributed and {within}"
+        return f"{rewards} are independent and identically distributed"
+    return f"{rewards} are independent, identically distributed and {within}"
 
 
 def named(ledger: Ledger, arms: list[int]) -> str:

@@ -22,6 +22,7 @@ class CaseRow:
     mean: float  # of the arms' rewards
     rewards: dict[str, float]  # by arm; an arm that has not seen the case is left out
     failed_by: tuple[str, ...] = ()  # the arms that failed it
+    missing_by: tuple[str, ...] = ()  # the arms whose evaluation of it failed for good, which have no reward of it
 
     def to_dict(self) -> dict[str, Any]:
         """The row as JSON-ready data."""
@@ -67,7 +68,11 @@ def hardest(ledger: Ledger, most: int | None = None) -> list[CaseRow]:
     for arm, case, reward in _rewards(ledger):
         if case in found:
             found[case][ledger.spec.arms[arm]] = reward
-    return [_row(ledger, case, counts[case], found[case]) for case in order]
+    missing: dict[int, list[str]] = {case: [] for case in order}
+    for arm, name in enumerate(ledger.spec.arms):
+        for case in ledger.cases.given_up(arm) if ledger.cases and ledger.cases.missing[arm] else ():
+            missing.get(case, []).append(name)
+    return [_row(ledger, case, counts[case], found[case], missing[case]) for case in order]
 
 
 def _fails(ledger: Ledger, arm: int, case: int, reward: float) -> bool:
@@ -101,8 +106,9 @@ def _rewards(ledger: Ledger) -> Iterator[tuple[int, int, float]]:
             yield arm, case, ledger.spec.clipped(reward)
 
 
-def _row(ledger: Ledger, case: int, count: _Count, rewards: dict[str, float]) -> CaseRow:
+def _row(ledger: Ledger, case: int, count: _Count, rewards: dict[str, float], missing: list[str]) -> CaseRow:
     names = {name: rewards[name] for name in ledger.spec.arms if name in rewards}
     mean, spec = count.total / count.seen, ledger.spec
     failing = tuple(name for name, reward in names.items() if _fails(ledger, spec.index[name], case, reward))
-    return CaseRow(spec.case_name(case), count.failed, count.seen - count.failed, mean, names, failing)
+    passed = count.seen - count.failed
+    return CaseRow(spec.case_name(case), count.failed, passed, mean, names, failing, tuple(missing))

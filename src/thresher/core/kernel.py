@@ -46,8 +46,9 @@ class Board(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """The scalars that a score depends on, besides its arm."""
+    """What a score depends on, besides its arm: a formula, and scalars."""
 
+    formula: Formula
     threshold: float  # b, scaled
     exploration: float  # a; for `cheapest` its constant c
     pending_weight: float  # δ
@@ -56,6 +57,8 @@ class Rule(NamedTuple):
     pending_ratio: float = UNBOUNDED  # η: an arm with more pending pulls than this per reward seen waits
     most: float = UNBOUNDED  # for `cheapest`: what settles an arm for certain, all cases
     finds: bool = False  # arms above the bar come first, then the one that is nearest to it
+    doubles: bool = False  # the exploration doubles whenever the number of pulls has
+    alternates: bool = False  # even pulls follow a second rule, in a tournament of its own
 
 
 # -- formulas: (gap, scatter, seen, weight, exploration) -> score; seen >= 1, weight = T + δτ >= seen ------------
@@ -153,7 +156,12 @@ def promise(below: float, scatter: float, seen: int, weight: float) -> float:
 # -- the board ---------------------------------------------------------------------------------------------------
 
 
-def score(board: Board, arm: int, formula: Formula, rule: Rule) -> float:
+def applied(rule: Rule, gap: float, scatter: float, seen: int, weight: float) -> float:
+    """The value of the rule's formula. Compiled code has another function of that name: see `lab/formulas.py`."""
+    return rule.formula(gap, scatter, seen, weight, rule.exploration)
+
+
+def score(board: Board, arm: int, rule: Rule) -> float:
     """The arm's score: negative in the warm-up, then the formula, then arms that wait, then shut ones."""
     seen = board.seen[arm]
     pending = board.pending[arm]
@@ -169,8 +177,7 @@ def score(board: Board, arm: int, formula: Formula, rule: Rule) -> float:
     weight = seen + rule.pending_weight * pending
     if rule.finds and board.mean[arm] < rule.threshold:
         return BEHIND * (1.0 + promise(gap, board.scatter[arm], seen, weight))
-    value = formula(gap, board.scatter[arm], seen, weight, rule.exploration)
-    return min(value, rule.most)
+    return min(applied(rule, gap, board.scatter[arm], seen, weight), rule.most)
 
 
 def play(best: MutableSequence[float], winner: MutableSequence[int], node: int) -> None:
@@ -205,17 +212,17 @@ def climb(best: MutableSequence[float], winner: MutableSequence[int], leaf: int,
         winner[node] = champion
 
 
-def rescore(board: Board, arm: int, formula: Formula, rule: Rule) -> None:
+def rescore(board: Board, arm: int, rule: Rule) -> None:
     """Update one arm's score and its path to the root."""
-    climb(board.best, board.winner, arm, score(board, arm, formula, rule))
+    climb(board.best, board.winner, arm, score(board, arm, rule))
 
 
-def rescore_all(board: Board, formula: Formula, rule: Rule) -> None:
+def rescore_all(board: Board, rule: Rule) -> None:
     """Update every score and the whole tournament."""
     leaves = len(board.best) // 2
     for leaf in range(leaves):
         board.winner[leaves + leaf] = leaf
-        board.best[leaves + leaf] = score(board, leaf, formula, rule) if leaf < len(board.seen) else NEVER
+        board.best[leaves + leaf] = score(board, leaf, rule) if leaf < len(board.seen) else NEVER
     for node in range(leaves - 1, 0, -1):
         play(board.best, board.winner, node)
 

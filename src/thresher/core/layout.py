@@ -8,7 +8,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from ..errors import CannotGoOn
-from ..text.escapes import cell, csv_line, visible
+from ..text.escapes import cell, csv_line, remark, visible
 from ..text.escapes import markdown as marked
 from ..text.masking import one_line
 from ..text.plural import plural
@@ -145,7 +145,7 @@ def failures(rows: Iterable[Row]) -> Iterator[Line]:
 
 def csv(rows: Iterable[Row]) -> str:
     """Rows as CSV, names of columns first."""
-    cells = ({**asdict(row), "arm": cell(row.arm), "reason": cell(row.reason or "")} for row in rows)
+    cells = ({**asdict(row), "arm": cell(row.arm), "reason": remark(row.reason or "")} for row in rows)
     return "".join([csv_line(field.name for field in fields(Row)), *(csv_line(row.values()) for row in cells)])
 
 

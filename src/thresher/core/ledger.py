@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..errors import InvalidInput
-from . import docket, evidence, kernel, rate, validity
+from . import docket, evidence, kernel, rate, steps, validity
 from .events import (
     DROPPED,
     LATE,
@@ -249,15 +249,13 @@ class Ledger(Settling):
             self.stale.update(range(len(self.spec.arms)))
         if self.folding:
             return
-        kernel.rescore_all(self.board, self.formula, self.rule)
-        if self.alternates:
-            kernel.rescore_all(self.second, kernel.cheapest, self.second_rule)
+        steps.rescore_everything(self.board, self.second, self.rule, self.second_rule)
 
     def state(self) -> dict[str, Any]:
         """The whole state, for comparing two ledgers bit for bit. With a user's function, every arm is scored first."""
         if self.stale:
             self._score_stale(self.stale)
-        return {name: value for name, value in vars(self).items() if name not in ("formula", "intervals", "last")}
+        return {name: value for name, value in vars(self).items() if name not in ("intervals", "last")}
 
 
 def begun(first: Event | None) -> Ledger:

@@ -104,12 +104,24 @@ class Policy:
         cases: int = 0,
         finds: bool = False,
     ) -> kernel.Rule:
-        """The scalars of a score, for a scaled threshold and the current budget, after ``issued`` pulls.
+        """How arms are scored, for a scaled threshold and the current budget, after ``issued`` pulls.
+
+        A user's function is not called here: its rule has another in its place until it is needed (`scored_by`).
 
         Only `cheapest` needs the settling constant, the number of cases, and whether a few arms are to be found.
         """
+        formula = kernel.uniform if self.is_custom else self.scored_by()
+        blank = kernel.Rule(
+            formula,
+            threshold,
+            constant,
+            self.pending_weight,
+            self.warmup,
+            self.slack,
+            doubles=self.exploration == DOUBLING,
+            alternates=self.second is not None,
+        )
         if self.formula == "cheapest":
-            blank = kernel.Rule(threshold, constant, self.pending_weight, self.warmup, self.slack)
             return second_rule(blank, constant, cases)._replace(finds=finds)
         if self.exploration == DOUBLING:
             exploration = steps.doubled(1.0, issued, arms)
@@ -118,7 +130,7 @@ class Policy:
         else:
             exploration = budget / arms if self.follows_budget and budget else 1.0
         ratio = kernel.UNBOUNDED if self.pending_ratio is None else self.pending_ratio
-        return kernel.Rule(threshold, exploration, self.pending_weight, self.warmup, self.slack, ratio)
+        return blank._replace(exploration=exploration, pending_ratio=ratio)
 
     @property
     def label(self) -> str:
@@ -161,7 +173,7 @@ class Policy:
 
 def second_rule(first: kernel.Rule, constant: float, cases: int) -> kernel.Rule:
     """The rule of the second tournament, which `cheapest` scores."""
-    return first._replace(exploration=constant, most=float(cases or kernel.UNBOUNDED))
+    return first._replace(formula=kernel.cheapest, exploration=constant, most=float(cases or kernel.UNBOUNDED))
 
 
 def settling_constant(arms: int, risk: float) -> float:

@@ -22,7 +22,7 @@ from .kernel import SHUT, SKIPPED
 from .places import Sheet, is_used_up
 
 LISTS = 3  # above, below, close: the labels 1, 2 and 3 of `evidence.py`
-UNBOUNDED = 1e308  # the e-value of an arm whose label is certain
+CERTAIN = 1e308  # the e-value of an arm whose label is certain
 FULL = -(1 << 60)  # in the tree: no rank
 
 
@@ -208,8 +208,8 @@ def e_value(capital: MutableSequence[float], which: int, stakes: Stakes) -> floa
         return mean_of(capital, which * BETS)
     if stakes.tolerance <= 0.0:
         return 0.0
-    low = UNBOUNDED if stakes.threshold - stakes.tolerance <= 0.0 else mean_of(capital, 2 * BETS)
-    high = UNBOUNDED if stakes.threshold + stakes.tolerance >= 1.0 else mean_of(capital, 3 * BETS)
+    low = CERTAIN if stakes.threshold - stakes.tolerance <= 0.0 else mean_of(capital, 2 * BETS)
+    high = CERTAIN if stakes.threshold + stakes.tolerance >= 1.0 else mean_of(capital, 3 * BETS)
     return min(low, high)
 
 

@@ -43,16 +43,16 @@ def _failure(reason: str | None) -> str:
     return f" Last failure: {reason}" if reason else ""
 
 
-def origin(earlier: int, told: int, since: str | None, others: int = 0) -> str | None:
+def origin(earlier: int, told: int, since: str | None, others: int = 0, *, what: str = "rewards") -> str | None:
     """Which rewards are from earlier runs or other agents, in a sentence each; None: all are new and ours.
 
     >>> origin(50, 70, "2026-11-17T02:41:12Z")
     '50 of these 70 rewards are from earlier runs, since 2026-11-17 02:41:12 UTC.'
     """
-    theirs = f"{others:,} of these {told:,} rewards are from other agents." if others else ""
+    theirs = f"{others:,} of these {told:,} {what} are from other agents." if others else ""
     if not earlier:
         return theirs or None
-    many = f"{earlier:,} of these {told:,} rewards are" if earlier < told else "All rewards are"
+    many = f"{earlier:,} of these {told:,} {what} are" if earlier < told else f"All {what} are"
     return f"{many} from earlier runs, since {plain_time(since)}. {theirs}".rstrip()
 
 

@@ -148,25 +148,15 @@ class Settling(State):
         if self.stale is not None:
             self.stale.add(arm)
         elif not self.folding:
-            self._rescore_by(self.formula, arm)
+            steps.rescore_both(self.board, self.second, arm, self.rule, self.second_rule)
 
     def _rescore_asked(self, arm: int) -> None:
         """After a pull of the arm was asked for: a user's function is called only before the next decision."""
         if self.stale is not None:
             self.stale.add(arm)
-            if self._doubles and (rule := self.rule_for(self.budget, self.issued)) != self.rule:
+            if self.rule.doubles and (rule := self.rule_for(self.budget, self.issued)) != self.rule:
                 self.rule = rule
                 self.stale.update(range(len(self.spec.arms)))
         elif not self.folding:
-            self.rule = steps.rescore_asked(
-                self.board,
-                self.second,
-                arm,
-                self.formula,
-                self.rule,
-                kernel.cheapest,
-                self.second_rule,
-                self.alternates,
-                self._doubles,
-                self.issued,
-            )
+            board, second = self.board, self.second
+            self.rule = steps.rescore_asked(board, second, arm, self.rule, self.second_rule, self.issued)

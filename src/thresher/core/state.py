@@ -31,13 +31,10 @@ class State:
         arms = len(specification.arms)
         # a user's function scores arms only when the study is asked, so reading and telling do not need it
         self.stale: set[int] | None = set(range(arms)) if specification.policy.is_custom else None
-        self.formula = kernel.uniform if specification.policy.is_custom else specification.policy.scored_by()
         self.rule = self.rule_for(self.budget, 0)
         self.board = columns.board(arms)
         self.second = columns.second(self.board)
         self.second_rule = policies.second_rule(self.rule, specification.settling_constant, specification.case_count)
-        self.alternates = specification.policy.second is not None
-        self._doubles = specification.policy.exploration == "doubling"
         self.open = arms  # arms that still take pulls
         self.settled = 0  # settled arms
         self.settled_above = 0
@@ -91,6 +88,19 @@ class State:
     def waits(self) -> bool:
         """Whether no case is free, but some are pending: what is lost is tried again, so the study may not be over."""
         return self.done and places.waiting(self.sheet, self._labels(), self.board.pending) > 0
+
+    def may_take_more(self, arm: int | None = None) -> bool:
+        """Whether an ask, perhaps for this arm, that got no pull now may get one once pending pulls have ended."""
+        if self.budget is not None and self.issued >= self.budget:
+            return False
+        if arm is None:
+            return self.waits
+        if arm in self.retired:
+            return False
+        if self.awaits and arm != self.base:
+            return self.open > 0 or self.board.pending[self.base] > 0
+        is_open = self._labels()[arm] == evidence.OPEN
+        return is_open and places.is_used_up(self.sheet, arm) and self.board.pending[arm] > 0
 
     def _labels(self) -> Sequence[int]:
         return self.docket.settled if self.certifies else [evidence.OPEN] * len(self.spec.arms)
@@ -169,22 +179,17 @@ class State:
             return None
         if self.stale:
             self._score_stale(self.stale)
-        return steps.choose_for(self.board, self.second, self.issued + 1, self.alternates)
+        return steps.choose_for(self.board, self.second, self.rule, self.issued + 1)
 
     def _score_stale(self, stale: set[int]) -> None:
         """Score the arms that have changed since the last decision, with the user's function."""
-        formula = self.spec.policy.scored_by()
+        rule = self.rule._replace(formula=self.spec.policy.scored_by())
         for arm in sorted(stale):
             try:
-                self._rescore_by(formula, arm)
+                steps.rescore_both(self.board, self.second, arm, rule, self.second_rule)
             except scores.Refused as refused:
                 raise refused.of_arm(self.spec.policy.formula, self.spec.arms[arm]) from refused.__cause__
         stale.clear()
-
-    def _rescore_by(self, formula: kernel.Formula, arm: int) -> None:
-        """Score an arm in both tournaments."""
-        seconds = (kernel.cheapest, self.second_rule, self.alternates)
-        steps.rescore_both(self.board, self.second, arm, formula, self.rule, *seconds)
 
     def is_outside(self, arm: int) -> bool:
         """Whether the arm, or the baseline it is compared with, proved the bounds wrong."""

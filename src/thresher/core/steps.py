@@ -3,7 +3,7 @@
 The rules of this file are those of `kernel.py`.
 """
 
-from .kernel import Board, Formula, Rule, choose, rescore, rescore_all
+from .kernel import Board, Rule, choose, rescore, rescore_all
 
 
 def doubled(exploration: float, issued: int, arms: int) -> float:
@@ -17,46 +17,34 @@ def doubled(exploration: float, issued: int, arms: int) -> float:
     return exploration
 
 
-def choose_for(board: Board, second: Board, pull: int, alternates: bool) -> int:
+def choose_for(board: Board, second: Board, rule: Rule, pull: int) -> int:
     """The arm for the pull with this id, or −1 if every arm is shut: even pulls use the second tournament, if any."""
-    if alternates and pull % 2 == 0:
+    if rule.alternates and pull % 2 == 0:
         return choose(second)
     return choose(board)
 
 
-def rescore_both(
-    board: Board,
-    second: Board,
-    arm: int,
-    formula: Formula,
-    rule: Rule,
-    second_formula: Formula,
-    second_rule: Rule,
-    alternates: bool,
-) -> None:
+def rescore_both(board: Board, second: Board, arm: int, rule: Rule, second_rule: Rule) -> None:
     """Update one arm's score in each tournament."""
-    rescore(board, arm, formula, rule)
-    if alternates:
-        rescore(second, arm, second_formula, second_rule)
+    rescore(board, arm, rule)
+    if rule.alternates:
+        rescore(second, arm, second_rule)
 
 
-def rescore_asked(
-    board: Board,
-    second: Board,
-    arm: int,
-    formula: Formula,
-    rule: Rule,
-    second_formula: Formula,
-    second_rule: Rule,
-    alternates: bool,
-    doubles: bool,
-    issued: int,
-) -> Rule:
+def rescore_everything(board: Board, second: Board, rule: Rule, second_rule: Rule) -> None:
+    """Update every score in each tournament."""
+    rescore_all(board, rule)
+    if rule.alternates:
+        rescore_all(second, second_rule)
+
+
+def rescore_asked(board: Board, second: Board, arm: int, rule: Rule, second_rule: Rule, issued: int) -> Rule:
     """Update the tournaments after pull number ``issued``, a pull of the arm; return the rule of the next decision."""
-    if doubles:
+    if rule.doubles:
         exploration = doubled(rule.exploration, issued, len(board.seen))
         if exploration != rule.exploration:
             rule = Rule(
+                rule.formula,
                 rule.threshold,
                 exploration,
                 rule.pending_weight,
@@ -65,7 +53,9 @@ def rescore_asked(
                 rule.pending_ratio,
                 rule.most,
                 rule.finds,
+                rule.doubles,
+                rule.alternates,
             )
-            rescore_all(board, formula, rule)
-    rescore_both(board, second, arm, formula, rule, second_formula, second_rule, alternates)
+            rescore_all(board, rule)
+    rescore_both(board, second, arm, rule, second_rule)
     return rule

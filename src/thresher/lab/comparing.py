@@ -159,4 +159,4 @@ def named(given: Sequence[Policy | str], *, certificates: bool = False) -> dict[
 def loop_of(setup: Setup) -> Loop:
     """What a setup compiles."""
     certifies, late = setup.confidence is not None, setup.timing.model != NONE
-    return Loop(setup.rules, setup.family, late, certifies, setup.guarantee == "rate", setup.counts)
+    return Loop(setup.rules, late, certifies, setup.guarantee == "rate", setup.counts)

@@ -1,9 +1,9 @@
 """Compiles the core and the loops: the same functions that a live study runs, on arrays.
 
 Each function of the modules below is rebuilt with the same bytecode, in a namespace where the names it calls are
-compiled functions, and passed to numba. A loop is compiled for one policy and one family (see `loops.py`). Machine code
-is kept in the user's cache directory, in a folder named after a hash of all its sources. If that folder cannot be
-written, the code is compiled every time.
+compiled functions, and passed to numba. A loop is compiled once for all policies and families, apart from a user's
+score (see `loops.py`). Machine code is kept in the user's cache directory, in a folder named after a hash of all its
+sources. If that folder cannot be written, the code is compiled every time.
 """
 
 import gc
@@ -19,16 +19,16 @@ from typing import Any, NamedTuple
 
 import numba
 from numba.core.types import unliteral
-from numba.extending import overload
 
 from ..core import docket, evidence, kernel, places, question, rate, scores, steps
-from ..core.policies import DOUBLING, Policy
-from . import counting, delays, families, late, linking, loops, parts, proofs, shares, slots, streams, users
+from ..core.policies import Policy
+from . import counting, delays, families, formulas, late, linking, loops, parts, proofs, shares, slots, streams, users
 
 CORE = (kernel, steps, places, evidence, docket, rate, question)
-SHARED = (*CORE, streams, families, shares, delays, parts, proofs, counting, slots)  # the same for every loop
-LOOPS = (loops, late)  # compiled for each policy and family
-FORMULAS = frozenset(name for name, f in vars(kernel).items() if "gap" in getattr(f, "__annotations__", ()))
+SHARED = (*CORE, streams, families, shares, delays, parts, proofs, counting, slots, formulas)  # `applied` is the last's
+SCORED = (kernel, steps, formulas)  # what calls a user's score
+LOOPS = (loops, late)
+CALLED = frozenset(("draw_rarer", "moments", "within"))  # not worth the time to compile them into every caller
 njit: Any = numba.njit  # its annotations lack the options below
 settings: Any = numba.config
 OPTIONS = {
@@ -58,7 +58,8 @@ def _rebuilt(function: FunctionType, namespace: Namespace, name: str | None = No
 
 
 def _compiled(function: FunctionType, namespace: Namespace, name: str) -> Any:
-    compiled = njit(**INNER)(_rebuilt(function, namespace, name))
+    options = {**INNER, "forceinline": function.__name__ not in CALLED}
+    compiled = njit(**options)(_rebuilt(function, namespace, name))
     typed = compiled.get_call_template
 
     def template(args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
@@ -69,18 +70,6 @@ def _compiled(function: FunctionType, namespace: Namespace, name: str) -> Any:
     return compiled
 
 
-def _formula(function: FunctionType, namespace: Namespace, _: str) -> Any:
-    """A formula that can be passed to compiled functions: a compiled function as an argument cannot be cached."""
-    copy, name = _rebuilt(function, namespace), _rebuilt(function, namespace)
-
-    def typed(gap: Any, scatter: Any, seen: Any, weight: Any, exploration: Any) -> FunctionType:
-        return copy
-
-    typed.__annotations__.clear()  # numba compares the two signatures, annotations included
-    overload(name, jit_options=INNER)(typed)
-    return name
-
-
 def _extended(namespace: Namespace, modules: tuple[ModuleType, ...], variant: str = "") -> Namespace:
     for module in modules:
         functions = _functions(module)
@@ -88,8 +77,7 @@ def _extended(namespace: Namespace, modules: tuple[ModuleType, ...], variant: st
             if name not in functions and not name.startswith("__"):
                 namespace.setdefault(name, value)
         for name, function in functions.items():
-            build = _formula if name in FORMULAS else _compiled
-            namespace[name] = build(function, namespace, name + variant)
+            namespace[name] = _compiled(function, namespace, name + variant)
     return namespace
 
 
@@ -121,27 +109,23 @@ def keeps() -> bool:
 class Kind(NamedTuple):
     """What a loop is compiled for."""
 
-    formula: str
-    second: str | None
-    doubling: bool
-    family: str
     certifies: bool = False
     ranks: bool = False
     counts: bool = False
-    digest: str | None = None  # of the user's function that is the formula
+    formula: str | None = None  # a user's function
+    digest: str | None = None
 
     @property
     def variant(self) -> str:
         """The suffix for the names of functions that depend on it."""
-        named = ("doubling", "certifies", "ranks", "counts")
-        flags = (name for name in named if getattr(self, name))
-        formula = self.formula if self.digest is None else f"custom_{self.digest}"
-        return "".join(f"-{part}" for part in (formula, self.second, self.family, *flags) if part)
+        flags = [name for name in ("certifies", "ranks", "counts") if getattr(self, name)]
+        return "".join(f"-{part}" for part in (*flags, f"custom_{self.digest}" if self.digest else "") if part)
 
 
-def kind(policy: Policy, family: str, **flags: bool) -> Kind:
-    """What the loop of a policy and a family is compiled for."""
-    return Kind(policy.function, policy.second, policy.exploration == DOUBLING, family, **flags, digest=policy.digest)
+def kind(policy: Policy, *, certifies: bool = False, ranks: bool = False, counts: bool = False) -> Kind:
+    """What the loop of a policy is compiled for."""
+    users = (policy.formula, policy.digest) if policy.is_custom else ()
+    return Kind(certifies, ranks, counts, *users)
 
 
 def _name(kind: Kind, late_rewards: bool) -> str:
@@ -179,40 +163,27 @@ def compiling(*, late_rewards: bool) -> Iterator[None]:
 
 
 @cache
-def instance_drawer(family: str) -> Callable[..., None]:
+def instance_drawer() -> Callable[..., None]:
     """The compiled function that draws the arms of one repetition."""
-    namespace = _namespace(Kind("evt", None, False, family))
-    drawer: Callable[..., None] = njit(**OPTIONS)(
-        _rebuilt(_functions(loops)["draw_instance"], namespace, f"draw_instance-alone-{family}")
-    )
+    function = _functions(loops)["draw_instance"]
+    drawer: Callable[..., None] = njit(**OPTIONS)(_rebuilt(function, _namespace(Kind()), "draw_instance-alone"))
     return drawer
 
 
-def constants(kind: Kind, functions: Namespace, formula: Any) -> Namespace:
+def constants(kind: Kind) -> Namespace:
     """What replaces the names in capitals of `loops.py`."""
-    return {
-        "FORMULA": formula,
-        "CUSTOM": kind.digest is not None,
-        "SECOND": functions[kind.second or "cheapest"],
-        "ALTERNATES": kind.second is not None,
-        "DOUBLING": kind.doubling,
-        "CERTIFIES": kind.certifies,
-        "RANKS": kind.ranks,
-        "COUNTS": kind.counts,
-        "RECORDED": kind.family == "recorded",
-        "SET": functions[f"set_{kind.family}"],
-        "DRAW": functions[f"draw_{kind.family}"],
-        "MOMENTS": functions[f"moments_{kind.family}"],
-        "WITHIN": functions[f"within_{kind.family}"],
-        "CONSTANT": kind.family == "constant",
-    }
+    flags = {"CERTIFIES": kind.certifies, "RANKS": kind.ranks, "COUNTS": kind.counts}
+    return {**flags, "IS_CUSTOM": kind.digest is not None}
 
 
 @cache
 def _namespace(kind: Kind) -> Namespace:
-    shared = _shared()
-    formula = shared[kind.formula] if kind.digest is None else _custom(kind.formula, kind.digest)
-    return _extended({**shared, **constants(kind, shared, formula)}, LOOPS, kind.variant)
+    namespace = {**_shared(), **constants(kind)}
+    if kind.formula is None or kind.digest is None:
+        return _extended(namespace, LOOPS, kind.variant)
+    _extended(namespace, (*SCORED, *LOOPS), kind.variant)
+    namespace["custom"] = users.compiled(kind.formula, kind.digest)
+    return namespace
 
 
 @cache
@@ -225,18 +196,10 @@ def _loop(kind: Kind, late_rewards: bool) -> Callable[..., None]:
 
 
 @cache
-def _custom(formula: str, digest: str) -> Any:
-    """A user's function as a formula."""
-    namespace = {"USERS": users.compiled(formula, digest), "INVALID": parts.INVALID}
-    return _formula(_functions(users)["scored"], namespace, "")
-
-
-@cache
-def other_loop(function: FunctionType, family: str) -> Callable[..., None]:
-    """A loop of another room, compiled with everything in its module for one family."""
-    kind = Kind("evt", None, False, family)
-    namespace = _extended(dict(_namespace(kind)), (sys.modules[function.__module__],), kind.variant)
-    return _kept(_rebuilt(function, namespace, f"{function.__name__}-{family}"))
+def other_loop(function: FunctionType) -> Callable[..., None]:
+    """A loop of another room, compiled with everything in its module."""
+    namespace = _extended(dict(_namespace(Kind())), (sys.modules[function.__module__],))
+    return _kept(_rebuilt(function, namespace))
 
 
 def _kept(rebuilt: FunctionType) -> Callable[..., None]:

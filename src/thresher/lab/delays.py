@@ -14,10 +14,10 @@ from ..errors import InvalidInput
 from .streams import Words, exponential, gaussian
 
 NONE, FIFO, BATCH, RANDOM, WORKERS = range(5)
-CONSTANT, EXPONENTIAL, LOGNORMAL, FAILURES = range(4)
+STEADY, EXPONENTIAL, LOGNORMAL, FAILURES = range(4)
 MODELS = {"none": NONE, "fifo": FIFO, "batch": BATCH, "random": RANDOM, "workers": WORKERS}
-SERVICES = {"constant": CONSTANT, "exponential": EXPONENTIAL, "lognormal": LOGNORMAL, "failures": FAILURES}
-MOST = 1_000_000  # pending pulls
+SERVICES = {"constant": STEADY, "exponential": EXPONENTIAL, "lognormal": LOGNORMAL, "failures": FAILURES}
+MOST_PENDING = 1_000_000  # pending pulls
 
 
 def service(kind: int, seconds: float, shape: float, failed: bool, state: Words) -> float:
@@ -41,7 +41,7 @@ class Delay:
 
     model: int = NONE
     capacity: int = 1
-    service: int = CONSTANT
+    service: int = STEADY
     shape: float = 0.0
     seconds: float = 1.0
 
@@ -65,7 +65,7 @@ class Delay:
         if self.model == NONE:
             return name
         parts = [name, str(self.capacity - (self.model in (FIFO, RANDOM)))]
-        if self.timed and self.service != CONSTANT:
+        if self.timed and self.service != STEADY:
             parts.append(next(name for name, kind in SERVICES.items() if kind == self.service))
             parts += [f"{self.shape:g}"] if self.service in (LOGNORMAL, FAILURES) else []
         return ":".join(parts)
@@ -82,7 +82,7 @@ def checked(delay: object) -> Delay:
         raise InvalidInput("delay", delay, "must be a Delay or what parse reads", "write fifo:50, for example")
     known = delay.model in MODELS.values() and delay.service in SERVICES.values()
     numbers = all(isinstance(value, int | float) and math.isfinite(value) for value in (delay.shape, delay.seconds))
-    if not (known and numbers and isinstance(delay.capacity, int) and 1 <= delay.capacity <= MOST + 1):
+    if not (known and numbers and isinstance(delay.capacity, int) and 1 <= delay.capacity <= MOST_PENDING + 1):
         raise InvalidInput("delay", repr(delay), "has a number that no delay has", "have it read by parse")
     if delay.seconds <= 0 or delay.shape < 0:
         raise InvalidInput("delay", repr(delay), "must take a positive time", "have it read by parse")
@@ -111,8 +111,8 @@ def parse(text: str, *, seconds: float = 1.0) -> Delay:
             raise InvalidInput("delay", text, "none takes no number", remedy)
         return Delay(seconds=seconds)
     least = 0 if model in (FIFO, RANDOM) else 1
-    if not rest or not re.fullmatch(r"[0-9]{1,18}", rest[0]) or not least <= int(rest[0]) <= MOST:
-        rule = f"{name} needs a whole number from {least} to {MOST}"
+    if not rest or not re.fullmatch(r"[0-9]{1,18}", rest[0]) or not least <= int(rest[0]) <= MOST_PENDING:
+        rule = f"{name} needs a whole number from {least} to {MOST_PENDING}"
         raise InvalidInput("delay", text, rule, remedy)
     capacity = int(rest[0]) + (model in (FIFO, RANDOM))
     if len(rest) == 1:
@@ -120,7 +120,7 @@ def parse(text: str, *, seconds: float = 1.0) -> Delay:
     if model not in (BATCH, WORKERS) or rest[1] not in SERVICES:
         raise InvalidInput("delay", text, f"has no service time {rest[1]!r}", remedy)
     kind = SERVICES[rest[1]]
-    if kind in (CONSTANT, EXPONENTIAL):
+    if kind in (STEADY, EXPONENTIAL):
         if len(rest) > 2:
             raise InvalidInput("delay", text, f"{rest[1]} takes no number", remedy)
         return Delay(model, capacity, kind, 0.0, seconds)

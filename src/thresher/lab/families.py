@@ -1,7 +1,7 @@
 """Families of arms: how rewards are drawn, and what mean and standard deviation an arm truly has.
 
-Each family is three functions that numba compiles into the simulator: ``set_*`` turns an arm's nominal mean and spread
-into the two numbers that ``draw_*`` needs, ``moments_*`` gives its true mean and variance. If the nominal mean is the
+The functions are compiled once for all families, which are numbers there. `set_arm` turns an arm's nominal mean and
+spread into the two numbers that `draw` needs, `moments` gives its true mean and variance. If the nominal mean is the
 true one, it is so bit for bit: a mean on the bar stays there. ``low`` and ``high`` are the bounds of the rewards;
 ``samples`` holds recorded rewards, arm after arm. `shares.py` has the chance that a reward is within a limit.
 """
@@ -16,162 +16,6 @@ from .streams import Words, fraction, gaussian, log_gamma
 
 Reals = np.ndarray[tuple[int], np.dtype[np.float64]]
 Pair = tuple[float, float]
-
-
-def set_uniform(mean: float, spread: float, low: float, high: float) -> Pair:
-    """The lower end and the width; the spread is the half-width."""
-    return mean - spread, 2.0 * spread
-
-
-def draw_uniform(first: float, second: float, low: float, high: float, samples: Reals, state: Words) -> float:
-    """Uniform on [first, first + second)."""
-    return first + second * fraction(state)
-
-
-def moments_uniform(mean: float, first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
-    """Mean and variance."""
-    return mean, second * second / 12.0
-
-
-def set_bernoulli(mean: float, spread: float, low: float, high: float) -> Pair:
-    """The probability of the better bound."""
-    return (mean - low) / (high - low), 0.0
-
-
-def draw_bernoulli(first: float, second: float, low: float, high: float, samples: Reals, state: Words) -> float:
-    """The upper bound with probability ``first``, else the lower."""
-    return high if fraction(state) < first else low
-
-
-def moments_bernoulli(mean: float, first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
-    """Mean and variance."""
-    width = high - low
-    return mean, width * width * first * (1.0 - first)
-
-
-def set_constant(mean: float, spread: float, low: float, high: float) -> Pair:
-    """The mean itself."""
-    return mean, 0.0
-
-
-def draw_constant(first: float, second: float, low: float, high: float, samples: Reals, state: Words) -> float:
-    """The same each time."""
-    return first
-
-
-def moments_constant(mean: float, first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
-    """Mean and variance."""
-    return first, 0.0
-
-
-def set_beta(mean: float, spread: float, low: float, high: float) -> Pair:
-    """The two shapes; the spread is the standard deviation."""
-    centre, deviation = (mean - low) / (high - low), spread / (high - low)
-    size = centre * (1.0 - centre) / (deviation * deviation) - 1.0
-    return centre * size, (1.0 - centre) * size
-
-
-def draw_beta(first: float, second: float, low: float, high: float, samples: Reals, state: Words) -> float:
-    """Beta, stretched from [0, 1] to the bounds. Uses logarithms: the gamma numbers of a wide one are almost 0."""
-    one = log_gamma(first, state)
-    other = log_gamma(second, state)
-    return low + (high - low) / (1.0 + math.exp(other - one))
-
-
-def moments_beta(mean: float, first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
-    """Mean and variance."""
-    width, size = high - low, first + second
-    return mean, width * width * first * second / (size * size * (size + 1.0))
-
-
-def set_normal(mean: float, spread: float, low: float, high: float) -> Pair:
-    """Mean and standard deviation."""
-    return mean, spread
-
-
-def draw_normal(first: float, second: float, low: float, high: float, samples: Reals, state: Words) -> float:
-    """Normal; rewards may leave the bounds."""
-    return first + second * gaussian(state)
-
-
-def moments_normal(mean: float, first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
-    """Mean and variance."""
-    return first, second * second
-
-
-def set_clipped(mean: float, spread: float, low: float, high: float) -> Pair:
-    """Mean and standard deviation before clipping."""
-    return mean, spread
-
-
-def draw_clipped(first: float, second: float, low: float, high: float, samples: Reals, state: Words) -> float:
-    """Normal; rewards outside the bounds are set to the nearer bound."""
-    return min(max(first + second * gaussian(state), low), high)
-
-
-def moments_clipped(mean: float, first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
-    """Mean and variance after clipping. They differ from the nominal ones; the true label follows from them."""
-    if second <= 0.0:
-        return min(max(first, low), high), 0.0
-    start, end = (low - first) / second, (high - first) / second
-    below, above = 0.5 * math.erfc(-start / math.sqrt(2.0)), 0.5 * math.erfc(end / math.sqrt(2.0))
-    at_start, at_end = math.exp(-0.5 * start * start), math.exp(-0.5 * end * end)
-    root = math.sqrt(2.0 * math.pi)
-    inside = 1.0 - below - above
-    truth = low * below + high * above + first * inside + second * (at_start - at_end) / root
-    square = low * low * below + high * high * above + (first * first + second * second) * inside
-    square += 2.0 * first * second * (at_start - at_end) / root
-    square += second * second * (start * at_start - end * at_end) / root
-    return truth, max(0.0, square - truth * truth)
-
-
-def set_recorded(mean: float, spread: float, low: float, high: float) -> Pair:
-    """Where the arm's samples begin, and how many rewards there are: given as mean and spread."""
-    return mean, spread
-
-
-def draw_recorded(first: float, second: float, low: float, high: float, samples: Reals, state: Words) -> float:
-    """One of the arm's recorded rewards, with replacement. In the samples they come after their mean."""
-    return float(samples[int(first) + 1 + int(second * fraction(state))])
-
-
-def moments_recorded(mean: float, first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
-    """Mean and variance of the arm's recorded rewards, which are the true ones here."""
-    centre, scatter = samples[int(first)], 0.0
-    for place in range(int(first) + 1, int(first) + 1 + int(second)):
-        scatter += (samples[place] - centre) * (samples[place] - centre)
-    return centre, scatter / second
-
-
-def set_pilot_chances(mean: float, spread: float, low: float, high: float) -> Pair:
-    """Where the chance of a pass is in the samples: see `pilot.py`."""
-    return math.floor(mean), 0.0
-
-
-def draw_pilot_chances(first: float, second: float, low: float, high: float, samples: Reals, state: Words) -> float:
-    """The upper bound with the chance that was drawn from the posterior."""
-    return high if fraction(state) < samples[int(first)] else low
-
-
-def moments_pilot_chances(mean: float, first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
-    """Mean and variance."""
-    width, chance = high - low, samples[int(first)]
-    return low + width * chance, width * width * chance * (1.0 - chance)
-
-
-def set_pilot_rewards(mean: float, spread: float, low: float, high: float) -> Pair:
-    """Where the rewards that were drawn from the posterior begin, after their mean, and how many there are."""
-    return math.floor(mean) * (spread + 1.0), spread
-
-
-def draw_pilot_rewards(first: float, second: float, low: float, high: float, samples: Reals, state: Words) -> float:
-    """One of these rewards."""
-    return draw_recorded(first, second, low, high, samples, state)
-
-
-def moments_pilot_rewards(mean: float, first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
-    """Mean and variance."""
-    return moments_recorded(mean, first, second, low, high, samples)
 
 
 @dataclass(frozen=True)
@@ -202,6 +46,103 @@ FAMILIES = {
         Family("pilot_rewards", None, recorded=True),
     )
 }
+
+
+NAMES = tuple(FAMILIES)
+UNIFORM, BERNOULLI, BETA, NORMAL, CLIPPED, CONSTANT, RECORDED, PILOT_CHANCES, PILOT_REWARDS = range(len(NAMES))
+
+
+def set_arm(family: int, mean: float, spread: float, low: float, high: float) -> Pair:
+    """The two numbers that a draw needs.
+
+    Recorded rewards: where the arm's samples begin, and how many there are, given as mean and spread. Of a pilot, see
+    `pilot.py`: where the chance of a pass that was drawn from the posterior is, or where the rewards begin.
+    """
+    if family == UNIFORM:  # the lower end and the width; the spread is the half-width
+        return mean - spread, 2.0 * spread
+    if family == BERNOULLI:  # the probability of the better bound
+        return (mean - low) / (high - low), 0.0
+    if family == CONSTANT:
+        return mean, 0.0
+    if family == BETA:  # the two shapes; the spread is the standard deviation
+        centre, deviation = (mean - low) / (high - low), spread / (high - low)
+        size = centre * (1.0 - centre) / (deviation * deviation) - 1.0
+        return centre * size, (1.0 - centre) * size
+    if family == PILOT_CHANCES:
+        return float(math.floor(mean)), 0.0
+    if family == PILOT_REWARDS:
+        return math.floor(mean) * (spread + 1.0), spread
+    return mean, spread  # normal and clipped: mean and standard deviation before clipping
+
+
+def draw(family: int, first: float, second: float, low: float, high: float, samples: Reals, state: Words) -> float:
+    """A reward. The commonest families are compiled into the loop, the others are called."""
+    if family == UNIFORM:  # on [first, first + second)
+        return first + second * fraction(state)
+    if family == BERNOULLI:  # the upper bound with probability ``first``, else the lower
+        return high if fraction(state) < first else low
+    if family == NORMAL:  # may leave the bounds
+        return first + second * gaussian(state)
+    return draw_rarer(family, first, second, low, high, samples, state)
+
+
+def draw_rarer(
+    family: int, first: float, second: float, low: float, high: float, samples: Reals, state: Words
+) -> float:
+    """A reward of another family."""
+    if family == CONSTANT:
+        return first
+    if family == BETA:  # in logarithms: the gamma numbers of a wide one are almost 0
+        one = log_gamma(first, state)
+        other = log_gamma(second, state)
+        return low + (high - low) / (1.0 + math.exp(other - one))
+    if family == PILOT_CHANCES:
+        return high if fraction(state) < samples[int(first)] else low
+    if family == CLIPPED:  # what is outside the bounds is set to the nearer one
+        return min(max(first + second * gaussian(state), low), high)
+    # recorded, with replacement; in the samples, an arm's rewards come after their mean
+    return float(samples[int(first) + 1 + int(second * fraction(state))])
+
+
+def moments(family: int, mean: float, first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
+    """The true mean and variance."""
+    width = high - low
+    if family == UNIFORM:
+        return mean, second * second / 12.0
+    if family == BERNOULLI:
+        return mean, width * width * first * (1.0 - first)
+    if family == CONSTANT:
+        return first, 0.0
+    if family == BETA:
+        size = first + second
+        return mean, width * width * first * second / (size * size * (size + 1.0))
+    if family == NORMAL:
+        return first, second * second
+    if family == CLIPPED:
+        return moments_clipped(first, second, low, high)
+    if family == PILOT_CHANCES:
+        chance = float(samples[int(first)])
+        return low + width * chance, width * width * chance * (1.0 - chance)
+    centre, scatter = float(samples[int(first)]), 0.0
+    for place in range(int(first) + 1, int(first) + 1 + int(second)):
+        scatter += (samples[place] - centre) * (samples[place] - centre)
+    return centre, scatter / second
+
+
+def moments_clipped(first: float, second: float, low: float, high: float) -> Pair:
+    """Mean and variance after clipping. They differ from the nominal ones; the true label follows from them."""
+    if second <= 0.0:
+        return min(max(first, low), high), 0.0
+    start, end = (low - first) / second, (high - first) / second
+    below, above = 0.5 * math.erfc(-start / math.sqrt(2.0)), 0.5 * math.erfc(end / math.sqrt(2.0))
+    at_start, at_end = math.exp(-0.5 * start * start), math.exp(-0.5 * end * end)
+    root = math.sqrt(2.0 * math.pi)
+    inside = 1.0 - below - above
+    truth = low * below + high * above + first * inside + second * (at_start - at_end) / root
+    square = low * low * below + high * high * above + (first * first + second * second) * inside
+    square += 2.0 * first * second * (at_start - at_end) / root
+    square += second * second * (start * at_start - end * at_end) / root
+    return truth, max(0.0, square - truth * truth)
 
 
 def family(name: str) -> Family:

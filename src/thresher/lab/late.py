@@ -7,13 +7,9 @@ from ..core.kernel import Board, Rule, assign, release
 from ..core.steps import choose_for, rescore_asked, rescore_both
 from .delays import WORKERS, service
 from .loops import (
-    ALTERNATES,
     CERTIFIES,
-    CUSTOM,
-    DOUBLING,
-    FORMULA,
+    IS_CUSTOM,
     RANKS,
-    SECOND,
     draw_instance,
     draw_truths,
     ended,
@@ -83,14 +79,14 @@ def run_late(
         clock, barrier, column, told, hung = 0.0, 0.0, 0, 0, 0
         for issued in range(1, budget + 1):
             measures.in_flight[row, 0] = max(measures.in_flight[row, 0], capacity - free)
-            asked = choose_for(board, other, issued, ALTERNATES)
-            if CUSTOM and is_refused(board, measures, row, asked):
+            asked = choose_for(board, other, rule, issued)
+            if IS_CUSTOM and is_refused(board, measures, row, asked):
                 return
             assign(board, asked)
             reward = issued_pull(board, proof, arms, asked, issued, state)
             if RANKS:
                 rank(board, proof, asked, False)  # a pending pull only lowers its arm
-            rule = rescore_asked(board, other, asked, FORMULA, rule, SECOND, other_rule, ALTERNATES, DOUBLING, issued)
+            rule = rescore_asked(board, other, asked, rule, other_rule, issued)
             note_asked(trace, arms, issued, asked, reward)
             measures.used[row, 0] = issued
             lasts = service(timing.service, timing.seconds, timing.shape, reward < arms.threshold, late)
@@ -120,7 +116,7 @@ def run_late(
                 if CERTIFIES and proof.sheet.cases > 0 and proof.open[0] == 0:
                     was_open = proof.docket.settled[arm] == OPEN
                 came_back(board, other, rule, other_rule, proof, arms, trace, slots, slot, timing, late)
-                rescore_both(board, other, arm, FORMULA, rule, SECOND, other_rule, ALTERNATES)
+                rescore_both(board, other, arm, rule, other_rule)
                 slots.pull[slot] = 0
                 slots.free[free] = slot
                 free += 1

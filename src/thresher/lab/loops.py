@@ -1,15 +1,13 @@
 """The loop in which every reward is seen at once, and what it shares with the loop of `late.py`.
 
-Every decision is made by `kernel.py`, compiled. The names in capitals below are defaults: `compiler.py` replaces them
-when it compiles a loop for a policy and a family, so each choice between them is made once, not at every pull.
+Every decision is made by `kernel.py`, compiled. The names in capitals below are defaults: `compiler.py` replaces them.
+What takes long to compile, or would slow down every pull, is left out of loops that do not need it.
 """
 
-from ..core import kernel
-from ..core.kernel import Board, Formula, Rule, is_above, rescore_all
+from ..core.kernel import Board, Rule, is_above
 from ..core.places import case_at
 from ..core.question import count
-from ..core.steps import choose_for, rescore_asked, rescore_both
-from . import families, shares
+from ..core.steps import choose_for, rescore_asked, rescore_both, rescore_everything
 from .counting import (
     await_baseline,
     case_of,
@@ -21,23 +19,16 @@ from .counting import (
     shut_baseline,
     value_of_case,
 )
+from .families import CONSTANT, RECORDED, draw, moments, set_arm
 from .parts import Arms, Measures, Trace, is_refused, measure, note, saw, start_pull, wipe
 from .proofs import Proof, is_over, issue, learn, measure_proof, open_proof, rank, reconsider
+from .shares import within
 from .streams import INSTANCE, REWARDS, Words, fraction, start
 
-FORMULA: Formula = kernel.evt
-SECOND: Formula = kernel.cheapest
-ALTERNATES = False  # even pulls use the second tournament
-CUSTOM = False  # the formula is a user's function
-DOUBLING = False  # the exploration doubles with the number of pulls
+IS_CUSTOM = False  # the formula is a user's function
 CERTIFIES = False  # arms are settled, and then no longer pulled
 RANKS = False  # the error rate is bounded
 COUNTS = False  # a reward counts as something else, see `core/question.py`
-RECORDED = False  # the family is `recorded`
-CONSTANT = False  # the family is `constant`
-SET, DRAW = families.set_uniform, families.draw_uniform
-MOMENTS = families.moments_uniform
-WITHIN = shares.within_uniform
 
 
 def draw_instance(arms: Arms, seed: int, repetition: int, state: Words) -> None:
@@ -49,9 +40,15 @@ def draw_instance(arms: Arms, seed: int, repetition: int, state: Words) -> None:
         arms.mean[arm] = arms.mean_low[arm] + (arms.mean_high[arm] - arms.mean_low[arm]) * fraction(state)
     for arm in range(len(arms.mean)):
         spread = arms.spread_low[arm] + (arms.spread_high[arm] - arms.spread_low[arm]) * fraction(state)
-        arms.first[arm], arms.second[arm] = SET(arms.mean[arm], spread, arms.low, arms.high)
-        moments = MOMENTS(arms.mean[arm], arms.first[arm], arms.second[arm], arms.low, arms.high, arms.samples)
-        arms.mean[arm], arms.variance[arm] = moments
+        first, second = set_arm(arms.family, arms.mean[arm], spread, arms.low, arms.high)
+        arms.first[arm], arms.second[arm] = first, second
+        found = moments(arms.family, arms.mean[arm], first, second, arms.low, arms.high, arms.samples)
+        arms.mean[arm], arms.variance[arm] = found
+
+
+def drawn(arms: Arms, arm: int, state: Words) -> float:
+    """A reward of the arm."""
+    return draw(arms.family, arms.first[arm], arms.second[arm], arms.low, arms.high, arms.samples, state)
 
 
 def draw_truths(arms: Arms, proof: Proof, state: Words) -> None:
@@ -78,9 +75,9 @@ def truth(arms: Arms, arm: int, other: float) -> float:
     if not asked.within:
         return mean_counted(arms, arms.mean[arm], other)
     if not asked.paired:
-        return float(WITHIN(first, second, arms.low, arms.high, arms.samples, asked.sign, asked.limit))
+        return within(arms.family, first, second, arms.low, arms.high, arms.samples, asked.sign, asked.limit)
     base = arms.first[arms.base]
-    if CONSTANT:
+    if arms.family == CONSTANT:
         return count(asked, first, base)
     chance = first * base * count(asked, arms.high, arms.high)  # of passes and failures; no other family is simulated
     chance += first * (1.0 - base) * count(asked, arms.high, arms.low)
@@ -111,10 +108,10 @@ def draw_cases(arms: Arms, proof: Proof, state: Words) -> None:
         total, lost = 0.0, 0.0
         key, other_key = int(fraction(state) * 4294967296.0), int(fraction(state) * 4294967296.0)
         for place in range(cases):
-            if RECORDED:
+            if arms.family == RECORDED:
                 reward = arms.samples[int(arms.first[arm]) + 1 + case_at(place, cases, key, other_key)]
             else:
-                reward = DRAW(arms.first[arm], arms.second[arm], arms.low, arms.high, arms.samples, state)
+                reward = drawn(arms, arm, state)
             proof.values[arm, place] = reward
             total, lost = added(total, lost, reward)
         arms.mean[arm] = mean_over_cases(total + lost, cases, arms.threshold)
@@ -126,10 +123,10 @@ def draw_counted_cases(arms: Arms, proof: Proof, state: Words) -> None:
     arms.order[0] = int(fraction(state) * 4294967296.0)
     for arm in range(len(arms.mean)):
         for case in range(cases):
-            if RECORDED:
+            if arms.family == RECORDED:
                 proof.values[arm, case] = arms.samples[int(arms.first[arm]) + 1 + case]
             else:
-                reward = DRAW(arms.first[arm], arms.second[arm], arms.low, arms.high, arms.samples, state)
+                reward = drawn(arms, arm, state)
                 proof.values[arm, case] = reward
     for arm in range(len(arms.mean)):
         total, lost = 0.0, 0.0
@@ -150,7 +147,7 @@ def issued_pull(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, sta
             return float(proof.values[arm, proof.sheet.place[pull]])
     if arms.common:
         start_pull(arms, arm, state)
-    return DRAW(arms.first[arm], arms.second[arm], arms.low, arms.high, arms.samples, state)
+    return drawn(arms, arm, state)
 
 
 def issued_counted(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, state: Words) -> float:
@@ -171,10 +168,10 @@ def issued_counted(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, 
 
 def draw_counted(arms: Arms, arm: int, state: Words) -> float:
     """Draw what a pull counts as: of a pair, both rewards."""
-    reward = DRAW(arms.first[arm], arms.second[arm], arms.low, arms.high, arms.samples, state)
+    reward = drawn(arms, arm, state)
     other, base = 0.0, arms.base
     if base >= 0:
-        other = DRAW(arms.first[base], arms.second[base], arms.low, arms.high, arms.samples, state)
+        other = drawn(arms, base, state)
     arms.drawn[0] = reward
     arms.drawn[1] = other
     return count(arms.measure, reward, other)
@@ -217,14 +214,14 @@ def learned(
     if COUNTS and arm == arms.base:
         if learn_baseline(board, proof, arm, pull, lost):
             for each in range(len(board.seen)):
-                rescore_both(board, other, each, FORMULA, rule, SECOND, other_rule, ALTERNATES)
+                rescore_both(board, other, each, rule, other_rule)
         return
     was_open = proof.docket.settled[arm] == 0
     learn(board, proof, arms, arm, pull, reward, lost)
     if RANKS:
         counted = was_open and proof.docket.settled[arm] != 0
         for at in range(rank(board, proof, arm, counted)):
-            rescore_both(board, other, proof.ranking.found[at], FORMULA, rule, SECOND, other_rule, ALTERNATES)
+            rescore_both(board, other, proof.ranking.found[at], rule, other_rule)
 
 
 def open_boards(board: Board, other: Board, rule: Rule, other_rule: Rule, proof: Proof, arms: Arms) -> None:
@@ -236,9 +233,7 @@ def open_boards(board: Board, other: Board, rule: Rule, other_rule: Rule, proof:
             await_baseline(board, proof, arms)
     elif COUNTS:
         shut_baseline(board, arms)
-    rescore_all(board, FORMULA, rule)
-    if ALTERNATES:
-        rescore_all(other, SECOND, other_rule)
+    rescore_everything(board, other, rule, other_rule)
 
 
 def measured(board: Board, proof: Proof, arms: Arms, measures: Measures, row: int, column: int) -> None:
@@ -274,14 +269,14 @@ def run_at_once(
                 if CERTIFIES and ended(board, proof):
                     break  # the remaining checkpoints measure this final state
                 issued += 1
-                arm = choose_for(board, other, issued, ALTERNATES)
-                if CUSTOM and is_refused(board, measures, row, arm):
+                arm = choose_for(board, other, rule, issued)
+                if IS_CUSTOM and is_refused(board, measures, row, arm):
                     return
                 reward = issued_pull(board, proof, arms, arm, issued, state)
                 observed(board, arms, arm, reward)
                 if CERTIFIES:
                     learned(board, other, rule, other_rule, proof, arms, arm, issued, reward, False)
-                rule = rescore_asked(board, other, arm, FORMULA, rule, SECOND, other_rule, ALTERNATES, DOUBLING, issued)
+                rule = rescore_asked(board, other, arm, rule, other_rule, issued)
                 note_asked(trace, arms, issued, arm, reward)
                 note(trace, -issued, arm, reward, 0.0)
             measured(board, proof, arms, measures, row, column)

@@ -1,4 +1,4 @@
-"""The data of a simulated repetition and its basic steps, compiled once for all policies and families."""
+"""The data of a simulated repetition and its basic steps."""
 
 from typing import Any, NamedTuple
 
@@ -24,6 +24,7 @@ class Arms(NamedTuple):
     mean_high: Reals
     spread_low: Reals
     spread_high: Reals
+    family: int  # its number, see `families.py`
     samples: Reals
     first: Reals  # the two numbers that a draw needs
     second: Reals

@@ -114,7 +114,7 @@ def plan(
     if setup.rules.needs_budget:
         remedy = "choose balanced, anytime-evt, ap-evt-pf, lsa, apt or uniform"
         raise InvalidInput("policy", str(setup.rules), "needs a budget, which is what a plan finds", remedy)
-    checks.whole("workers", workers, least=1, most=delays.MOST)
+    checks.whole("workers", workers, least=1, most=delays.MOST_PENDING)
     checks.number("seconds per pull", seconds)
     checks.whole("seed", seed, least=0)
     if threads is not None:
@@ -122,10 +122,8 @@ def plan(
     delay = delays.parse(f"workers:{workers}:{service}", seconds=seconds)
     chosen = lines(setup.but(delay=delay))
     certifies = setup.confidence is not None
-    rules = dict.fromkeys(line.setup.rules for line in chosen)  # equal allocation and uniform that skips share code
-    compile_together(
-        [Loop(policy, setup.family, True, certifies, setup.guarantee == "rate", setup.counts) for policy in rules]
-    )
+    rules = ((line.setup.rules, line.setup.guarantee == "rate") for line in chosen)
+    compile_together([Loop(policy, True, certifies, ranks, setup.counts) for policy, ranks in rules])
     found = [_needs(line, certifies, seed, threads) for line in chosen]
     needs = [mine[target] for target, _ in chosen[0].targets for mine, _, _ in found if target in mine]
     curves = {line.name: curve for line, (_, curve, _) in zip(chosen, found, strict=True)}
@@ -142,7 +140,7 @@ def lines(setup: Setup) -> list[Line]:
     certifies, uniform = setup.confidence is not None, policies.uniform()
     equal = setup.but(policy=uniform)
     mine = Line(SKIPS if certifies and setup.rules == uniform else str(setup.rules), setup)
-    plain = [] if setup.cases else [Line(str(uniform), equal.but(confidence=None, tolerance=0.0))]
+    plain = [] if setup.cases else [Line(str(uniform), equal.but(confidence=None, tolerance=0.0, guarantee="all"))]
     found = [mine, *plain, *([Line(SKIPS, equal)] if certifies else [])]
     return list({line.name: line for line in found}.values())
 

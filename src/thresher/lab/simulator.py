@@ -13,7 +13,7 @@ from ..core.evidence import CHARGED, LEFT_OUT
 from ..core.kernel import Board, Rule
 from ..core.policies import second_rule, settling_constant
 from ..errors import InvalidInput
-from . import compiler
+from . import compiler, families, formulas
 from .delays import NONE
 from .families import Reals
 from .parts import Arms, Counts, Measures, Trace, zeros
@@ -22,7 +22,7 @@ from .result import Result
 from .setup import Setup
 from .slots import Slots, Timing
 from .threads import aside, available_cores, share_out
-from .users import refused_in, score_failed, scoring
+from .users import NoNumber, refused_in, score_failed
 
 Progress = Callable[[int], None]  # called with the number of pulls since the last call
 MOST_CELLS = 500_000_000
@@ -71,15 +71,18 @@ def simulate(
 
     def play(chunk: tuple[int, int]) -> None:
         mine = measures._replace(issued=np.zeros_like(measures.issued))
-        run(*_arguments(setup, seed, *chunk, mine, _no_trace(), certifies))
+        try:
+            run(*_arguments(setup, seed, *chunk, mine, _no_trace(), certifies))
+        except ZeroDivisionError:
+            _explain_division(setup, seed, chunk, mine, run, certifies)
+            raise
         with lock:  # integers: the order of the sums does not matter
             np.add(measures.issued, mine.issued, out=measures.issued)
             if progress is not None:
                 progress((chunk[1] - chunk[0]) * setup.budget)
 
     before = time.perf_counter()
-    with scoring(setup.rules):
-        share_out(play, chunks, threads)
+    share_out(play, chunks, threads)
     _check_scores(setup, seed, measures, run, certifies)
     return Result(setup, repetitions, seed, threads, measures, time.perf_counter() - before)
 
@@ -115,8 +118,11 @@ def trace(setup: Setup, *, repetition: int = 0, seed: int = 0) -> Played:
     )
     measures = _measures(setup, repetition + 1)
     arguments = _arguments(setup, seed, repetition, repetition + 1, measures, written, certifies)
-    with scoring(setup.rules):
+    try:
         _compiled(setup, run, arguments)
+    except ZeroDivisionError:
+        _explain_division(setup, seed, (repetition, repetition + 1), measures, run, certifies)
+        raise
     _check_scores(setup, seed, measures, run, certifies)
     board, arms, proof, events = arguments[3][0], arguments[5], arguments[9], int(written.length[0])
     pull, arm, reward, other = (column[:events].tolist() for column in written[:4])
@@ -137,7 +143,7 @@ def instances(setup: Setup, *, repetitions: int, seed: int = 0) -> list[tuple[Re
     _known(setup)
     repetitions = checks.whole("repetitions", repetitions, least=1, most=MOST_REPETITIONS)
     seed = checks.whole("seed", seed, least=0)
-    draw = compiler.instance_drawer(setup.family)
+    draw = compiler.instance_drawer()
     arms, state, found = blank_arms(setup), np.zeros(4, np.uint64), []
     _compiled(setup, draw, (arms, seed, 0, state))
     for repetition in range(repetitions):
@@ -166,7 +172,9 @@ def _arguments(
     board = columns.board(setup.arms, zeros)
     other = board if setup.rules.second is None else columns.second(board, zeros)
     state, delay = np.zeros(4, np.uint64), setup.timing
-    fixed = (rules(setup), blank_arms(setup), measures, written, state, _proof(setup, certifies))
+    mine, other_rule = rules(setup)
+    numbered = formulas.numbered(mine, is_custom=setup.rules.is_custom), formulas.numbered(other_rule)
+    fixed = (numbered, blank_arms(setup), measures, written, state, _proof(setup, certifies))
     shared = (seed, begin, end, (board, other), *fixed)
     if delay.model == NONE:
         return shared
@@ -180,7 +188,7 @@ def _arguments(
 
 def _loop(setup: Setup, certifies: bool) -> Callable[..., None]:
     flags = {"certifies": certifies, "ranks": setup.guarantee == "rate", "counts": setup.counts}
-    kind = compiler.kind(setup.rules, setup.family, **flags)
+    kind = compiler.kind(setup.rules, **flags)
     return compiler.loop(kind, late_rewards=setup.timing.model != NONE)
 
 
@@ -218,7 +226,8 @@ def blank_arms(setup: Setup) -> Arms:
     base = -1 if setup.baseline is None else int(setup.baseline)
     counts = {"order": np.zeros(3, np.int64), "asked": np.zeros(size, np.int64)}
     more = {"measure": setup.asked.measure, "base": base, "drawn": np.zeros(2), "common": setup.common, **counts}
-    return Arms(*setup.mean_ranges, *setup.spread_ranges, samples, *drawn, *ends, **more)  # type: ignore[arg-type]
+    family = families.NAMES.index(setup.family)
+    return Arms(*setup.mean_ranges, *setup.spread_ranges, family, samples, *drawn, *ends, **more)  # type: ignore[arg-type]
 
 
 def _check_scores(setup: Setup, seed: int, measures: Measures, run: Callable[..., None], certifies: bool) -> None:
@@ -227,6 +236,18 @@ def _check_scores(setup: Setup, seed: int, measures: Measures, run: Callable[...
         again = _arguments(setup, seed, found.row, found.row + 1, measures, _no_trace(), certifies)
         run(*again)
         raise score_failed(setup.rules, found, again[3][0], rules(setup)[0])
+
+
+def _explain_division(
+    setup: Setup, seed: int, chunk: tuple[int, int], measures: Measures, run: Callable[..., None], certifies: bool
+) -> None:
+    """Raise what a user's score broke by a division by zero: repetitions are played one by one, up to that one."""
+    for row in range(*chunk) if setup.rules.is_custom else ():
+        again = _arguments(setup, seed, row, row + 1, measures, _no_trace(), certifies)
+        try:
+            run(*again)
+        except ZeroDivisionError:
+            raise score_failed(setup.rules, NoNumber(row, None), again[3][0], rules(setup)[0]) from None
 
 
 def _measures(setup: Setup, rows: int, *, per_arm: bool = True) -> Measures:

@@ -2,8 +2,6 @@
 
 import re
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -15,39 +13,20 @@ from ..core.kernel import Board, Rule
 from ..core.policies import DOUBLING, Policy
 from ..core.steps import doubled
 from ..errors import InvalidInput, ScoreFailed
-from .parts import INVALID, Measures
+from .parts import Measures
 from .plain import Trouble, trouble
 
 njit: Any = numba.njit  # its annotations lack the options below
 # as in `compiler.py`, except that a division by zero is an error, as it is in a live study
 OPTIONS: Any = {"error_model": "python", "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 REMEDY = "the laboratory compiles scores: use numbers, math, if and loops"
-USERS: Any = None  # `compiler.py` puts the user's function here
-
-
-def scored(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
-    """The user's score, or INVALID if it is none."""
-    value = float(USERS(gap, scatter, seen, weight, exploration))
-    return value if value >= 0.0 else INVALID
-
-
-@contextmanager
-def scoring(policy: Policy) -> Iterator[None]:
-    """Run compiled code that calls the policy's score."""
-    try:
-        yield
-    except ZeroDivisionError:
-        if not policy.is_custom:
-            raise
-        remedy = "test for 0 first; a live study names the arm and the arguments"
-        raise ScoreFailed("policy", policy.formula, "divided by zero", remedy) from None
 
 
 class NoNumber(NamedTuple):
     """Where a score was none."""
 
     row: int
-    arm: int
+    arm: int | None  # None: the score divided by zero, which ends compiled code at once
 
 
 def refused_in(measures: Measures) -> NoNumber | None:
@@ -65,12 +44,16 @@ def score_failed(policy: Policy, found: NoNumber, board: Any, rule: Rule) -> Sco
         issued = int(board.seen.sum() + board.pending.sum())
         rule = rule._replace(exploration=doubled(rule.exploration, issued, len(board.seen)))
     plain: Any = Board(*(column.tolist() for column in board))
-    try:
-        kernel.score(plain, found.arm, scores.checked(scores.known(policy.formula, policy.digest).function), rule)
-    except scores.Refused as refused:
-        return refused.of_arm(policy.formula, found.arm, where)
+    rule = rule._replace(formula=policy.scored_by())
+    for arm in range(len(plain.seen)) if found.arm is None else [found.arm]:
+        try:
+            kernel.score(plain, arm, rule)
+        except scores.Refused as refused:
+            return refused.of_arm(policy.formula, arm, where)
     # compiled only: a logarithm may round otherwise
     rule_broken = f"returned a negative number or NaN for arm {found.arm}{where}"
+    if found.arm is None:
+        rule_broken = f"divided by zero{where}"
     return ScoreFailed("policy", policy.formula, rule_broken, "a score must be a number of at least 0, or infinity")
 
 

@@ -13,10 +13,8 @@ from typing import NamedTuple
 
 from ..core import policies
 from ..core.policies import Policy
-from . import compiler, families
+from . import compiler
 from .output import progress_bar
-from .pilot import CHANCES, Pilot
-from .recorded import Recorded
 from .setup import Setup
 from .simulator import simulate
 from .threads import available_cores
@@ -25,8 +23,7 @@ from .threads import available_cores
 class Loop(NamedTuple):
     """What to compile a loop for."""
 
-    policy: Policy
-    family: str
+    policy: Policy  # only a user's has loops of its own
     late: bool  # whether rewards come late
     certifies: bool  # whether with certificates
     ranks: bool = False
@@ -35,19 +32,20 @@ class Loop(NamedTuple):
     @property
     def kind(self) -> compiler.Kind:
         """The same for the compiler."""
-        return compiler.kind(self.policy, self.family, **dict(zip(self._fields[3:], self[3:], strict=True)))
+        return compiler.kind(self.policy, certifies=self.certifies, ranks=self.ranks, counts=self.counts)
 
 
 def compile_together(loops: Sequence[Loop], *, shows: bool = False) -> None:
     """Compile the loops on all cores; ``shows`` draws a progress bar on a terminal."""
-    needed = [loop for loop in loops if not compiler.kept(loop.kind, late_rewards=loop.late)]
+    unlike = {(loop.kind, loop.late): loop for loop in loops}
+    needed = [loop for (kind, late), loop in unlike.items() if not compiler.kept(kind, late_rewards=late)]
     custom = [loop for loop in needed if loop.policy.is_custom]  # only this process has the user's function
     missing = [loop for loop in needed if not loop.policy.is_custom]
     shares = [missing[first :: available_cores()] for first in range(available_cores())]
     shares[0] += custom
     children = [_child(share) for share in shares[1:] if share] if compiler.keeps() else []
     try:
-        with progress_bar("compiling, once for each policy and family", len(needed)) if shows else nullcontext() as bar:
+        with progress_bar("compiling, this once", len(needed)) if shows else nullcontext() as bar:
             compile_here(shares[0], bar)
             for child, share in zip(children, shares[1:], strict=False):
                 child.wait()
@@ -61,10 +59,9 @@ def compile_together(loops: Sequence[Loop], *, shows: bool = False) -> None:
 def compile_here(loops: Sequence[Loop], progress: Callable[[int], None] | None = None) -> None:
     """Compile by playing the smallest possible game; ``progress`` is called after each loop."""
     for loop in loops:
-        is_bounded = families.family(loop.family).bounded or loop.family == "uniform"
         game = Setup(
             loop.policy,
-            loop.family,
+            "bernoulli",
             2,
             0.5,
             0.5,
@@ -72,21 +69,12 @@ def compile_here(loops: Sequence[Loop], progress: Callable[[int], None] | None =
             2 * loop.policy.warmup,
             "fifo:0" if loop.late else "none",
             confidence=0.95 if loop.certifies else None,
-            recorded=_rewards(loop.family),
             guarantee="rate" if loop.ranks else "all",
             lower_is_better=loop.counts,
-            share=0.5 if loop.counts and not is_bounded else None,  # certificates need bounds or a share
         )
         simulate(game, repetitions=1, threads=1)
         if progress is not None:
             progress(1)
-
-
-def _rewards(family: str) -> Recorded | None:
-    rewards = (0.0, 1.0) if family == CHANCES else (0.25, 0.75)
-    if family == "recorded":
-        return Recorded(("a", "b"), (rewards, rewards))
-    return Pilot(("a", "b"), (rewards, rewards)) if family.startswith("pilot") else None
 
 
 def _child(loops: Sequence[Loop]) -> "subprocess.Popen[bytes]":

@@ -30,6 +30,7 @@ class Asked(NamedTuple):
 
     pulls: list[Pull]
     done: bool  # as `Study.done`, after these pulls
+    wait: bool = False  # there are none now, but a later ask may get some: what is pending may free a case
 
 
 class Host(NamedTuple):
@@ -108,18 +109,19 @@ def tell(
     ledger = draft.ledger
     state = ledger.state_of(pull)
     words, price = _remark(note, cost)  # before an arm is retired
+    more = _in_words(words, price)
     mine, theirs = both(reward) if ledger.spec.pairs else (_one(reward), None)
     try:
         value = ledger.spec.reward(mine)
     except OutsideBounds as error:
-        outside = _retire_for_bounds(draft, pull, _arm(ledger, pull), error)
+        outside = _retire_for_bounds(draft, pull, _arm(ledger, pull), error, more)
         if ledger.spec.pairs:
-            _check_baseline(draft, pull, theirs)
+            _check_baseline(draft, pull, theirs, more)
         return Told(outside=outside)
     try:
         other = ledger.spec.reward(theirs) if ledger.spec.pairs else None
     except OutsideBounds as error:
-        return Told(outside=_retire_for_bounds(draft, pull, ledger.base, error))
+        return Told(outside=_retire_for_bounds(draft, pull, ledger.base, error, more))
     if state in (TOLD, LATE) and ledger.pull_reward[pull - 1] == value:
         if other is None or ledger.pull_other[pull - 1] == other:
             return Told(late=state == LATE)
@@ -139,12 +141,17 @@ def _remark(note: str | None, cost: float | None) -> tuple[str | None, float | N
     return words, None if cost is None else checks.number("cost", cost, 0.0) + 0.0  # no −0
 
 
-def _check_baseline(draft: Draft, pull: int, reward: object) -> None:
+def _in_words(note: str | None, cost: float | None) -> str:
+    """The same at the end of a reason: a retirement has no reward that could hold it."""
+    return ("" if cost is None else f"; cost {cost:g}") + (f"; note: {note}" if note else "")
+
+
+def _check_baseline(draft: Draft, pull: int, reward: object, more: str) -> None:
     """Retire the baseline too, if its reward in the same pair lies outside the bounds."""
     try:
         draft.ledger.spec.reward(reward)
     except OutsideBounds as error:
-        _retire_for_bounds(draft, pull, draft.ledger.base, error)
+        _retire_for_bounds(draft, pull, draft.ledger.base, error, more)
     except InvalidInput:
         return
 
@@ -232,13 +239,13 @@ def accept(draft: Draft, evaluator: str) -> None:
         draft.write("accepted", reason=evaluator)
 
 
-def _retire_for_bounds(draft: Draft, pull: int, arm: int, error: OutsideBounds) -> OutsideBounds:
+def _retire_for_bounds(draft: Draft, pull: int, arm: int, error: OutsideBounds, more: str) -> OutsideBounds:
     ledger = draft.ledger
     state, reward = ledger.state_of(pull), checks.finite(float(error.value))  # type: ignore[arg-type]
     if state in (PENDING, DROPPED) or arm not in ledger.outside:
         low, high = ledger.spec.bounds or ledger.spec.span
         what = f"pull {pull} returned {error.value!r}, outside the bounds ({low:g}, {high:g})"
-        draft.write("retired", arm=arm, pull=pull, reward=reward, cause="bounds", reason=f"{what}; {CLIP}")
+        draft.write("retired", arm=arm, pull=pull, reward=reward, cause="bounds", reason=f"{what}; {CLIP}{more}")
     rule = f"{error.rule}: they are wrong, so arm {ledger.spec.arms[arm]!r} is retired and not certified"
     return OutsideBounds("reward", error.value, rule, CLIP)
 

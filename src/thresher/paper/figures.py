@@ -87,10 +87,10 @@ def loops(part: str, added: Added = NOTHING) -> list[Loop]:
     """What must be compiled for a part of the paper."""
     if part == "figure2":
         late = [algorithm_42(name, 0.0, added) for name in (*ALGORITHMS_42, *added)]
-        return [Loop(policy, "uniform", True, False) for policy in late]
+        return [Loop(policy, True, False) for policy in late]
     names = ("ATP", "EVT", "EVT_pf") if part == "table1" else ALGORITHMS_41
     at_once = [*(ALGORITHMS_41[name] for name in names), *added.values()]
-    return [Loop(policy, "uniform", False, False) for policy in at_once]
+    return [Loop(policy, False, False) for policy in at_once]
 
 
 def figure1_pulls(repetitions: int, added: Added = NOTHING) -> int:

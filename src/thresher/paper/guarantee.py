@@ -97,4 +97,4 @@ def growth(seed: int, run: int) -> Growth:
 
 def loops() -> list[Loop]:
     """What must be compiled, except the traced loops."""
-    return [Loop(policies.uniform(), "bernoulli", True, True)]
+    return [Loop(policies.uniform(), True, True)]

@@ -89,7 +89,7 @@ def play_rival(name: str, setup: Setup, *, repetitions: int, seed: int = 0) -> t
         raise InvalidInput("reference", name, "is not known", f"choose one of {', '.join(RIVALS)}")
     repetitions = checks.whole("repetitions", repetitions, least=1, most=MOST_REPETITIONS)
     seed = checks.whole("seed", seed, least=0)
-    run = compiler.other_loop(rivals.run_rivals, setup.family)
+    run = compiler.other_loop(rivals.run_rivals)
     used, still, wrong = (np.zeros((repetitions, 1), np.int64) for _ in range(3))
     columns = (np.zeros(setup.arms, np.int64), np.zeros(setup.arms), np.zeros(setup.arms, np.int64))
     rule, risk, arms = RIVALS[name], 1 - setup.confidence, blank_arms(setup)
@@ -99,7 +99,7 @@ def play_rival(name: str, setup: Setup, *, repetitions: int, seed: int = 0) -> t
 
 
 def loops() -> list[Loop]:
-    return [Loop(policy, "bernoulli", False, True) for policy in OURS.values()]
+    return [Loop(policy, False, True) for policy in OURS.values()]
 
 
 def table(found: list[dict[str, Any]]) -> str:

@@ -7,7 +7,7 @@ Rewards lie in [0, 1] and are seen at once. Live studies do not offer them.
 import math
 
 from ..lab.families import Reals
-from ..lab.loops import DRAW, draw_instance
+from ..lab.loops import draw_instance, drawn
 from ..lab.parts import Arms, Counts, Table
 from ..lab.streams import REWARDS, Words, start
 
@@ -77,7 +77,7 @@ def run_rivals(
             arm = next_arm(rule, seen, total, left, pulls, risk, arms.threshold)
             pulls += 1
             seen[arm] += 1
-            total[arm] += DRAW(arms.first[arm], arms.second[arm], arms.low, arms.high, arms.samples, state)
+            total[arm] += drawn(arms, arm, state)
             ahead = total[arm] / seen[arm] - arms.threshold
             if abs(ahead) >= radius(seen[arm], len(seen), risk):
                 left[arm] = 1

@@ -1,6 +1,5 @@
 """Pairs: a pull of a study with a baseline evaluates its arm and the baseline, one after the other in one worker."""
 
-import asyncio
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
@@ -80,8 +79,11 @@ class Pair:
 
     def __exit__(self, _: object, error: BaseException | None, __: TracebackType | None) -> bool:
         """Pass on the arm's errors, and those that are not about this evaluation."""
-        others = Busy | KeyboardInterrupt | asyncio.CancelledError | EvaluatorLost | EvaluatorRefused
-        if error is None or isinstance(error, others):
+        if error is None:
+            return False
+        from asyncio import CancelledError  # here, for a run without coroutines starts sooner without asyncio
+
+        if isinstance(error, Busy | KeyboardInterrupt | CancelledError | EvaluatorLost | EvaluatorRefused):
             return False
         if self._now == self._pull.baseline:
             raise of_baseline(error) from (None if isinstance(error, EvaluationFailed) else error)

@@ -13,6 +13,8 @@ _BEGIN, _FORMULA = r"(?:\A|(?<=[;\t\r\n]))", r"[\"']*[=+@\t\r\uff1d\uff0b\uff0d\
 _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![^;\t\r\n])"
 _EVALUATED = re.compile(f"{_BEGIN}(?!{_NUMBER})(?={_FORMULA})")
 _QUOTED = re.compile(f"{_BEGIN}'(?={_FORMULA})")
+# What a terminal obeys; line ends and tabs stay, and so do joiners and other marks that belong to words
+_COMMANDS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
 _MARKS = re.compile(r"([\\`*_\[\]()!#|~$])|([<>&@])|(:(?=//)|(?<=www)\.)", re.IGNORECASE)
 _LIST = re.compile(r"\A(\s*)(?:([-+])|(\d{1,9})(?=[.)]))(?=[.)]?(?:\s|$))")
 # hosting sites look for @ after resolving all escapes: only a zero-width character after it stops them
@@ -46,6 +48,15 @@ def text_of(cell: str) -> str:
     ('=1+1', "'=1+1", '-0.5', "it's")
     """
     return _QUOTED.sub("", cell)
+
+
+def remark(text: str) -> str:
+    r"""A note or a reason for CSV, which nothing reads back: as `cell`, with the commands of a terminal as codes.
+
+    >>> print(remark("a\x1b[31mb"), remark("=1+1"))
+    a\x1b[31mb '=1+1
+    """
+    return cell(_COMMANDS.sub(lambda found: repr(found[0])[1:-1], text))
 
 
 def csv_line(cells: Iterable[object]) -> str:

@@ -18,7 +18,7 @@ SCALES = {  # unit: what one of it is, as a share or in seconds
 }
 UNITS = "units are %, us, ms, s, min, h and d"  # for people
 DURATIONS = "is not a length of time above 0 and below 31 years; write 90, 90s, 500ms, 10m, 2h or 1d"
-WITH_UNIT = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))\s*(%|[a-zµμ]{1,3})")
+WITH_UNIT = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))\s*(%|[a-zµμ]{1,3})")
 
 
 class Quantity(float):

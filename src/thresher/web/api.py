@@ -159,7 +159,7 @@ def _writing(api: APIRouter, house: House) -> None:
         def act() -> Any:
             found = house.study(study)
             asked = ask_for_reply(found, given.n, lease=float(given.lease), key=idempotency_key, arm=given.arm)
-            return {"pulls": [pull_json(pull) for pull in asked.pulls], "done": asked.done}
+            return {"pulls": [pull_json(pull) for pull in asked.pulls], "done": asked.done, "wait": asked.wait}
 
         return Json(await house.write(act, agent))
 

@@ -145,6 +145,7 @@ class Asked(BaseModel):
 
     pulls: list[PullOut]
     done: bool
+    wait: bool = Field(description="There are none now, but ask again later: what is pending may free a case.")
 
 
 class Told(BaseModel):
@@ -170,6 +171,7 @@ class CaseOut(BaseModel):
     mean: float
     rewards: list[tuple[int, float]] = Field(description="An arm's number and its reward, the worst first.")
     failed_by: list[int] = Field(description="Of these arms: the numbers of those that failed it.")
+    missing_by: list[int] = Field(description="The numbers of arms whose evaluation of it failed for good.")
 
 
 class CasesOut(BaseModel):

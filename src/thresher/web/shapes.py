@@ -49,7 +49,8 @@ def cases_json(ledger: Ledger, limit: int) -> dict[str, Any]:
         )
         rewards = [(arm, reward) for *_, arm, reward in worst]
         failing = [arm for passed, _, arm, _ in worst if not passed]
-        rows.append({**row.to_dict(), "mean": short(row.mean), "rewards": rewards, "failed_by": failing})
+        numbers = {"failed_by": failing, "missing_by": [index[arm] for arm in row.missing_by[:MOST_REWARDS]]}
+        rows.append({**row.to_dict(), "mean": short(row.mean), "rewards": rewards, **numbers})
     count = ledger.spec.case_count
     return {"format": 1, "seq": ledger.seq, "cases": count, "seen": seen_cases(ledger), "rows": rows}
 

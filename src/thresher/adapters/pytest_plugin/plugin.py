@@ -126,7 +126,8 @@ class Plugin(Repeating):
         try:
             self.sift = Sift(tests, self.options, seed=seeding.randomly_seed(self.config), version=version)
         except ThresherError as error:
-            raise pytest.UsageError(str(error)) from None
+            option = "--thresher-" if str(error).startswith("storage ") else ""
+            raise pytest.UsageError(f"{option}{error}") from None
         return self.sift
 
     def report(self, arms: dict[str, pytest.Item], asides: dict[str, str]) -> None:

@@ -263,10 +263,20 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
 
     def _is_over(self) -> bool:
         late = self._until is not None and time.monotonic() >= self._until
-        if not self._over and (late or (self._strangers and self._strangers.issuperset(self.nodes))):
+        alone = bool(self._strangers) and self._strangers.issuperset(self.nodes)
+        if not self._over and (late or alone):
             self._over = True
             self._forget_waiting()
+            if not late and self.sift is not None and not self.sift.done:
+                self._report_strangers()
         return self._over
+
+    def _report_strangers(self) -> None:
+        """No worker is left for the runs that are missing: an error, as xdist reports collections that differ."""
+        name = next(iter(self._strangers)).gateway.id
+        text = "No worker is left that collected the same tests, so the runs end here. See the warning."
+        report = pytest.CollectReport(nodeid=name, outcome="failed", longrepr=text, result=[])
+        self.config.hook.pytest_collectreport(report=report)
 
     def _forget_waiting(self) -> None:
         if self.sift is not None:

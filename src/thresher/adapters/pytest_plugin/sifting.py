@@ -5,9 +5,10 @@ import hashlib
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
+from ...core.guarantees import Words, guarantee
 from ...core.kernel import SHUT
 from ...core.ledger import Ledger
 from ...core.row import Row, label_of
@@ -24,6 +25,7 @@ Status = Literal["steady", "failing", "flaky", "open", "error", "skipped"]
 SKIPPED = "skipped: "  # begins the reason for which a test that skips itself is retired
 LONGEST = 900  # characters of a test's name that are kept in an arm's
 SLOW, WAIT, MOST = 0.02, 0.2, 64  # when rewards are written: after a run of so many seconds, after a time, a number
+WORDS = Words(arms="tests", rewards="the outcomes of a test's runs")
 LEAST = 2  # runs of each test that a budget must allow: the warm-up
 
 
@@ -252,9 +254,10 @@ class Sift:
         return Counts(steady, failing, retired, len(found) - steady - failing - retired)
 
     def verdicts(self) -> list[Verdict]:
-        """The verdict of each study."""
+        """The verdict of each study, with its guarantee in the words of tests and runs."""
         self._flush()
-        return [study.verdict() for study in self._studies]
+        words = [look(study, lambda ledger: guarantee(ledger, WORDS)) for study in self._studies]
+        return [replace(study.verdict(), guarantee=text) for study, text in zip(self._studies, words, strict=True)]
 
     def results(self, verdicts: Sequence[Verdict] | None = None) -> list[Result]:
         """What is known about each test, in their order."""

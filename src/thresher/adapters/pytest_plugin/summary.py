@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from _pytest.terminal import TerminalReporter
 
+from ...core.sentences import origin
 from ...core.verdict import Verdict
 from ...text.escapes import markdown, visible
 from ...text.plural import plural
@@ -69,8 +70,8 @@ def guarantees(verdicts: Sequence[Verdict], options: Options) -> Iterator[str]:
         certified = any(row.certified for row in verdict.rows)
         bar = "" if len(verdicts) == 1 else f"At least {verdict.threshold:g}: "
         yield f"{bar}{verdict.guarantee if certified else 'Nothing is certified yet.'}"
-        if verdict.origin:
-            yield verdict.origin
+        if from_where := origin(verdict.earlier, verdict.told, verdict.since, verdict.others, what="outcomes"):
+            yield from_where
     if len(verdicts) > 1 and options.guarantee == "all":
         yield f"All of these labels together are right with probability at least {options.confidence:g}."
 

@@ -25,7 +25,7 @@ class Program:
         guard.GUARD.start()
         pipe, environment = subprocess.PIPE, {**os.environ, VARIABLE: str(PROTOCOL)}
         self._process = subprocess.Popen(
-            argv, bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, start_new_session=True
+            argv, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, start_new_session=True
         )
         guard.GUARD.watch(self._process.pid, gently=True)
         self._stdin, self._stdout, self._stderr = self._process.stdin, self._process.stdout, self._process.stderr

@@ -64,11 +64,11 @@ class Resident:
                 self._may_enter.wait(left)
             while key in self._pending:  # another study's pull has the same id
                 self._may_enter.wait(LOOK)
-            self._users += 1
             leads = not self._led
-            self._led = True
             if not (leads and self.answered):
-                self._register(key, waiter)
+                self._register(key, waiter)  # before anything changes, for it may raise
+            self._users += 1
+            self._led = True
         try:
             if leads and self.answered:
                 self._listen(0)  # it may have died while it was idle

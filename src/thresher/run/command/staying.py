@@ -73,7 +73,7 @@ class Staying:
             raise InvalidInput("arms", rule=rule, remedy=NAME_THEM) from None
         except CommandFailed as error:
             remedy = "correct it, or name the arms with --arms FILE or --arm NAME"
-            raise CannotGoOn("arms", rule=f"there are none, and {error}", remedy=remedy).with_cause(error) from None
+            raise CannotGoOn("arms", rule=f"there are none, and {error}", remedy=remedy) from None
         _pool(self).adopt(resident)
         return arms
 

@@ -163,6 +163,15 @@ class Dask(Engine):
             await asyncio.sleep(0.05)
             self._see(await self._question("status"))
 
+    async def _end_hung_workers(self) -> None:
+        """End hung workers of our own cluster for good: it would wait for their threads, or start them again."""
+        nannies = {nanny.worker_address: nanny for nanny in self._own.workers.values()} if self._own else {}
+        hung = [address for address in self._hung if address in nannies]
+        for address in hung:
+            nannies[address].close_gracefully()  # it starts no other
+        if hung:
+            await asyncio.wait_for(self.client.run(leave, workers=hung), LOOK * 8)
+
     async def _fill_up(self) -> None:
         """Start another worker in our own cluster if a nanny gave up on one that died while it started."""
         if self._own and len(self._status["workers"]) < len(self._own.worker_spec):
@@ -280,5 +289,6 @@ class Dask(Engine):
 
     def close(self, *, wait: bool) -> None:
         if self._hung:
-            self._quietly(lambda: self.client.sync(self._leave_nothing_hanging))
+            free = self._leave_nothing_hanging if self._own is None else self._end_hung_workers
+            self._quietly(lambda: self.client.sync(free))
         self._closing.close()

@@ -1,0 +1,137 @@
+"""A persistent evaluator whose program is only two pipes: the tests say what it prints and when it exits."""
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pytest
+from engines import until
+
+from thresher.run.command import resident, waiting
+from thresher.run.command.lines import Greeting
+from thresher.run.command.resident import Resident
+from thresher.run.command.reward import CommandFailed
+from thresher.study import Pull
+
+SECONDS = 20.0  # far more than anything takes
+
+
+def pull(number: int, arm: str = "a") -> Pull:
+    return Pull(number, arm, number, {}, 7)
+
+
+class Pipes:
+    """In place of a program: the test says what it prints and when it exits."""
+
+    def __init__(self) -> None:
+        self.theirs, self.input = os.pipe()
+        self.output, self.printed = os.pipe()
+        self.exit, self._alive = os.pipe()
+        self._open = {self.theirs, self.input, self.output, self.printed, self.exit, self._alive}
+        for file in (self.input, self.output, self.theirs):
+            os.set_blocking(file, False)
+        self.errors, self.ended = b"", "exited with 3"
+        self.calls: list[object] = []
+
+    def prints(self, *lines: str) -> None:
+        os.write(self.printed, "".join(f"{line}\n" for line in lines).encode())
+
+    def answers(self, *pulls: int) -> None:
+        self.prints(*(json.dumps({"pull": number, "reward": number / 8}) for number in pulls))
+
+    def heard(self) -> list[int]:
+        """The pulls that were written to it since the last time."""
+        with contextlib.suppress(BlockingIOError):
+            return [json.loads(line)["pull"] for line in os.read(self.theirs, 1 << 20).splitlines()]
+        return []
+
+    def exits(self) -> None:
+        self._close(self._alive)
+
+    def stops_reading(self) -> None:
+        self._close(self.theirs)
+
+    def stops_printing(self) -> None:
+        self._close(self.printed)
+
+    def _close(self, *files: int) -> None:
+        for file in files:
+            self._open.remove(file)
+            os.close(file)
+
+    def end(self) -> None:
+        self._close(*self._open)
+
+    def reap(self, *, at_once: bool) -> None:
+        self.calls.append(("reaped", at_once))
+
+    def exits_within(self, seconds: float) -> None:
+        self.calls.append(("waited", seconds))
+
+    def hang_up(self) -> None:
+        self.calls.append("hung up")
+
+    def close(self) -> None:
+        self.calls.append("closed")
+
+
+class Stands:
+    """A time that stands still until the test moves it."""
+
+    now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+Greeted = Callable[[Greeting], None]
+Piped = Callable[..., tuple[Resident, Pipes]]
+
+
+@pytest.fixture
+def piped(monkeypatch: pytest.MonkeyPatch) -> Iterator[Piped]:
+    made: list[Pipes] = []
+
+    def begin(
+        greeted: Greeted = lambda _: None, argv: tuple[str, ...] = ("x",), *, exit_is_told: bool = True
+    ) -> tuple[Resident, Pipes]:
+        pipes = Pipes()
+        made.append(pipes)
+        if not exit_is_told:
+            pipes.exit = -1
+        monkeypatch.setattr(resident, "Program", lambda _: pipes)
+        return Resident(argv, greeted), pipes
+
+    monkeypatch.setattr(resident, "_HINTED", set[tuple[str, ...]]())
+    yield begin
+    for each in made:
+        each.end()
+
+
+@pytest.fixture
+def still(monkeypatch: pytest.MonkeyPatch) -> Stands:
+    still = Stands()
+    for module in (resident, waiting):
+        monkeypatch.setattr(module, "time", still)
+    return still
+
+
+@pytest.fixture
+def threads() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(4) as pool:
+        yield pool
+
+
+def begun(pool: ThreadPoolExecutor, one: Resident, pipes: Pipes, number: int, arm: str = "a") -> "Future[float]":
+    """An evaluation in another thread that waits for its answer."""
+    future = pool.submit(one.evaluate, pull(number, arm), number, SECONDS)
+    until(lambda: pipes.heard() == [number], "the pull")
+    return future
+
+
+def failure(call: Callable[[], object]) -> CommandFailed:
+    with pytest.raises(CommandFailed) as caught:
+        call()
+    return caught.value

@@ -1,0 +1,243 @@
+"""Who is to blame for failures, in the words that users read, and which of them are dropped when."""
+
+from typing import Any
+
+import pytest
+from engines import causes, make
+
+import thresher
+from thresher.run.outage import OUTSIDE, WINDOW, Failure, SameError, Start, Watch
+from thresher.run.pairs import BASELINE
+from thresher.study import Pull
+
+NOBODY = float("inf")
+
+
+def pull(number: int, arm: str = "a", case: int | None = None) -> Pull:
+    return Pull(number, arm, 1, {}, 7, case=case)
+
+
+def a_start(study: thresher.Study, *failed: Failure) -> Start:
+    start = Start(study, lambda: NOBODY)
+    for failure in failed:
+        start.failure(failure)
+    return start
+
+
+def why(start: Start) -> str:
+    end = start.end()
+    assert end is not None
+    return str(end).removeprefix("run: ")
+
+
+def broke(number: int, arm: str, kind: str | None = "k", **given: Any) -> Failure:
+    return Failure(pull(number, arm, given.pop("case", None)), f"{arm} broke", kind=kind, **given)
+
+
+# -- the words -------------------------------------------------------------------------------------------------------
+
+
+def test_the_first_failure_is_named_and_so_are_the_arms_that_may_be_wrong() -> None:
+    error = KeyError("depth")
+    start = a_start(make(*"dcbae"), broke(1, "d", error=error), broke(2, "c"))
+    assert start.end() is None, "two of five are not enough"
+    start.failure(broke(3, "b"))
+    start.failure(broke(4, "a"))
+    assert why(start) == (
+        "3 arms failed with the same error before anything succeeded: d broke; correct the evaluator, or take out "
+        "'a', 'b', 'c' if only they are wrong, and run again; no arm was retired"
+    )
+    end = start.end()
+    assert end is not None
+    assert end.__cause__ is error
+
+
+@pytest.mark.parametrize(
+    ("arms", "words"),
+    [
+        ("a", "the only arm failed before anything succeeded: a broke; correct the evaluator and run again; no arm wa"),
+        ("ab", "both arms failed with the same error before anything succeeded: a broke; correct the evaluator and"),
+        ("abc", "3 arms failed with the same error before anything succeeded: a broke; correct the evaluator, or take"),
+    ],
+)
+def test_a_small_study_ends_when_all_its_arms_have_failed(arms: str, words: str) -> None:
+    start = a_start(make(*arms), *(broke(number, arm) for number, arm in enumerate(arms, 1)))
+    assert why(start).startswith(words)
+
+
+def test_a_run_that_blamed_an_arm_does_not_say_that_none_was_retired() -> None:
+    start = a_start(make(*"abc"), *(broke(number, arm) for number, arm in enumerate("abc", 1)))
+    start.blamed = True
+    assert why(start).endswith("and run again")
+
+
+def test_rewards_outside_the_bounds_are_named_only_if_nothing_else_is_wrong() -> None:
+    outside = [Failure(pull(number, arm), "reward 7.0", kind=OUTSIDE) for number, arm in enumerate("abc", 1)]
+    start = a_start(make(*"abc"), *outside)
+    assert why(start) == "3 arms returned a reward outside the bounds before anything succeeded: reward 7.0"
+    for number, arm in enumerate("abc", 4):
+        start.failure(broke(number, arm))
+    assert why(start).startswith("3 arms failed with the same error")
+
+
+def test_a_baseline_that_fails_is_not_the_fault_of_the_arms() -> None:
+    kind = f"{BASELINE}k"
+    start = a_start(make(*"abcd"), *(broke(number, arm, kind) for number, arm in enumerate("abc", 1)))
+    assert "take out" not in why(start)
+
+
+def test_different_errors_temporary_ones_and_later_ones_do_not_count() -> None:
+    start = a_start(make(*"abc"), broke(1, "a", "one"), broke(2, "b", "two"), broke(3, "c", None), broke(4, "a", "one"))
+    assert start.end() is None
+    start.close()
+    for number, arm in enumerate("abc", 5):
+        start.failure(broke(number, arm))
+    assert start.end() is None
+
+
+def test_the_first_pull_of_each_arm_that_failed_is_waited_for() -> None:
+    same = SameError(broke(9, "a"))
+    for number, arm in ((9, "a"), (4, "a"), (6, "a"), (5, "b")):
+        same.add(pull(number, arm))
+    assert (same.pulls, same.count) == ({"a": 4, "b": 5}, 4)
+    same.add(pull(7, "b", case=3))
+    assert same.pulls[3] == 7, "with cases, these are counted"
+
+
+@pytest.mark.parametrize(
+    ("arms", "given", "told", "is_for_one"),
+    [
+        ("a", {}, 0, True),
+        ("ab", {}, 0, False),
+        ("a", {}, 1, False),
+        ("ab", {"cases": 5}, 0, True),
+        ("ab", {"cases": 2}, 0, False),
+        ("ab", {"cases": 1}, 0, True),
+        ("ab", {"cases": 5}, 1, False),
+    ],
+)
+def test_when_the_failures_of_one_arm_may_end_a_run(arms: str, given: Any, told: int, is_for_one: bool) -> None:
+    study = make(*arms, **given)
+    for one in study.ask_many(told):
+        study.tell(one, 1)
+    start = a_start(study)
+    assert start.is_for_one_arm == is_for_one
+    start.close()
+    assert not start.is_for_one_arm
+
+
+# -- what is dropped -------------------------------------------------------------------------------------------------
+
+
+def a_watch(study: thresher.Study, window: int = 4, *, started: bool = True) -> Watch:
+    watch = Watch(study, lambda: NOBODY, window)
+    if started:
+        watch.start.close()
+    return watch
+
+
+def fail(watch: Watch, *arms: str, **given: Any) -> list[Pull]:
+    pulls = [watch.study.ask(arm=arm) or pytest.fail("no pull") for arm in arms]
+    for one in pulls:
+        watch.failure(Failure(one, f"{one.arm} broke", **{"kind": "k", **given}), 10.0)
+    return pulls
+
+
+def test_a_pull_whose_reward_came_after_all_is_dropped_alone() -> None:
+    study = make("a", "b", max_failures=None)
+    watch = a_watch(study)
+    first, second = fail(watch, "a", "b")
+    watch.let_go(second)
+    assert [held.pull for held in watch.held] == [first]
+    assert causes(study) == ["failed"]
+    watch.let_go(second)
+    assert len(watch.held) == 1
+
+
+def test_a_control_that_decides_leaves_nothing_held_and_the_next_outage_needs_another() -> None:
+    study = make("a", "b", "c", budget=400, max_failures=None)
+    study.tell(study.ask(arm="c") or 0, 1)
+    watch = a_watch(study)
+    fail(watch, *"abab")
+    assert watch.tried([]) == []
+    assert watch._control is None
+    (control,) = watch.tried([study.ask(arm="c") or pytest.fail("no pull")])
+    fail(watch, "a")
+    assert (watch.out, len(watch.held), causes(study)) == (True, 5, []), "only the control decides"
+    watch.success(control)
+    assert (watch.out, watch._deciding, watch.held, causes(study)) == (False, False, [], ["failed"] * 5)
+    fail(watch, "a")
+    assert not watch.out
+
+
+def test_rewards_are_written_before_held_failures_are_dropped() -> None:
+    study = make("a", "b", max_failures=None)
+    watch, order = a_watch(study), list[int]()
+    watch.success(pull(0), first=lambda: order.append(0))
+    fail(watch, "a")
+    watch.success(pull(0), first=lambda: order.append(len(causes(study))))
+    assert order == [0]
+    assert causes(study) == ["failed"]
+
+
+def test_the_end_of_an_outage_is_logged_and_its_beginning_says_how_many(caplog: pytest.LogCaptureFixture) -> None:
+    study = make("a", "b", budget=400, max_failures=None)
+    watch = a_watch(study)
+    watch.success(pull(0))
+    assert caplog.text == ""
+    fail(watch, *"abab")
+    assert "the last 4 evaluations all failed, the last with: b broke; only one pull is tried now" in caplog.text
+    watch.success(pull(0))
+    assert caplog.text.count("an evaluation succeeded: the outage is over") == 1
+    watch.success(pull(0))
+    assert caplog.text.count("the outage is over") == 1
+
+
+def test_a_few_broken_cases_are_no_outage() -> None:
+    study = make("a", "b", cases=20, max_failures=None, confidence=0.95, policy=None)
+    watch = a_watch(study)
+    pulls = study.ask_many(12)
+    few = [one for one in pulls if one.case == pulls[0].case or one.case == pulls[1].case]
+    others = [one for one in pulls if one not in few]
+    for one in (few * 4)[:4]:
+        watch.held.append(Failure(one, "broke", kind="k"))
+    assert watch._are_broken_cases()
+    watch.held[2:] = [Failure(one, "broke", kind="k") for one in others[:2]]
+    if len({held.pull.case for held in watch.held}) > 2:
+        assert not watch._are_broken_cases(), "too many cases"
+    watch.held = [Failure(one, "broke", kind="k") for one in (few * 4)[:4]]
+    study.tell(few[0], 1)
+    assert not watch._are_broken_cases(), "one of them has worked"
+    watch.held = [Failure(pull(1), "broke", kind="k")] * WINDOW
+    assert not watch._are_broken_cases(), "no cases"
+
+
+def test_the_last_open_arm_of_a_study_with_earlier_rewards_fails_alone() -> None:
+    study = make("a", "b", max_failures=None)
+    study.tell(study.ask(arm="a") or 0, 1)
+    study.retire("b")
+    watch = a_watch(study, started=False)
+    fail(watch, "a")
+    assert (watch.held, causes(study)) == ([], ["failed"])
+    only = make("a", max_failures=None)
+    waits = Watch(only, lambda: 1.0, 4)
+    one = only.ask() or pytest.fail("no pull")
+    waits.failure(Failure(one, "slow", kind=None), 10.0)
+    assert causes(only) == ["failed"], "a temporary failure cannot end the run"
+    waits.failure(Failure(only.ask() or pytest.fail("no pull"), "broke", kind="k"), 10.0)
+    assert len(waits.held) == 1, "this one may: it waits for the first"
+
+
+def test_a_try_is_of_the_arm_that_failed_least_and_worked_before() -> None:
+    study = make("a", "b", "c", budget=400, max_failures=None)
+    watch = a_watch(study)
+    fail(watch, *"abab")
+    assert watch.arm_to_try() == "c"
+    study.tell(study.ask(arm="b") or 0, 1)
+    watch._failed.update({"c": 2})
+    assert watch.arm_to_try() == "b", "of those that failed equally often, the one that had a reward"
+    watch._failed.update({"b": 1})
+    assert watch.arm_to_try() in ("a", "c")
+    for arm in "abc":
+        study.retire(arm)
+    assert watch.arm_to_try() is None

@@ -1,0 +1,98 @@
+"""The pulls of a run: those that wait, those that an engine evaluates, and how they are dropped."""
+
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+from engines import causes, make
+
+from thresher.errors import AlreadyTold, CannotGoOn
+from thresher.run import evaluations as evaluations_module
+from thresher.run.evaluations import Evaluation, Evaluations
+from thresher.run.workers import Suspects
+from thresher.study import Pull
+
+
+def pull(number: int, arm: str = "a") -> Pull:
+    return Pull(number, arm, 1, {}, 7)
+
+
+class Taking:
+    """Takes every pull, and finishes none."""
+
+    def __init__(self) -> None:
+        self.pulls: list[int] = []
+        self.withdrawn = 0
+
+    def submit(self, pull: Pull) -> "Future[object]":
+        if pull.arm == "refused":
+            raise CannotGoOn("executor", rule="no more")
+        self.pulls.append(pull.id)
+        return Future()
+
+    def withdraw(self, futures: Any) -> set["Future[object]"]:
+        self.withdrawn += 1
+        return set(list(futures)[1:])
+
+    def abandon(self, futures: Any) -> None:
+        self.abandoned = list(futures)
+
+
+def some(study: Any = None) -> tuple[Evaluations, Taking]:
+    engine: Any = Taking()
+    return Evaluations(study or make(), engine, Suspects(), lambda _: None), engine
+
+
+def test_busy_pulls_are_tried_when_they_are_due_the_earliest_first() -> None:
+    waiting, engine = some()
+    assert (waiting.next_try, waiting.oldest(), len(waiting)) == (None, float("inf"), 0)
+    for number, when in [(4, 9.0), (2, 5.0), (3, 5.0), (1, 7.0)]:
+        waiting.try_at(when, Evaluation(pull(number), attempt=2))
+    assert (waiting.next_try, waiting.oldest(), len(waiting)) == (5.0, 1, 4)
+    waiting.submit_waiting(4.9)
+    assert engine.pulls == []
+    waiting.submit_waiting(5.0)
+    assert engine.pulls == [2, 3]
+    assert [(each.attempt, each.repeated) for each in waiting.running.values()] == [(2, True)] * 2
+    waiting.submit_waiting(10.0)
+    assert (engine.pulls, len(waiting), waiting.next_try) == ([2, 3, 1, 4], 4, None)
+
+
+@pytest.mark.parametrize(("attempt", "was_busy", "repeated"), [(1, False, False), (2, False, True), (1, True, True)])
+def test_an_evaluation_that_began_twice_is_no_single_draw(attempt: int, was_busy: bool, repeated: bool) -> None:
+    assert Evaluation(pull(1), attempt, was_busy=was_busy).repeated == repeated
+    assert not Evaluation(pull(1), 1).was_busy
+
+
+def test_pulls_are_dropped_as_cancelled_only_if_they_never_began() -> None:
+    study = make(budget=20)
+    pulls = study.ask_many(6)
+    waiting, engine = some(study)
+    waiting.begin(pulls[:3], 0.0)
+    waiting.withdraw()
+    assert (causes(study), len(waiting)) == (["cancelled"] * 2, 1)
+    waiting.try_at(5.0, Evaluation(pulls[3], attempt=1))
+    waiting.hold(Evaluation(pulls[4], attempt=2))
+    waiting.hold(Evaluation(pulls[5], attempt=1))
+    waiting.cancel_waiting()
+    assert (causes(study)[2:], len(waiting)) == (["lost", "lost", "cancelled"], 1)
+    waiting.abandon("the end")
+    assert (causes(study)[5:], len(waiting), len(engine.abandoned)) == (["lost"], 0, 1)
+    before = engine.withdrawn
+    waiting.withdraw()
+    assert engine.withdrawn == before, "nothing runs there"
+
+
+def test_a_pull_that_an_engine_refuses_is_dropped_at_the_end() -> None:
+    waiting, _ = some()
+    with pytest.raises(CannotGoOn, match="no more"):
+        waiting.begin([pull(1, "refused"), pull(2)], 0.0)
+    assert (len(waiting), waiting.oldest()) == (2, 1)
+
+
+def test_a_pull_that_another_agent_told_needs_no_drop(monkeypatch: pytest.MonkeyPatch) -> None:
+    def told(*_: object, **__: object) -> None:
+        raise AlreadyTold("pull", 1, "was told")
+
+    monkeypatch.setattr(evaluations_module, "give_up", told)
+    some()[0].drop(Evaluation(pull(1), 1), "the end", "lost")

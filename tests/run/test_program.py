@@ -1,0 +1,184 @@
+"""A program that stays, as a process: what it is given, what is shown of it, and how it ends."""
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from engines import until
+from program import runs
+
+from thresher.run.command import guard, program
+from thresher.run.command.program import Program
+
+LATER = 20.0  # seconds; far more than anything takes
+
+
+class Noted:
+    """In place of the guard: what it is told."""
+
+    def __init__(self) -> None:
+        self.calls: list[object] = []
+
+    def start(self) -> None:
+        self.calls.append("start")
+
+    def watch(self, group: int, *, gently: bool = False) -> None:
+        self.calls.append(("watch", group, gently))
+
+    def forget(self, group: int) -> None:
+        self.calls.append(("forget", group))
+
+
+@pytest.fixture
+def guarded(monkeypatch: pytest.MonkeyPatch) -> Noted:
+    noted = Noted()
+    monkeypatch.setattr(guard, "GUARD", noted)
+    return noted
+
+
+@pytest.fixture
+def start(guarded: Noted) -> Iterator[Callable[[str], Any]]:
+    started: list[Program] = []
+
+    def begin(script: str) -> Program:
+        started.append(Program(("sh", "-c", script)))
+        return started[-1]
+
+    yield begin
+    for each in started:
+        each.reap(at_once=True)
+        each.close()
+
+
+def output(one: Program, size: int = 1 << 16) -> bytes:
+    """What it prints next."""
+    found = bytearray()
+
+    def is_there() -> bool:
+        try:
+            found.extend(os.read(one.output, size))
+        except BlockingIOError:
+            return False
+        return True
+
+    until(is_there, "its output")
+    return bytes(found)
+
+
+def test_a_program_is_told_the_protocol_and_watched_from_the_start(start: Any, guarded: Noted) -> None:
+    one = start("echo $THRESHER_PROTOCOL $PATH; read line; echo got $line; read line")
+    assert output(one).decode().split() == ["1", os.environ["PATH"]]
+    assert not os.get_blocking(one.input), "a full pipe must not hang the thread that writes"
+    os.write(one.input, b"this\n")
+    assert output(one) == b"got this\n"
+    pid = one._process.pid
+    assert guarded.calls == ["start", ("watch", pid, True)]
+    assert os.getsid(pid) == pid, "Ctrl-C in the terminal is not for it"
+    one.reap(at_once=True)
+    one.reap(at_once=True)
+    assert guarded.calls[2:] == [("forget", pid)]
+
+
+def test_what_it_says_on_standard_error_is_shown_line_by_line(start: Any, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    one = start("printf 'one\\ntw' >&2; printf 'o\\n\\nthree' >&2")
+    one.reap(at_once=False)
+    assert [record.getMessage() for record in caplog.records] == ["one", "two", "", "three"]
+    assert one.errors == b"one\ntwo\n\nthree"
+    assert one._stderr.closed
+
+
+def test_the_end_of_a_long_standard_error_is_kept(
+    start: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(program, "TAIL", 10)
+    monkeypatch.setattr(program, "CHUNK", 8)
+    one = start("printf '%s' 0123456789abcdefghij >&2; echo klm >&2")
+    one.reap(at_once=False)
+    assert one.errors == b"defghijklm\n"[-10:]
+    assert "".join(record.getMessage() for record in caplog.records) == "0123456789abcdefghijklm"
+    assert max(len(record.getMessage()) for record in caplog.records) <= 16, "a line without end is shown in parts"
+    caplog.clear()
+    start("printf 12345678 >&2; read line; printf 9 >&2").reap(at_once=True)
+    assert [record.getMessage() for record in caplog.records] in (["12345678"], []), "a chunk is not too long"
+
+
+@pytest.mark.parametrize(("code", "words"), [(0, "exited with 0 before it answered"), (3, "exited with 3")])
+def test_its_end_is_told_in_words(start: Any, code: int, words: str) -> None:
+    one = start(f"exit {code}")
+    one.reap(at_once=False)
+    assert one.ended == words
+
+
+def test_one_that_is_about_to_exit_has_a_moment_and_others_are_killed(
+    start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program, "LAST_BREATH", LATER)
+    leaves = start("read line; sleep 0.1; exit 5")
+    leaves.hang_up()
+    leaves.reap(at_once=False)
+    assert leaves.ended == "exited with 5"
+    stays = start("sleep 60 & echo $!; wait")
+    child = int(output(stays))
+    began = time.monotonic()
+    stays.reap(at_once=True)
+    assert stays.ended == "was ended by SIGKILL"
+    assert time.monotonic() - began < LATER
+    until(lambda: not runs(child), "the end of what it started")
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["the system tells", "the system does not tell"])
+def test_its_exit_is_waited_for_but_not_longer(start: Any, told: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not told:
+        monkeypatch.delattr(os, "pidfd_open")
+    one = start("read line; exit 4")
+    assert (one.exit == -1) != told
+    began = time.monotonic()
+    one.exits_within(0.05)
+    assert 0.05 <= time.monotonic() - began < LATER
+    one.hang_up()
+    one.exits_within(LATER)
+    assert time.monotonic() - began < LATER
+    one.reap(at_once=True)
+    assert one.ended == "exited with 4"
+    one.exits_within(LATER)
+    assert time.monotonic() - began < LATER, "it has exited"
+
+
+def test_nothing_is_left_open(start: Any) -> None:
+    one = start("read line")
+    files = [one.input, one.output, one.exit]
+    one.reap(at_once=True)
+    one.close()
+    for file in files:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(file)
+    one.close()
+    assert one.exit == -1
+
+
+def test_a_forked_child_keeps_nothing_of_it_open(start: Any) -> None:
+    one = start("read line")
+    lock, files = one._reaping, [one.input, one.output, one.exit, one._stderr.fileno()]
+    with lock:  # a thread of the parent may hold it
+        ours, theirs = os.pipe()
+        child = os.fork()
+        if child == 0:
+            for file in files:
+                try:
+                    os.fstat(file)
+                    os.write(theirs, b"open ")
+                except OSError:
+                    os.write(theirs, b"closed ")
+            os._exit(0)
+        os.close(theirs)
+        os.waitpid(child, 0)
+    with os.fdopen(ours, "rb") as answer:
+        assert answer.read() == b"closed " * 4
+    for file in files:
+        os.fstat(file)
+    assert one._pump.is_alive()
+    assert one._pump.daemon, "it does not keep Python alive"

@@ -1,0 +1,164 @@
+"""Signals: queued during a run, delayed, turned into an exit status, and left as they were."""
+
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from thresher.log.patience import INTERRUPTS
+from thresher.run import signals
+
+BOTH = (signal.SIGINT, signal.SIGTERM)
+
+
+def handlers() -> list[object]:
+    return [signal.getsignal(number) for number in (*BOTH, signal.SIGHUP)]
+
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    before = dict(zip((*BOTH, signal.SIGHUP), handlers(), strict=True))
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)  # type: ignore[arg-type]
+
+
+def test_in_a_run_signals_are_only_queued_and_afterwards_all_is_as_before() -> None:
+    before, inbox, interrupts = handlers(), queue.SimpleQueue[Any](), list(INTERRUPTS)
+    with signals.into(inbox):
+        for number in BOTH:
+            signal.raise_signal(number)
+        assert len(INTERRUPTS) == len(interrupts) + 1
+    assert [inbox.get_nowait(), inbox.get_nowait()] == list(BOTH)
+    assert (handlers(), interrupts, signals._HANDLED_BEFORE) == (before, INTERRUPTS, [])
+
+
+def test_another_thread_leaves_the_handlers_alone() -> None:
+    seen: list[object] = []
+
+    def enter() -> None:
+        with signals.into(queue.SimpleQueue()):
+            seen.append(handlers() == before and not signals._HANDLED_BEFORE)
+
+    before = handlers()
+    thread = threading.Thread(target=enter)
+    thread.start()
+    thread.join()
+    assert seen == [True]
+
+
+def test_a_handler_that_was_not_set_from_python_cannot_be_set_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_again: list[int] = []
+    fake = SimpleNamespace(
+        getsignal=lambda number: None if number == signal.SIGINT else signal.SIG_DFL,
+        signal=lambda number, handler: set_again.append(number) if handler == signal.SIG_DFL else None,
+        **{name: getattr(signal, name) for name in ("SIGINT", "SIGTERM", "Signals")},
+    )
+    monkeypatch.setattr(signals, "signal", fake)
+    with signals.into(queue.SimpleQueue()):
+        pass
+    assert set_again == [signal.SIGTERM]
+
+
+def test_a_forked_child_leaves_ctrl_c_to_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    inbox = queue.SimpleQueue[Any]()
+    with signals.into(inbox):
+        here = os.getpid()
+        monkeypatch.setattr(signals.os, "getpid", lambda: here + 1)  # type: ignore[attr-defined]
+        signal.raise_signal(signal.SIGINT)
+        assert inbox.empty()
+
+
+def test_a_signal_takes_effect_while_a_store_waits_unless_it_came_before() -> None:
+    inbox = queue.SimpleQueue[Any]()
+    with signals.into(inbox):
+        (interrupt,) = INTERRUPTS[-1:]
+        interrupt(0.0)  # none has come
+        signal.raise_signal(signal.SIGINT)
+        interrupt(time.monotonic() + 1.0)
+        with pytest.raises(KeyboardInterrupt):
+            interrupt(0.0)
+        assert inbox.qsize() == 1
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_of_two_signals_the_last_takes_effect_while_a_store_waits() -> None:
+    ended: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: ended.append(number))
+    with signals.into(queue.SimpleQueue()):
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGTERM)
+        INTERRUPTS[-1](0.0)
+    assert ended == [signal.SIGTERM]
+
+
+def test_signals_are_delayed_until_the_end_of_a_block() -> None:
+    got: list[int] = []
+    for number in BOTH:
+        signal.signal(number, lambda number, _: got.append(number))
+    with signals.later():
+        for number in BOTH:
+            signal.raise_signal(number)
+        assert got == []
+    assert got == list(BOTH)
+
+
+# -- commands --------------------------------------------------------------------------------------------------------
+
+
+def test_a_closed_terminal_ends_a_job_as_sigterm_does() -> None:
+    hook = sys.unraisablehook
+    assert signals.until_stopped(lambda: signal.raise_signal(signal.SIGHUP)) == 128 + signal.SIGTERM
+    assert sys.unraisablehook is hook
+
+
+def test_nohup_keeps_a_job_running() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    assert signals.until_stopped(lambda: signal.raise_signal(signal.SIGHUP)) == 0
+    assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+
+
+def test_an_error_of_the_job_is_raised_and_the_handlers_are_as_before() -> None:
+    def fail() -> None:
+        assert handlers() != before
+        assert sys.unraisablehook is signals._send_again
+        raise LookupError("no")
+
+    before = handlers()
+    with pytest.raises(LookupError, match="no"):
+        signals.until_stopped(fail)
+    assert handlers() == before
+
+
+@pytest.mark.parametrize(
+    ("error", "number"), [(KeyboardInterrupt(), signal.SIGINT), (signals.Terminated(), signal.SIGTERM)]
+)
+def test_a_signal_that_python_ignored_is_sent_again(
+    error: BaseException, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[object] = []
+
+    class Timer:
+        def __init__(self, seconds: float, function: Any, args: tuple[object, ...]) -> None:
+            self._given = (seconds, function, args)
+
+        def start(self) -> None:
+            sent.append(self._given)
+
+    monkeypatch.setattr(signals, "threading", SimpleNamespace(Timer=Timer))
+    shown: list[object] = []
+    monkeypatch.setattr(sys, "__unraisablehook__", shown.append)
+    ignored: Any = SimpleNamespace(exc_value=error)
+    signals._send_again(ignored)
+    assert (sent, shown) == ([(0.05, os.kill, (os.getpid(), number))], [])
+    other: Any = SimpleNamespace(exc_value=ValueError("in a finalizer"))
+    signals._send_again(other)
+    assert (len(sent), shown) == (1, [other])

@@ -1,0 +1,160 @@
+"""Exceptions of evaluators: which are the same error, which are temporary, and how much of them is shown."""
+
+import errno
+import socket
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from thresher.errors import CannotGoOn, EvaluationFailed
+from thresher.run import tracebacks
+from thresher.run.engines import WorkerLost
+from thresher.run.engines.engine import as_the_evaluators, with_queue
+from thresher.run.lost import EvaluatorLost, EvaluatorRefused
+from thresher.run.tracebacks import is_transient, log_first, same_error, traceback_text
+
+
+def raised(error: BaseException, depth: int = 1) -> BaseException:
+    try:
+        if depth > 1:
+            raise raised(error, depth - 1)
+        raise error
+    except BaseException as caught:
+        return caught
+
+
+def test_two_errors_are_the_same_if_their_type_and_their_place_are() -> None:
+    first, second = (raised(ValueError(number)) for number in (1, 2))
+    assert same_error(first) == same_error(second) != same_error(raised(KeyError(1)))
+    elsewhere = ValueError(1)
+    try:
+        raise elsewhere
+    except ValueError:
+        assert same_error(elsewhere) != same_error(first)
+    assert same_error(first).startswith(f"builtins.ValueError at {__file__}:")
+    assert same_error(ValueError(1)) == "builtins.ValueError", "it was never raised"
+    assert same_error(EvaluationFailed("x", kind="exited with 3")) == "exited with 3"
+    assert "EvaluationFailed at" in same_error(raised(EvaluationFailed("x")))
+
+
+class ReadTimeoutException(Exception):
+    """As a library names it."""
+
+
+class Special(ReadTimeoutException):
+    """Named otherwise, but derived from it."""
+
+
+def caused(error: BaseException, cause: BaseException | None = None, context: BaseException | None = None) -> Any:
+    error.__cause__, error.__context__ = cause, context
+    error.__suppress_context__ = cause is not None
+    return error
+
+
+def with_reason(reason: object) -> Exception:
+    error = ValueError("no")
+    error.reason = reason  # type: ignore[attr-defined]
+    return error
+
+
+TEMPORARY = [
+    TimeoutError(),
+    ConnectionResetError(),
+    socket.gaierror(),
+    socket.herror(),
+    *(OSError(number, "x") for number in sorted(tracebacks.NETWORK)),
+    ReadTimeoutException(),
+    Special(),
+    EvaluationFailed("x", transient=True),
+    caused(ValueError(), cause=TimeoutError()),
+    caused(ValueError(), context=TimeoutError()),
+    ExceptionGroup("both", [ValueError(), ExceptionGroup("more", [TimeoutError()])]),
+    with_reason(TimeoutError()),
+]
+LASTING = [
+    ValueError("timeout"),
+    OSError(errno.ENOENT, "x"),
+    EvaluationFailed("x"),
+    caused(ValueError(), cause=KeyError(), context=TimeoutError()),
+    with_reason("timeout"),
+    ExceptionGroup("both", [ValueError(), KeyError()]),
+]
+
+
+def test_errors_of_time_and_network_are_temporary_and_others_are_not() -> None:
+    assert [error for error in TEMPORARY if not is_transient(error)] == []
+    assert [error for error in LASTING if is_transient(error)] == []
+    circle = caused(ValueError(), context=None)
+    circle.__context__ = caused(KeyError(), context=circle)
+    assert not is_transient(circle)
+
+
+def test_a_traceback_has_no_frames_of_ours_no_secrets_and_its_last_frames() -> None:
+    text = traceback_text(raised(ValueError("password=hunter2"), 60))
+    assert "password=***" in text
+    assert "hunter2" not in text
+    assert "[Previous line repeated 36 more times]" in text, "three are shown before it, and one after it"
+    long = traceback_text(raised(ValueError("x" * 9000)))
+    assert long == "…" + "x" * tracebacks.LONGEST
+    fits = traceback_text(raised(ValueError("y")))
+    assert fits.startswith("Traceback (most recent call last):")
+    assert fits.endswith("ValueError: y")
+
+
+def test_the_traceback_of_another_process_is_its_text_and_a_command_has_none() -> None:
+    assert traceback_text(EvaluationFailed("x", traceback="password=hunter2")) == "password=***"
+    assert traceback_text(raised(EvaluationFailed("exited with 3"))) == ""
+    assert "ValueError: deep" in traceback_text(caused(EvaluationFailed("x"), cause=raised(ValueError("deep"))))
+
+
+@pytest.mark.parametrize("file", ["engines/threads.py", "loop.py", "pairs.py", "concurrent/futures/thread.py"])
+def test_our_own_frames_are_left_out(file: str) -> None:
+    ours = tracebacks._OURS[0].removesuffix("engines")
+    name = file if file.startswith("concurrent") else f"{ours}{file}"
+    frame: Any = SimpleNamespace(tb_frame=SimpleNamespace(f_code=SimpleNamespace(co_filename=name)))
+    assert tracebacks._is_ours(frame)
+    frame.tb_frame.f_code.co_filename = f"{ours}command/reward.py"
+    assert not tracebacks._is_ours(frame)
+
+
+def test_only_the_last_frame_is_left_if_all_are_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tracebacks, "_is_ours", lambda _: True)
+    assert traceback_text(raised(ValueError("y"), 3)).count("in raised") == 1
+
+
+def test_each_error_is_logged_once_and_twenty_at_most(caplog: pytest.LogCaptureFixture) -> None:
+    logged: set[str] = set()
+    for _ in range(2):
+        log_first("a", raised(ValueError("no")), logged)
+        log_first("a", EvaluationFailed("exited with 3", kind="exited"), logged)
+    assert len(caplog.records) == len(logged) == 1
+    words = "an evaluation of arm 'a' failed; the first traceback of this error:\nTraceback (most recent"
+    assert caplog.records[0].getMessage().startswith(words)
+    logged |= {str(number) for number in range(18)}
+    for error in (KeyError(), IndexError()):
+        log_first("b", raised(error), logged)
+    assert (len(caplog.records), len(logged)) == (2, 20)
+
+
+# -- engines ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [WorkerLost("w", ()), CannotGoOn("executor", rule="no"), TimeoutError("t")])
+def test_an_evaluators_error_is_not_taken_for_the_engines(error: Exception) -> None:
+    found = as_the_evaluators(error)
+    if isinstance(error, TimeoutError):
+        assert found is error
+    else:
+        assert isinstance(found, EvaluationFailed)
+        assert (found.__cause__, found.kind) == (error, same_error(error))
+        assert str(error) in str(found)
+
+
+def test_what_a_persistent_evaluator_means_is_passed_on() -> None:
+    for error in (EvaluatorLost("x", ()), EvaluatorRefused("protocol", 2, "no")):
+        assert as_the_evaluators(error) is error
+
+
+def test_a_few_pulls_wait_for_remote_workers() -> None:
+    assert [with_queue(workers) for workers in (0, 1, 8, 9, 64)] == [0, 2, 9, 11, 72]
