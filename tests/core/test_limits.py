@@ -34,3 +34,23 @@ def test_a_budget_has_at_most_15_zeros() -> None:
     assert specified(budget=10**15).budget == 10**15
     with pytest.raises(thresher.InvalidInput, match="budget"):
         specified(budget=10**15 + 1)
+
+
+def test_what_identifies_an_evaluator_has_at_most_10_000_characters() -> None:
+    assert specified(evaluator="x" * 10_000).evaluator == "x" * 10_000
+    for text in ("x" * 10_001, "", "  ", 5):
+        with pytest.raises(thresher.InvalidInput, match="must be a text of 1 to 10,000 characters; name the command"):
+            specified(evaluator=text)
+
+
+def test_there_are_at_most_a_billion_cases() -> None:
+    assert specified(cases=10**9, budget=None).case_count == 10**9
+    with pytest.raises(thresher.InvalidInput, match="cases"):
+        specified(cases=10**9 + 1, budget=None)
+
+
+def test_a_unit_has_at_most_16_characters() -> None:
+    assert specified(unit="x" * 16).unit == "x" * 16
+    for unit in ("x" * 17, ""):
+        with pytest.raises(thresher.InvalidInput, match="must be a text of 1 to 16 characters; write s, for example"):
+            specified(unit=unit)

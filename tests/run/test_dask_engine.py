@@ -233,3 +233,30 @@ def test_a_worker_that_hangs_is_ended_at_the_end_and_waited_for(
     assert len(left) == 1
     assert (scheduler.workers == {}) == leaves
     assert (engine.workers == 0) == leaves, "the next run does not find it"
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_hung_workers_of_our_own_cluster_are_ended_for_good(
+    make: Make, scheduler: Scheduler, client: Client, answers: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run(function: Any, *, workers: list[str]) -> None:
+        assert function is parts.leave
+        left.append(workers)
+        if not answers:
+            await asyncio.sleep(60)
+
+    left, ended = list[object](), list[str]()
+    nannies = {
+        number: SimpleNamespace(worker_address=address, close_gracefully=lambda address=address: ended.append(address))
+        for number, address in enumerate(("w1", "w2"))
+    }
+    client.run = run  # type: ignore[attr-defined]
+    engine = make(own=SimpleNamespace(worker_spec={0: None}, workers=nannies))
+    engine._looking.cancel()
+    engine._hung |= {"w1": {"key"}, "gone": {"other"}}
+    engine.close(wait=False)
+    assert (ended, left) == (["w1"], [["w1"]])
+    assert scheduler.did[-1] == "closed"
+    engine._hung = {"gone": {"other"}}
+    engine.close(wait=False)
+    assert len(left) == 1, "nothing of ours hangs"

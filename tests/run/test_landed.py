@@ -178,6 +178,50 @@ def test_rewards_are_told_before_a_failure_is_dropped() -> None:
     assert [(event.kind, event.pull) for event in study.events()[-3:]] == [("told", 1), ("dropped", 2), ("told", 3)]
 
 
+def test_rewards_are_told_before_an_answer_that_is_no_reward_is_dropped() -> None:
+    study = make("a", budget=20, max_failures=None)
+    runner, engine = a_run(study, workers=2)
+    runner._hand_out()
+    engine.returns(0.5, 1)
+    engine.returns("nonsense", 2)
+    runner._take_in()
+    assert [(event.kind, event.pull) for event in study.events()[-2:]] == [("told", 1), ("dropped", 2)]
+
+
+def test_failures_that_waited_for_an_earlier_pull_end_the_run_when_it_brings_no_reward() -> None:
+    runner, engine = a_run(make(*"abcd", budget=20))
+    runner._hand_out()
+    engine.raises(KeyError("depth"), 2, 3, 4)
+    runner._take_in()
+    engine.raises(CancelledError(), 1)
+    with pytest.raises(CannotGoOn, match="3 arms failed with the same error before anything succeeded: KeyError: 'dep"):
+        runner._take_in()
+
+
+def test_the_first_traceback_of_an_error_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    runner, engine = a_run(make("a", "b", "c"), workers=2)
+    runner._hand_out()
+    engine.raises(KeyError("depth"), 1, 2)
+    runner._take_in()
+    assert caplog.text.count("an evaluation of arm 'a' failed; the first traceback of this error") == 1
+
+
+def test_rewards_are_told_before_a_pull_whose_reward_is_late_is_dropped(still: Still) -> None:
+    study = make("a", "b", "c", budget=20)
+    runner, engine = a_run(study, workers=2, timeout=5.0)
+    runner._hand_out()
+    engine.begin(1)
+    runner._end_overdue()
+    still.now += 5.0
+    runner._end_overdue()
+    runner._watch.start.close()
+    runner._watch.success = lambda *_, **__: None  # so that it holds the failure
+    engine.returns(0.5, 2)
+    engine.returns(0.5, 1)
+    runner._take_in()
+    assert [(event.kind, event.pull) for event in study.events()[-3:]] == [("told", 2), ("dropped", 1), ("told", 1)]
+
+
 @pytest.mark.parametrize(("value", "is_kept"), [(0.5, True), ("nonsense", False), (7.0, True)])
 def test_a_late_answer_counts_if_it_is_a_reward(value: Any, is_kept: bool, still: Still) -> None:
     study = make(budget=20)

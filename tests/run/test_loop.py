@@ -9,7 +9,7 @@ from engines import causes, make
 from steps import Still, Told, a_run
 
 import thresher
-from thresher.errors import CannotGoOn
+from thresher.errors import Busy, CannotGoOn
 from thresher.run import loop
 from thresher.run.loop import Runner
 from thresher.run.outage import WINDOW, Failure
@@ -119,19 +119,35 @@ def test_without_a_worker_one_pull_waits_where_that_may_start_one(still: Still) 
         runner._hand_out()
 
 
+def test_the_time_without_a_worker_begins_anew_each_time(still: Still) -> None:
+    runner, engine = a_run(workers=0, give_up=5.0)
+    for _ in range(2):
+        engine.workers = 0
+        assert runner._hand_out()
+        still.now += 4.0
+        assert runner._hand_out()
+        engine.workers = 1
+        runner._hand_out()
+        still.now += 1000.0
+    assert len(engine.pulls) == 1
+
+
 def test_a_run_that_is_stopped_waits_for_no_worker_that_never_comes(still: Still) -> None:
     runner, engine = a_run(seconds=10.0, give_up=5.0)
     runner._hand_out()
     engine.begin(1, 2)
+    engine.raises(Busy(after=60.0), 2)
+    runner._take_in()
     still.now += 10.0
     assert not runner._hand_out()
-    assert causes(runner.study) == ["cancelled"] * 2
+    assert sorted(map(str, causes(runner.study))) == ["cancelled"] * 2 + ["lost"], "what waits is not tried again"
     engine.workers = 0
     assert not runner._hand_out()
+    assert engine.withdrawals == 1, "once is enough"
     still.now += 5.0
     with pytest.raises(CannotGoOn, match="there was no worker for 5 s"):
         runner._hand_out()
-    engine.returns(0.5, 1, 2)
+    engine.returns(0.5, 1)
     runner._take_in()
     assert not runner._hand_out(), "nothing runs there"
 

@@ -47,6 +47,18 @@ def test_the_first_signal_says_how_many_are_waited_for(running: int, caplog: pyt
     assert (runner.signal, runner._signals) == (signal.SIGINT, 2)
 
 
+def test_signals_are_taken_in_between_rewards() -> None:
+    runner, engine = a_run(workers=2)
+    runner._hand_out()
+    engine.begin(1, 2)
+    runner._inbox.put(signal.SIGTERM)
+    engine.returns(0.5, 1)
+    runner._take_in()
+    assert (runner.signal, runner.study.verdict().told) == (signal.SIGTERM, 1)
+    assert not runner._hand_out()
+    assert len(engine.pulls) == 2
+
+
 def test_a_run_that_is_cancelled_abandons_what_it_has_once() -> None:
     runner, engine = a_run(workers=3)
     runner._hand_out()
@@ -117,6 +129,43 @@ def test_the_end_is_reported_and_the_signals_are_noted(monkeypatch: pytest.Monke
     runner.run()
     assert (seen[-1].told, seen[-1].pending, runner.signal) == (20, 0, signal.SIGTERM)
     assert len(seen) == 2, "time stands still: once at the start, and at the end"
+
+
+def test_in_each_round_what_is_overdue_is_ended_and_dead_agents_are_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds: list[str] = []
+    runner, engine = a_run(make("a", budget=2), workers=1)
+    for name in ("_end_overdue", "_sweep"):
+        setattr(runner, name, lambda name=name: rounds.append(name))
+
+    def submit(pull: Any) -> "Future[object]":
+        future: Future[object] = Future()
+        future.set_result(0.5)
+        return future
+
+    monkeypatch.setattr(engine, "submit", submit)
+    runner.run()
+    assert rounds == ["_end_overdue", "_sweep"] * 2
+
+
+def test_the_last_failures_are_released_before_a_run_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may free a case, which is then tried again."""
+    study = make("a", "b", cases=2, budget=12, max_failures=None)
+    runner, engine = a_run(study, workers=1)
+    tried: list[int | None] = []
+
+    def submit(pull: Any) -> "Future[object]":
+        future: Future[object] = Future()
+        tried.append(pull.case)
+        if len(tried) == 4:
+            future.set_exception(KeyError("once"))
+        else:
+            future.set_result(1)
+        return future
+
+    monkeypatch.setattr(engine, "submit", submit)
+    runner.run()
+    assert len(tried) == 5
+    assert tried[4] == tried[3]
 
 
 def test_a_budget_that_ends_in_an_outage_is_an_error() -> None:

@@ -261,3 +261,11 @@ def test_another_order_of_cases_is_another_log(tmp_path: Path) -> None:
     assert changed == 1
     with pytest.raises(ThresherError):
         thresher.open_study("s", storage=f"sqlite:///{path}").verdict()
+
+
+def test_the_evidence_begins_with_the_first_case() -> None:
+    study = thresher.create_study("s", arms=["a"], threshold=0.5, cases=1000)
+    for _ in range(7):
+        assert not study.verdict()["a"].certified
+        study.tell(study.ask() or 0, 1)
+    assert study.verdict()["a"].certified, "seven of 1,000 cases passed"

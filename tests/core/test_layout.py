@@ -1,0 +1,197 @@
+"""Rows as people and programs read them: columns, alignment, narrow screens, failures, Markdown and HTML."""
+
+from typing import Any
+
+import pytest
+
+from thresher.core import layout
+from thresher.core.row import Row
+from thresher.core.wording import Look
+
+LOOK = Look(0.5)
+
+
+def row(arm: str, label: Any = "above", **given: Any) -> Row:
+    settings: dict[str, Any] = {
+        "certified": False, "mean": 0.75, "low": 0.5, "high": 1.0, "seen": 1234, "pending": 0, "charged": 0,
+        "failures": 0, "progress": 0.25, "reason": None,
+    }  # fmt: skip
+    return Row(arm=arm, label=label, **settings | given)
+
+
+def shown(rows: list[Row], look: Look = LOOK, width: int | None = None) -> list[str]:
+    return ["".join(text for text, _ in line) for line in layout.table(rows, look, width)]
+
+
+def test_names_and_labels_are_at_the_left_and_numbers_at_the_right() -> None:
+    rows = [row("terse", certified=True), row("cot", "below", mean=0.25, seen=7, pending=12)]
+    assert shown(rows) == [
+        "arm             certified  mean  between  pulls  pending",
+        "terse  ▲ above          ✓  0.75  0.5 – 1  1,234         ",
+        "cot    ▼ below        25%  0.25  0.5 – 1      7       12",
+        "",
+    ]
+
+
+def test_a_column_without_anything_in_it_is_left_out() -> None:
+    assert list(layout.columns([row("a")], LOOK)) == ["arm", "", "certified", "mean", "between", "pulls"]
+    bare = row("a", "retired", low=None, high=None, progress=0.5, mean=None, seen=0)
+    assert list(layout.columns([bare], LOOK)) == ["arm", "", "mean", "pulls"]
+    full = row("a", pending=1, failures=2, charged=3, missing=4)
+    assert list(layout.columns([full], LOOK))[6:] == ["pending", "failed", "charged", "missing"]
+    assert layout.columns([full], LOOK)["failed"] == [("2", "")]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"certified": True}, ("✓", "above")),
+        ({"certified": True, "exact": True}, ("✓ exact", "above")),
+        ({"progress": 0.123}, ("12%", "quiet")),
+        ({"progress": None}, ("", "quiet")),
+        ({"label": "retired"}, ("", "quiet")),
+    ],
+)
+def test_a_label_is_certified_or_has_some_evidence(given: dict[str, Any], expected: tuple[str, str]) -> None:
+    assert layout.certainty(row("a", **given)) == expected
+
+
+@pytest.mark.parametrize(
+    ("label", "reached", "style"), [("above", None, "above"), ("above", False, "below"), ("below", True, "above")]
+)
+def test_the_style_says_whether_the_bar_is_reached(label: str, reached: bool | None, style: str) -> None:
+    assert layout.style_of(row("a", label, reached=reached)) == style
+
+
+@pytest.mark.parametrize(
+    ("look", "head", "heads"),
+    [
+        (Look(0.5), "mean", []),
+        (Look(0.5, share=0.9), "share", ["median", "p10"]),
+        (Look(0.5, share=0.9, lower_is_better=True), "within", ["median", "p90"]),
+        (Look(0.5, share=0.5), "share", ["median"]),
+        (Look(0.0, baseline="old"), "difference", ["mean", "baseline"]),
+    ],
+)
+def test_each_question_has_its_columns(look: Look, head: str, heads: list[str]) -> None:
+    assert layout.head_of(look) == head
+    assert list(layout.further(look).values()) == heads
+
+
+def test_the_baseline_is_compared_with_nothing() -> None:
+    look = Look(0.0, baseline="old")
+    assert layout.estimate_of(row("old", "baseline", difference=0.25), look) is None
+    assert layout.estimate_of(row("new", difference=0.25), look) == 0.25
+    assert layout.estimate_of(row("old", "baseline"), LOOK) == 0.75
+    assert layout.details([row("new", baseline=0.5), row("old", "baseline", mean=None)], look) == {
+        "mean": ["0.75", look.amount(None)],
+        "baseline": ["0.5", ""],
+    }
+
+
+def test_cases_are_counted_of_all() -> None:
+    assert (layout.seen(row("a"), None), layout.seen(row("a"), 5000)) == ("1,234", "1,234 of 5,000")
+    assert "cases" in layout.columns([row("a")], Look(0.5, cases=5000))
+
+
+# -- narrow and wide -------------------------------------------------------------------------------------------------
+
+
+def test_wide_characters_take_two_columns_and_marks_none() -> None:
+    assert [layout._cells(text) for text in ("abc", "日本", "e\u0301", "a\u200d")] == [3, 4, 1, 1]
+    assert layout._padded("日", 4, left=True) == "日  "
+    assert layout._padded("日", 4, left=False) == "  日"
+    assert layout._folded("日本語", 4) == ["日本", "語"]
+    assert layout._folded("ab\ncd", 9) == ["ab", "cd"]
+
+
+def test_on_a_narrow_screen_names_are_folded_but_never_to_less_than_ten_characters() -> None:
+    rows = [row("x" * 25)]
+    wide = shown(rows)[0]
+    rest = len(wide) - 25
+    for width, longest in ((len(wide), 25), (len(wide) - 1, 24), (rest + 12, 12), (rest + 10, 10), (5, 10)):
+        head, first, *more = shown(rows, width=width)
+        assert len(head) == rest + longest
+        assert first.startswith("x" * longest + " ")
+        assert "".join(more) == "x" * (25 - longest)
+    assert shown([row("abc")], width=5)[0].startswith("arm  "), "a short name is not made longer"
+
+
+def test_on_a_narrow_screen_details_are_left_out_the_last_first_and_named() -> None:
+    look = Look(0.5, share=0.9)
+    rows = [row("a", share=0.75, median=0.5, quantile=0.25)]
+    whole = shown(rows, look)
+    width = len(whole[0])
+    assert shown(rows, look, width) == whole
+    one_less = shown(rows, look, width - 1)
+    assert one_less[-2:] == ["On a wider screen: p10.", ""]
+    assert "median" in one_less[0]
+    assert shown(rows, look, 10)[-2:] == ["On a wider screen: median, p10.", ""]
+
+
+@pytest.mark.parametrize(("count", "words"), [(300, None), (301, "1 more arm"), (302, "2 more arms")])
+def test_a_table_for_people_has_300_arms(count: int, words: str | None) -> None:
+    rows = [row(f"{number}") for number in range(count)]
+    lines = shown(rows)
+    assert len(lines) == 302 + (words is not None)
+    assert (lines[-2] == f"… and {words}; CSV has all") == (words is not None)
+    page = layout.html(rows, LOOK, "question", "answer", [])
+    assert page.count("<tr>") == 301
+    assert (f"<p>… and {words}</p>" in page) == (words is not None)
+
+
+# -- failures --------------------------------------------------------------------------------------------------------
+
+
+def reasons(*rows: Row) -> list[str]:
+    return ["".join(text for text, _ in line) for line in layout.failures(rows)]
+
+
+def test_retired_arms_are_explained_and_of_the_others_the_worst() -> None:
+    assert reasons(row("a")) == []
+    gone = row("gone", "retired", reason="broke\nbadly", failures=3)
+    assert len(reasons(gone)) == 2
+    assert reasons(gone)[0].endswith(" gone: broke badly")
+    one = row("one", failures=1, reason="slow")
+    assert reasons(one) == ["1 pull failed; one: slow", ""]
+    worst = row("two", failures=2, reason="down")
+    assert reasons(one, gone, worst)[1:] == ["3 pulls of 2 arms failed; two: down", ""]
+
+
+@pytest.mark.parametrize(("count", "words"), [(20, None), (21, "1 more retired arm"), (22, "2 more retired arms")])
+def test_twenty_retired_arms_are_explained(count: int, words: str | None) -> None:
+    lines = reasons(*(row(f"{number}", "retired", reason="x") for number in range(count)))
+    assert len(lines) == 21 + (words is not None)
+    assert (lines[-2] == f"… and {words}; CSV has all") == (words is not None)
+
+
+# -- other formats ---------------------------------------------------------------------------------------------------
+
+
+def test_markdown_has_a_sentence_a_table_and_remarks() -> None:
+    rows = [
+        row("a|b", certified=True, exact=True, reached=True, failures=2),
+        row("c", "below", certified=True, reached=False, mean=None, low=None, high=None),
+        row("d", "undecided"),
+    ]
+    assert layout.markdown(rows, LOOK, "first", ["last"]).splitlines() == [
+        "first",
+        "",
+        "| arm | reached | label | certified | mean | low | high | pulls | failures |",
+        "|---|---|---|---|---:|---:|---:|---:|---:|",
+        "| a\\|b | yes | above | yes, exact | 0.75 | 0.5 | 1 | 1,234 | 2 |",
+        "| c | no | below | yes |  |  |  | 1,234 | 0 |",
+        "| d |  | undecided | no | 0.75 | 0.5 | 1 | 1,234 | 0 |",
+        "",
+        "last",
+    ]
+    cases = layout.markdown([row("a", baseline=0.5, difference=0.25)], Look(0.0, baseline="old", cases=9), "", [])
+    assert "| difference | low | high | mean | baseline | cases | failures |" in cases
+    assert "| +0.25 | +0.5 | +1 | 0.75 | 0.5 | 1,234 of 9 | 0 |" in cases
+
+
+def test_html_shows_names_and_never_obeys_them() -> None:
+    page = layout.html([row("<b>$x$")], LOOK, "which?", "a & b", ["note"])
+    assert page.startswith("<div><p><strong>which?</strong> a &amp; b</p><table><thead><tr><th>arm</th><th></th>")
+    assert "<td>&lt;b&gt;<span>$</span>x<span>$</span></td><td>▲ above</td>" in page
+    assert page.endswith("</tbody></table><p>note</p></div>")
