@@ -42,20 +42,20 @@ each_kind_of_engine = pytest.mark.parametrize("engine", [e for e in ENGINES if e
 def test_every_pull_is_evaluated_once_with_its_own_seed_and_decided_as_in_a_sequential_study(
     engine: str, policy: str | Policy, place: dict[str, Any], tmp_path: Path
 ) -> None:
-    study = make("a", "b", "c", policy=policy, budget=300)
+    study = make("a", "b", "c", policy=policy, budget=120)
     verdict = run(engine, study, evaluator(engine, tmp_path), **place | ({"workers": 2} if engine == "ray" else {}))
-    assert (verdict.told, verdict.pending, verdict.done) == (300, 0, True)
+    assert (verdict.told, verdict.pending, verdict.done) == (120, 0, True)
     numbers = {arm: itertools.count(1) for arm in range(3)}
     seeds = {
         event.pull or 0: seed_of(event.pull or 0, event.arm or 0, next(numbers[event.arm or 0]), study.spec)
         for event in study.events()
         if event.kind == "asked"
     }
-    assert len(set(seeds.values())) == 300
+    assert len(set(seeds.values())) == 120
     assert sorted(calls(tmp_path)) == sorted(seeds.items())
     told = {event.pull: event.reward for event in study.events() if event.kind == "told"}
     assert told == {pull: seed / 2**32 for pull, seed in seeds.items()}
-    again = make("a", "b", "c", policy=policy, budget=300)
+    again = make("a", "b", "c", policy=policy, budget=120)
     for event in study.events()[1:]:  # in the same order of completion
         if event.kind == "asked":
             pull = again.ask() or pytest.fail("no pull")
