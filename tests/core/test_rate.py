@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import thresher
-from thresher.core import evidence, rate
+from thresher.core import columns, evidence, rate
 from thresher.core.events import Event
 from thresher.core.evidence import ABOVE, BELOW, CLOSE, OPEN
 from thresher.core.kernel import SKIPPED
@@ -134,8 +134,6 @@ def test_the_lists_are_those_of_brute_force(cases: int | None, tolerance: float)
 @given(st.lists(st.tuples(st.integers(0, 11), st.floats(0, 1e4)), max_size=60), st.sampled_from([12, 40]))
 def test_ranks_and_the_largest_list(changes: "list[tuple[int, float]]", level: int) -> None:
     """Any capitals that go up and down: the tree finds the same k as sorting."""
-    from thresher.core import columns
-
     ranking, values = columns.ranking(12, float(level), 32), [0.0] * 12
     for arm, value in changes:
         values[arm] = value
@@ -200,3 +198,32 @@ def test_an_open_arm_outside_the_bounds_counts_for_no_other() -> None:
         counts[outside] = used
         assert study.verdict()["a"].certified is not outside
     assert counts[True] > counts[False]
+
+
+def listed(ranking: rate.Ranking, which: int, rank: int) -> list[int]:
+    """The arms of a rank, as the list links them; each must know the one before it."""
+    found, arm = list[int](), ranking.head[which * ranking.arms - 1 + rank]
+    while arm:
+        assert ranking.before[which * ranking.arms + arm - 1] == (found[-1] + 1 if found else 0)
+        found.append(arm - 1)
+        arm = ranking.after[which * ranking.arms + arm - 1]
+    return found
+
+
+@pytest.mark.parametrize("gone", [0, 1, 2, 3])
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_an_arm_that_leaves_its_rank_leaves_the_others_there(which: int, gone: int) -> None:
+    ranking = columns.ranking(5, 20.0, 32)
+    for arm in range(4):
+        assert rate.enter(ranking, which, arm, 3)
+    assert listed(ranking, which, 3) == [3, 2, 1, 0]
+    assert rate.enter(ranking, which, gone, 2), "it rose"
+    assert listed(ranking, which, 2) == [gone]
+    assert listed(ranking, which, 3) == [arm for arm in (3, 2, 1, 0) if arm != gone]
+    assert not rate.enter(ranking, which, gone, 2), "nothing changed"
+    assert not rate.enter(ranking, which, gone, 3), "it fell"
+    assert listed(ranking, which, 3)[0] == gone
+    assert rate.is_ranked(ranking, gone)
+    rate.leave(ranking, gone)
+    assert not rate.is_ranked(ranking, gone)
+    assert listed(ranking, which, 3) == [arm for arm in (3, 2, 1, 0) if arm != gone]

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from psycopg import errors as postgres
 
 import thresher
 from thresher.core.events import Event
-from thresher.log import filelock, patience, postgres_connection
+from thresher.log import filelock, patience, postgres_connection, sqlite_file
 from thresher.log.chain import START, Head, chained, link
 from thresher.log.filelock import FileLock
 from thresher.log.memory import MemoryStore
@@ -184,3 +185,33 @@ def test_a_store_is_created_where_there_are_no_hard_links(
     store.close()
     assert (tmp_path / "thresher.db").exists() == works
     assert not [file for file in tmp_path.iterdir() if "-new-" in file.name]
+
+
+def test_what_others_wrote_is_folded_in_without_reading_the_log_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, after = MemoryStore(), list[int]()
+    mine = thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=40, storage=store)
+    others = thresher.open_study("s", storage=store)
+    read = store.read
+
+    def noted(study: str, last: int = 0, limit: int | None = None) -> Any:
+        after.append(last)
+        return read(study, last, limit)
+
+    monkeypatch.setattr(store, "read", noted)
+    for told in range(1, 4):
+        others.tell(others.ask() or 0, 1)
+        after.clear()
+        assert mine.verdict().told == mine.verdict().told == told
+        assert after
+        assert min(after) >= 2 * told - 1
+
+
+def test_a_disk_is_full_if_it_has_less_room_than_an_error_needs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for blocks, is_full in ((15, True), (16, False), (17, False)):
+        found = SimpleNamespace(f_bavail=blocks, f_frsize=4096)
+        monkeypatch.setattr(os, "statvfs", lambda folder, found=found: found if folder == tmp_path else None)
+        assert sqlite_file._is_full(tmp_path / "s.db") == is_full
+    monkeypatch.undo()
+    assert not sqlite_file._is_full(tmp_path / "no" / "such" / "s.db"), "nobody knows"
