@@ -104,13 +104,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: [folder not in item.path.parts for folder in LONGEST_FIRST])
     for item in items:
         if not _hangs(item) and getattr(item.config.option, "loadgroup", False):
-            _name_group(item, _cluster(item) or _group(item))
+            _name_group(item, _group(item))
 
 
 def _group(item: pytest.Item) -> str:
-    """The tests that share its process. Each process that compiles a loop compiles the parts of all loops first."""
+    """The tests that share its process. Each process that compiles a loop compiles the parts of all loops first.
+
+    Tests that run alone do so one after the other; those of leases wait most of the time, and run beside them.
+    """
+    if item.get_closest_marker("alone"):
+        return "leases" if item.path.parent.name == "log" else "alone"
     is_compiled = item.path.parent.name in COMPILED or item.path.stem == "test_adversaries"
-    return "compiled" if is_compiled else TOGETHER.get(item.path.stem, item.path.stem)
+    return _cluster(item) or ("compiled" if is_compiled else TOGETHER.get(item.path.stem, item.path.stem))
 
 
 def _name_group(item: Any, group: str) -> None:

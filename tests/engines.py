@@ -121,7 +121,7 @@ def pool(engine: str) -> Executor:
     if engine == "loky":
         import loky
 
-        return loky.ProcessPoolExecutor(WORKERS)  # type: ignore[no-any-return]
+        return loky.ProcessPoolExecutor(2)  # type: ignore[no-any-return]
     return (ThreadPoolExecutor if engine == "thread-pool" else ProcessPoolExecutor)(WORKERS)
 
 

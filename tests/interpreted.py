@@ -31,17 +31,17 @@ def namespace(kind: compiler.Kind) -> dict[str, Any]:
     return choices
 
 
-def loop(kind: compiler.Kind, *, late_rewards: bool) -> Callable[..., None]:
+def loop(kind: compiler.Kind) -> Callable[..., None]:
     """The loop for a policy that thresher has; one with a user's score is compiled."""
     if kind.digest is not None:
-        return COMPILED(kind, late_rewards=late_rewards)
-    found = namespace(kind)["run_late" if late_rewards else "run_at_once"]
+        return COMPILED(kind)
+    found = namespace(kind)["run_late" if kind.late else "run_at_once"]
 
     def run(*arguments: Any) -> None:
         _, begin, end, _, _, _, measures, *_ = arguments
         if (end - begin) * measures.checkpoints[-1] > LARGE:
-            with LOCK, compiler.compiling(late_rewards=late_rewards):
-                COMPILED(kind, late_rewards=late_rewards)(*arguments)
+            with LOCK, compiler.compiling(late_rewards=kind.late):
+                COMPILED(kind)(*arguments)
             return
         columns: dict[int, tuple[Any, list[Any]]] = {}
         with np.errstate(over="ignore"):  # words of 64 bits wrap around

@@ -1,14 +1,12 @@
 """A persistent evaluator for the tests, a program that needs nothing but Python: the arm's name says what it does.
 
-As a module, it is what tests need to use it.
+As a module, it is what tests need to use it. It is started hundreds of times, and imports what few arms need late.
 """
 
 import json
 import os
-import random
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 ARGV = (sys.executable, "-I", "-S", __file__)
@@ -25,20 +23,27 @@ def say(**answer: Any) -> None:
     print(json.dumps(answer), flush=True)
 
 
-def adversary(pull: int, seed: int, folder: Path) -> None:
+def file(folder: str, name: object) -> Any:
+    from pathlib import Path
+
+    return Path(folder, str(name))
+
+
+def adversary(pull: int, seed: int, folder: str) -> None:
     """The outcome decides what becomes of it: bad ones are said in as many ways as there are."""
+    import random
+
     chance = random.Random(seed)
     reward = float(chance.random() < 0.5)
     how = chance.choice(["die", "garbage", "busy", "error", "twice", "late", "again"])
-    tried = folder / f"tried-{pull}"
-    if reward or (how == "busy" and tried.exists()):
+    if reward or (how == "busy" and file(folder, f"tried-{pull}").exists()):
         say(pull=pull, reward=reward)
     elif how == "die":
         os.kill(os.getpid(), 9)
     elif how == "garbage":
         print(f"no: {reward}", flush=True)
     elif how == "busy":
-        tried.touch()
+        file(folder, f"tried-{pull}").touch()
         say(pull=pull, busy=0)
     elif how == "error":
         say(pull=pull, error=f"bad luck {seed % 3}")
@@ -79,8 +84,8 @@ def main() -> None:
         elif arm == "hangs":
             time.sleep(3600)
         elif arm == "waits":  # for the file "go"
-            (Path(words[-1]) / str(pull)).touch()
-            while not (Path(words[-1]) / "go").exists():
+            file(words[-1], pull).touch()
+            while not file(words[-1], "go").exists():
                 time.sleep(0.01)
             say(pull=pull, reward=reward)
         elif arm == "floods":  # with an answer that nobody waits for
@@ -102,11 +107,11 @@ def main() -> None:
             say(pull=pull, reward=reward)
             sys.exit()
         elif arm.startswith("adversary"):
-            adversary(pull, seed, Path(words[0]))
+            adversary(pull, seed, words[0])
         elif arm == "held":  # until there are four: then the last comes first
             held.append((pull, reward))
             if "noted" in words:
-                (Path(words[-1]) / str(pull)).touch()
+                file(words[-1], pull).touch()
             if len(held) == 4:
                 while held:
                     pull, reward = held.pop()
@@ -115,7 +120,7 @@ def main() -> None:
             say(pull=pull, reward=reward, note=str(os.getpid()), cost=0.25)
     if "slowly" in words:  # clean up after the end of the input
         time.sleep(0.1)
-        (Path(words[-1]) / str(os.getpid())).touch()
+        file(words[-1], os.getpid()).touch()
 
 
 if __name__ == "__main__":

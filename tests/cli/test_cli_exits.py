@@ -54,7 +54,8 @@ def test_the_failure_says_what_the_exit_status_means_here() -> None:
 
 def test_a_missing_test_is_a_failure_not_a_zero(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text("def test_there(): pass\n")
-    args = ["--budget=8", "--reward=exit-code", "--format=json", "--", sys.executable, "-m", "pytest", "-q", "{arm}"]
+    args = ["--budget=4", "--max-failures=1", "--reward=exit-code", "--format=json"]
+    args += ["--", sys.executable, "-m", "pytest", "-q", "{arm}"]
     arms = ["--arm=test_it.py::test_there", "--arm=test_it.py::test_missing"]
     result = run(*arms, *args, cwd=tmp_path, env=PLAIN_PYTEST)
     assert result.status == 0, result.err

@@ -1,6 +1,7 @@
 """The live table on a narrow terminal: label, tick and what tells arms apart are never cut off."""
 
 import random
+from contextlib import nullcontext
 from functools import cache
 
 import pytest
@@ -92,7 +93,7 @@ def test_short_names_fit_and_differ(which: str, width: int) -> None:
 def test_a_further_line_of_the_question_takes_the_place_of_an_arm() -> None:
     study = thresher.create_study("s", arms=[f"a{k}" for k in range(1000)], threshold=0.505, cases=5000)
     console = Console(width=30, height=24, color_system=None)
-    screen = Screen(study, Live(console=console))
+    screen = Screen(study, Live(console=console), nullcontext())
     with console.capture() as output:
         console.print(look(study, lambda ledger: screen._picture(ledger, Progress(0, 0, 0, 0, 0.0, None))))
     lines = output.get().rstrip("\n").splitlines()

@@ -1,18 +1,27 @@
 """What a person sees on a terminal: a live table during the run, and only the verdict afterwards."""
 
+import io
 import json
 import os
 import re
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from program import ENVIRONMENT, THRESHER
 from rich.cells import cell_len
+from rich.live import Live
 from terminal import Terminal
+
+import thresher
+from thresher.cli.livetable import watching
+from thresher.run.progress import Progress
+from thresher.text.logs import log
 
 COLOURS = re.compile(rb"\x1b\[[0-9;]*m")
 
@@ -199,3 +208,26 @@ def test_the_table_lives_on_standard_error_while_the_verdict_goes_to_a_file(tmp_
         terminal.close()
     assert terminal.text.strip() == ""
     assert json.loads((tmp_path / "verdict.json").read_text())["told"] == 8
+
+
+def test_a_line_waits_until_the_table_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rich reads where the table is and writes later: a line in between left a second table on the screen."""
+    screen, draw, threads, seen = io.StringIO(), Live.update, list[threading.Thread](), list[bool]()
+
+    def slowly(live: Live, *given: Any, **more: Any) -> None:
+        threads.append(threading.Thread(target=log.warning, args=("careful",)))
+        threads[-1].start()
+        threads[-1].join(0.1)
+        seen.append("careful" in screen.getvalue())
+        draw(live, *given, **more)
+
+    monkeypatch.setattr(screen, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(Live, "update", slowly)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    study = thresher.create_study("s", arms=["a", "b"], threshold=0.5)
+    with watching(study, quiet=False) as show:
+        show(Progress(0, 0, 0, 0, 0.0, None))
+        threads[0].join()
+    assert seen == [False]
+    assert "thresher: careful" in screen.getvalue()

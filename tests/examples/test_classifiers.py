@@ -75,7 +75,7 @@ def test_the_example_runs_for_real_says_the_truth_and_repeats_exactly(tmp_path: 
     assert f"{verdict['issued']:,} pulls. A full run, 6 arms on 200 cases each, takes 1,200" in stored.err
     assert "6 of 6 certified labels are right" in stored.err
     assert f"thresher cases classifiers-quick --storage sqlite:///{tmp_path}/s.db" in stored.err
-    again = json.loads(show("classifiers", "--quick", "--format=json").out)
+    again = json.loads(show_here(classifiers.main, "--quick", "--format=json").out)
     assert again["rows"] == verdict["rows"]
 
 

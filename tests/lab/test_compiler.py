@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from thresher.core import kernel, policies
+from thresher.core import kernel
 from thresher.core.kernel import Rule
 from thresher.lab import compiler, formulas, warming
 
@@ -85,28 +85,25 @@ def test_where_nothing_can_be_cached_loops_are_compiled_all_the_same(tmp_path: P
 
 def test_another_process_compiles_what_it_is_told(ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(ran.folder.parent.parent))
-    share = [warming.Loop(policies.evt(), late=False, certifies=False)]
-    assert warming._child(share).wait(60) == 0
+    assert warming._child([compiler.Kind()]).wait(60) == 0
     assert {name(path) for path in ran.folder.rglob("*.nbc")} == {*ran.kept[1]}  # it was there
 
 
 @pytest.mark.parametrize("cores", [1, 2, 5])
 def test_each_loop_that_is_missing_is_compiled_by_one_process(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    kinds = ((True, False), (True, True), (False, True))
-    loops = [warming.Loop(policies.evt(), late, certifies) for late, certifies in kinds]
-    loops += [warming.Loop(policies.apt(), late, certifies) for late, certifies in kinds]  # the same
-    shares: list[Sequence[warming.Loop]] = []
+    loops = [compiler.Kind(late=True), compiler.Kind(certifies=True, late=True), compiler.Kind(certifies=True)]
+    shares: list[Sequence[compiler.Kind]] = []
 
-    def started(share: Sequence[warming.Loop]) -> "subprocess.Popen[bytes]":
+    def started(share: Sequence[compiler.Kind]) -> "subprocess.Popen[bytes]":
         shares.append(share)
         return subprocess.Popen(["true"])
 
     monkeypatch.setattr(warming, "available_cores", lambda: cores)
     monkeypatch.setattr(warming, "_child", started)
     monkeypatch.setattr(warming, "compile_here", lambda share, _: shares.append(share))
-    monkeypatch.setattr(compiler, "kept", lambda kind, late_rewards: late_rewards and kind.certifies)
-    warming.compile_together(loops)
-    assert sorted(loop[1:3] for share in shares for loop in share) == [(False, True), (True, False)]
+    monkeypatch.setattr(compiler, "kept", lambda kind: kind.late and kind.certifies)
+    warming.compile_together([*loops, *loops])
+    assert sorted(loop for share in shares for loop in share) == sorted([loops[0], loops[2]])
     assert len(shares) == min(cores, 2)
 
 

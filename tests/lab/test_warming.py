@@ -1,24 +1,21 @@
 """Loops are compiled by playing a small game: for every kind of loop, there is one."""
 
-from itertools import product
+from itertools import product, starmap
 
 import pytest
 
-from thresher.core import policies
 from thresher.lab import warming
-from thresher.lab.delays import NONE
+from thresher.lab.compiler import Kind
 from thresher.lab.setup import Setup
+from thresher.lab.simulator import kind
 
-KINDS = [flags for flags in product((False, True), repeat=4) if flags[1] or not flags[2]]  # ranks only certificates
+EITHER = (False, True)
+KINDS = [loop for loop in starmap(Kind, product(EITHER, EITHER, EITHER, EITHER)) if loop.certifies or not loop.ranks]
 
 
-@pytest.mark.parametrize(("late", "certifies", "ranks", "counts"), KINDS)
-def test_every_loop_has_a_game_to_compile_it(
-    late: bool, certifies: bool, ranks: bool, counts: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("loop", KINDS)
+def test_every_loop_has_a_game_to_compile_it(loop: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
     played: list[Setup] = []
     monkeypatch.setattr(warming, "simulate", lambda game, **_: played.append(game))
-    warming.compile_here([warming.Loop(policies.balanced(), late, certifies, ranks, counts)])
-    [game] = played
-    found = (game.timing.model != NONE, game.confidence is not None, game.guarantee == "rate", game.counts)
-    assert found == (late, certifies, ranks, counts)
+    warming.compile_here([loop])
+    assert [kind(game) for game in played] == [loop]

@@ -15,7 +15,7 @@ import thresher
 from thresher.run.engines.coroutines import Coroutines
 from thresher.study import Pull, Study
 
-RISK, STUDIES, BUDGET = 0.3, 30, 100  # if the bad outcomes were left out, nearly all labels would be false
+RISK, STUDIES, BUDGET = 0.3, 20, 100  # if the bad outcomes were left out, nearly all labels would be false
 MEAN, BAR = 0.45, 0.5  # so that "above" is false
 Attack = Callable[["asyncio.Task[object]"], None]  # with the task that awaits arun
 

@@ -42,7 +42,7 @@ def test_outcomes_that_the_scheduler_did_not_send_are_fetched(
 def test_workers_that_are_told_to_leave_blame_nobody_and_no_pull_is_made_twice(tmp_path: Path) -> None:
     """Dask hands what ran in a retired worker to another: the mark on the scheduler refuses it."""
     with dask_cluster(threads=1) as client:
-        study = make("a", "b", budget=40, max_failures=1)
+        study = make("a", "b", budget=24, max_failures=1)
         leaver = threading.Thread(target=_retire_one, args=(client, tmp_path))
         leaver.start()
         verdict = thresher.run(study, Slow(tmp_path), executor=client)
@@ -51,7 +51,7 @@ def test_workers_that_are_told_to_leave_blame_nobody_and_no_pull_is_made_twice(t
     assert len(made) == len(set(made))
     assert verdict.retired == []
     assert [row.failures for row in verdict.rows] == [0, 0]
-    assert verdict.told + len(causes(study)) == 40
+    assert verdict.told + len(causes(study)) == 24
 
 
 def _retire_one(client: Any, folder: Path) -> None:

@@ -18,7 +18,7 @@ from thresher.run.engines.dask_parts import Marks
 @pytest.mark.alone
 def test_a_cluster_restarted_during_a_run_reruns_no_pull_that_had_begun(tmp_path: Path) -> None:
     with dask_cluster(threads=1) as client:
-        study = make("a", "b", budget=30, max_failures=None)
+        study = make("a", "b", budget=20, max_failures=None)
         restarter = threading.Thread(target=_restart, args=(client, tmp_path))
         restarter.start()
         thresher.run(study, Slow(tmp_path), executor=client)

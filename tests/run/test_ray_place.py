@@ -123,6 +123,23 @@ def test_sigterm_while_ray_starts_takes_effect_at_once(fake_ray: Any, monkeypatc
     assert (Connection._users, Connection._ours, fake_ray.stopped) == (0, False, 0)
 
 
+def test_ctrl_c_in_the_moment_in_which_ray_has_started_is_obeyed(
+    fake_ray: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def init(**settings: Any) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        fake_ray.on = True
+
+    monkeypatch.setattr("ray.init", init)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            Connection.open("ray", 1)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (Connection._users, Connection._ours, fake_ray.stopped) == (0, False, 1)
+
+
 @pytest.mark.parametrize(
     ("error", "words"),
     [

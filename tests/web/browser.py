@@ -106,7 +106,7 @@ class Site(NamedTuple):
 
     def at(self, path: str, **options: Any) -> Tab:
         """That page, as earlier tests left it if it is open: for tests that need no fresh one, and leave it usable."""
-        if self.tab.page.url != self.server.url + path:
+        if self.tab.page.url.partition("#")[0] != self.server.url + path:
             return self.open(path, **options)
         self._looks(**options)
         return self.tab

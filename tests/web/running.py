@@ -24,12 +24,12 @@ httpx._config.DEFAULT_TIMEOUT_CONFIG.read = 60.0  # seconds: with 5, a disk that
 # each client would read all certificates of the world again
 httpx._transports.default.create_ssl_context = functools.cache(httpx.create_ssl_context)  # type: ignore[attr-defined]
 
-FORKED = Server("web.serving", "web.standalone")
+FORKED = {"serve": Server("web.serving"), "report": Server("web.standalone")}
 
 
 def command(*args: str) -> "subprocess.CompletedProcess[str]":
-    """Run ``thresher`` to its end."""
-    status, out, err = FORKED.run(args, stdin=b"", cwd=None, env=os.environ, patience=60)
+    """Run ``thresher serve`` or ``thresher report`` to its end."""
+    status, out, err = FORKED[args[0]].run(args, stdin=b"", cwd=None, env=os.environ, patience=60)
     return subprocess.CompletedProcess(args, status, out, err)
 
 

@@ -22,7 +22,7 @@ def storage(tmp_path: Path) -> str:
 @pytest.fixture
 def server(storage: str) -> Iterator[Served]:
     arms = {"rare": {"chance": 0.1}, "often": {"chance": 0.9}}
-    thresher.create_study("coins & more", arms=arms, threshold=0.5, budget=30, storage=storage, confidence=None)
+    thresher.create_study("coins & more", arms=arms, threshold=0.5, budget=12, storage=storage, confidence=None)
     with served(storage, "--write") as found:
         yield found
 
@@ -41,7 +41,7 @@ def test_the_shell_agent_finishes_a_study(server: Served, storage: str, tmp_path
     command.chmod(0o755)
     run(server, "sh", str(EXAMPLES / "agent.sh"), "coins%20%26%20more", str(command))
     verdict = thresher.open_study("coins & more", storage=storage).verdict()
-    assert (verdict.told, verdict.above, verdict.below) == (30, ["often"], ["rare"])
+    assert (verdict.told, verdict.above, verdict.below) == (12, ["often"], ["rare"])
 
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="there is no curl here")
@@ -68,7 +68,7 @@ def test_the_shell_agent_reports_failures(server: Served, storage: str) -> None:
 def test_the_node_agent_finishes_a_study(server: Served, storage: str) -> None:
     run(server, "node", str(EXAMPLES / "agent.mjs"), "coins & more")
     verdict = thresher.open_study("coins & more", storage=storage).verdict()
-    assert (verdict.told, verdict.above, verdict.below) == (30, ["often"], ["rare"])
+    assert (verdict.told, verdict.above, verdict.below) == (12, ["often"], ["rare"])
 
 
 @pytest.mark.skipif(not shutil.which("node"), reason="there is no Node.js here")

@@ -37,7 +37,7 @@ class Client:
 
 @pytest.mark.alone
 def test_200_agents_over_http_count_exactly(tmp_path: Path) -> None:
-    storage, budget = f"sqlite:///{tmp_path}/s.db?durability=normal", 600
+    storage, budget = f"sqlite:///{tmp_path}/s.db?durability=normal", 400
     arms = [f"arm {k}" for k in range(10)]
 
     async def agent(server: Served, number: int) -> int:

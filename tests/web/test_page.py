@@ -149,21 +149,8 @@ def test_search_and_filter_show_only_matching_arms(site: Site) -> None:
     page.get_by_label("Filter by label").select_option("")
 
 
-def test_an_arm_has_its_own_page_and_hostile_names_stay_text(site: Site) -> None:
-    page, complaints, origins = site.at(RUNNING)
-    page.wait_for_selector("#chart-arms .main-svg")
-    page.get_by_role("searchbox").fill("onerror")
-    page.get_by_role("link", name=HOSTILE).first.click()
-    page.get_by_role("heading", name=HOSTILE).wait_for()
-    page.wait_for_selector("#chart-rewards .main-svg")
-    page.wait_for_selector("#chart-evidence .main-svg")
-    page.wait_for_selector("#pulls tr")
-    assert page.locator("main img, main script").count() == 0
-    assert (complaints, origins) == ([], {site.server.url})
-
-
 def test_it_can_be_used_with_the_keyboard_and_has_names_for_everything(site: Site) -> None:
-    page = site.open(RUNNING).page
+    page = site.open(RUNNING).page  # a fresh one: Tab goes to the first element
     page.wait_for_selector("#rows tr")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the table of arms"
@@ -175,6 +162,19 @@ def test_it_can_be_used_with_the_keyboard_and_has_names_for_everything(site: Sit
     )
     assert nameless == 0
     assert page.evaluate("document.documentElement.lang") == "en"
+
+
+def test_an_arm_has_its_own_page_and_hostile_names_stay_text(site: Site) -> None:
+    page, complaints, origins = site.at(RUNNING)
+    page.wait_for_selector("#chart-arms .main-svg")
+    page.get_by_role("searchbox").fill("onerror")
+    page.get_by_role("link", name=HOSTILE).first.click()
+    page.get_by_role("heading", name=HOSTILE).wait_for()
+    page.wait_for_selector("#chart-rewards .main-svg")
+    page.wait_for_selector("#chart-evidence .main-svg")
+    page.wait_for_selector("#pulls tr")
+    assert page.locator("main img, main script").count() == 0
+    assert (complaints, origins) == ([], {site.server.url})
 
 
 def test_a_rebinding_attempt_is_refused(site: Site) -> None:
@@ -192,13 +192,23 @@ def test_the_interface_is_described(site: Site) -> None:
     assert (complaints, origins) == ([], {site.server.url})
 
 
-def test_open_pages_outlive_their_server_and_continue_with_a_new_session(site: Site, tmp_path: Path) -> None:
+@pytest.fixture
+def pages_without_charts(site: Site) -> Iterator[tuple[Any, Any]]:
+    """Two pages for another server, for which the charts' library would be compiled again: they draw nothing."""
+    context, stub = site.tab.page.context, "window.Plotly = { react: async () => {} }"
+    context.route("**/static/plotly.js*", lambda route: route.fulfill(body=stub, content_type="text/javascript"))
+    other = context.new_page()
+    yield site.tab.page, other
+    other.close()
+    context.unroute_all()
+
+
+def test_open_pages_outlive_their_server_and_continue_with_a_new_session(
+    site: Site, pages_without_charts: tuple[Any, Any], tmp_path: Path
+) -> None:
     storage = f"sqlite:///{tmp_path}/s.db?durability=normal"
     study = thresher.create_study("coins", arms=["fair", "loaded"], threshold=0.5, budget=500, storage=storage)
-    context = site.chromium.new_context()
-    page, arm = context.new_page(), context.new_page()
-    # the library of the charts would be compiled again for another server: draw none
-    context.route("**/static/plotly.js*", lambda route: route.fulfill(body="window.Plotly = { react: async () => {} }"))
+    page, arm = pages_without_charts
     with served(storage) as first:
         page.goto(first.entry)
         page.goto(f"{first.url}/study/coins")
@@ -215,10 +225,11 @@ def test_open_pages_outlive_their_server_and_continue_with_a_new_session(site: S
     with served(storage, "--port", first.url.rpartition(":")[2], "--token", "another-token-for-tests") as second:
         for each in (page, arm):
             until(each, f"{NOTICE}.includes('Your session has expired')")
-        context.new_page().goto(second.entry)  # as the user does, in another tab
+        assert page.context.request.get(second.entry).ok  # as the user enters in another tab
         until(page, f"{STATE} === 'live' && document.getElementById('notice').hidden && {TOLD} === '2'")
         until(arm, f"{STATE} === 'live' && document.getElementById('f-seen').textContent === '1'")
-        context.close()  # the server need not wait for the pages
+        arm.close()  # the server need not wait for the pages
+        site.open("/docs")
 
 
 def test_a_page_says_that_there_is_no_reward_yet_and_that_its_study_was_deleted(site: Site) -> None:

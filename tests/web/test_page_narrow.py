@@ -62,9 +62,7 @@ def test_every_row_of_the_report_has_its_name_label_tick_and_mean(site: Site, st
         assert shown(page, "table:first-of-type tr:has(.key)") == found
 
 
-@pytest.mark.parametrize(
-    ("study", "arm"), [("prompts", PROMPTS[0]), (NIGHTLY, IDS[4]), ("evals", MODELS[3]), ("unbroken", UNBROKEN[0])]
-)
+@pytest.mark.parametrize(("study", "arm"), [(NIGHTLY, IDS[4]), ("evals", MODELS[3]), ("unbroken", UNBROKEN[0])])
 def test_the_page_of_an_arm_fits_a_phone(site: Site, study: str, arm: str) -> None:
     page = site.open(path(study, arm), viewport=PHONE).page
     page.wait_for_selector("#chart-evidence .main-svg")

@@ -21,7 +21,7 @@ def study() -> thresher.Study:
     return study
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def offline(site: Site) -> Iterator[Tab]:
     found = tab(site.chromium, offline=True)
     yield found
@@ -38,6 +38,7 @@ def test_figures_show_in_an_exported_notebook_offline(study: thresher.Study, tmp
         outputs.append(f"<div class='output'>{bundle['text/html']}</div>")
     (tmp_path / "notebook.html").write_text(f"<!doctype html><meta charset='utf-8'>{''.join(outputs)}")
     page, complaints, origins = offline
+    complaints.clear()
     page.goto(f"file://{tmp_path}/notebook.html")
     for output in page.locator(".output").all():
         output.locator(".main-svg").first.wait_for()
@@ -50,6 +51,7 @@ def test_a_report_works_offline(study: thresher.Study, tmp_path: Path, offline: 
     file = tmp_path / "report.html"
     file.write_text(report(study), encoding="utf-8")
     page, complaints, origins = offline
+    complaints.clear()
     page.goto(file.as_uri())
     page.wait_for_selector("#figure-0 .main-svg")
     page.wait_for_selector("#figure-1 .main-svg")

@@ -2,9 +2,10 @@
 
 import heapq
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 
 import click
 from rich.cells import cell_len
@@ -44,12 +45,20 @@ def watching(study: Study, *, quiet: bool) -> Iterator[Callable[[Progress], obje
         with spoken(say, "thresher"), spoken(_echo, evaluators.name):
             yield (lambda progress: None) if quiet else Lines(study)
     else:
+        turn = (
+            threading.RLock()
+        )  # rich reads where the table is and writes later: a line in between left a second table
+
+        def show(text: str) -> None:
+            with turn:
+                console.print(Text(text))
+
         with (
             Live(console=console, auto_refresh=False, transient=True) as live,
-            spoken(lambda text: console.print(Text(f"thresher: {text}")), "thresher"),
-            spoken(lambda text: console.print(Text(text)), evaluators.name),
+            spoken(lambda text: show(f"thresher: {text}"), "thresher"),
+            spoken(show, evaluators.name),
         ):
-            yield Screen(study, live)
+            yield Screen(study, live, turn)
 
 
 def _echo(text: str) -> None:
@@ -75,15 +84,17 @@ class Lines:
 class Screen:
     """Redraws a table: the question, the progress, and the arms that are most open."""
 
-    def __init__(self, study: Study, live: Live) -> None:
-        self._study, self._live = study, live
+    def __init__(self, study: Study, live: Live, turn: AbstractContextManager[object]) -> None:
+        self._study, self._live, self._turn = study, live, turn
         self._next = 0.0
 
     def __call__(self, progress: Progress) -> None:
         """Draw if it is time."""
         began = time.monotonic()
         if began >= self._next:
-            self._live.update(look(self._study, lambda ledger: self._picture(ledger, progress)), refresh=True)
+            picture = look(self._study, lambda ledger: self._picture(ledger, progress))
+            with self._turn:
+                self._live.update(picture, refresh=True)
             done = time.monotonic()
             self._next = done + max(REDRAW, SHARE * (done - began))
 

@@ -9,13 +9,12 @@ import numpy as np
 from ..core import checks, policies
 from ..core.policies import Policy
 from ..errors import InvalidInput
-from .delays import NONE
 from .families import Reals
 from .result import Result
 from .settled import known, standard_error
 from .setup import Setup
-from .simulator import MOST_REPETITIONS, simulate
-from .warming import Loop, compile_together
+from .simulator import MOST_REPETITIONS, kind, simulate
+from .warming import compile_together
 
 Table = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 FAMILIES = ("uniform", "bernoulli", "beta", "normal", "clipped")
@@ -125,10 +124,10 @@ def prepared(
         checks.whole("threads", threads, least=1, most=1024)
     chosen = named(given, certificates=settings.get("confidence") is not None)
     setups = {
-        kind: {name: Setup(**settings, policy=policy, family=kind, common=True) for name, policy in chosen.items()}
-        for kind in dict.fromkeys(kinds or families(settings.get("confidence")))
+        family: {name: Setup(**settings, policy=policy, family=family, common=True) for name, policy in chosen.items()}
+        for family in dict.fromkeys(kinds or families(settings.get("confidence")))
     }
-    compile_together([loop_of(setup) for one in setups.values() for setup in one.values()], shows=shows)
+    compile_together([kind(setup) for one in setups.values() for setup in one.values()], shows=shows)
     return setups
 
 
@@ -154,9 +153,3 @@ def named(given: Sequence[Policy | str], *, certificates: bool = False) -> dict[
         remedy = "give another --policy" if found else "write --policy evt --policy uniform"
         raise InvalidInput("policy", shown, "there must be at least two to compare", remedy)
     return found
-
-
-def loop_of(setup: Setup) -> Loop:
-    """What a setup compiles."""
-    certifies, late = setup.confidence is not None, setup.timing.model != NONE
-    return Loop(setup.rules, late, certifies, setup.guarantee == "rate", setup.counts)

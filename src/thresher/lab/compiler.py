@@ -21,7 +21,6 @@ import numba
 from numba.core.types import unliteral
 
 from ..core import docket, evidence, kernel, places, question, rate, scores, steps
-from ..core.policies import Policy
 from . import counting, delays, families, formulas, late, linking, loops, parts, proofs, shares, slots, streams, users
 
 CORE = (kernel, steps, places, evidence, docket, rate, question)
@@ -112,6 +111,7 @@ class Kind(NamedTuple):
     certifies: bool = False
     ranks: bool = False
     counts: bool = False
+    late: bool = False  # whether rewards come late
     formula: str | None = None  # a user's function
     digest: str | None = None
 
@@ -121,26 +121,26 @@ class Kind(NamedTuple):
         flags = [name for name in ("certifies", "ranks", "counts") if getattr(self, name)]
         return "".join(f"-{part}" for part in (*flags, f"custom_{self.digest}" if self.digest else "") if part)
 
-
-def kind(policy: Policy, *, certifies: bool = False, ranks: bool = False, counts: bool = False) -> Kind:
-    """What the loop of a policy is compiled for."""
-    users = (policy.formula, policy.digest) if policy.is_custom else ()
-    return Kind(certifies, ranks, counts, *users)
-
-
-def _name(kind: Kind, late_rewards: bool) -> str:
-    return ("run_late" if late_rewards else "run_at_once") + kind.variant
+    @property
+    def name(self) -> str:
+        """The name of the loop."""
+        return ("run_late" if self.late else "run_at_once") + self.variant
 
 
-def kept(kind: Kind, *, late_rewards: bool) -> bool:
+def kept(kind: Kind) -> bool:
     """Whether the machine code of a loop seems to be in the cache."""
-    name, folder = _name(kind, late_rewards), _cache_folder()
-    return folder is not None and any(Path(folder).glob(f"*/*.{name}-[0-9]*.nbi"))
+    folder = _cache_folder()
+    return folder is not None and any(Path(folder).glob(f"*/*.{kind.name}-[0-9]*.nbi"))
 
 
-def loop(kind: Kind, *, late_rewards: bool) -> Callable[..., None]:
+@cache
+def loop(kind: Kind) -> Callable[..., None]:
     """The compiled loop; it releases the interpreter's lock while it runs."""
-    return _loop(kind, late_rewards)
+    function = _functions(late)["run_late"] if kind.late else _functions(loops)["run_at_once"]
+    rebuilt = _rebuilt(function, _namespace(kind._replace(late=False)), kind.name)
+    is_known = kind.digest is None or not kind.digest.startswith(scores.IN_MEMORY)  # by its source
+    uncached: Callable[..., None] = njit(nogil=True, **OPTIONS)(rebuilt)
+    return _kept(rebuilt) if is_known else uncached
 
 
 @contextmanager
@@ -184,15 +184,6 @@ def _namespace(kind: Kind) -> Namespace:
     _extended(namespace, (*SCORED, *LOOPS), kind.variant)
     namespace["custom"] = users.compiled(kind.formula, kind.digest)
     return namespace
-
-
-@cache
-def _loop(kind: Kind, late_rewards: bool) -> Callable[..., None]:
-    function = _functions(late)["run_late"] if late_rewards else _functions(loops)["run_at_once"]
-    rebuilt = _rebuilt(function, _namespace(kind), _name(kind, late_rewards))
-    is_known = kind.digest is None or not kind.digest.startswith(scores.IN_MEMORY)  # by its source
-    uncached: Callable[..., None] = njit(nogil=True, **OPTIONS)(rebuilt)
-    return _kept(rebuilt) if is_known else uncached
 
 
 @cache

@@ -14,8 +14,8 @@ from .full_run import FullRun, full_run_of
 from .pilot import Pilot
 from .result import Result
 from .setup import Setup
-from .simulator import simulate
-from .warming import Loop, compile_together
+from .simulator import kind, simulate
+from .warming import compile_together
 
 TARGETS = (("90 % of arms right", 0.90), ("95 % of arms right", 0.95), ("99 % of arms right", 0.99))
 ALL_RIGHT = ("all arms right with probability 0.9", 0.9)
@@ -122,8 +122,7 @@ def plan(
     delay = delays.parse(f"workers:{workers}:{service}", seconds=seconds)
     chosen = lines(setup.but(delay=delay))
     certifies = setup.confidence is not None
-    rules = ((line.setup.rules, line.setup.guarantee == "rate") for line in chosen)
-    compile_together([Loop(policy, True, certifies, ranks, setup.counts) for policy, ranks in rules])
+    compile_together([kind(line.setup, certifies) for line in chosen])
     found = [_needs(line, certifies, seed, threads) for line in chosen]
     needs = [mine[target] for target, _ in chosen[0].targets for mine, _, _ in found if target in mine]
     curves = {line.name: curve for line, (_, curve, _) in zip(chosen, found, strict=True)}

@@ -62,7 +62,7 @@ def simulate(
         rule = f"times {len(setup.checkpoints)} checkpoints is more than memory should hold"
         raise InvalidInput("repetitions", repetitions, rule, "give fewer of either")
     certifies = setup.confidence is not None if certifies is None else certifies
-    run = _loop(setup, certifies)
+    run = compiler.loop(kind(setup, certifies))
     measures = _measures(setup, repetitions, per_arm=per_arm)
     _compiled(setup, run, _arguments(setup, seed, 0, 0, measures, _no_trace(), certifies))  # plays nothing
     step = max(1, min(-(-repetitions // (4 * threads)), PULLS_PER_CHUNK // setup.budget))
@@ -112,7 +112,7 @@ def trace(setup: Setup, *, repetition: int = 0, seed: int = 0) -> Played:
     if size > MOST_CELLS or (repetition + 1) * len(setup.checkpoints) > MOST_CELLS:
         rule = f"of repetition {repetition:,} is more than memory should hold"
         raise InvalidInput("budget", setup.budget, rule, "give a smaller budget, or an earlier repetition")
-    run = _loop(setup, certifies)
+    run = compiler.loop(kind(setup, certifies))
     written = Trace(
         np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size), np.zeros(size), np.zeros(1, np.int64)
     )
@@ -186,10 +186,11 @@ def _arguments(
     return (*shared, np.zeros(4, np.uint64), _slots(min(delay.capacity, setup.budget + 1)), timing)
 
 
-def _loop(setup: Setup, certifies: bool) -> Callable[..., None]:
-    flags = {"certifies": certifies, "ranks": setup.guarantee == "rate", "counts": setup.counts}
-    kind = compiler.kind(setup.rules, **flags)
-    return compiler.loop(kind, late_rewards=setup.timing.model != NONE)
+def kind(setup: Setup, certifies: bool | None = None) -> compiler.Kind:
+    """What the loop of a setup is compiled for; ``certifies`` as in `simulate`."""
+    settles = setup.confidence is not None if certifies is None else certifies
+    users = (setup.rules.formula, setup.rules.digest) if setup.rules.is_custom else ()
+    return compiler.Kind(settles, setup.guarantee == "rate", setup.counts, setup.timing.model != NONE, *users)
 
 
 def _compiled(setup: Setup, run: Callable[..., None], arguments: tuple[Any, ...]) -> None:

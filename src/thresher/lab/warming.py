@@ -7,42 +7,24 @@ success: a loop that they did not compile is compiled when it is needed.
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
-from typing import NamedTuple
 
-from ..core import policies
 from ..core.policies import Policy
 from . import compiler
+from .compiler import Kind
 from .output import progress_bar
 from .setup import Setup
 from .simulator import simulate
 from .threads import available_cores
 
 
-class Loop(NamedTuple):
-    """What to compile a loop for."""
-
-    policy: Policy  # only a user's has loops of its own
-    late: bool  # whether rewards come late
-    certifies: bool  # whether with certificates
-    ranks: bool = False
-    counts: bool = False
-
-    @property
-    def kind(self) -> compiler.Kind:
-        """The same for the compiler."""
-        return compiler.kind(self.policy, certifies=self.certifies, ranks=self.ranks, counts=self.counts)
-
-
-def compile_together(loops: Sequence[Loop], *, shows: bool = False) -> None:
+def compile_together(loops: Iterable[Kind], *, shows: bool = False) -> None:
     """Compile the loops on all cores; ``shows`` draws a progress bar on a terminal."""
-    unlike = {(loop.kind, loop.late): loop for loop in loops}
-    needed = [loop for (kind, late), loop in unlike.items() if not compiler.kept(kind, late_rewards=late)]
-    custom = [loop for loop in needed if loop.policy.is_custom]  # only this process has the user's function
-    missing = [loop for loop in needed if not loop.policy.is_custom]
-    shares = [missing[first :: available_cores()] for first in range(available_cores())]
-    shares[0] += custom
+    needed = [loop for loop in dict.fromkeys(loops) if not compiler.kept(loop)]
+    own = [loop for loop in needed if loop.digest is None]
+    shares = [own[first :: available_cores()] for first in range(available_cores())]
+    shares[0] += [loop for loop in needed if loop.digest is not None]  # only this process has the user's function
     children = [_child(share) for share in shares[1:] if share] if compiler.keeps() else []
     try:
         with progress_bar("compiling, this once", len(needed)) if shows else nullcontext() as bar:
@@ -56,18 +38,15 @@ def compile_together(loops: Sequence[Loop], *, shows: bool = False) -> None:
             child.terminate()
 
 
-def compile_here(loops: Sequence[Loop], progress: Callable[[int], None] | None = None) -> None:
+def compile_here(loops: Sequence[Kind], progress: Callable[[int], None] | None = None) -> None:
     """Compile by playing the smallest possible game; ``progress`` is called after each loop."""
     for loop in loops:
         game = Setup(
-            loop.policy,
-            "bernoulli",
-            2,
-            0.5,
-            0.5,
-            0.1,
-            2 * loop.policy.warmup,
-            "fifo:0" if loop.late else "none",
+            None if loop.formula is None else Policy(loop.formula, digest=loop.digest),
+            family="bernoulli",
+            arms=2,
+            budget=4,
+            delay="fifo:0" if loop.late else "none",
             confidence=0.95 if loop.certifies else None,
             guarantee="rate" if loop.ranks else "all",
             lower_is_better=loop.counts,
@@ -77,11 +56,10 @@ def compile_here(loops: Sequence[Loop], progress: Callable[[int], None] | None =
             progress(1)
 
 
-def _child(loops: Sequence[Loop]) -> "subprocess.Popen[bytes]":
-    text = json.dumps([(loop.policy.to_json(), *loop[1:]) for loop in loops])
-    command = [sys.executable, "-m", "thresher.lab.warming", text]
+def _child(loops: Sequence[Kind]) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-m", "thresher.lab.warming", json.dumps(loops)]
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":
-    compile_here([Loop(policies.from_json(policy), *rest) for policy, *rest in json.loads(sys.argv[1])])
+    compile_here([Kind(*flags) for flags in json.loads(sys.argv[1])])

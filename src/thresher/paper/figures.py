@@ -16,7 +16,6 @@ from ..core.policies import Policy
 from ..lab.crossing import first_columns, first_reached, resampled
 from ..lab.setup import Setup
 from ..lab.simulator import simulate
-from ..lab.warming import Loop
 
 Row = dict[str, Any]
 Added = Mapping[str, Policy]  # a user's policies, by the names in figures and tables
@@ -81,16 +80,6 @@ def figure1(
                     pulls = row.pop("pulls")
                     known = {key: math.nan if value is None else value for key, value in row.items()}
                     yield {"setting": setting, "algorithm": name, "n": pulls, "repetitions": repetitions, **known}
-
-
-def loops(part: str, added: Added = NOTHING) -> list[Loop]:
-    """What must be compiled for a part of the paper."""
-    if part == "figure2":
-        late = [algorithm_42(name, 0.0, added) for name in (*ALGORITHMS_42, *added)]
-        return [Loop(policy, True, False) for policy in late]
-    names = ("ATP", "EVT", "EVT_pf") if part == "table1" else ALGORITHMS_41
-    at_once = [*(ALGORITHMS_41[name] for name in names), *added.values()]
-    return [Loop(policy, False, False) for policy in at_once]
 
 
 def figure1_pulls(repetitions: int, added: Added = NOTHING) -> int:

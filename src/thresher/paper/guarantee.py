@@ -6,11 +6,10 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from ..core import evidence, policies
+from ..core import evidence
 from ..core.evidence import ABOVE, BETS, OPEN
 from ..lab.setup import Setup
 from ..lab.simulator import simulate, trace
-from ..lab.warming import Loop
 
 WORKERS = (1, 2, 5, 10, 20, 50, 100, 200)
 SLOWER = (5, 20)  # how many times longer a failure takes than a success
@@ -93,8 +92,3 @@ def growth(seed: int, run: int) -> Growth:
         if label != OPEN:
             break
     return found
-
-
-def loops() -> list[Loop]:
-    """What must be compiled, except the traced loops."""
-    return [Loop(policies.uniform(), True, True)]

@@ -13,7 +13,6 @@ from ..lab.settled import known, standard_error
 from ..lab.setup import Setup
 from ..lab.simulator import MOST_REPETITIONS, blank_arms, simulate
 from ..lab.threads import aside
-from ..lab.warming import Loop
 from . import rivals
 
 CONFIDENCE = 0.95
@@ -96,10 +95,6 @@ def play_rival(name: str, setup: Setup, *, repetitions: int, seed: int = 0) -> t
     found, state = (used, still, wrong), np.zeros(4, np.uint64)
     aside(lambda: run(seed, 0, repetitions, rule, risk, setup.budget, arms, *columns, *found, state))
     return used, still, wrong
-
-
-def loops() -> list[Loop]:
-    return [Loop(policy, False, True) for policy in OURS.values()]
 
 
 def table(found: list[dict[str, Any]]) -> str:

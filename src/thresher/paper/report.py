@@ -8,14 +8,22 @@ from ..core import checks
 from ..core.policies import Policy, policy
 from ..errors import InvalidInput
 from ..lab import pictures
+from ..lab.compiler import Kind as Loop
 from ..lab.output import csv_text, progress_bar, whole_folder
-from ..lab.warming import Loop, compile_together
+from ..lab.warming import compile_together
 from ..text.files import Kind, check
 from . import certificate_plots, claims, figures, guarantee, kano, plots, table1
 from .claims import Claim
 from .figures import Added, Row
 
-PARTS = ("figure1", "figure2", "table1", "certificates", "guarantee")
+LOOPS = {  # what each part compiles
+    "figure1": Loop(),
+    "figure2": Loop(late=True),
+    "table1": Loop(),
+    "certificates": Loop(certifies=True),
+    "guarantee": Loop(certifies=True, late=True),
+}
+PARTS = tuple(LOOPS)
 HEADS = {  # how the files begin
     "figure1.csv": "setting",
     "figure2.csv": "setting",
@@ -57,7 +65,7 @@ def write(
         for name, head in HEADS.items():
             if name.startswith((*parts, "claims")):
                 check(Path(out, name), _kind(head), force=force)
-        compile_together([loop for part in parts for loop in _loops(part, added)], shows=True)
+        compile_together([LOOPS[part] for part in parts], shows=True)
         if "figure1" in parts:
             with progress_bar("figure 1", figures.figure1_pulls(repetitions, added)) as progress:
                 rows = list(figures.figure1(repetitions, seed, progress, added=added))
@@ -126,13 +134,6 @@ def _added(given: Sequence[Policy | str], what: str | Sequence[str]) -> Added:
         rule = f"{alone[0]} is about settling arms, so no policy can be added to it"
         raise InvalidInput("policy", next(iter(found)), rule, "add it to figure1, figure2 or table1")
     return found
-
-
-def _loops(part: str, added: Added) -> list[Loop]:
-    """What must be compiled for a part."""
-    if part in ("certificates", "guarantee"):
-        return kano.loops() if part == "certificates" else guarantee.loops()
-    return figures.loops(part, added)
 
 
 def _kind(head: str) -> Kind:

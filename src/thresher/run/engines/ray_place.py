@@ -106,6 +106,9 @@ def _start_here(settings: dict[str, Any], over: threading.Event) -> None:
             item = inbox.get()
             if isinstance(item, signal.Signals):
                 caught.append(item)
+    while not inbox.empty():  # one that came just before it had started
+        if isinstance(item := inbox.get(), signal.Signals):
+            caught.append(item)
     for number in caught:
         signal.raise_signal(number)
     started.result()
