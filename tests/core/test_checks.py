@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+import numpy
 import pytest
 
 from thresher.core import checks
@@ -32,6 +33,9 @@ def test_whole_numbers_lie_between_their_limits() -> None:
     refused(checks.whole, 5, "must be a whole number of at most 4", least=2, most=4)
     assert checks.whole("it", 2**63 - 1, least=0) == 2**63 - 1
     refused(checks.whole, 2**63, "must be a whole number of at most 9,223,372,036,854,775,807", least=0)
+    assert [checks.whole("it", numpy.int64(value), least=2, most=4) for value in (2, 4)] == [2, 4]
+    assert type(checks.whole("it", numpy.int64(2), least=2)) is int
+    refused(checks.whole, numpy.int64(5), "must be a whole number of at most 4", least=2, most=4)
     for value in (True, 2.0, "3", None):
         refused(checks.whole, value, "must be a whole number of at least 0; count", least=0, remedy="count")
 
@@ -54,6 +58,7 @@ def test_shares_lie_strictly_between_0_and_1_and_a_percentage_is_answered_with_t
         refused(checks.share, value, "must lie strictly between 0 and 1; think", remedy="think")
     refused(checks.share, 95, r"must lie strictly between 0 and 1; write 0\.95")
     refused(checks.share, 2, r"; write 0\.02")
+    refused(checks.share, 99.5, r"; write 0\.995")
     refused(checks.share, 1.9, "between 0 and 1$")
     refused(checks.share, 100, "between 0 and 1$")
 
@@ -75,3 +80,13 @@ def test_every_time_of_a_log_has_a_date() -> None:
 def test_a_name_beside_others_has_at_most_40_characters() -> None:
     assert short("x" * 40) == "x" * 40
     assert short("x" * 41) == "x" * 39 + "…"
+
+
+def test_numbers_of_numpy_are_numbers_and_arrays_are_not() -> None:
+    assert [checks.as_float(value) for value in (numpy.float32(0.5), numpy.bool_(True), numpy.array(0.25))] == [
+        0.5,
+        1.0,
+        0.25,
+    ]
+    assert [checks.as_float(value) for value in (numpy.array([0.5]), numpy.array([[0.5]]), "1", 1j)] == [None] * 4
+    assert [checks.as_float(value) for value in (10**400, -(10**400))] == [math.inf, -math.inf]

@@ -33,6 +33,11 @@ def test_names_and_labels_are_at_the_left_and_numbers_at_the_right() -> None:
     ]
 
 
+def test_the_head_of_a_column_ends_where_its_numbers_end() -> None:
+    head, first, _ = shown([row("a", seen=1234567)])
+    assert (head[-9:], first[-9:]) == ("    pulls", "1,234,567")
+
+
 def test_a_column_without_anything_in_it_is_left_out() -> None:
     assert list(layout.columns([row("a")], LOOK)) == ["arm", "", "certified", "mean", "between", "pulls"]
     bare = row("a", "retired", low=None, high=None, progress=0.5, mean=None, seen=0)
@@ -83,6 +88,9 @@ def test_the_baseline_is_compared_with_nothing() -> None:
     assert layout.estimate_of(row("old", "baseline", difference=0.25), look) is None
     assert layout.estimate_of(row("new", difference=0.25), look) == 0.25
     assert layout.estimate_of(row("old", "baseline"), LOOK) == 0.75
+    ratio = Look(0.0, share=0.5, baseline="old", ratio=1.1, unit="s")
+    assert layout.details([row("new", baseline=0.5, median=0.25)], ratio)["median"] == ["0.25×"]
+    assert layout.details([row("new", baseline=0.5)], ratio)["baseline"] == ["500 ms"]
     assert layout.details([row("new", baseline=0.5), row("old", "baseline", mean=None)], look) == {
         "mean": ["0.75", look.amount(None)],
         "baseline": ["0.5", ""],

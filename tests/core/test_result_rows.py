@@ -74,7 +74,7 @@ def test_pulls_without_a_number_may_be_many() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "reward"), [("true", True), ("PASS", True), ("fail", False), ("0.5", 0.5), ("3", 3)]
+    ("written", "reward"), [("true", True), ("PASS", True), ("fail", False), ("false", False), ("0.5", 0.5), ("3", 3)]
 )
 def test_rewards_may_be_words(written: str, reward: Any) -> None:
     (row,) = rows(f"arm,reward\na, {written} \n")
