@@ -1,6 +1,7 @@
 """Steps of the stores that only races, interrupts and old tables show, one at a time."""
 
 import contextlib
+import fcntl
 import os
 import queue
 import sqlite3
@@ -156,4 +157,18 @@ def test_a_lock_that_came_as_the_wait_was_interrupted_is_let_go_and_its_thread_e
         assert held
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(handle)
+    lock.close()
+
+
+def test_a_forked_child_and_its_parent_never_have_the_lock_at_the_same_time(tmp_path: Path) -> None:
+    lock = FileLock(tmp_path / "lock")
+    with lock.turn() as held:
+        assert held
+    parents = os.dup(lock._spare[0])  # after a fork, both have the same open file
+    lock._pid = 0  # as if this process had been forked
+    with lock.turn() as held:
+        assert held
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(parents, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(parents)
     lock.close()

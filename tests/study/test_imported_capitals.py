@@ -36,3 +36,22 @@ def test_the_capitals_of_an_import_are_the_products_of_its_bets(rewards: "list[f
 def test_an_import_settles_an_arm_near_the_bar_as_close() -> None:
     (row,) = imported([0.5] * 400, tolerance=0.2).verdict().rows
     assert (row.label, row.certified) == ("close", True)
+
+
+@pytest.mark.parametrize("first", [0.0, 1.0])
+def test_products_that_leave_the_range_of_floats_come_back_from_it(first: float) -> None:
+    """However extreme the capitals are on the way, the order of what was imported does not matter."""
+    falls, rises = 500, 1400
+    counts = {0.0: falls, 1.0: rises}
+    rewards = [first] * int(counts[first]) + [1.0 - first] * int(counts[1.0 - first])
+    found = look(imported(rewards), lambda ledger: list(ledger.capitals[0]))
+    stakes = [0.0] * evidence.columns_needed(0.0)
+    evidence.reset(stakes, evidence.RULE)
+    kept = 0
+    for bet, size in enumerate(evidence.bets(evidence.RULE, 0.5)):
+        if size < 2.0:  # the first loses all
+            power = math.log(stakes[bet]) + falls * math.log1p(-size / 2) + rises * math.log1p(size / 2)
+            kept += -690.0 < power < 690.0
+            expected = 0.0 if power < -690.7 else 1e300 if power > 690.7 else math.exp(power)
+            assert found[bet] == pytest.approx(expected, rel=1e-6)
+    assert kept > 5, "most are within the range at the end"
