@@ -4,6 +4,8 @@ import contextlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from .core.guarantees import Words
+from .core.verdict import Verdict
 from .errors import AlreadyTold, OutsideBounds
 from .log import calls
 from .log.journal import Draft
@@ -63,6 +65,11 @@ def tell_together(study: Study, rewards: Sequence[Telling]) -> dict[int, Outside
         for each in rewards:
             study._keeper.let_go(each.pull)
     return outside
+
+
+def verdict_in(study: Study, words: Words) -> Verdict:
+    """The same as `Study.verdict`, with the guarantee in these words."""
+    return study._verdict(words)
 
 
 def accept(study: Study, evaluator: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Literal, NoReturn
 from .core import checks
 from .core import verdict as verdicts
 from .core.events import CAUSES, PENDING, Cause, Event
+from .core.guarantees import USUAL, Words
 from .core.hardest import CaseRow, hardest
 from .core.ledger import Ledger
 from .core.pulls import Pull, PullRow, Pulls, pull_of, pulls_in
@@ -187,7 +188,10 @@ class Study(AbstractContextManager["Study"]):
 
     def verdict(self) -> Verdict:
         """The answer so far."""
-        found = look(self, lambda ledger: verdicts.read(self.name, ledger))
+        return self._verdict()
+
+    def _verdict(self, words: Words = USUAL) -> Verdict:
+        found = look(self, lambda ledger: verdicts.read(self.name, ledger, words))
         others = max(0, found.told - self._earlier - self._journal.told)
         since = self._journal.created if self._earlier else None
         return replace(found, earlier=self._earlier, since=since, others=others)

@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import shown
 from ..text.plural import listed
 from . import checks, layout, sentences
-from .guarantees import guarantee
+from .guarantees import USUAL, Words, guarantee
 from .hints import hints
 from .kernel import SHUT
 from .ledger import Ledger
@@ -207,8 +207,8 @@ class Verdict:
         return layout.html(self.rows, self.look, self.question, self.answer, self.remarks)
 
 
-def read(study: str, ledger: Ledger) -> Verdict:
-    """The verdict of a ledger."""
+def read(study: str, ledger: Ledger, words: Words = USUAL) -> Verdict:
+    """The verdict of a ledger, its guarantee in these words."""
     spec = ledger.spec
     return Verdict(
         study=study,
@@ -221,7 +221,7 @@ def read(study: str, ledger: Ledger) -> Verdict:
         told=ledger.told,
         pending=ledger.pending,
         done=ledger.done,
-        guarantee=guarantee(ledger),
+        guarantee=guarantee(ledger, words),
         hints=hints(ledger),
         rows=tuple(row_of(ledger, arm) for arm in range(len(spec.arms))),
         open=[name for arm, name in enumerate(spec.arms) if ledger.board.shut[arm] != SHUT],

@@ -5,17 +5,17 @@ import hashlib
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from ...core.guarantees import Words, guarantee
+from ...core.guarantees import Words
 from ...core.kernel import SHUT
 from ...core.ledger import Ledger
 from ...core.row import Row, label_of
 from ...core.verdict import Verdict
 from ...create import create_study, open_study
 from ...errors import InvalidInput, StudyExists
-from ...inner import Telling, tell_together
+from ...inner import Telling, tell_together, verdict_in
 from ...log.stores import open_store
 from ...study import Study, give_up, look
 from .options import Options
@@ -256,8 +256,7 @@ class Sift:
     def verdicts(self) -> list[Verdict]:
         """The verdict of each study, with its guarantee in the words of tests and runs."""
         self._flush()
-        words = [look(study, lambda ledger: guarantee(ledger, WORDS)) for study in self._studies]
-        return [replace(study.verdict(), guarantee=text) for study, text in zip(self._studies, words, strict=True)]
+        return [verdict_in(study, WORDS) for study in self._studies]
 
     def results(self, verdicts: Sequence[Verdict] | None = None) -> list[Result]:
         """What is known about each test, in their order."""
