@@ -45,14 +45,13 @@ $(VENV)/browser: $(VENV)/dev
 demo: $(VENV)/base
 	@$(BIN)/thresher demo
 
-# Tests marked `alone` measure time or kill the workers of a cluster: nothing else may run beside them but the tests of leases,
-# which wait most of the time. Both runs must pass.
+# Tests marked `alone` measure time or kill the workers of a cluster: nothing else may run beside them. Both runs must pass.
 # With bytecode on disk, whatever the environment says, the many programs that tests start do so in two thirds of the time.
 test: export PYTHONDONTWRITEBYTECODE :=
 test: $(VENV)/browser
 	@$(PYTEST) --quiet --numprocesses 3 --dist loadgroup --no-loadscope-reorder -m "not alone"; crowd=$$?; \
 	  echo "the tests that run alone:"; \
-	  $(PYTEST) --quiet --numprocesses 2 --dist loadgroup -m alone tests/log tests/run tests/web && exit $$crowd
+	  $(PYTEST) --quiet -m alone tests/log tests/run tests/web && exit $$crowd
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

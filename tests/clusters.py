@@ -108,12 +108,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _group(item: pytest.Item) -> str:
-    """The tests that share its process. Each process that compiles a loop compiles the parts of all loops first.
-
-    Tests that run alone do so one after the other; those of leases wait most of the time, and run beside them.
-    """
-    if item.get_closest_marker("alone"):
-        return "leases" if item.path.parent.name == "log" else "alone"
+    """The tests that share its process. Each process that compiles a loop compiles the parts of all loops first."""
     is_compiled = item.path.parent.name in COMPILED or item.path.stem == "test_adversaries"
     return _cluster(item) or ("compiled" if is_compiled else TOGETHER.get(item.path.stem, item.path.stem))
 

@@ -75,5 +75,5 @@ def rewritten(arms: int) -> dict[str, Policy]:
         "anytime-warmup-4": replace(DOUBLING, warmup=4),
         "balanced": replace(DOUBLING, second="cheapest", pending_ratio=1 / 32),
         "balanced-unbounded": replace(DOUBLING, second="cheapest"),
-        "cheapest": custom(cheapest_again, exploration=settling_constant(arms, 0.05), warmup=1),
+        "cheapest": custom(cheapest_again, exploration=settling_constant(arms, None), warmup=1),
     }

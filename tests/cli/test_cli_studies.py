@@ -34,7 +34,7 @@ def test_the_caller_may_choose_the_arm_and_the_log_says_so(place: Place) -> None
     assert place("ask", "s", "--arm", "b") == Result(1, "", "")
     refused = place("ask", "s", "--arm", "c")
     assert refused.status == 2
-    assert "arm 'c': is not an arm of this study; its arms are a, b" in refused.err
+    assert "arm 'c': is not an arm of this study; its arms are 'a', 'b'" in refused.err
 
 
 def test_ask_prints_pulls_and_says_by_its_status_when_the_study_is_done(place: Place) -> None:
@@ -206,7 +206,7 @@ def test_a_command_that_writes_says_what_it_did_in_one_line(place: Place) -> Non
     kinds = [(event.kind, event.reason) for event in place.study("n").events() if event.arm == 0 and not event.pull]
     assert kinds == [("retired", "slow"), ("restored", None)]
     for command in ("retire", "restore"):
-        assert "arm 'c': is not an arm of this study; its arms are a, b" in complaint(place(command, "n", "c"))
+        assert "arm 'c': is not an arm of this study; its arms are 'a', 'b'" in complaint(place(command, "n", "c"))
 
 
 def test_status_says_in_words_whether_a_study_is_done(place: Place) -> None:

@@ -3,9 +3,11 @@
 import math
 import numbers
 import sys
+from collections.abc import Sequence
 from decimal import Decimal
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, UnknownArm, shown
+from ..text.plural import listed
 
 LARGEST = sys.float_info.max  # what stands for infinity in a log, where not every store knows it
 MAX_WHOLE = 2**63 - 1  # databases use 64 bits
@@ -120,3 +122,17 @@ def finite(number: float) -> float:
     (0.0, True)
     """
     return min(max(number, -LARGEST), LARGEST) + 0.0
+
+
+def unknown_arm(name: object, arms: Sequence[str]) -> UnknownArm:
+    """The error for a name that no arm has.
+
+    >>> str(unknown_arm("terze", ["terse", "long"]))
+    "arm 'terze': is not an arm of this study; did you mean 'terse'?"
+    """
+    from difflib import get_close_matches  # here: only mistakes need it
+
+    near = get_close_matches(name, arms) if isinstance(name, str) else []
+    names = listed(near or list(arms), show=shown)
+    remedy = f"did you mean {names}?" if near else f"its arms are {names}"
+    return UnknownArm("arm", name, "is not an arm of this study", remedy)

@@ -5,8 +5,9 @@ The rules of this file:
 1. Decisions use only ``+ - * / sqrt abs`` and comparisons. These round the same way on every machine, so a decision
    can be derived again anywhere. (Only ``lsa`` needs a logarithm; its decisions repeat on the same machine.)
 2. A score reads only its own arm, so a decision costs O(log K).
-3. Plain functions on columns. A live study calls them as they are; the laboratory compiles these same functions for
-   arrays. So: no exceptions, closures or dicts, and no imports except ``math``, ``typing`` and ``collections.abc``.
+3. Plain functions on columns. A live study calls them as they are; the laboratory compiles these same functions, all
+   but `applied`, for arrays. So: no exceptions, closures or dicts, and no imports except ``math``, ``typing`` and
+   ``collections.abc``.
 4. Formulas guard their own divisions by zero.
 
 Rewards and threshold are scaled to [0, 1]. The smallest score is pulled next; ties go to the lowest arm.

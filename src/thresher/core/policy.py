@@ -176,8 +176,9 @@ def second_rule(first: kernel.Rule, constant: float, cases: int) -> kernel.Rule:
     return first._replace(formula=kernel.cheapest, exploration=constant, most=float(cases or kernel.UNBOUNDED))
 
 
-def settling_constant(arms: int, risk: float) -> float:
+def settling_constant(arms: int, confidence: float | None) -> float:
     """The constant c = 2 ln(16K/risk) of ``cheapest``. Computed once and stored in the specification."""
+    risk = 0.05 if confidence is None else 1 - confidence
     return 2.0 * math.log(16.0 * arms / risk)
 
 

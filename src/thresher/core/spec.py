@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
-from ..errors import InvalidInput, OutsideBounds, UnknownArm
+from ..errors import InvalidInput, OutsideBounds
 from ..text.masking import masked
-from ..text.plural import MOST_NAMED, listed
+from ..text.plural import MOST_NAMED
 from . import checks, policies, question, question_checks
 from . import spec_checks as rules
 from .evidence import RULE
@@ -225,7 +225,7 @@ class Spec:
     def arm(self, name: object) -> int:
         """The number of the arm of that name."""
         if not isinstance(name, str) or name not in self.index:
-            raise UnknownArm("arm", name, "is not an arm of this study", f"its arms are {listed(self.arms)}")
+            raise checks.unknown_arm(name, self.arms)
         return self.index[name]
 
     @property

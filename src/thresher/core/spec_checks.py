@@ -252,7 +252,7 @@ def check_evaluator(text: object) -> str:
 
 def constant(given: object, arms: int, confidence: float | None) -> float:
     """The settling constant. One from a log is kept: a logarithm's last digit may differ elsewhere."""
-    computed = policies.settling_constant(arms, 0.05 if confidence is None else 1 - confidence)
+    computed = policies.settling_constant(arms, confidence)
     if given is None:
         return computed
     constant = checks.number("settling_constant", given)

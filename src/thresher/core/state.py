@@ -1,7 +1,6 @@
 """The state of a study, and what can be read from it directly."""
 
 from array import array
-from collections.abc import Sequence
 from typing import Any
 
 from ..errors import UnknownPull
@@ -87,23 +86,23 @@ class State:
     @property
     def waits(self) -> bool:
         """Whether no case is free, but some are pending: what is lost is tried again, so the study may not be over."""
-        return self.done and places.waiting(self.sheet, self._labels(), self.board.pending) > 0
+        return self.done and self.may_take_more()
 
     def may_take_more(self, arm: int | None = None) -> bool:
-        """Whether an ask, perhaps for this arm, that got no pull now may get one once pending pulls have ended."""
-        if self.budget is not None and self.issued >= self.budget:
+        """Whether an ask, perhaps for this arm, that gets no pull now may get one once pending pulls have ended."""
+        is_issued = self.budget is not None and self.issued >= self.budget
+        is_found = self.spec.find is not None and self.found >= self.spec.find
+        if not self.pending or is_issued or is_found:
             return False
-        if arm is None:
-            return self.waits
-        if arm in self.retired:
+        return any(map(self._may_open, range(len(self.spec.arms)) if arm is None else (arm,)))
+
+    def _may_open(self, arm: int) -> bool:
+        """Whether the arm has no case to pull now, but may have one once pending pulls have ended."""
+        if arm in self.retired or (self.certifies and self.docket.settled[arm] != evidence.OPEN):
             return False
         if self.awaits and arm != self.base:
-            return self.open > 0 or self.board.pending[self.base] > 0
-        is_open = self._labels()[arm] == evidence.OPEN
-        return is_open and places.is_used_up(self.sheet, arm) and self.board.pending[arm] > 0
-
-    def _labels(self) -> Sequence[int]:
-        return self.docket.settled if self.certifies else [evidence.OPEN] * len(self.spec.arms)
+            return self.board.pending[self.base] > 0
+        return places.is_used_up(self.sheet, arm) and self.board.pending[arm] > 0
 
     @property
     def found(self) -> int:
@@ -156,7 +155,7 @@ class State:
         return self.cases.imported_sum.get(arm, 0.0) if self.cases else 0.0
 
     def rule_for(self, budget: int | None, issued: int) -> kernel.Rule:
-        """The scalars of the policy's scores, for this budget after so many pulls."""
+        """How the policy scores arms, for this budget after so many pulls."""
         spec = self.spec
         return spec.policy.rule(
             spec.scaled_threshold,

@@ -3,13 +3,12 @@
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields
-from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
 
-from ..errors import UnknownArm, shown
+from ..errors import shown
 from ..text.plural import listed
-from . import layout, sentences
+from . import checks, layout, sentences
 from .guarantees import guarantee
 from .hints import hints
 from .kernel import SHUT
@@ -78,10 +77,7 @@ class Verdict:
     def __getitem__(self, arm: str) -> Row:
         """The row of an arm."""
         if not isinstance(arm, str) or arm not in self._rows:
-            near = get_close_matches(arm, self._rows) if isinstance(arm, str) else []
-            names = listed(near or list(self._rows), show=shown)
-            remedy = f"did you mean {names}?" if near else f"its arms are {names}"
-            raise UnknownArm("arm", arm, "is not an arm of this study", remedy)
+            raise checks.unknown_arm(arm, list(self._rows))
         return self._rows[arm]
 
     @cached_property

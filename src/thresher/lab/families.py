@@ -72,7 +72,7 @@ def set_arm(family: int, mean: float, spread: float, low: float, high: float) ->
         return float(math.floor(mean)), 0.0
     if family == PILOT_REWARDS:
         return math.floor(mean) * (spread + 1.0), spread
-    return mean, spread  # normal and clipped: mean and standard deviation before clipping
+    return mean, spread  # normal and clipped: mean and standard deviation before clipping; recorded: see above
 
 
 def draw(family: int, first: float, second: float, low: float, high: float, samples: Reals, state: Words) -> float:

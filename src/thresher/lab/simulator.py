@@ -62,9 +62,8 @@ def simulate(
         rule = f"times {len(setup.checkpoints)} checkpoints is more than memory should hold"
         raise InvalidInput("repetitions", repetitions, rule, "give fewer of either")
     certifies = setup.confidence is not None if certifies is None else certifies
-    run = compiler.loop(kind(setup, certifies))
+    run = prepared(setup, certifies)
     measures = _measures(setup, repetitions, per_arm=per_arm)
-    _compiled(setup, run, _arguments(setup, seed, 0, 0, measures, _no_trace(), certifies))  # plays nothing
     step = max(1, min(-(-repetitions // (4 * threads)), PULLS_PER_CHUNK // setup.budget))
     chunks = [(begin, min(begin + step, repetitions)) for begin in range(0, repetitions, step)]
     lock = threading.Lock()
@@ -85,6 +84,13 @@ def simulate(
     share_out(play, chunks, threads)
     _check_scores(setup, seed, measures, run, certifies)
     return Result(setup, repetitions, seed, threads, measures, time.perf_counter() - before)
+
+
+def prepared(setup: Setup, certifies: bool) -> Callable[..., None]:
+    """The loop of a setup, compiled. Nothing is played."""
+    run = compiler.loop(kind(setup, certifies))
+    _compiled(setup, run, _arguments(setup, 0, 0, 0, _measures(setup, 0, per_arm=False), _no_trace(), certifies))
+    return run
 
 
 class Played(NamedTuple):
@@ -154,7 +160,7 @@ def instances(setup: Setup, *, repetitions: int, seed: int = 0) -> list[tuple[Re
 
 def rules(setup: Setup) -> tuple[Rule, Rule]:
     """The initial rule of each tournament."""
-    constant = settling_constant(setup.contenders, 0.05 if setup.confidence is None else 1 - setup.confidence)
+    constant = settling_constant(setup.contenders, setup.confidence)
     first = setup.rules.rule(
         setup.scaled_threshold,
         arms=setup.arms,

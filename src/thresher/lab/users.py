@@ -54,7 +54,7 @@ def score_failed(policy: Policy, found: NoNumber, board: Any, rule: Rule) -> Sco
     rule_broken = f"returned a negative number or NaN for arm {found.arm}{where}"
     if found.arm is None:
         rule_broken = f"divided by zero{where}"
-    return ScoreFailed("policy", policy.formula, rule_broken, "a score must be a number of at least 0, or infinity")
+    return ScoreFailed("policy", policy.formula, rule_broken, "a score must return a number of at least 0, or infinity")
 
 
 @cache

@@ -15,7 +15,7 @@ from . import compiler
 from .compiler import Kind
 from .output import progress_bar
 from .setup import Setup
-from .simulator import simulate
+from .simulator import prepared
 from .threads import available_cores
 
 
@@ -39,7 +39,7 @@ def compile_together(loops: Iterable[Kind], *, shows: bool = False) -> None:
 
 
 def compile_here(loops: Sequence[Kind], progress: Callable[[int], None] | None = None) -> None:
-    """Compile by playing the smallest possible game; ``progress`` is called after each loop."""
+    """Compile for the smallest possible game; ``progress`` is called after each loop."""
     for loop in loops:
         game = Setup(
             None if loop.formula is None else Policy(loop.formula, digest=loop.digest),
@@ -51,7 +51,7 @@ def compile_here(loops: Sequence[Kind], progress: Callable[[int], None] | None =
             guarantee="rate" if loop.ranks else "all",
             lower_is_better=loop.counts,
         )
-        simulate(game, repetitions=1, threads=1)
+        prepared(game, loop.certifies)
         if progress is not None:
             progress(1)
 

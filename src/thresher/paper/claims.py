@@ -13,7 +13,7 @@ from .figures import DELTAS, PULLS_41, SPREADS_41, SPREADS_42, TAUS, Row
 
 HOLDS, PARTLY, FAILS, OPEN = "holds", "holds in part", "does not hold", "not decided by these data"
 CLEAR = 2.0  # standard errors at which a single point is counted as better or worse
-BEYOND = 4.0  # at which one point is enough: by chance one in 16,000, and a claim has dozens of points
+BEYOND = 4.0  # at which one point is enough: by chance one in 30,000 on either side, and a claim has dozens of points
 OFTEN = 0.2  # the share of points that is enough; by chance it would be one in forty
 FEW = 3  # the fewest points that are enough: neighbours share repetitions, so two may be the same luck
 OVERALL = 2.5  # standard errors at which the mean over all points is enough

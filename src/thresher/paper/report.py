@@ -16,7 +16,7 @@ from . import certificate_plots, claims, figures, guarantee, kano, plots, table1
 from .claims import Claim
 from .figures import Added, Row
 
-LOOPS = {  # what each part compiles
+LOOPS = {  # what each part compiles, besides those of users' scores
     "figure1": Loop(),
     "figure2": Loop(late=True),
     "table1": Loop(),
@@ -65,7 +65,7 @@ def write(
         for name, head in HEADS.items():
             if name.startswith((*parts, "claims")):
                 check(Path(out, name), _kind(head), force=force)
-        compile_together([LOOPS[part] for part in parts], shows=True)
+        compile_together([loop for part in parts for loop in _loops(part, added)], shows=True)
         if "figure1" in parts:
             with progress_bar("figure 1", figures.figure1_pulls(repetitions, added)) as progress:
                 rows = list(figures.figure1(repetitions, seed, progress, added=added))
@@ -134,6 +134,12 @@ def _added(given: Sequence[Policy | str], what: str | Sequence[str]) -> Added:
         rule = f"{alone[0]} is about settling arms, so no policy can be added to it"
         raise InvalidInput("policy", next(iter(found)), rule, "add it to figure1, figure2 or table1")
     return found
+
+
+def _loops(part: str, added: Added) -> list[Loop]:
+    """What a part compiles."""
+    users = [each for each in added.values() if each.is_custom and not LOOPS[part].certifies]
+    return [LOOPS[part], *(LOOPS[part]._replace(formula=each.formula, digest=each.digest) for each in users)]
 
 
 def _kind(head: str) -> Kind:

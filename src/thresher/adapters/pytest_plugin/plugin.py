@@ -126,7 +126,7 @@ class Plugin(Repeating):
         try:
             self.sift = Sift(tests, self.options, seed=seeding.randomly_seed(self.config), version=version)
         except ThresherError as error:
-            option = "--thresher-" if str(error).startswith("storage ") else ""
+            option = "--thresher-" if error.what == "storage" else ""
             raise pytest.UsageError(f"{option}{error}") from None
         return self.sift
 
