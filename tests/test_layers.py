@@ -17,7 +17,7 @@ ROOMS = {
     "core": GROUND,
     "log": GROUND | {"core"},
     "study": GROUND | {"core", "log"},
-    "inner": GROUND | {"log", "study"},
+    "inner": GROUND | {"core", "log", "study"},
     "create": GROUND | {"core", "log", "study", "inner"},
     "run": GROUND | {"core", "log", "study", "inner", "create"},
     "web": GROUND | {"core", "log", "study", "inner", "create", "run"},
