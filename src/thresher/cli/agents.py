@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from ..core.events import CAUSES, PENDING
+from ..core.ledger import Ledger
 from ..core.pulls import pull_json
 from ..errors import AlreadyTold, CannotGoOn, InvalidInput, ThresherError, UnknownPull, shown
 from ..inner import ask_for_reply, tell_for_reply
@@ -123,9 +124,20 @@ def tell(
     late = tell_for_reply(study, pull, told, note=note, cost=cost)
     if style == "json":
         print_lines([json.dumps({"format": 1, "pull": pull, "reward": told, "late": late})])
-    elif late:
-        say(f"the reward of pull {pull} is late, because the pull was dropped; it does not count in the certificate")
+    elif said := look(study, lambda ledger: _what_counts(ledger, pull, late=late)):
+        say(f"the reward of pull {pull} {said}")
     return FINISHED
+
+
+def _what_counts(ledger: Ledger, pull: int, *, late: bool) -> str:
+    """What is unusual about a reward that was told; empty: nothing."""
+    if ledger.cases and pull in ledger.cases.spare:
+        return "counts nowhere: its case had a reward already, and the first one counts"
+    if not late:
+        return ""
+    if ledger.cases:
+        return "is late, because the pull was dropped; it counts, because its case had no other"
+    return "is late, because the pull was dropped; it does not count in the certificate"
 
 
 def _told(study: Study, reward: float, baseline: float | None) -> float | tuple[float, float]:
@@ -172,6 +184,8 @@ def drop(
     name: str, pulls: tuple[int, ...], older_than: float | None, storage: str | None, style: str, **why: Any
 ) -> int:
     """Drop PULLs. A reward that still comes is late: it counts in the statistics, not in the certificate.
+
+    Where a study has cases, the first reward of a case counts, late or not.
 
     \b
     Examples:

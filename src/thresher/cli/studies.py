@@ -60,7 +60,7 @@ def studies(storage: str | None, style: str) -> int:
         if row["damaged"]:
             put(f"{shown(row['study'])[1:-1]}\t{one_line(row['damaged'])}")
             continue
-        state = "done" if row["done"] else "open"
+        state = "done" if row["done"] and not row["waits"] else "open"
         pulls = f"{pulls_made(row['issued'], row['budget'])}, {row['pending']:,} pending"
         put("\t".join([row["study"], state, pulls, row["created"] or "", row["question"], row["command"] or ""]))
     return NOT_MET if any(row["damaged"] for row in found) else FINISHED
