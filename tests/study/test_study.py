@@ -227,7 +227,7 @@ def test_arms_can_be_retired_by_hand_until_none_is_left() -> None:
 def test_an_arm_nobody_knows_is_refused_by_name() -> None:
     study = make()
     for call in (study.retire, study.restore, lambda arm: study.add(arm, 1)):
-        with pytest.raises(thresher.InvalidInput, match=r"'zebra'.*a, b, c"):
+        with pytest.raises(thresher.InvalidInput, match=r"'zebra'.*'a', 'b', 'c'"):
             call("zebra")
 
 
