@@ -5,6 +5,7 @@ import difflib
 import importlib
 import io
 import os
+import signal
 import sys
 from collections.abc import Iterable
 from typing import TextIO
@@ -47,6 +48,7 @@ COMMANDS = {  # command: its module
 
 LONGEST = 2000  # characters of an error message: a value that it quotes may be a megabyte
 FINISHED, NOT_MET, WRONG_USE, COULD_NOT_GO_ON = 0, 1, 2, 3
+UNREAD = 128 + signal.SIGPIPE  # nobody reads standard output any more
 
 
 class Commands(click.Group):
@@ -115,6 +117,10 @@ def main() -> None:
         status = _complain(str(error), WRONG_USE)
     except (click.Abort, KeyboardInterrupt):
         status = 130
+    except SystemExit as ended:
+        if not isinstance(ended.__context__, BrokenPipeError):
+            raise
+        status = UNREAD  # click and rich exit with 1, which here is a negative answer
     except Exception as error:
         if os.environ.get("THRESHER_TRACEBACK"):
             say(importlib.import_module("..run.tracebacks", __package__).traceback_text(error))

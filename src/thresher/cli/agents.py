@@ -178,7 +178,9 @@ def drop(
       thresher drop prompts 17 --cause failed --reason "out of memory"
       thresher drop prompts --older-than 2h
     """  # noqa: D301 - click wants the character itself
-    if bool(pulls) == (older_than is not None):
+    if not pulls and older_than is None:
+        raise InvalidInput("pulls", rule="none is named", remedy="give their ids, as in 17 18, or --older-than DURATION")
+    if pulls and older_than is not None:
         raise InvalidInput("pulls", list(pulls), "name pulls or give --older-than, not both")
     study = study_at(name, storage)
     chosen = list(pulls) if older_than is None else list(_older(study, older_than))

@@ -165,6 +165,10 @@ def study_at(name: str, storage: "str | Store | None") -> Study:
     try:
         return open_study(name, storage=store)
     except UnknownStudy:
+        path = getattr(store, "path", None)
+        if path is not None and not path.exists():
+            remedy = f"go to the folder where the study was made, or name its store with --storage or {VARIABLE}"
+            raise UnknownStudy("study", name, f"there is no file {path}", remedy) from None
         others = store.studies()
         there = f"there are {listed(others, show=lambda other: shown(other, 40))}" if others else "it is empty"
         remedy = f"{there}; --storage or {VARIABLE} names another store"

@@ -101,7 +101,8 @@ Examples:
   The same with one GPU for each pull, as Ray counts them:
     thresher run --threshold 0.9 --arms models.txt --engine ray:head:6379 --resource GPU=1 -- /shared/train.sh {arm}
 
-Exit status: 0 finished, 1 a --require option was not met, 2 wrong use, 3 could not continue, 130 Ctrl-C, 143 SIGTERM.
+Exit status: 0 finished, 1 a --require option was not met, 2 wrong use, 3 could not continue, 130 Ctrl-C, 143 SIGTERM,
+129 SIGHUP: the terminal was closed. Ctrl-C and SIGTERM wait for pending pulls; SIGHUP, or a second signal, drops them.
 """
 
 
@@ -196,6 +197,9 @@ def run(command: tuple[str, ...], **given: Any) -> int:
         say(f"stopped; the verdict so far cannot be read: {error}")
         return status
     print_verdict(verdict, given["style"])
+    if status != FINISHED and verdict.done and not verdict.pending:
+        say("stopped, when the study had just finished: this is its verdict")
+        return status
     if status != FINISHED:
         rest = "the same command resumes it" if is_kept(job.study) else "nothing was stored: a new run starts over"
         say(f"stopped; this is the verdict so far, and {rest}")
