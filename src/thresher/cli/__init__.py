@@ -107,6 +107,9 @@ def main() -> None:
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
         status = WRONG_USE
+    except click.MissingParameter as error:
+        path = error.ctx.command_path if error.ctx else "thresher"
+        status = _complain(f"{error.format_message().rstrip('.')}; {path} --help has an example", WRONG_USE)
     except click.ClickException as error:
         status = _complain(error.format_message(), WRONG_USE)
     except (CannotGoOn, StoreFailed, StudyDeleted) as error:

@@ -47,7 +47,7 @@ Examples:
 
 @click.command(help=ASK, short_help="Hand out the next pull of a study.")
 @name_argument
-@click.option("-n", "count", type=click.IntRange(1, MOST), default=1, help="How many pulls.")
+@click.option("-n", "count", type=Whole(1, MOST), default=1, help="How many pulls.")
 @option("--arm NAME", "Pull this arm, instead of the one that the study chooses.")
 @option("--wait", "While other agents have the last cases, wait until one is free again or all are told.")
 @click.option("--lease", type=Duration(), default="1h", help="Time until the pull counts as lost.")
@@ -179,7 +179,7 @@ def drop(
       thresher drop prompts --older-than 2h
     """  # noqa: D301 - click wants the character itself
     if not pulls and older_than is None:
-        raise InvalidInput("pulls", rule="none is named", remedy="give their ids, as in 17 18, or --older-than DURATION")
+        raise InvalidInput("pulls", rule="none is named", remedy="give their ids, as in 17 18, or --older-than 2h")
     if pulls and older_than is not None:
         raise InvalidInput("pulls", list(pulls), "name pulls or give --older-than, not both")
     study = study_at(name, storage)

@@ -34,6 +34,7 @@ from .options import (
 )
 from .output import FORMATS, print_verdict
 from .requiring import Required, are_met, requirements
+from .rewording import of_engine
 from .staying import arms_of, check_placeholders, staying, workers_of
 
 HELP = """Find out which arms reach a bar by running COMMAND many times, several at once.
@@ -179,7 +180,8 @@ def run(command: tuple[str, ...], **given: Any) -> int:
     for caution in () if stays else command_cautions(command, arms, cases=asked.cases is not None):
         say(f"warning: {caution}")
     try:
-        status = until_stopped(job.carry_out)
+        with of_engine(given):
+            status = until_stopped(job.carry_out)
     except CannotGoOn:
         if job.study and (given["style"] != "table" or look(job.study, lambda ledger: ledger.told)):
             print_verdict(job.study.verdict(), given["style"])  # an empty table would not help
