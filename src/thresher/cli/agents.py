@@ -25,7 +25,7 @@ ASK = """Hand out the next pull of study NAME, or several: which arm to evaluate
 
 Prints one line per pull: id, arm, number and seed, separated by tabs, and its case if the study has cases; or a JSON
 object. Exit status 1 without output means that the study is done. Tell, drop or renew the pull before its lease ends.
-After that it counts as lost, and a reward that still comes is late.
+After that, the next ask or run of any agent drops it as lost, and a reward that comes later still is late.
 
 In a study with cases, other agents may have the last ones: what they lose is free again, and a baseline's last reward
 opens the other arms. With --wait, ask waits for that instead of ending.
@@ -50,7 +50,7 @@ Examples:
 @click.option("-n", "count", type=Whole(1, MOST), default=1, help="How many pulls.")
 @option("--arm NAME", "Pull this arm, instead of the one that the study chooses.")
 @option("--wait", "While other agents have the last cases, wait until one is free again or all are told.")
-@click.option("--lease", type=Duration(), default="1h", help="Time until the pull counts as lost.")
+@click.option("--lease", type=Duration(), default="1h", help="Time after which the next ask drops the pull as lost.")
 @scores_option
 @storage_option
 @format_option("text", "json")
@@ -141,7 +141,7 @@ def _told(study: Study, reward: float, baseline: float | None) -> float | tuple[
 @click.command(short_help="Renew the leases of pulls.")
 @name_argument
 @click.argument("pulls", type=Whole(), nargs=-1, required=True, metavar="PULL…")
-@click.option("--lease", type=Duration(), default="1h", help="Time from now until the pulls count as lost.")
+@click.option("--lease", type=Duration(), default="1h", help="Time from now after which the next ask drops them.")
 @storage_option
 def renew(name: str, pulls: tuple[int, ...], lease: float, storage: str | None) -> int:
     """Renew the leases of PULLs: work on them continues, so they do not count as lost yet.
