@@ -49,6 +49,10 @@ def test_a_refusal_names_the_option_and_what_to_write(what: str) -> None:
     assert line in refused(*args)
 
 
+def test_a_family_that_needs_a_file_is_not_offered() -> None:
+    assert "recorded" not in refused(*COMPARE, "--family=foo")
+
+
 def test_results_need_a_study(tmp_path: Path) -> None:
     (tmp_path / "results.csv").write_text("arm,reward\na,1\n")
     line = refused("import", str(tmp_path / "results.csv"))
