@@ -7,8 +7,8 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Iterable
-from typing import TextIO
+from collections.abc import Iterable, Iterator
+from typing import Any, TextIO
 
 import click
 
@@ -51,8 +51,36 @@ FINISHED, NOT_MET, WRONG_USE, COULD_NOT_GO_ON = 0, 1, 2, 3
 UNREAD = 128 + signal.SIGPIPE  # nobody reads standard output any more
 
 
+class NobodyReads(Exception):
+    """The reader of standard output, such as head, has ended."""
+
+
+@contextlib.contextmanager
+def noticing() -> Iterator[None]:
+    """Within this, `NobodyReads` is raised: click and rich would exit with 1, which here is a negative answer."""
+    try:
+        yield
+    except BrokenPipeError:
+        drain(sys.stdout)
+        raise NobodyReads from None
+    except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):
+            raise NobodyReads from None
+        raise
+
+
 class Commands(click.Group):
     """Commands, each imported when it is needed."""
+
+    def make_context(self, *args: Any, **more: Any) -> click.Context:
+        """Read the command line; this may print help."""
+        with noticing():
+            return super().make_context(*args, **more)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Carry out the command."""
+        with noticing():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The commands in the order of the table."""
@@ -120,10 +148,8 @@ def main() -> None:
         status = _complain(str(error), WRONG_USE)
     except (click.Abort, KeyboardInterrupt):
         status = 130
-    except SystemExit as ended:
-        if not isinstance(ended.__context__, BrokenPipeError):
-            raise
-        status = UNREAD  # click and rich exit with 1, which here is a negative answer
+    except NobodyReads:
+        status = UNREAD
     except Exception as error:
         if os.environ.get("THRESHER_TRACEBACK"):
             say(importlib.import_module("..run.tracebacks", __package__).traceback_text(error))
