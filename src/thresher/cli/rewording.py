@@ -16,6 +16,7 @@ WORDS = {
     "give a larger budget, a smaller warmup or fewer arms": "give a larger --budget or fewer arms",
     "give a budget or an exploration, or use anytime-evt": "give a --budget, or --policy anytime-evt",
     "or a function of your own with thresher.custom": "or module:function, a score of your own",
+    "leave the guarantee out": "leave --guarantee out",
     "leave them out, or name a cluster as executor": "leave it out, or name a cluster with --engine",
 }
 
