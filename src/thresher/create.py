@@ -267,4 +267,5 @@ def _join(study: Study, wanted: Spec) -> Study:
 
 
 def _budget_differs(budget: int | None, wanted: Spec) -> str:
-    return f"budget is {budget}, not {wanted.budget}"
+    here, there = ("none" if number is None else number for number in (budget, wanted.budget))
+    return f"budget is {here}, not {there}"

@@ -91,7 +91,7 @@ BROKEN = [
     ("x.json", "3", "arms file '{file}': holds neither a list nor an object; write ["),
     ("x.json", "[]", "arms file '{file}': names no arm"),
     ("x.json", '["a", 7]', "row 2 of {file}: 7 is neither a name nor parameters; write ["),
-    ("x.json", '[{"depth": 1}]', "row 1 of {file}: {{'depth': 1}} is neither"),
+    ("x.json", '[{"depth": 1}]', "row 1 of {file}: {{'depth': 1}} has no name or arm; name each arm"),
     ("x.json", '[{"name": 7}]', "row 1 of {file}: arm 7: must be a string"),
     ("x.json", '["a", {"name": "a"}]', "row 2 of {file}: arm 'a': occurs twice"),
     ("x.json", '{"a": {}, "a": {}}', "{file}: key 'a': occurs twice"),

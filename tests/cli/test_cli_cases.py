@@ -74,7 +74,7 @@ BROKEN = [
     ("x.json", '["a", "a"]', "row 2 of {file}: case 'a': occurs twice"),
     ("x.jsonl", '{"id": 1}\n{"id": "1"}\n', "line 2 of {file}: case '1': occurs twice"),
     ("x.jsonl", '{"id": 1}\n{"id": \n', "cases file: line 2 of {file}: '{{\"id\":': cannot be read as JSON"),
-    ("x.jsonl", '{"text": "one"}\n', "line 1 of {file}: {{'text': 'one'}} is neither a name nor parameters"),
+    ("x.jsonl", '{"text": "one"}\n', "line 1 of {file}: {{'text': 'one'}} has no case, name or id; name each case"),
     ("x.json", '[{"name": true}]', "row 1 of {file}: case True: must be a string"),
     ("x.json", "7", "cases file '{file}': holds neither a list nor an object"),
 ]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from inside import inside, refused
 from place import only_study
 from program import ENVIRONMENT, FORKED, PATIENCE, THRESHER, Result, complaint, finish, until
 
@@ -58,7 +59,15 @@ def test_a_larger_budget_extends_and_a_smaller_one_is_refused(tmp_path: Path) ->
     assert "resumes after 8 pulls" in more.err
     assert (verdict(more)["earlier"], verdict(more)["told"]) == (8, 12)
     assert verdict(run(tmp_path, "--budget=8", "--format=json", *ECHO))["told"] == 12, "the first command still fits"
-    assert "budget is 12, not 10" in complaint(run(tmp_path, "--budget=10", *ECHO))
+    message = complaint(run(tmp_path, "--budget=10", *ECHO))
+    assert "budget is 12, not 10; name another --study, or ask as before; a larger --budget is fine" in message
+
+
+def test_a_budget_for_a_study_without_one_is_refused(tmp_path: Path) -> None:
+    question = ("--threshold=0.5", "--arm=a", "--study=s", "--workers=1")
+    inside("create", "s", *question[:2], storage=tmp_path)
+    line = refused("run", *question, "--budget=4", "--", "echo", "1", storage=tmp_path)
+    assert line.endswith("budget is none, not 4; name another --study, or ask as before")
 
 
 def test_another_question_is_another_study_unless_it_has_a_name(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from program import ENVIRONMENT, THRESHER
 
 RUN = [*THRESHER, "run", "--threshold=0.5", "--arm=0.2", "--arm=0.8", "--budget=8"]
+UNREAD = 141  # as of a program that SIGPIPE ended
 ECHO = ["--no-confidence", "--", "echo", "{arm}"]
 
 
@@ -37,7 +38,16 @@ def test_head_gets_its_line() -> None:
 def test_help_may_be_cut_off() -> None:
     with os.fdopen(unread(), "wb") as out:
         done = subprocess.run([*THRESHER, "run", "--help"], stdout=out, stderr=subprocess.PIPE, env=ENVIRONMENT)
-    assert done.stderr == b""
+    assert (done.returncode, done.stderr) == (UNREAD, b"")
+
+
+def test_an_answer_that_nobody_reads_is_not_a_negative_one(tmp_path: Path) -> None:
+    here = {**ENVIRONMENT, "THRESHER_STORAGE": f"sqlite:///{tmp_path}/thresher.db"}
+    subprocess.run([*THRESHER, "create", "s", "--threshold=0.5", "--arm=a"], check=True, env=here)
+    for command in (["verify", "s"], ["studies"], ["log", "s"], ["status", "s"]):
+        with os.fdopen(unread(), "wb") as out:
+            done = subprocess.run([*THRESHER, *command], stdout=out, stderr=subprocess.PIPE, env=here)
+        assert (done.returncode, done.stderr) == (UNREAD, b""), command
 
 
 def test_a_full_disk_is_reported_in_one_line() -> None:

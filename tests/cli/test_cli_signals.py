@@ -45,6 +45,17 @@ def test_the_first_signal_waits_for_what_runs_and_prints_the_verdict_so_far(
     assert verdict["above"] == ["a", "b"]
 
 
+def test_a_study_whose_last_pulls_were_waited_for_is_finished(tmp_path: Path) -> None:
+    script = f"touch {{folder}}/$$; until test -e {tmp_path}/marker; do sleep 0.01; done; echo 0.75"
+    process = begun(tmp_path / "pids", script, 4, "--workers=4", "--budget=4")
+    process.send_signal(signal.SIGINT)
+    assert first_line(process).startswith("thresher: stopping: waiting for 4 pending pulls")
+    (tmp_path / "marker").touch()
+    result = finish(process)
+    assert (result.status, json.loads(result.out)["done"]) == (130, True)
+    assert result.err == "thresher: stopped, when the study had just finished: this is its verdict\n"
+
+
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_the_second_signal_does_not_wait_and_leaves_no_process(
     tmp_path: Path, number: signal.Signals, status: int
@@ -63,7 +74,8 @@ def test_the_second_signal_does_not_wait_and_leaves_no_process(
 def test_closing_the_terminal_ends_the_commands(tmp_path: Path) -> None:
     process = begun(tmp_path / "pids", HANGING, 4)
     process.send_signal(signal.SIGHUP)
-    assert finish(process).status == 143
+    result = finish(process)
+    assert (result.status, result.err.splitlines()) == (129, [KEPT])
     until(lambda: not any(map(runs, pids(tmp_path / "pids"))), "the end of the commands and their children")
 
 

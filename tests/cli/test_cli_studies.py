@@ -3,8 +3,10 @@
 import json
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
+from inside import refused
 from place import Place, a_place  # noqa: F401 - the fixture
 from program import ENVIRONMENT, PATIENCE, THRESHER, Result, complaint, until
 
@@ -32,9 +34,8 @@ def test_the_caller_may_choose_the_arm_and_the_log_says_so(place: Place) -> None
     assert place("verify", "s").status == 0
     place.good("retire", "s", "b")
     assert place("ask", "s", "--arm", "b") == Result(1, "", "")
-    refused = place("ask", "s", "--arm", "c")
-    assert refused.status == 2
-    assert "arm 'c': is not an arm of this study; its arms are 'a', 'b'" in refused.err
+    message = complaint(place("ask", "s", "--arm", "c"))
+    assert "arm 'c': is not an arm of this study; its arms are 'a', 'b'" in message
 
 
 def test_ask_prints_pulls_and_says_by_its_status_when_the_study_is_done(place: Place) -> None:
@@ -226,8 +227,15 @@ def test_delete_asks_first(place: Place) -> None:
     assert (result.status, result.out) == (130, "")
     assert "Delete study 's' with 0 pulls and 0 rewards?" in result.err
     assert place.study().verdict()
+    line = complaint(place("delete", "s"))
+    assert line.endswith("study 's': is deleted only if you agree, and there is no terminal to ask on; add --yes")
     place.good("delete", "s", stdin="y\n")
     assert "it is empty" in complaint(place("status", "s"))
+
+
+def test_a_store_that_does_not_exist_is_not_called_empty(tmp_path: Path) -> None:
+    line = refused("verdict", "s", storage=tmp_path)
+    assert line.startswith(f"study 's': there is no file {tmp_path}/thresher.db; go to the folder where the study was")
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "'; DROP TABLE events; --", '"', "a b", "ü", "-x", "%s"])

@@ -163,7 +163,7 @@ def test_the_first_signal_takes_back_what_has_not_begun_and_says_what_is_left(
     assert (runner.signal, engine.waited, study.verdict().told) == (signal.SIGINT, False, 1)
 
 
-def test_when_the_terminal_is_closed_pending_pulls_are_not_waited_for() -> None:
+def test_outside_a_run_a_closed_terminal_does_not_wait_either() -> None:
     inbox: queue.SimpleQueue[object] = queue.SimpleQueue()
     with signals.into(inbox):
         signals._hang_up(signal.SIGHUP, None)

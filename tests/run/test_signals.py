@@ -59,7 +59,7 @@ def test_a_handler_that_was_not_set_from_python_cannot_be_set_again(monkeypatch:
     fake = SimpleNamespace(
         getsignal=lambda number: None if number == signal.SIGINT else signal.SIG_DFL,
         signal=lambda number, handler: set_again.append(number) if handler == signal.SIG_DFL else None,
-        **{name: getattr(signal, name) for name in ("SIGINT", "SIGTERM", "Signals")},
+        **{name: getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "Signals")},
     )
     monkeypatch.setattr(signals, "signal", fake)
     with signals.into(queue.SimpleQueue()):
@@ -114,10 +114,23 @@ def test_signals_are_delayed_until_the_end_of_a_block() -> None:
 # -- commands --------------------------------------------------------------------------------------------------------
 
 
-def test_a_closed_terminal_ends_a_job_as_sigterm_does() -> None:
+def test_a_closed_terminal_ends_a_job_with_a_status_of_its_own() -> None:
     hook = sys.unraisablehook
-    assert signals.until_stopped(lambda: signal.raise_signal(signal.SIGHUP)) == 128 + signal.SIGTERM
+    assert signals.until_stopped(lambda: signal.raise_signal(signal.SIGHUP)) == 128 + signal.SIGHUP
+    assert signals.until_stopped(lambda: signal.raise_signal(signal.SIGTERM)) == 128 + signal.SIGTERM
     assert sys.unraisablehook is hook
+
+
+def test_a_closed_terminal_is_queued_in_a_command_and_nowhere_else() -> None:
+    inbox = queue.SimpleQueue[Any]()
+
+    def job() -> None:
+        with signals.into(inbox):
+            signal.raise_signal(signal.SIGHUP)
+
+    assert (signals.until_stopped(job), inbox.get_nowait()) == (0, signal.SIGHUP)
+    with signals.into(inbox):
+        assert signal.getsignal(signal.SIGHUP) == handlers()[-1] == signal.SIG_DFL
 
 
 def test_nohup_keeps_a_job_running() -> None:

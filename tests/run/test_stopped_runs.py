@@ -47,6 +47,18 @@ def test_the_first_signal_says_how_many_are_waited_for(running: int, caplog: pyt
     assert (runner.signal, runner._signals) == (signal.SIGINT, 2)
 
 
+def test_a_closed_terminal_abandons_at_once_and_says_nothing_of_waiting(caplog: pytest.LogCaptureFixture) -> None:
+    runner, engine = a_run(workers=2)
+    runner._hand_out()
+    engine.begin(1)
+    runner._caught(signal.SIGHUP)
+    assert reasons(runner.study) == [
+        ("cancelled", "the run was stopped before it began"),
+        ("lost", "the run was stopped"),
+    ]
+    assert (runner.signal, len(engine.abandoned), caplog.records) == (signal.SIGHUP, 1, [])
+
+
 def test_signals_are_taken_in_between_rewards() -> None:
     runner, engine = a_run(workers=2)
     runner._hand_out()

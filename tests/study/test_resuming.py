@@ -33,7 +33,7 @@ def test_a_study_resumes_with_its_own_specification_or_a_larger_budget() -> None
         ({"threshold": 0.6}, "threshold is 0.5, not 0.6"),
         ({"arms": ["a", "c"]}, "arm 2 is 'b', not 'c'"),
         ({"budget": 7}, "budget is 8, not 7"),
-        ({"budget": None}, "budget is 8, not None"),
+        ({"budget": None}, "budget is 8, not none"),
     ],
 )
 def test_a_study_does_not_resume_with_another_specification(change: dict[str, Any], difference: str) -> None:

@@ -5,9 +5,10 @@ import difflib
 import importlib
 import io
 import os
+import signal
 import sys
-from collections.abc import Iterable
-from typing import TextIO
+from collections.abc import Iterable, Iterator
+from typing import Any, TextIO
 
 import click
 
@@ -47,10 +48,39 @@ COMMANDS = {  # command: its module
 
 LONGEST = 2000  # characters of an error message: a value that it quotes may be a megabyte
 FINISHED, NOT_MET, WRONG_USE, COULD_NOT_GO_ON = 0, 1, 2, 3
+UNREAD = 128 + signal.SIGPIPE  # nobody reads standard output any more
+
+
+class NobodyReads(Exception):
+    """The reader of standard output, such as head, has ended."""
+
+
+@contextlib.contextmanager
+def noticing() -> Iterator[None]:
+    """Within this, `NobodyReads` is raised: click and rich would exit with 1, which here is a negative answer."""
+    try:
+        yield
+    except BrokenPipeError:
+        drain(sys.stdout)
+        raise NobodyReads from None
+    except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):
+            raise NobodyReads from None
+        raise
 
 
 class Commands(click.Group):
     """Commands, each imported when it is needed."""
+
+    def make_context(self, *args: Any, **more: Any) -> click.Context:
+        """Read the command line; this may print help."""
+        with noticing():
+            return super().make_context(*args, **more)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Carry out the command."""
+        with noticing():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The commands in the order of the table."""
@@ -105,6 +135,9 @@ def main() -> None:
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
         status = WRONG_USE
+    except click.MissingParameter as error:
+        path = error.ctx.command_path if error.ctx else "thresher"
+        status = _complain(f"{error.format_message().rstrip('.')}; {path} --help has an example", WRONG_USE)
     except click.ClickException as error:
         status = _complain(error.format_message(), WRONG_USE)
     except (CannotGoOn, StoreFailed, StudyDeleted) as error:
@@ -115,6 +148,8 @@ def main() -> None:
         status = _complain(str(error), WRONG_USE)
     except (click.Abort, KeyboardInterrupt):
         status = 130
+    except NobodyReads:
+        status = UNREAD
     except Exception as error:
         if os.environ.get("THRESHER_TRACEBACK"):
             say(importlib.import_module("..run.tracebacks", __package__).traceback_text(error))

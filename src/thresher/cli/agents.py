@@ -26,7 +26,7 @@ ASK = """Hand out the next pull of study NAME, or several: which arm to evaluate
 
 Prints one line per pull: id, arm, number and seed, separated by tabs, and its case if the study has cases; or a JSON
 object. Exit status 1 without output means that the study is done. Tell, drop or renew the pull before its lease ends.
-After that it counts as lost, and a reward that still comes is late.
+After that, the next ask or run of any agent drops it as lost, and a reward that comes later still is late.
 
 In a study with cases, other agents may have the last ones: what they lose is free again, and a baseline's last reward
 opens the other arms. With --wait, ask waits for that instead of ending.
@@ -48,10 +48,10 @@ Examples:
 
 @click.command(help=ASK, short_help="Hand out the next pull of a study.")
 @name_argument
-@click.option("-n", "count", type=click.IntRange(1, MOST), default=1, help="How many pulls.")
+@click.option("-n", "count", type=Whole(1, MOST), default=1, help="How many pulls.")
 @option("--arm NAME", "Pull this arm, instead of the one that the study chooses.")
 @option("--wait", "While other agents have the last cases, wait until one is free again or all are told.")
-@click.option("--lease", type=Duration(), default="1h", help="Time until the pull counts as lost.")
+@click.option("--lease", type=Duration(), default="1h", help="Time after which the next ask drops the pull as lost.")
 @scores_option
 @storage_option
 @format_option("text", "json")
@@ -153,7 +153,7 @@ def _told(study: Study, reward: float, baseline: float | None) -> float | tuple[
 @click.command(short_help="Renew the leases of pulls.")
 @name_argument
 @click.argument("pulls", type=Whole(), nargs=-1, required=True, metavar="PULL…")
-@click.option("--lease", type=Duration(), default="1h", help="Time from now until the pulls count as lost.")
+@click.option("--lease", type=Duration(), default="1h", help="Time from now after which the next ask drops them.")
 @storage_option
 def renew(name: str, pulls: tuple[int, ...], lease: float, storage: str | None) -> int:
     """Renew the leases of PULLs: work on them continues, so they do not count as lost yet.
@@ -192,7 +192,9 @@ def drop(
       thresher drop prompts 17 --cause failed --reason "out of memory"
       thresher drop prompts --older-than 2h
     """  # noqa: D301 - click wants the character itself
-    if bool(pulls) == (older_than is not None):
+    if not pulls and older_than is None:
+        raise InvalidInput("pulls", rule="none is named", remedy="give their ids, as in 17 18, or --older-than 2h")
+    if pulls and older_than is not None:
         raise InvalidInput("pulls", list(pulls), "name pulls or give --older-than, not both")
     study = study_at(name, storage)
     chosen = list(pulls) if older_than is None else list(_older(study, older_than))

@@ -154,6 +154,10 @@ def _row(item: object, place: str, kind: Kind) -> tuple[str, Any, Params]:
     if isinstance(item, str):
         return place, item, {}
     key = next((key for key in kind.keys if key in item), None) if isinstance(item, Mapping) else None
+    if key is None and isinstance(item, Mapping):
+        *keys, last = kind.keys
+        rule = f"{shown(item)} has no {', '.join(keys)} or {last}"
+        raise InvalidInput(place, rule=rule, remedy=f'name each {kind.what}, as in {{"{kind.keys[0]}": "first", …}}')
     if key is None:
         raise InvalidInput(place, rule=f"{shown(item)} is neither a name nor parameters", remedy=SHAPES)
     params: dict[str, Any] = dict(item)  # type: ignore[call-overload]  # it has a key

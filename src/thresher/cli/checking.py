@@ -1,5 +1,6 @@
 """Checks before the first pull: whether the command can run, and as many at once as asked for."""
 
+import math
 import re
 import resource
 import shlex
@@ -177,6 +178,8 @@ def check_resources(given: Sequence[str]) -> dict[str, float] | None:
         name, _, amount = text.partition("=")
         try:
             found[name] = float(amount)
+            if not math.isfinite(found[name]):
+                raise ValueError
         except ValueError:
             raise InvalidInput("--resource", text, "must be a name and a number", "write it like GPU=1") from None
     return resources.checked(found) or None

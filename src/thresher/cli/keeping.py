@@ -107,7 +107,8 @@ class Kept:
         found = compare(study, self.spec)
         if found.differences:
             rule = f"is in {place_of(self.store)} with another specification: {'; '.join(found.differences)}"
-            remedy = "name another --study, or ask as before; a larger --budget is fine"
+            larger = "" if found.budget is None else "; a larger --budget is fine"
+            remedy = f"name another --study, or ask as before{larger}"
             raise StudyExists("study", self.name, rule, remedy)
         if found.measured_by is not None and not self.accepts:
             before = found.measured_by or "something that is not recorded"

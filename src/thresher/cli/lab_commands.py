@@ -13,6 +13,7 @@ from .lab_options import (
     SEED,
     THREADS,
     TOLERANCE,
+    LabCommand,
     cases_in,
     checkpoints_in,
     confidence_in,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from ..lab.result import Result
 
 
-@click.command()
+@click.command(cls=LabCommand)
 @click.option(
     "--policy",
     type=PolicyName(),
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 @click.option(
     "--spread", default="0.15:0.25", help="In the same form: half-width of uniform arms, otherwise standard deviation."
 )
-@click.option("--bounds", default="0:1", help="The range of rewards.")
+@click.option("--bounds", default="0:1", help="The range of rewards, LO:HI.")
 @click.option("--recorded", type=click.Path(), help="Resample the rewards in a CSV with arm,reward, or in an export.")
 @click.option(
     "--matrix",
@@ -172,13 +173,13 @@ def paper(what: tuple[str, ...], out: str, **given: Any) -> None:
         put(f"{out.rstrip('/')}/{name}")
 
 
-@click.command()
+@click.command(cls=LabCommand)
 @questioned
 @click.option("--arms", type=Whole(), help="How many arms.")
 @click.option("--family", default="bernoulli", help="bernoulli, uniform, beta, normal or clipped.")
 @click.option("--means", help="Where you expect the arms' means: LO:HI, or A,B,C,…")
 @click.option("--spread", default="0.15:0.25", help="Half-width of uniform arms, otherwise standard deviation.")
-@click.option("--bounds", default="0:1", help="The range of rewards.")
+@click.option("--bounds", default="0:1", help="The range of rewards, LO:HI.")
 @click.option(
     "--pilot",
     type=click.Path(),
@@ -265,7 +266,8 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
             plan_picture.draw(found, partial)
         return found
 
-    found = whole(work)
+    with rewording(given):
+        found = whole(work)
     if style == "table":
         print_plan(found)
     else:

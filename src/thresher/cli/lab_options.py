@@ -11,6 +11,7 @@ from ..core.question_checks import named_bar
 from ..errors import InvalidInput, shown
 from ..run.signals import until_stopped
 from ..text.plural import listed, plural
+from ..text.quantities import read
 from . import say
 from .options import Number, Whole, format_option
 
@@ -43,6 +44,18 @@ QUESTION = (
 DELAY_HELP = (
     "When rewards come back: none, fifo:50, random:50, batch:16, workers:16[:exponential|:lognormal:0.5|:failures:5]."
 )
+
+
+class LabCommand(click.Command):
+    """A command whose ``--bounds`` takes LO:HI, or two numbers as `thresher run` does."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Make one word of two numbers after ``--bounds``."""
+        at = args.index("--bounds") if "--bounds" in args else len(args)
+        low, high = (*args[at + 1 : at + 3], "", "")[:2]
+        if isinstance(read(low), float) and isinstance(read(high), float):
+            args = [*args[: at + 1], f"{low}:{high}", *args[at + 3 :]]
+        return super().parse_args(ctx, args)
 
 
 def whole(work: Callable[[], Found]) -> Found:

@@ -48,8 +48,8 @@ class Number(click.ParamType[float]):
         near = read(text.replace(",", "."))
         meant = near if isinstance(near, Quantity) and self.units else None if near is None else f"{near:g}"
         hint = "" if meant is None else f"; did you mean {meant}?"
-        if near is None and self.units and text[:1].isdigit():
-            hint = f"; {UNITS}"
+        if near is None:
+            hint = f"; {UNITS}" if self.units and text[:1].isdigit() else "; write one such as 0.9"
         self.fail(f"{shown(text, 60)} is not a number{hint}", param, ctx)
 
 
@@ -72,21 +72,31 @@ class Whole(click.ParamType[int]):
 
     name = "whole number"
 
+    def __init__(self, least: int | None = None, most: int | None = None) -> None:
+        self._least, self._most = least, most  # None: the library checks it
+
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """The number that the text says."""
         text = str(value).strip()
         if not re.fullmatch(r"[+-]?[0-9]{1,4000}", text):
             self._refuse(text, param, ctx)
-        return int(text)
+        number = int(text)
+        if self._least is not None and number < self._least:
+            self.fail(f"{shown(number, 60)} is too small; give at least {self._least}", param, ctx)
+        if self._most is not None and number > self._most:
+            self.fail(f"{shown(number, 60)} is too large; give at most {self._most}", param, ctx)
+        return number
 
     def _refuse(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> NoReturn:
         plain, factor = text.replace(",", "").replace("_", "").lower(), 1
         if plain.endswith(("k", "m")):
             plain, factor = plain[:-1], {"k": 1000, "m": 1_000_000}[plain[-1]]
         near = float(read(plain) or 0.5) * factor
-        if param is not None and param.name == "arms" and Path(text).suffix:
-            self.fail(f"{shown(text, 60)} is not a whole number; give the number of arms here, not a file", param, ctx)
-        hint = f"; did you mean {int(near)}?" if near.is_integer() and abs(near) < 1e15 else ""
+        if param is not None and param.name in ("arms", "cases") and Path(text).suffix:
+            rest = f"give the number of {param.name} here, not a file"
+            self.fail(f"{shown(text, 60)} is not a whole number; {rest}", param, ctx)
+        meant = near.is_integer() and abs(near) < 1e15
+        hint = f"; did you mean {int(near)}?" if meant else "; write one such as 100"
         self.fail(f"{shown(text, 60)} is not a whole number{hint}", param, ctx)
 
 
@@ -165,6 +175,10 @@ def study_at(name: str, storage: "str | Store | None") -> Study:
     try:
         return open_study(name, storage=store)
     except UnknownStudy:
+        path = getattr(store, "path", None)
+        if path is not None and not path.exists():
+            remedy = f"go to the folder where the study was made, or name its store with --storage or {VARIABLE}"
+            raise UnknownStudy("study", name, f"there is no file {path}", remedy) from None
         others = store.studies()
         there = f"there are {listed(others, show=lambda other: shown(other, 40))}" if others else "it is empty"
         remedy = f"{there}; --storage or {VARIABLE} names another store"

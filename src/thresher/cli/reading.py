@@ -19,7 +19,7 @@ from ..study import Study, look
 from ..text.masking import masked, one_line
 from ..text.plural import listed
 from . import FINISHED, put
-from .options import format_option, name_argument, option, place_of, storage_option, study_at
+from .options import Whole, format_option, name_argument, option, place_of, storage_option, study_at
 
 MOST_PULLS = 20  # pending pulls that a status for people lists
 SHOWN = (  # in a status for people
@@ -178,7 +178,7 @@ def _people(study: Study) -> dict[str, Any]:
 @click.command(short_help="Print the events of a study.")
 @name_argument
 @option("--follow", "Keep printing new events until Ctrl-C.")
-@option("--after SEQ", "Print only events after this one.", type=click.IntRange(0, MAX_WHOLE), default=0)
+@option("--after SEQ", "Print only events after this one.", type=Whole(0, MAX_WHOLE), default=0)
 @storage_option
 @format_option("text", "json")
 def log(name: str, follow: bool, after: int, storage: str | None, style: str) -> int:

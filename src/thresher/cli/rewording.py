@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from ..errors import UNSAID, InvalidInput
+from ..errors import UNSAID, CannotGoOn, InvalidInput
 from ..text.quantities import Quantity
 
 ARGUMENTS = re.compile(r"\b(threshold|at_least|at_most|lower_is_better)\b")
@@ -13,6 +13,11 @@ WORDS = {
     "name one of the arms as baseline": "name one of the arms with --baseline",
     "a margin is given too": "--margin is given too",
     "give a margin or a ratio": "give --margin or --ratio",
+    "give a larger budget, a smaller warmup or fewer arms": "give a larger --budget or fewer arms",
+    "give a budget or an exploration, or use anytime-evt": "give a --budget, or --policy anytime-evt",
+    "or a function of your own with thresher.custom": "or module:function, a score of your own",
+    "leave the guarantee out": "leave --guarantee out",
+    "leave them out, or name a cluster as executor": "leave it out, or name a cluster with --engine",
 }
 
 
@@ -25,7 +30,25 @@ def rewording(given: Mapping[str, Any]) -> Iterator[None]:
         if error.what not in given:
             raise
         value = UNSAID if error.value is None or error.value is True else as_written(error.value)
+        if error.what == "guarantee" and given.get("no_confidence"):
+            raise InvalidInput("--guarantee", value, error.rule, "leave --no-confidence out") from None
         raise InvalidInput(option_of(error.what), value, _reworded(error.rule), _reworded(error.remedy)) from None
+
+
+@contextmanager
+def of_engine(given: Mapping[str, Any]) -> Iterator[None]:
+    """Within this, an error about the executor or its resources names the option and what was given with it."""
+    try:
+        yield
+    except (InvalidInput, CannotGoOn) as error:
+        options = {"executor": ("--engine", given["engine"]), "resources": ("--resource", _amounts(given["resources"]))}
+        if error.what not in options:
+            raise
+        raise type(error)(*options[error.what], error.rule, _reworded(error.remedy)) from error.__cause__
+
+
+def _amounts(resources: Mapping[str, float] | None) -> str:
+    return " ".join(f"{name}={amount:g}" for name, amount in (resources or {}).items())
 
 
 def option_of(name: str) -> str:

@@ -34,6 +34,7 @@ from .options import (
 )
 from .output import FORMATS, print_verdict
 from .requiring import Required, are_met, requirements
+from .rewording import of_engine
 from .staying import arms_of, check_placeholders, staying, workers_of
 
 HELP = """Find out which arms reach a bar by running COMMAND many times, several at once.
@@ -101,7 +102,8 @@ Examples:
   The same with one GPU for each pull, as Ray counts them:
     thresher run --threshold 0.9 --arms models.txt --engine ray:head:6379 --resource GPU=1 -- /shared/train.sh {arm}
 
-Exit status: 0 finished, 1 a --require option was not met, 2 wrong use, 3 could not continue, 130 Ctrl-C, 143 SIGTERM.
+Exit status: 0 finished, 1 a --require option was not met, 2 wrong use, 3 could not continue, 130 Ctrl-C, 143 SIGTERM,
+129 SIGHUP: the terminal was closed. Ctrl-C and SIGTERM wait for pending pulls; SIGHUP, or a second signal, drops them.
 """
 
 
@@ -178,7 +180,8 @@ def run(command: tuple[str, ...], **given: Any) -> int:
     for caution in () if stays else command_cautions(command, arms, cases=asked.cases is not None):
         say(f"warning: {caution}")
     try:
-        status = until_stopped(job.carry_out)
+        with of_engine(given):
+            status = until_stopped(job.carry_out)
     except CannotGoOn:
         if job.study and (given["style"] != "table" or look(job.study, lambda ledger: ledger.told)):
             print_verdict(job.study.verdict(), given["style"])  # an empty table would not help
@@ -196,6 +199,9 @@ def run(command: tuple[str, ...], **given: Any) -> int:
         say(f"stopped; the verdict so far cannot be read: {error}")
         return status
     print_verdict(verdict, given["style"])
+    if status != FINISHED and verdict.done and not verdict.pending:
+        say("stopped, when the study had just finished: this is its verdict")
+        return status
     if status != FINISHED:
         rest = "the same command resumes it" if is_kept(job.study) else "nothing was stored: a new run starts over"
         say(f"stopped; this is the verdict so far, and {rest}")

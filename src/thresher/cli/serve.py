@@ -14,7 +14,7 @@ from ..log.memory import MemoryStore
 from ..run.signals import until_stopped
 from ..text.files import Kind, check, replacing
 from . import FINISHED, put, say, say_done
-from .options import name_argument, option, storage_option, store_at, study_at
+from .options import Whole, name_argument, option, storage_option, store_at, study_at
 from .scoring import scores_option
 from .speaking import spoken
 
@@ -34,7 +34,7 @@ def web(module: str) -> ModuleType:
 @click.command(short_help="Serve a live page of all studies, and an HTTP API for agents.")
 @storage_option
 @click.option("--host", default="127.0.0.1", help="The address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8765, help="0 means any free port.")
+@click.option("--port", type=Whole(0, 65535), default=8765, help="0 means any free port.")
 @option("--write", "Let agents create studies, ask and tell. Without this, the server is read-only.")
 @click.option("--token", envvar="THRESHER_TOKEN", help="The token for reading.  [default: a new one at every start]")
 @click.option(
@@ -49,12 +49,10 @@ def web(module: str) -> ModuleType:
 @click.option(
     "--max-connections",
     "connections",
-    type=click.IntRange(1),
+    type=Whole(1),
     help="Connections at once.  [default: as ulimit -n allows, at most 4096]",
 )
-@click.option(
-    "--max-per-address", "each", type=click.IntRange(1), help="Connections from one address.  [default: half of all]"
-)
+@click.option("--max-per-address", "each", type=Whole(1), help="Connections from one address.  [default: half of all]")
 @click.pass_context
 def serve(context: click.Context, /, storage: str | None, scores: tuple[object, ...], **given: Any) -> int:
     """Serve a live page of the studies in a store, and an HTTP API for agents in any language.

@@ -1,13 +1,14 @@
 """Studies as a whole: list, create, extend and delete them, and retire or restore their arms."""
 
 import json
+import sys
 from typing import Any
 
 import click
 
 from ..core.wording import pulls_made
 from ..create import create as create_new
-from ..errors import DamagedStudy, StudyExists, shown
+from ..errors import DamagedStudy, InvalidInput, StudyExists, shown
 from ..run.command.timing import MEASURED
 from ..study import Study, look
 from ..text.masking import one_line
@@ -177,9 +178,21 @@ def delete(name: str, yes: bool, storage: str | None) -> int:
         what = f"study {shown(name)} with {plural(issued, 'pull')} and {plural(told, 'reward')}"
     except DamagedStudy:
         what = f"study {shown(name)}, which is damaged"
-    if not yes:
-        click.confirm(f"Delete {what}?", abort=True, err=True)
+    if not yes and not _is_agreed(name, f"Delete {what}?"):
+        raise click.Abort
     with store.turn(name):
         store.delete(name)
     say_done(name, "deleted")
     return FINISHED
+
+
+def _is_agreed(name: str, question: str) -> bool:
+    """Whether the user agrees to delete a study. Without a terminal, the answer may come through a pipe."""
+    if sys.stdin is not None and sys.stdin.isatty():
+        return click.confirm(question, err=True)
+    answer = "" if sys.stdin is None else sys.stdin.readline()
+    if not answer:
+        rule = "is deleted only if you agree, and there is no terminal to ask on"
+        raise InvalidInput("study", name, rule, "add --yes")
+    click.echo(f"{question} {answer.strip()}", err=True)
+    return answer.strip().lower() in ("y", "yes")

@@ -56,7 +56,7 @@ def import_(file: str, name: str | None, again: bool, storage: str | None) -> in
         return FINISHED
     rows = list(read_rows(data, text, file))
     if name is None:
-        raise InvalidInput("--study", "", "results belong to a study", "name it with --study NAME")
+        raise InvalidInput("--study", rule="is missing: results belong to a study", remedy="name it with --study NAME")
     study = study_at(name, storage)
     if study.spec.pairs:
         rule = "compares every arm with its baseline in pairs, and results of pairs cannot be imported"

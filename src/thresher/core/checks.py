@@ -25,11 +25,13 @@ def name(kind: str, value: object) -> str:
         raise InvalidInput(kind, value, "must be a string")
     if not value.strip():
         raise InvalidInput(kind, value, "must not be empty", "give it a name")
+    is_study = kind == "study"  # which has no parameters
     if len(value) > MAX_NAME:
-        remedy = "put the long text into a parameter"
+        remedy = "give it a shorter name" if is_study else "put the long text into a parameter"
         raise InvalidInput(kind, value, f"must not be longer than {MAX_NAME} characters", remedy)
     if not value.isprintable():
-        raise InvalidInput(kind, value, "must be printable, on one line", "put the text into a parameter")
+        remedy = "leave out tabs, line breaks and the like" if is_study else "put the text into a parameter"
+        raise InvalidInput(kind, value, "must be printable, on one line", remedy)
     return value
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core import checks, policies
 from ..core.policies import Policy
-from ..errors import InvalidInput
+from ..errors import UNSAID, InvalidInput
 from .families import Reals
 from .result import Result
 from .settled import known, standard_error
@@ -149,7 +149,7 @@ def named(given: Sequence[Policy | str], *, certificates: bool = False) -> dict[
             raise InvalidInput("policy", policy.label, "is given twice", "compare different policies")
         found[policy.label] = policy
     if len(found) < 2:
-        shown = next(iter(found), "")
+        only = next(iter(found), UNSAID)
         remedy = "give another --policy" if found else "write --policy evt --policy uniform"
-        raise InvalidInput("policy", shown, "there must be at least two to compare", remedy)
+        raise InvalidInput("policy", only, "there must be at least two to compare", remedy)
     return found

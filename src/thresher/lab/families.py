@@ -149,7 +149,7 @@ def family(name: str) -> Family:
     """The family of that name, or an error that lists them."""
     if not isinstance(name, str) or name not in FAMILIES:
         rule = "is not a family that thresher knows"
-        known = (name for name in FAMILIES if not name.startswith("pilot"))  # those come from a pilot's file
+        known = (each.name for each in FAMILIES.values() if not each.recorded)  # those come with a file
         raise InvalidInput("family", name, rule, f"choose one of {', '.join(known)}")
     return FAMILIES[name]
 

@@ -119,14 +119,24 @@ def plan(
     checks.whole("seed", seed, least=0)
     if threads is not None:
         checks.whole("threads", threads, least=1, most=1024)
-    delay = delays.parse(f"workers:{workers}:{service}", seconds=seconds)
-    chosen = lines(setup.but(delay=delay))
+    chosen = lines(setup.but(delay=_delay(workers, service, seconds)))
     certifies = setup.confidence is not None
     compile_together([kind(line.setup, certifies) for line in chosen])
     found = [_needs(line, certifies, seed, threads) for line in chosen]
     needs = [mine[target] for target, _ in chosen[0].targets for mine, _, _ in found if target in mine]
     curves = {line.name: curve for line, (_, curve, _) in zip(chosen, found, strict=True)}
     return Plan(setup, workers, tuple(needs), curves, full_run_of(found[0][2]) if setup.cases else None)
+
+
+def _delay(workers: int, service: str, seconds: float) -> delays.Delay:
+    """The delay of so many workers; an error names the service time, which is what was given."""
+    try:
+        return delays.parse(f"workers:{workers}:{service}", seconds=seconds)
+    except InvalidInput as error:
+        if error.what != "delay":
+            raise
+        remedy = "write constant, exponential, lognormal:0.5 or failures:5"
+        raise InvalidInput("service", service, "is not a service time that thresher knows", remedy) from None
 
 
 def lines(setup: Setup) -> list[Line]:

@@ -53,7 +53,7 @@ class Setup:
     >>> Setup(family="cauchy")
     Traceback (most recent call last):
     thresher.errors.InvalidInput: family 'cauchy': is not a family that thresher knows; choose one of uniform, \
-bernoulli, beta, normal, clipped, constant, recorded
+bernoulli, beta, normal, clipped, constant
     """
 
     policy: Policy | str | None = None

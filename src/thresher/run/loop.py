@@ -268,10 +268,10 @@ class Runner:
 
     def _caught(self, number: signal.Signals) -> None:
         self._rewards.write()
-        self._signals += 1
+        self._signals += 2 if number == signal.SIGHUP else 1  # without a terminal, nobody can press Ctrl-C again
         self.signal = self.signal or number
         self._watch.start.close()  # the user has ended the run
-        if self._signals == 1:
+        if not self._withdrawn:
             self._withdrawn = True
             self._evaluations.withdraw()
         running = len(self._evaluations.running)

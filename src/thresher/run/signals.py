@@ -14,6 +14,7 @@ from ..log.patience import INTERRUPTS
 
 CAUGHT = (signal.SIGINT, signal.SIGTERM)
 
+_HUNG_UP: list[int] = []  # not empty if the terminal was closed during `until_stopped`
 _HANDLED_BEFORE: list[Any] = []  # how SIGTERM was handled outside each block of `into`, outermost first
 
 
@@ -30,12 +31,14 @@ os.register_at_fork(after_in_child=_in_forked_child)
 def into(inbox: "queue.SimpleQueue[Any]") -> Iterator[None]:
     """Inside the block, a signal only puts its number into the queue. Python delivers signals only to the main thread.
 
-    While a store waits for another process, nothing is half done, so there a signal has its usual effect.
+    While a store waits for another process, nothing is half done, so there a signal has its usual effect. SIGHUP is
+    queued only in a command: in a user's program, it has its usual effect.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    owner, before = os.getpid(), {number: signal.getsignal(number) for number in CAUGHT}
+    numbers = (*CAUGHT, signal.SIGHUP) if signal.getsignal(signal.SIGHUP) is _hang_up else CAUGHT
+    owner, before = os.getpid(), {number: signal.getsignal(number) for number in numbers}
     last: list[tuple[float, int]] = []
 
     def restore() -> None:
@@ -54,7 +57,7 @@ def into(inbox: "queue.SimpleQueue[Any]") -> Iterator[None]:
                 restore()
                 signal.raise_signal(number)
 
-    for number in CAUGHT:
+    for number in numbers:
         signal.signal(number, caught)
     INTERRUPTS.append(interrupt)
     _HANDLED_BEFORE.append(before[signal.SIGTERM])
@@ -77,13 +80,14 @@ def later() -> Iterator[None]:
 
 
 class Terminated(BaseException):
-    """SIGTERM came."""
+    """SIGTERM came, or SIGHUP."""
 
 
 def until_stopped(job: Callable[[], object]) -> int:
     """Do a job. Returns 0, or the exit status for the signal that stopped it: the caller can still print results."""
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     hook, sys.unraisablehook = sys.unraisablehook, _send_again
+    _HUNG_UP.clear()
     try:
         signal.signal(signal.SIGTERM, _terminate)
         if before[signal.SIGHUP] is not signal.SIG_IGN:  # nohup asks to ignore it
@@ -92,7 +96,7 @@ def until_stopped(job: Callable[[], object]) -> int:
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     except Terminated:
-        return 128 + signal.SIGTERM
+        return 128 + (signal.SIGHUP if _HUNG_UP else signal.SIGTERM)
     finally:
         sys.unraisablehook = hook
         for number, handler in before.items():
@@ -115,5 +119,6 @@ def _terminate(number: int, frame: object) -> None:
 
 def _hang_up(number: int, frame: object) -> None:
     """The terminal is gone. Commands run in their own sessions and are still running: do not wait for them."""
+    _HUNG_UP.append(number)
     signal.raise_signal(signal.SIGTERM)
     signal.raise_signal(signal.SIGTERM)

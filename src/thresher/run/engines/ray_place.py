@@ -81,7 +81,8 @@ class Connection:
 def _start_here(settings: dict[str, Any], over: threading.Event) -> None:
     """Start a Ray of our own. Ctrl-C takes effect once it has started, a second Ctrl-C at once.
 
-    SIGTERM takes effect at once: sent to all processes of a job, it ends the ones that we would wait for.
+    SIGTERM, and SIGHUP in a command, take effect at once: sent to all processes of a job, they end the ones that we
+    would wait for.
 
     Another thread does this: an interrupted Ray would leave processes behind, and in the main thread Ray replaces the
     signal handlers. The thread stays until Ray is ``over``, because the system ends Ray's processes with the thread.
@@ -102,7 +103,7 @@ def _start_here(settings: dict[str, Any], over: threading.Event) -> None:
     started.add_done_callback(inbox.put)
     with signals.into(inbox):
         threading.Thread(target=start, name="thresher-ray-start", daemon=True).start()
-        while not started.done() and len(caught) < 2 and signal.SIGTERM not in caught:
+        while not started.done() and len(caught) < 2 and not {signal.SIGTERM, signal.SIGHUP} & {*caught}:
             item = inbox.get()
             if isinstance(item, signal.Signals):
                 caught.append(item)

@@ -1,0 +1,68 @@
+"""What is refused, in the words of the command line: the option that was given, and what to write instead."""
+
+from pathlib import Path
+
+import pytest
+from inside import inside, refused
+from program import complaint, thresher
+
+PLAN = ["plan", "--threshold=0.5", "--arms=4", "--means=0.2:0.8"]
+ONE = ["run", "--threshold=0.5", "--arm=a"]
+ECHO = ["--", "echo", "1"]
+COMPARE = ["compare", "--policy=evt", "--policy=uniform"]
+
+LINES = {
+    "a service time": ([*PLAN, "--service=foo"], "--service 'foo': is not a service time that thresher knows; write "),
+    "a service time's number": ([*PLAN, "--service=lognormal"], "--service 'lognormal': is not a service time"),
+    "a rate without confidence": (
+        [*PLAN, "--guarantee=rate", "--no-confidence"],
+        "--guarantee 'rate': nothing is certified without a confidence; leave --no-confidence out",
+    ),
+    "a file of cases": ([*PLAN, "--cases=questions.txt"], "give the number of cases here, not a file"),
+    "a small budget": ([*COMPARE, "--budget=5"], "; give a larger --budget or fewer arms"),
+    "an unknown family": (
+        [*COMPARE, "--family=foo"],
+        "choose one of uniform, bernoulli, beta, normal, clipped, constant",
+    ),
+    "nothing to compare": (["compare"], "--policy: there must be at least two to compare; write --policy evt --policy"),
+    "an unknown policy": ([*ONE, "--policy=evtt", *ECHO], ", or module:function, a score of your own"),
+    "a policy without a budget": ([*ONE, "--policy=evt", *ECHO], "; give a --budget, or --policy anytime-evt"),
+    "a resource here": (
+        [*ONE, "--resource=GPU=1", *ECHO],
+        "--resource 'GPU=1': only Dask and Ray count them; leave it out, or name a cluster with --engine",
+    ),
+    "an endless resource": ([*ONE, "--resource=GPU=nan", *ECHO], "must be a name and a number; write it like GPU=1"),
+    "no pulls to drop": (["drop", "s"], "pulls: none is named; give their ids, as in 17 18, or --older-than 2h"),
+    "pulls and an age": (["drop", "s", "1", "--older-than=2h"], "name pulls or give --older-than, not both"),
+    "a tab in a name": (["create", "x\ty", "--threshold=0.5", "--arm=a"], "leave out tabs, line breaks and the like"),
+    "a long name": (["create", "x" * 1001, "--threshold=0.5", "--arm=a"], "characters; give it a shorter name"),
+    "no pulls to ask for": (["ask", "s", "-n", "0"], "0 is too small; give at least 1"),
+    "too many pulls": (["ask", "s", "-n", "100001"], "100001 is too large; give at most 100000"),
+    "a port of letters": (["serve", "--port=abc"], "'abc' is not a whole number; write one such as 100"),
+    "a word for a number": (["tell", "s", "1", "abc"], "'abc' is not a number; write one such as 0.9"),
+}
+
+
+@pytest.mark.parametrize("what", LINES)
+def test_a_refusal_names_the_option_and_what_to_write(what: str) -> None:
+    args, line = LINES[what]
+    assert line in refused(*args)
+
+
+def test_a_family_that_needs_a_file_is_not_offered() -> None:
+    assert "recorded" not in refused(*COMPARE, "--family=foo")
+
+
+def test_results_need_a_study(tmp_path: Path) -> None:
+    (tmp_path / "results.csv").write_text("arm,reward\na,1\n")
+    line = refused("import", str(tmp_path / "results.csv"))
+    assert line == "--study: is missing: results belong to a study; name it with --study NAME"
+
+
+def test_a_missing_argument_says_where_an_example_is() -> None:
+    assert complaint(thresher("verdict")).endswith("Missing argument 'NAME'; thresher verdict --help has an example")
+
+
+def test_bounds_are_written_in_the_laboratory_as_in_a_run() -> None:
+    args = ["simulate", "--arms=2", "--means=0.3", "--budget=20", "--repetitions=2", "--format=csv"]
+    assert inside(*args, "--bounds", "-1", "1").output == inside(*args, "--bounds=-1:1").output
