@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest
 
 help:
 	@echo "make demo    install the base and run the main job on a real problem"
-	@echo "make test    install what the tests need and run them all, in about eight minutes on two cores"
+	@echo "make test    install what the tests need and run them all, in about six minutes on two cores"
 	@echo "make lint    ruff, mypy --strict and the layers"
 	@echo "make bench   measure speed, faults and which mutants the tests catch; takes hours"
 	@echo "make paper   the paper's experiments, 1,000 repetitions, into build/paper"
