@@ -243,8 +243,19 @@ def release(board: Board, arm: int) -> None:
     board.pending[arm] -= 1
 
 
+def added(total: float, residue: float, value: float) -> tuple[float, float]:
+    """A sum and what its rounding lost, with one more value: Neumaier's.
+
+    >>> added(1.0, 0.0, 2.0**-53)
+    (1.0, 1.1102230246251565e-16)
+    """
+    grown = total + value
+    residue += (total - grown) + value if abs(total) >= abs(value) else (value - grown) + total
+    return grown, residue
+
+
 def observe(board: Board, arm: int, scaled: float, raw: float) -> None:
-    """Count a reward of the arm: Welford's update of mean and scatter, Neumaier's of the raw total."""
+    """Count a reward of the arm: Welford's update of mean and scatter, and the raw total."""
     seen = board.seen[arm] + 1
     mean = board.mean[arm]
     ahead = scaled - mean
@@ -252,13 +263,7 @@ def observe(board: Board, arm: int, scaled: float, raw: float) -> None:
     board.seen[arm] = seen
     board.mean[arm] = mean
     board.scatter[arm] += ahead * (scaled - mean)
-    total = board.total[arm]
-    grown = total + raw
-    if abs(total) >= abs(raw):
-        board.residue[arm] += (total - grown) + raw
-    else:
-        board.residue[arm] += (raw - grown) + total
-    board.total[arm] = grown
+    board.total[arm], board.residue[arm] = added(board.total[arm], board.residue[arm], raw)
 
 
 def total_with(total: float, residue: float, missing: int, reward: float) -> float:
@@ -275,8 +280,7 @@ def total_with(total: float, residue: float, missing: int, reward: float) -> flo
     upper = 134217729.0 * reward  # Dekker's product: half of the digits at a time are multiplied without rounding
     upper -= upper - reward
     error = (missing * upper - product) + missing * (reward - upper)
-    grown = total + product
-    error += (total - grown) + product if abs(total) >= abs(product) else (product - grown) + total
+    grown, error = added(total, error, product)
     return grown + (residue + error)
 
 

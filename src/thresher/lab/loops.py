@@ -4,7 +4,7 @@ Every decision is made by `kernel.py`, compiled. The names in capitals below are
 What takes long to compile, or would slow down every pull, is left out of loops that do not need it.
 """
 
-from ..core.kernel import Board, Rule, is_above
+from ..core.kernel import Board, Rule, added, is_above
 from ..core.places import case_at
 from ..core.question import count
 from ..core.steps import choose_for, rescore_asked, rescore_both, rescore_everything
@@ -83,13 +83,6 @@ def truth(arms: Arms, arm: int, other: float) -> float:
     chance += first * (1.0 - base) * count(asked, arms.high, arms.low)
     chance += (1.0 - first) * base * count(asked, arms.low, arms.high)
     return float(chance + (1.0 - first) * (1.0 - base) * count(asked, arms.low, arms.low))
-
-
-def added(total: float, lost: float, value: float) -> tuple[float, float]:
-    """A sum and what its rounding lost, with one more value: Neumaier's, as in `kernel.observe`."""
-    grown = total + value
-    lost += (total - grown) + value if abs(total) >= abs(value) else (value - grown) + total
-    return grown, lost
 
 
 def mean_over_cases(total: float, cases: int, bar: float) -> float:

@@ -7,7 +7,7 @@ import importlib
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from typing import Any
+from typing import Any, Protocol
 
 from ...core import checks
 from ...errors import InvalidInput
@@ -35,7 +35,24 @@ CLUSTERS = ("dask", "ray")
 NAMES = ("threads", "processes", *CLUSTERS)
 
 
-Place = Executor | Callable[[], Executor] | str | Any | None  # Any: a client or a cluster of Dask
+class DaskClient(Protocol):
+    """A client of Dask."""
+
+    def submit(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    def scheduler_info(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+class DaskCluster(Protocol):
+    """A cluster of Dask: a LocalCluster, or one of dask_jobqueue or dask_kubernetes."""
+
+    @property
+    def scheduler_address(self) -> Any: ...
+
+    def scale(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+Place = Executor | Callable[[], Executor] | str | DaskClient | DaskCluster | None
 
 
 def open_engine(
