@@ -1,6 +1,7 @@
 """Masking takes time in proportion to a text, whatever it holds."""
 
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -39,22 +40,28 @@ JUNK = [
 ]
 
 
+def is_quick(work: Callable[[], object], seconds: float) -> bool:
+    """Whether one of three tries is: the collector of garbage may take part in any."""
+
+    def tried() -> float:
+        began = time.thread_time()
+        work()
+        return time.thread_time() - began
+
+    return any(tried() < seconds for _ in range(3))
+
+
 @pytest.mark.parametrize("text", JUNK)
 def test_a_large_text_of_anything_is_masked_at_once(text: str) -> None:
     """It takes less than 0.1 s; in time that grows with its square, it would take longer than this."""
-    began = time.process_time()
-    masked(text * (LONG // len(text)))
-    assert time.process_time() - began < 0.5
+    assert is_quick(lambda: masked(text * (LONG // len(text))), 0.5)
 
 
 @pytest.mark.parametrize("text", JUNK)
 def test_a_long_line_is_masked_at_once(text: str) -> None:
     line = text.replace("\n", " ") * (LONG // len(text))
-    began = time.process_time()
-    if "\n" in text:  # otherwise the test above masks the same, and more of it
-        masked(line)
-    masked_words(line.split(" "))
-    assert time.process_time() - began < 1  # of which each takes less than a half
+    assert "\n" not in text or is_quick(lambda: masked(line), 0.5)  # otherwise the test above masks the same
+    assert is_quick(lambda: masked_words(line.split(" ")), 0.5)
 
 
 def test_an_ordinary_line_is_masked_in_a_tenth_of_a_millisecond() -> None:
