@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
 
 import pytest
 from engines import until
@@ -15,6 +16,7 @@ from thresher.run.command.resident import Resident
 from thresher.run.command.reward import CommandFailed
 from thresher.study import Pull
 
+Timer = TypeVar("Timer")
 SECONDS = 20.0  # far more than anything takes
 
 
@@ -110,12 +112,16 @@ def piped(monkeypatch: pytest.MonkeyPatch) -> Iterator[Piped]:
         each.end()
 
 
+def timed_by(clock: Timer, monkeypatch: pytest.MonkeyPatch) -> Timer:
+    """Let persistent evaluators read the time from this clock."""
+    for module in (resident, waiting):
+        monkeypatch.setattr(module, "time", clock)
+    return clock
+
+
 @pytest.fixture
 def still(monkeypatch: pytest.MonkeyPatch) -> Stands:
-    still = Stands()
-    for module in (resident, waiting):
-        monkeypatch.setattr(module, "time", still)
-    return still
+    return timed_by(Stands(), monkeypatch)
 
 
 @pytest.fixture

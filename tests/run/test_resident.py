@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from engines import Clock, until
-from piped import SECONDS, Piped, Stands, begun, failure, pull
+from piped import SECONDS, Piped, Stands, begun, failure, pull, timed_by
 
-from thresher.run.command import resident, waiting
+from thresher.run.command import resident
 from thresher.run.command.lines import Greeting, line_of
 from thresher.run.command.resident import Resident
 from thresher.run.command.reward import CommandFailed
@@ -17,10 +17,7 @@ from thresher.run.command.waiting import Gone
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    for module in (resident, waiting):
-        monkeypatch.setattr(module, "time", clock)
-    return clock
+    return timed_by(Clock(), monkeypatch)
 
 
 # -- answers ---------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import stayer
 from engines import Clock, causes, make, until
+from piped import timed_by
 from program import runs
 
 import thresher
@@ -70,10 +71,7 @@ def test_pulls_that_are_lost_together_say_so_and_the_next_finds_a_new_process() 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The time of timeouts, which a test moves on."""
-    clock = Clock()
-    for module in (resident, waiting):
-        monkeypatch.setattr(module, "time", clock)
-    return clock
+    return timed_by(Clock(), monkeypatch)
 
 
 def test_a_hung_pull_fails_and_its_neighbours_are_not_to_blame(clock: Clock, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import chain
+from typing import NamedTuple
 
 import click
 
@@ -42,7 +43,7 @@ def cases(name: str, everything: bool, storage: str | None, style: str) -> int:
     """  # noqa: D301 - click wants the character itself
     study = study_at(name, storage)
     most = None if everything or style != "text" else MOST
-    rows, seen = look(study, lambda ledger: (hardest(ledger, most), seen_cases(ledger)))
+    rows, seen, arms, missing = look(study, lambda ledger: _read(ledger, most))
     spec = study.spec
     if style == "json":
         asked = {name: getattr(spec, name) for name in ASKED}
@@ -51,8 +52,7 @@ def cases(name: str, everything: bool, storage: str | None, style: str) -> int:
     elif style == "csv":
         lines = (line.removesuffix("\n") for line in _csv(rows, spec.arms))
     else:
-        table = _text(rows, look(study, _arms_seen), spec.unit)
-        lines = chain(table, ["", _summary(len(rows), seen, spec.case_count), *look(study, _given_up)])
+        lines = chain(_text(rows, arms, spec.unit), ["", _summary(len(rows), seen, spec.case_count), *missing])
     try:
         for line in lines:
             put(line)
@@ -61,18 +61,22 @@ def cases(name: str, everything: bool, storage: str | None, style: str) -> int:
     return FINISHED
 
 
-def _arms_seen(ledger: Ledger) -> list[str]:
-    """The arms that have a reward, or have given up a case."""
-    missing = ledger.cases.missing if ledger.cases else ()
-    return [name for arm, name in enumerate(ledger.spec.arms) if ledger.board.seen[arm] or missing[arm]]
+class Read(NamedTuple):
+    """What the command shows, from one state of the study."""
+
+    rows: list[CaseRow]
+    seen: int  # cases that have a reward
+    arms: list[str]  # those that have a reward, or have given up a case
+    missing: list[str]  # a line about cases that have no reward because they failed too often, if there are any
 
 
-def _given_up(ledger: Ledger) -> list[str]:
-    """A line about cases that have no reward because they failed too often, if there are any."""
-    missing = ledger.cases.missing if ledger.cases else ()
-    arms = [f"{visible(ledger.spec.arms[arm])} {count:,}" for arm, count in enumerate(missing) if count]
-    times = plural(ledger.spec.tries, "failure")
-    return [f"Missing, after {times}, and counted as the worst: {listed(arms, show=str)}."] if arms else []
+def _read(ledger: Ledger, most: int | None) -> Read:
+    rows, names = hardest(ledger, most), ledger.spec.arms  # which refuses a study without cases
+    missing = {name: ledger.cases.missing[arm] if ledger.cases else 0 for arm, name in enumerate(names)}
+    arms = [name for arm, name in enumerate(names) if ledger.board.seen[arm] or missing[name]]
+    counts = [f"{visible(name)} {count:,}" for name, count in missing.items() if count]
+    line = f"Missing, after {plural(ledger.spec.tries, 'failure')}, and counted as the worst: {listed(counts)}."
+    return Read(rows, seen_cases(ledger), arms, [line] if counts else [])
 
 
 def _summary(shown: int, seen: int, count: int) -> str:

@@ -71,7 +71,8 @@ def compare(picture: str | None, style: str, force: bool, **given: Any) -> None:
         raise InvalidInput("--picture", picture, "must end with .png, .pdf or .svg")
     if picture is not None:
         pictures.check_ready()
-    with rewording({**given, "policy": None, "family": None}):
+    words = {**given, "policy": None, "family": None}  # options that may be given several times
+    with rewording(words):
         asked = {
             **{name: given[name] for name in ("arms", "threshold", "budget", "delay")},
             "means": range_in("means", given["means"]),
@@ -103,7 +104,7 @@ def compare(picture: str | None, style: str, force: bool, **given: Any) -> None:
             compare_picture.draw(found, Path(partial))
         return found
 
-    with rewording({**given, "policy": None, "family": None}):
+    with rewording(words):
         found = whole(drawn)
     if style == "table":
         _print(found)

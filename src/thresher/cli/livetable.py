@@ -45,9 +45,7 @@ def watching(study: Study, *, quiet: bool) -> Iterator[Callable[[Progress], obje
         with spoken(say, "thresher"), spoken(_echo, evaluators.name):
             yield (lambda progress: None) if quiet else Lines(study)
     else:
-        turn = (
-            threading.RLock()
-        )  # rich reads where the table is and writes later: a line in between left a second table
+        turn = threading.RLock()  # rich reads where the table is and writes later: a line in between left a second one
 
         def show(text: str) -> None:
             with turn:
