@@ -58,7 +58,17 @@ if code is None or code in range(256):
         os._exit(code or 0)
 sys.exit(code)
 """
-COMMANDS = ("agents", "cases", "checkup", "exporting", "livetable", "reading", "run_command", "studies", "transfer")
+COMMANDS = (
+    "agents",
+    "cases_command",
+    "checkup",
+    "exporting",
+    "livetable",
+    "reading",
+    "run_command",
+    "studies",
+    "transfer",
+)
 IMPORTED = (
     *(f"cli.{name}" for name in COMMANDS),
     *("study", "core.replay", "log.sqlite", "run.loop", "run.outage", "run.command.staying"),

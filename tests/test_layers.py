@@ -96,3 +96,8 @@ def test_the_layer_test_can_see_an_import_that_points_up() -> None:
 def test_a_heavy_library_is_imported_by_one_room(library: str) -> None:
     users = {room(file) for file in FILES if any(name.split(".")[0] == library for name in imports(file))}
     assert users <= HEAVY[library]
+
+
+def test_a_file_name_says_which_file_is_meant() -> None:
+    names = [file.stem for file in FILES if not file.stem.startswith("__")]
+    assert sorted(name for name in set(names) if names.count(name) > 1) == []

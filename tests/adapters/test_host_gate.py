@@ -9,7 +9,7 @@ import pytest
 from chances import most
 
 import thresher
-from thresher.adapters.gate import Gate
+from thresher.adapters.host_gate import Gate
 
 
 def study_of(cases: int = 30, /, **question: object) -> thresher.Study:

@@ -169,5 +169,5 @@ def test_warnings_are_shown_once(sifted: Sifted) -> None:
 
 
 def test_a_terminal_sees_progress(sifted: Sifted, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("thresher.adapters.pytest_plugin.progress.LOGGED", 0.0)
+    monkeypatch.setattr("thresher.adapters.pytest_plugin.status_line.LOGGED", 0.0)
     sifted("def test_it(): pass", "--thresher=0.8").stdout.fnmatch_lines(["thresher: 2 runs, 0 steady, *, 1 open, *"])

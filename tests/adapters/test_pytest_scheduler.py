@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from chances import most
 
-from thresher.adapters.pytest_plugin.options import Options
 from thresher.adapters.pytest_plugin.repeating import Outcome
 from thresher.adapters.pytest_plugin.scheduler import LEAST, Scheduler
+from thresher.adapters.pytest_plugin.settings import Options
 from thresher.adapters.pytest_plugin.sifting import Sift
 from thresher.adapters.pytest_plugin.worker import HELLO
 

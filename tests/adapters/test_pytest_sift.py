@@ -10,8 +10,8 @@ import pytest
 from chances import most
 
 import thresher
-from thresher.adapters.pytest_plugin.options import Options
 from thresher.adapters.pytest_plugin.repeating import Outcome
+from thresher.adapters.pytest_plugin.settings import Options
 from thresher.adapters.pytest_plugin.sifting import Ask, Sift, arm_of
 
 FAILED = Outcome(reward=0.0, traceback="E   assert 0", message="assert 0")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from thresher.adapters.pytest_plugin import worker
-from thresher.adapters.pytest_plugin.options import Options
 from thresher.adapters.pytest_plugin.repeating import Outcome
+from thresher.adapters.pytest_plugin.settings import Options
 
 Play = Callable[..., dict[int, Any]]
 

@@ -6,7 +6,7 @@ from weakref import WeakKeyDictionary
 
 from ..errors import InvalidInput
 from ..study import Study
-from .gate import Gate
+from .host_gate import Gate
 from .inspect_scores import Value, reward_of, scorer_of
 
 if TYPE_CHECKING:

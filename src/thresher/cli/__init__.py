@@ -28,7 +28,7 @@ COMMANDS = {  # command: its module
     "create": "studies",
     "status": "reading",
     "verdict": "reading",
-    "cases": "cases",
+    "cases": "cases_command",
     "log": "reading",
     "ask": "agents",
     "tell": "agents",

@@ -64,7 +64,7 @@ thresher compare --policy balanced --policy mine:score --confidence 0.95 --arms 
 def compare(picture: str | None, style: str, force: bool, **given: Any) -> None:
     """Compare, print, and draw."""
     from ..lab import comparing, pictures
-    from ..lab.output import progress_bar
+    from ..lab.writing import progress_bar
     from ..text.files import replacing
 
     if picture is not None and not picture.lower().endswith((".png", ".pdf", ".svg")):

@@ -109,7 +109,7 @@ def simulate(
     """  # noqa: D301 - click wants the character itself
     from ..lab import delays
     from ..lab import simulate as play
-    from ..lab.output import progress_bar
+    from ..lab.writing import progress_bar
 
     certifies = bool(given["cases"] or matrix or given["find"] is not None or given["guarantee"] != "all")
     same = ("policy", "arms", "budget", "tolerance", "hung", "failure", "guarantee", "find")

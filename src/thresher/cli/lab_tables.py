@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def print_data(style: str, rows: list[dict[str, Any]], data: dict[str, Any]) -> None:
     """Print rows as CSV, or all data as JSON."""
-    from ..lab.output import csv_text
+    from ..lab.writing import csv_text
 
     put(json.dumps(data, indent=1) if style == "json" else csv_text(rows), end="\n" if style == "json" else "")
 
@@ -51,7 +51,7 @@ def print_result(result: "Result") -> None:
 
 def asked_by(setup: "Setup") -> str:
     """What a setup asks, in words."""
-    from ..lab.asking import look_of
+    from ..lab.questions import look_of
 
     return question(look_of(setup), setup.contenders)
 

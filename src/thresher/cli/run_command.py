@@ -35,7 +35,7 @@ from .options import (
 from .output import FORMATS, print_verdict
 from .requiring import Required, are_met, requirements
 from .rewording import of_engine
-from .staying import arms_of, check_placeholders, staying, workers_of
+from .stay_option import arms_of, check_placeholders, staying, workers_of
 
 HELP = """Find out which arms reach a bar by running COMMAND many times, several at once.
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from ..core.wording import question
-from .asking import look_of
 from .families import Reals
 from .parts import Measures
+from .questions import look_of
 from .settled import LABELS, Certificates, known, standard_error
 from .setup import Setup
 

@@ -16,7 +16,7 @@ from ..core.question import PLAIN
 from ..core.question_checks import Asked
 from ..core.spec_checks import Guarantee
 from ..errors import InvalidInput
-from . import asking, delays, families
+from . import delays, families, questions
 from .delays import Delay
 from .families import Reals
 from .recorded import Recorded
@@ -107,8 +107,8 @@ bernoulli, beta, normal, clipped, constant
             put(self, "bounds", question_checks.DEFAULT)
         put(self, "bounds", spec_checks.bounds_or_none(checks.pair("bounds", self.bounds)))
         if self.threshold is None and self.baseline is None:
-            put(self, "threshold", asking.BAR)
-        put(self, "asked", asking.asked_by(self))
+            put(self, "threshold", questions.BAR)
+        put(self, "asked", questions.asked_by(self))
         before = cases if self.baseline is not None else 0
         budget = spec_checks.check_budget(self.budget, self.contenders, self.rules, most=MOST_PULLS, before=before)
         put(self, "budget", budget)

@@ -14,6 +14,7 @@ from ..core.kernel import Board, Rule
 from ..core.policies import second_rule, settling_constant
 from ..errors import InvalidInput
 from . import compiler, families, formulas
+from .cores import aside, available_cores, share_out
 from .delays import NONE
 from .families import Reals
 from .parts import Arms, Counts, Measures, Trace, zeros
@@ -21,7 +22,6 @@ from .proofs import Proof, blank_proof
 from .result import Result
 from .setup import Setup
 from .slots import Slots, Timing
-from .threads import aside, available_cores, share_out
 from .users import NoNumber, refused_in, score_failed
 
 Progress = Callable[[int], None]  # called with the number of pulls since the last call

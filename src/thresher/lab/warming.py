@@ -13,10 +13,10 @@ from contextlib import nullcontext
 from ..core.policies import Policy
 from . import compiler
 from .compiler import Kind
-from .output import progress_bar
+from .cores import available_cores
 from .setup import Setup
 from .simulator import prepared
-from .threads import available_cores
+from .writing import progress_bar
 
 
 def compile_together(loops: Iterable[Kind], *, shows: bool = False) -> None:

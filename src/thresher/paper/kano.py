@@ -9,10 +9,10 @@ from ..core import checks, policies
 from ..core.policies import Policy
 from ..errors import InvalidInput
 from ..lab import compiler
+from ..lab.cores import aside
 from ..lab.settled import known, standard_error
 from ..lab.setup import Setup
 from ..lab.simulator import MOST_REPETITIONS, blank_arms, simulate
-from ..lab.threads import aside
 from . import rivals
 
 CONFIDENCE = 0.95

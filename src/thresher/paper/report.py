@@ -9,8 +9,8 @@ from ..core.policies import Policy, policy
 from ..errors import InvalidInput
 from ..lab import pictures
 from ..lab.compiler import Kind as Loop
-from ..lab.output import csv_text, progress_bar, whole_folder
 from ..lab.warming import compile_together
+from ..lab.writing import csv_text, progress_bar, whole_folder
 from ..text.files import Kind, check
 from . import certificate_plots, claims, figures, guarantee, kano, plots, table1
 from .claims import Claim

@@ -9,11 +9,11 @@ from typing import Any, cast
 
 import pytest
 
-from .options import Options
 from .plugin import Plugin, refuse_errors, store_explained
-from .progress import Progress
 from .scheduler import Scheduler
+from .settings import Options
 from .sifting import Sift
+from .status_line import Progress
 
 GRACE = 5.0  # seconds that workers have to answer after Ctrl-C
 

@@ -16,11 +16,11 @@ from _pytest.terminal import TerminalReporter
 from ...core.verdict import Verdict
 from ...errors import StoreFailed, ThresherError
 from . import reporting, seeding, summary
-from .loop import Loop
-from .options import Options, bars, options_of, seed_of
-from .progress import Progress
+from .one_process import Loop
 from .repeating import Repeating
+from .settings import Options, bars, options_of, seed_of
 from .sifting import Result, Sift
+from .status_line import Progress
 from .tidying import Noting
 
 OPEN_LEFT = 8  # the exit code if tests are left open and --thresher-open is fail

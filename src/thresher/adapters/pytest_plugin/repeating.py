@@ -15,7 +15,7 @@ from _pytest.runner import runtestprotocol
 from ...errors import InvalidInput, told_of
 from ...text.masking import masked
 from . import seeding
-from .options import Isolation, seed_of
+from .settings import Isolation, seed_of
 from .tidying import tidy
 
 TIMEOUT = ("Timeout (>", "from pytest-timeout")  # how pytest-timeout fails a test

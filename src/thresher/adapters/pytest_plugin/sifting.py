@@ -18,8 +18,8 @@ from ...errors import InvalidInput, StudyExists
 from ...inner import Telling, tell_together, verdict_in
 from ...log.stores import open_store
 from ...study import Study, give_up, look
-from .options import Options
 from .repeating import Outcome
+from .settings import Options
 
 Status = Literal["steady", "failing", "flaky", "open", "error", "skipped"]
 SKIPPED = "skipped: "  # begins the reason for which a test that skips itself is retired

@@ -9,8 +9,8 @@ from ...core.sentences import origin
 from ...core.verdict import Verdict
 from ...text.escapes import markdown, visible
 from ...text.plural import plural
-from .options import Options
 from .reporting import BAD, rerun, sentence, traceback
+from .settings import Options
 from .sifting import Result
 
 HEADS = ("state", "rate", "interval", "runs", "test")

@@ -22,9 +22,9 @@ from typing import Any
 
 import pytest
 
-from .options import Options, bars
 from .plugin import divided, fingerprint
 from .repeating import Outcome, Repeating, leave, run_once
+from .settings import Options, bars
 
 HELLO, LAST = -1, -2  # in the place of a serial number: what was collected; an error in the last teardown
 
