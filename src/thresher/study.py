@@ -14,7 +14,8 @@ from .core.events import CAUSES, PENDING, Cause, Event
 from .core.guarantees import USUAL, Words
 from .core.hardest import CaseRow, hardest
 from .core.ledger import Ledger
-from .core.pulls import Pull, PullRow, Pulls, pull_of, pulls_in
+from .core.pull_rows import PullRow, Pulls, pulls_in
+from .core.pulls import Pull, pull_of
 from .core.verdict import Verdict
 from .errors import CannotGoOn, InvalidInput
 from .log import calls

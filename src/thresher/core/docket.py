@@ -8,7 +8,7 @@ The rules of this file are those of `kernel.py`, and:
    So is a pending pull when too many rewards wait behind it. A charged capital is below the true one on every path.
 3. A cancelled pull never began. It is charged all the same once a later pull of the arm is told. Otherwise an agent
    could cancel depending on what the later pulls returned, or on what this pull's seed would return.
-4. The order of imported rewards cannot be trusted: all of them are committed, then the capital is looked at once.
+4. The order of imported rewards cannot be trusted: see `imported.py`.
 
 Eval sets (`places.py`) are sampled without replacement. Each bet is then placed against the mean that the *remaining*
 cases would need if the set's mean were on the bar, and counting settles an arm when the missing rewards no longer
@@ -28,18 +28,12 @@ from .evidence import (
     LEFT_OUT,
     OPEN,
     PENDING,
-    SMALLEST,
     TOLD,
-    UNREACHED,
     Stakes,
     bet,
-    look,
 )
 from .kernel import Board, is_above, total_with
 from .places import Sheet
-
-STEP = float(1 << 64)  # a power of 2: multiplying by it rounds nothing
-MOST = 1e300  # an imported product counts for no more than this
 
 
 class Docket(NamedTuple):
@@ -149,26 +143,6 @@ def weigh(
     return was_open and docket.settled[arm] != OPEN
 
 
-def charge_all(docket: Docket, sheet: Sheet, arm: int, capital: MutableSequence[float], stakes: Stakes) -> None:
-    """Commit all pulls of the arm to a copy of its capitals as if those that are not told were lost."""
-    charged, least, most = docket.charged[arm], 0.0, 0.0
-    if sheet.cases > 0:
-        least, most = sheet.least[arm], sheet.most[arm]
-    pull = docket.first[arm]
-    while pull != 0:
-        if docket.outcome[pull] != LEFT_OUT:
-            low, high = 0.0, 1.0
-            if docket.outcome[pull] == TOLD:
-                low = high = docket.reward[pull]
-            commit_to(docket, sheet, arm, capital, stakes, low, high)
-            docket.charged[arm] += 1
-        pull = docket.following[pull]
-    docket.charged[arm] = charged
-    if sheet.cases > 0:
-        sheet.least[arm] = least
-        sheet.most[arm] = most
-
-
 def settle_by_count(
     docket: Docket, board: Board, sheet: Sheet, arm: int, low: float, high: float, bar: float, tolerance: float
 ) -> bool:
@@ -194,34 +168,3 @@ def settle_by_count(
     was_open = docket.settled[arm] == OPEN
     docket.settled[arm] = label
     return was_open
-
-
-def weigh_imported(docket: Docket, sheet: Sheet, arm: int, capital: MutableSequence[float], stakes: Stakes) -> None:
-    """Commit everything that was imported for the arm, then look at its capitals once.
-
-    A product may grow or shrink beyond the range of floats on the way, so its powers of STEP are counted separately.
-    Otherwise the result would depend on the order of the rewards.
-    """
-    blind = Stakes(
-        stakes.threshold, stakes.tolerance, stakes.level, UNREACHED, stakes.rule, stakes.upward, stakes.downward
-    )
-    steps = [0] * len(capital)
-    while docket.first[arm] != 0:
-        advance(docket, sheet, arm, capital, blind)
-        for at in range(len(capital)):
-            if capital[at] > STEP:
-                capital[at] /= STEP
-                steps[at] += 1
-            elif 0.0 < capital[at] < 1.0 / STEP:
-                capital[at] *= STEP
-                steps[at] -= 1
-    for at in range(len(capital)):
-        while steps[at] > 0 and capital[at] < MOST:
-            capital[at] = min(capital[at] * STEP, MOST)
-            steps[at] -= 1
-        while steps[at] < 0 and capital[at] > 0.0:
-            capital[at] /= STEP
-            steps[at] += 1
-        if capital[at] < SMALLEST:
-            capital[at] = 0.0
-    docket.settled[arm] = look(capital, stakes)

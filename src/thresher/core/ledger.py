@@ -16,12 +16,11 @@ from .events import (
     TOLD,
     Event,
     Remarks,
-    imported_case,
-    named_case,
     other_of,
     remarks_of,
     total_cost,
 )
+from .imported import weigh_imported
 from .settling import Settling
 from .spec import Spec
 from .stored import from_json
@@ -60,14 +59,8 @@ class Ledger(Settling):
         self.issued += 1
         self.pending += 1
         self.asked[arm] += 1
-        is_new = True  # whether the certificate sees it as a pull of its own
         if event.cause == "imported":
             self.imported += 1
-            self.unweighed = self.certifies and self.spec.rule > 1 and not self.cases
-        if self.cases:
-            named = named_case(event)
-            self.hosted = self.hosted or named is not None
-            is_new = self.cases.ask(arm, self.issued, imported_case(event), named=named)
         self.pull_arm.append(arm)
         self.pull_number.append(self.asked[arm])
         self.pull_state.append(PENDING)
@@ -79,20 +72,22 @@ class Ledger(Settling):
             self.docket.following.append(0)
             self.docket.outcome.append(evidence.PENDING)
             self.docket.reward.append(0.0)
-            if arm == self.base:
-                pass  # nothing is certified about it
-            elif is_new:
-                docket.enqueue(self.docket, arm, self.issued)
-                self.first_pull[arm] = self.first_pull[arm] or self.issued
-            elif self.cases and event.cause != "imported":
-                docket.try_again(self.docket, self.cases.entry(arm, self.issued))
-        if self.cases:
-            self._shut(arm)
+        self._issue(arm, event)
         if self.ranking.level and rate.is_ranked(self.ranking, arm):  # a pending pull only lowers its arm
             self._rank(arm)
         elif self.ranking.level:
             self._shut(arm)
         self._rescore_asked(arm)
+
+    def _issue(self, arm: int, event: Event) -> None:
+        """Put the pull that was just issued into the queue of its arm."""
+        if self.certifies:
+            self.unweighed = event.cause == "imported" and self.spec.rule > 1
+            self._enqueue(arm)
+
+    def _enqueue(self, arm: int) -> None:
+        docket.enqueue(self.docket, arm, self.issued)
+        self.first_pull[arm] = self.first_pull[arm] or self.issued
 
     def _told(self, event: Event) -> None:
         pull: int = event.pull  # type: ignore[assignment]  # checked
@@ -127,20 +122,21 @@ class Ledger(Settling):
     def _count(self, arm: int, pull: int) -> None:
         """Count a reward that was told: as it is, or as its share or difference."""
         spec, reward = self.spec, self.pull_reward[pull - 1]
-        if self.base >= 0 and self.cases:
-            self._count_against_table(arm, pull)
-            return
         other = self.pull_other[pull - 1] if spec.pairs else 0.0
         counted = spec.counted(reward, other)
         scaled = spec.scale(counted)
-        if self.cases:
-            self._told_case(arm, pull, scaled, counted)
-        else:
-            kernel.observe(self.board, arm, scaled, counted)
+        kernel.observe(self.board, arm, scaled, counted)
+        if self.values:
             self._keep(arm, reward, other)
-            if self.certifies:
-                docket.tell(self.docket, arm, pull, scaled)
-                self._weigh(arm)
+        if self.certifies:
+            docket.tell(self.docket, arm, pull, scaled)
+            self._weigh(arm)
+
+    def _keep(self, arm: int, reward: float, other: float) -> None:
+        """Keep a reward, for display, where something else counts."""
+        self.values[arm].append(self.spec.clipped(reward))
+        if self.others:
+            self.others[arm].append(self.spec.clipped(other))
 
     def _dropped(self, event: Event) -> None:
         pull: int = event.pull  # type: ignore[assignment]  # checked
@@ -148,31 +144,28 @@ class Ledger(Settling):
         self.pull_state[pull - 1] = DROPPED
         self.pending -= 1
         kernel.release(self.board, arm)
-        failed, entry, outcome = event.cause == "failed", pull, self._outcome(event.cause)
-        if self.cases:
-            entry = self.cases.entry(arm, pull)
-            failed = self.cases.drop(arm, pull, failed=failed)  # a case that may be tried again is no failure yet
-            outcome = evidence.CHARGED if failed else evidence.FREED
         if event.cause == "failed":
             self._blame(arm, event)
-        if failed:
+        if self._give_up(arm, pull, event.cause):
             self.streak[arm] += 1
             limit = self.spec.max_failures
             if limit is not None and self.streak[arm] >= limit and self.board.shut[arm] != kernel.SHUT:
                 self.due = arm
-        if self.certifies:
-            docket.give_up(self.docket, entry, outcome)
-            self._weigh(arm)
-        if self.cases:
-            self._shut(arm)
-            self._open_arms()
+        self._weigh_dropped(arm)
         self._rescore(arm)
 
-    def _outcome(self, cause: str | None) -> int:
-        """What a dropped pull means to the certificate."""
-        if self.spec.failure == "ignore" or (cause == "cancelled" and self.spec.rule == 1):
-            return evidence.LEFT_OUT
-        return evidence.CANCELLED if cause == "cancelled" else evidence.CHARGED
+    def _give_up(self, arm: int, pull: int, cause: str | None) -> bool:
+        """Say what the dropped pull means to the certificate. Returns whether the drop is a failure of its arm."""
+        if self.certifies:
+            ignored = self.spec.failure == "ignore" or (cause == "cancelled" and self.spec.rule == 1)
+            outcome = evidence.CANCELLED if cause == "cancelled" else evidence.CHARGED
+            docket.give_up(self.docket, pull, evidence.LEFT_OUT if ignored else outcome)
+        return cause == "failed"
+
+    def _weigh_dropped(self, arm: int) -> None:
+        """A pull of the arm was dropped, and so those behind it may be committed."""
+        if self.certifies:
+            self._weigh(arm)
 
     def _retired(self, event: Event) -> None:
         arm: int = event.arm  # type: ignore[assignment]  # checked
@@ -214,18 +207,19 @@ class Ledger(Settling):
         if self.ranking.level:
             self._leave(arm)
         self._blame(arm, event)
-        if self.cases:
-            self.cases.drop(arm, pull, failed=False)
-        if self.certifies and not (self.cases and self.sheet.place[pull] < 0):  # an imported case has no place
-            entry = self.cases.entry(arm, pull) if self.cases else pull
-            docket.give_up(self.docket, entry, evidence.CHARGED)
-            self._weigh(pulled)
+        self._charge(pulled, pull)
+
+    def _charge(self, arm: int, pull: int) -> None:
+        """A pull of the arm has a reward that cannot count."""
+        if self.certifies:
+            docket.give_up(self.docket, pull, evidence.CHARGED)
+            self._weigh(arm)
 
     def _weighed(self, event: Event) -> None:
         self.unweighed, self.weighed, self.shuffle = False, True, event.reason or ""
         for arm in range(len(self.spec.arms)):
             if self.docket.first[arm]:
-                docket.weigh_imported(self.docket, self.sheet, arm, self._capital(arm), self.stakes)
+                weigh_imported(self.docket, self.sheet, arm, self._capital(arm), self.stakes)
                 if self.docket.settled[arm] != evidence.OPEN:
                     self._settle(arm)
                 if self.ranking.level:
@@ -258,11 +252,18 @@ class Ledger(Settling):
         return {name: value for name, value in vars(self).items() if name not in ("intervals", "last")}
 
 
+def ledger_for(spec: Spec) -> Ledger:
+    """The state of a study without events."""
+    from .eval_set import EvalSet  # here: it builds on this file
+
+    return Ledger(spec) if spec.cases is None else EvalSet(spec)
+
+
 def begun(first: Event | None) -> Ledger:
     """The ledger after the first event of a log, which must be `created`."""
     if first is None or first.kind != "created" or first.seq != 1 or first.spec is None:
         raise InvalidInput("log", first and first.kind, "must begin with event 1, created", "give a study's log")
-    ledger = Ledger(from_json(first.spec))
+    ledger = ledger_for(from_json(first.spec))
     ledger.last = first
     return ledger
 

@@ -16,8 +16,8 @@ many arms have a rank of at most k, less k.
 from collections.abc import MutableSequence
 from typing import NamedTuple
 
-from .docket import Docket, charge_all
-from .evidence import BETS, OPEN, Stakes, mean_of
+from .docket import Docket, commit_to
+from .evidence import BETS, LEFT_OUT, OPEN, TOLD, Stakes, mean_of
 from .kernel import SHUT, SKIPPED
 from .places import Sheet, is_used_up
 
@@ -200,6 +200,26 @@ def update(
         for which in range(LISTS):
             risen |= int(enter(ranking, which, arm, 1 if which + 1 == docket.settled[arm] else 0)) << which
     return settle_reached(ranking, docket, arm, risen)
+
+
+def charge_all(docket: Docket, sheet: Sheet, arm: int, capital: MutableSequence[float], stakes: Stakes) -> None:
+    """Commit all pulls of the arm to a copy of its capitals as if those that are not told were lost."""
+    charged, least, most = docket.charged[arm], 0.0, 0.0
+    if sheet.cases > 0:
+        least, most = sheet.least[arm], sheet.most[arm]
+    pull = docket.first[arm]
+    while pull != 0:
+        if docket.outcome[pull] != LEFT_OUT:
+            low, high = 0.0, 1.0
+            if docket.outcome[pull] == TOLD:
+                low = high = docket.reward[pull]
+            commit_to(docket, sheet, arm, capital, stakes, low, high)
+            docket.charged[arm] += 1
+        pull = docket.following[pull]
+    docket.charged[arm] = charged
+    if sheet.cases > 0:
+        sheet.least[arm] = least
+        sheet.most[arm] = most
 
 
 def e_value(capital: MutableSequence[float], which: int, stakes: Stakes) -> float:

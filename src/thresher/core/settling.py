@@ -1,4 +1,4 @@
-"""How rewards settle arms: the part of the fold that passes them to the certificates."""
+"""How rewards settle arms: the part of the fold that passes them to the certificates and to the tournaments."""
 
 from array import array
 
@@ -8,69 +8,6 @@ from .state import State
 
 class Settling(State):
     """The state of a study that weighs its rewards."""
-
-    def _told_case(self, arm: int, pull: int, scaled: float, reward: float) -> None:
-        """A case has one reward: the first that comes, from whichever try."""
-        assert self.cases
-        before = self.docket.settled[arm] if self.certifies else evidence.OPEN
-        if self.cases.tell(arm, pull):
-            kernel.observe(self.board, arm, scaled, reward)
-            self._keep(arm, self.pull_reward[pull - 1], self.table.get(self.cases.pull_case[pull - 1], 0.0))
-            if self.certifies and self.sheet.place[pull] < 0:  # imported: known, not a sample
-                self.sheet.least[arm] += scaled
-                self.sheet.most[arm] += scaled
-                self.cases.imported_sum[arm] = self.sheet.least[arm]
-            elif self.certifies:
-                docket.tell(self.docket, arm, self.cases.entry(arm, pull), scaled)
-        if self.certifies:
-            ends = (*self.spec.span, self.spec.reach, self.spec.tolerance)
-            if docket.settle_by_count(self.docket, self.board, self.sheet, arm, *ends):
-                self._settle(arm)
-                if self.ranking.level:
-                    self._rank(arm, counted=True)
-            else:  # where bets were wrong, the label has changed
-                self.settled_above += (self.docket.settled[arm] == evidence.ABOVE) - (before == evidence.ABOVE)
-            self._weigh(arm)
-        self._shut(arm)
-
-    def _keep(self, arm: int, reward: float, other: float) -> None:
-        """Keep a reward, for display, where something else counts."""
-        if self.values:
-            self.values[arm].append(self.spec.clipped(reward))
-        if self.others:
-            self.others[arm].append(self.spec.clipped(other))
-
-    def _count_against_table(self, arm: int, pull: int) -> None:
-        """Count a reward of a case against the baseline's; before all of these are known, only imports can come."""
-        assert self.cases
-        reward, case = self.pull_reward[pull - 1], self.cases.pull_case[pull - 1]
-        if arm == self.base:
-            if self.cases.tell(arm, pull):
-                self.table[case] = reward
-                kernel.observe(self.board, arm, 0.0, self.spec.clipped(reward))
-            self._shut(arm)
-            self._open_arms()
-        elif self.awaits:
-            self.deferred.append(pull)
-        elif case in self.table:
-            counted = self.spec.counted(reward, self.table[case])
-            self._told_case(arm, pull, self.spec.scale(counted), counted)
-        else:  # imported, where the baseline has no reward
-            self.cases.spare.add(pull)
-
-    def _open_arms(self) -> None:
-        """Once all of the baseline's cases are known or given up, the other arms are pulled."""
-        if not self.awaits or (self.cases and self.cases.awaits):
-            return
-        self.awaits = False
-        for arm in range(len(self.spec.arms)):
-            if arm != self.base and self.certifies:
-                self.sheet.most[arm] += self.lacking
-        for pull in self.deferred:
-            self._count_against_table(self.pull_arm[pull - 1], pull)
-        for arm in range(len(self.spec.arms)):
-            self._shut(arm)
-            self._rescore(arm)
 
     def _weigh(self, arm: int) -> None:
         """Commit every pull of the arm that can be committed."""
@@ -123,8 +60,12 @@ class Settling(State):
         self._shut(arm)
 
     def _shut(self, arm: int) -> None:
-        """Retired and settled arms take no further pulls, nor do those without a free case."""
-        if arm in self.retired or (self.base >= 0 and self._stays_shut(arm)):
+        """Retired and settled arms take no further pulls, nor do those without a free case.
+
+        If the baseline proved the bounds wrong, nothing can be certified any longer, so the others take none either.
+        """
+        waits = self.awaits or self.base in self.outside
+        if arm in self.retired or steps.stays_shut(arm, self.base, self.sheet.cases, waits):
             shut = kernel.SHUT
         elif self.certifies:
             capital, pending = self.capitals.get(arm, self.untouched), self.board.pending[arm]
@@ -133,16 +74,6 @@ class Settling(State):
             shut = kernel.SHUT if places.is_used_up(self.sheet, arm) else 0
         self.open += (self.board.shut[arm] == kernel.SHUT) - (shut == kernel.SHUT)
         self.board.shut[arm] = shut
-
-    def _stays_shut(self, arm: int) -> bool:
-        """With a baseline: without cases, it is pulled only in pairs; with cases, the other arms wait for it.
-
-        If it proved the bounds wrong, nothing can be certified any longer. If it was retired, the arms wait in vain,
-        but once all its cases are known or given up, they do not need it.
-        """
-        if arm == self.base:
-            return not self.cases
-        return self.awaits or self.base in self.outside
 
     def _rescore(self, arm: int) -> None:
         if self.stale is not None:

@@ -78,10 +78,10 @@ class State:
             return False
         if self.budget is not None and self.issued >= self.budget:
             return True
-        if self.awaits:
+        if self.awaits or self.spec.find is None:
             return self.open == 0
-        settled, pending, find = self.docket.settled, self.board.pending, self.spec.find or 0
-        return places.is_finished(self.sheet, settled, pending, self.open, self.found if find else 0, find)
+        settled, pending = self.docket.settled, self.board.pending
+        return places.is_finished(self.sheet, settled, pending, self.open, self.found, self.spec.find)
 
     @property
     def waits(self) -> bool:

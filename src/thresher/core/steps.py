@@ -59,3 +59,14 @@ def rescore_asked(board: Board, second: Board, arm: int, rule: Rule, second_rule
             rescore_all(board, rule)
     rescore_both(board, second, arm, rule, second_rule)
     return rule
+
+
+def stays_shut(arm: int, base: int, cases: int, waits: bool) -> bool:
+    """Whether the arm takes no pulls because of the baseline, the arm ``base`` (−1: there is none).
+
+    Without cases, the baseline is pulled only in pairs. With cases, it goes first, and the other arms wait for it. If
+    it was retired, they wait in vain; but once all its cases are known or given up, they do not need it.
+    """
+    if base < 0:
+        return False
+    return cases == 0 if arm == base else waits

@@ -19,20 +19,12 @@ def shut_baseline(board: Board, arms: Arms) -> None:
         board.shut[arms.base] = SHUT
 
 
-def await_baseline(board: Board, proof: Proof, arms: Arms) -> None:
+def await_baseline(board: Board, proof: Proof) -> None:
     """Shut the arms that take no pulls at first."""
-    proof.awaited[0] = 0
-    if arms.base < 0:
-        return
-    if proof.sheet.cases == 0:
-        shut_baseline(board, arms)
-        proof.open[0] -= 1
-        return
-    proof.awaited[0] = proof.sheet.cases
-    proof.open[0] = 1
-    for arm in range(len(board.shut)):
-        if arm != arms.base:
-            board.shut[arm] = SHUT
+    proof.awaited[0] = proof.sheet.cases if proof.base >= 0 else 0
+    if proof.base >= 0:
+        for arm in range(len(board.shut)):
+            reconsider(board, proof, arm)
 
 
 def is_done(board: Board, proof: Proof) -> bool:

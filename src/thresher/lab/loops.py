@@ -223,7 +223,7 @@ def open_boards(board: Board, other: Board, rule: Rule, other_rule: Rule, proof:
     if CERTIFIES:
         open_proof(proof)
         if COUNTS:
-            await_baseline(board, proof, arms)
+            await_baseline(board, proof)
     elif COUNTS:
         shut_baseline(board, arms)
     rescore_everything(board, other, rule, other_rule)

@@ -10,6 +10,7 @@ from ..core.evidence import ABOVE, BELOW, CLOSE, FREED, OPEN, PENDING, Stakes, c
 from ..core.kernel import SHUT, Board
 from ..core.places import FREE, KNOWN, Sheet, fill, free, is_finished, take
 from ..core.rate import LISTS, Ranking, clear, closed, update
+from ..core.steps import stays_shut
 from .parts import Arms, Counts, Measures, Times, misjudged, table, zeros
 
 
@@ -21,6 +22,7 @@ class Proof(NamedTuple):
     stakes: Stakes
     open: Counts  # one entry: how many arms take pulls
     above: Counts  # one entry: how many arms are settled above
+    base: int  # the arm that is the baseline; −1: there is none
     awaited: Counts  # one entry: how many cases the baseline has to go through before other arms take pulls
     find: int  # how many arms above are enough; 0: none are
     lost: int  # the outcome of a lost pull: CHARGED or LEFT_OUT
@@ -30,7 +32,15 @@ class Proof(NamedTuple):
 
 
 def blank_proof(
-    arms: int, budget: int, stakes: Stakes, lost: int, *, cases: int = 0, ranks: bool = False, find: int = 0
+    arms: int,
+    budget: int,
+    stakes: Stakes,
+    lost: int,
+    *,
+    base: int = -1,
+    cases: int = 0,
+    ranks: bool = False,
+    find: int = 0,
 ) -> Proof:
     """Empty columns for this many arms, pulls and cases."""
     width = columns_needed(stakes.tolerance)
@@ -40,6 +50,7 @@ def blank_proof(
         stakes=stakes,
         open=np.zeros(1, np.int64),
         above=np.zeros(1, np.int64),
+        base=base,
         awaited=np.zeros(1, np.int64),
         find=find,
         lost=lost,
@@ -93,8 +104,9 @@ def issue(board: Board, proof: Proof, arm: int, pull: int) -> None:
 
 def reconsider(board: Board, proof: Proof, arm: int) -> None:
     """Note whether the arm still takes pulls."""
-    pending = board.pending[arm]
-    shut = closed(proof.ranking, proof.docket, proof.sheet, arm, pending, proof.capitals[arm], proof.stakes)
+    pending, shut = board.pending[arm], SHUT
+    if not stays_shut(arm, proof.base, proof.sheet.cases, proof.awaited[0] > 0):
+        shut = closed(proof.ranking, proof.docket, proof.sheet, arm, pending, proof.capitals[arm], proof.stakes)
     proof.open[0] += int(board.shut[arm] == SHUT) - int(shut == SHUT)
     board.shut[arm] = shut
 

@@ -212,8 +212,10 @@ def _compiled(setup: Setup, run: Callable[..., None], arguments: tuple[Any, ...]
 def _proof(setup: Setup, certifies: bool) -> Proof:
     lost = LEFT_OUT if setup.failure == "ignore" else CHARGED
     arms, budget = (setup.arms, setup.budget) if certifies else (0, 0)
-    ranks = setup.guarantee == "rate"
-    return blank_proof(arms, budget, setup.stakes, lost, cases=setup.cases, ranks=ranks, find=setup.find or 0)
+    ranks, base = setup.guarantee == "rate", -1 if setup.baseline is None else int(setup.baseline)
+    return blank_proof(
+        arms, budget, setup.stakes, lost, base=base, cases=setup.cases, ranks=ranks, find=setup.find or 0
+    )
 
 
 def blank_arms(setup: Setup) -> Arms:
