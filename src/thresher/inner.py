@@ -5,21 +5,50 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .core.guarantees import Words
+from .core.ledger import Ledger
 from .core.verdict import Verdict
 from .errors import AlreadyTold, OutsideBounds
 from .log import calls
+from .log.calls import Telling
 from .log.journal import Draft
 from .study import Pull, Study, look
 
+__all__ = [  # what other rooms use of this file
+    "Asked",
+    "Telling",
+    "accept",
+    "ask_for_cases",
+    "ask_for_reply",
+    "others_pulls",
+    "tell_for_reply",
+    "tell_together",
+    "verdict_in",
+]
 
-def ask_for_reply(study: Study, n: int, *, lease: float, key: str | None, arm: str | None = None) -> calls.Asked:
+
+class Asked(NamedTuple):
+    """What an ask returns."""
+
+    pulls: list[Pull]
+    done: bool  # as `Study.done`, after these pulls
+    wait: bool = False  # there are none now, but a later ask may get some: what is pending may free a case
+
+
+def ask_for_reply(study: Study, n: int, *, lease: float, key: str | None, arm: str | None = None) -> Asked:
     """The same as `Study.ask_many`, with what a reply needs besides the pulls, from the same read of the store."""
-    return study._ask(n, lease, key, calls.Host(arm))
+    found = []  # by the last decision, if races were lost
+
+    def note(ledger: Ledger, pulls: list[Pull]) -> None:
+        named = None if arm is None else ledger.spec.arm(arm)
+        found.append(Asked(pulls, ledger.done, n > 0 and not pulls and ledger.may_take_more(named)))
+
+    study._ask(n, lease, key, calls.Host(arm), then=note)
+    return found[-1]
 
 
 def ask_for_cases(study: Study, arm: str, cases: Sequence[int]) -> list[Pull]:
     """Pulls of the arm on these cases, for adapters alone: their host has shuffled the cases."""
-    return study._ask(len(cases), None, None, calls.Host(arm, cases)).pulls
+    return study._ask(len(cases), None, None, calls.Host(arm, cases))
 
 
 def others_pulls(study: Study) -> int:
@@ -32,17 +61,7 @@ def tell_for_reply(
     study: Study, pull: int, reward: object, *, note: str | None = None, cost: float | None = None
 ) -> bool:
     """The same as `Study.tell`. Returns whether the reward was late."""
-    return study._tell(pull, reward, repeatable=False, note=note, cost=cost)
-
-
-class Telling(NamedTuple):
-    """A reward that is to be told; the fields are the arguments of `Study.tell`."""
-
-    pull: int
-    reward: object
-    repeatable: bool = False
-    note: str | None = None
-    cost: float | None = None
+    return study._tell(Telling(pull, reward, note=note, cost=cost))
 
 
 def tell_together(study: Study, rewards: Sequence[Telling]) -> dict[int, OutsideBounds]:
@@ -53,11 +72,11 @@ def tell_together(study: Study, rewards: Sequence[Telling]) -> dict[int, Outside
 
     def plan(draft: Draft) -> dict[int, OutsideBounds]:
         found = {}
-        for pull, reward, repeatable, note, cost in rewards:
+        for each in rewards:
             with contextlib.suppress(AlreadyTold):
-                told = calls.tell(draft, pull, reward, repeatable=repeatable, note=note, cost=cost)
+                told = calls.tell(draft, each)
                 if told.outside is not None:
-                    found[pull] = told.outside
+                    found[each.pull] = told.outside
         return found
 
     outside = study._journal.commit(plan)

@@ -18,7 +18,7 @@ from .core.pull_rows import PullRow, Pulls, pulls_in
 from .core.pulls import Pull, pull_of
 from .core.verdict import Verdict
 from .errors import CannotGoOn, InvalidInput
-from .log import calls
+from .log import calls, imports
 from .log.journal import Answer, Draft, Journal
 from .log.keys import Keys, marked
 from .log.leases import Keeper
@@ -46,8 +46,8 @@ class Study(AbstractContextManager["Study"]):
 
     def __init__(self, name: str, store: Store, *, lease: float = LEASE) -> None:
         self.name, self.store = name, store
-        self._keys = Keys(name, store)
-        self._journal = Journal(name, store, lease, on_write=self._keys.follow)
+        self._journal = Journal(name, store, lease)
+        self._keys: Keys | None = None  # those of repeated calls, once there is one
         self._keeper, self._next_sweep = Keeper(store, name, lease), 0.0
         self.spec, self._earlier = look(self, lambda ledger: (ledger.spec, ledger.told))  # rewards from before
 
@@ -62,7 +62,8 @@ class Study(AbstractContextManager["Study"]):
         With ``arm``, the caller chooses the arm, which the log records: for hosts that decide what runs next. None then
         also means that this arm takes no pulls: it is settled or retired, has no case left or waits for the baseline.
         """
-        return next(iter(self.ask_many(1, arm=arm)), None)
+        pulls = self.ask_many(1, arm=arm)
+        return pulls[0] if pulls else None
 
     def ask_many(
         self, n: int, *, arm: str | None = None, lease: float | None = None, key: str | None = None
@@ -72,28 +73,44 @@ class Study(AbstractContextManager["Study"]):
         This process renews the pulls' leases as long as it lives; with ``lease``, in seconds, for work done elsewhere,
         the caller does. A repeated call with the same ``key``, from any process, returns the same pulls.
         """
-        return self._ask(n, lease, key, calls.Host(arm)).pulls
+        return self._ask(n, lease, key, calls.ANY if arm is None else calls.Host(arm))
 
-    def _ask(self, n: int, lease: float | None, key: str | None, host: calls.Host) -> calls.Asked:
+    def _ask(
+        self,
+        n: int,
+        lease: float | None,
+        key: str | None,
+        host: calls.Host,
+        then: Callable[[Ledger, list[Pull]], object] | None = None,
+    ) -> list[Pull]:
+        """`ask_many`; ``then`` is called with the state after these pulls."""
         count = checks.whole("number of pulls", n, least=0)
         seconds = None if lease is None else checks.seconds("lease", lease)
         if time.monotonic() >= self._next_sweep:
             self.sweep()
 
-        def plan(draft: Draft) -> calls.Asked:
-            draft.key = draft.key if key is None else marked(checks.text("key", key))
-            known = [] if key is None else self._keys.pulls(draft.key, draft.ledger.last)
-            if known:
-                self.store.renew(self.name, known, seconds or self._keeper.seconds)
-            pulls = [pull_of(draft.ledger, pull) for pull in known] or calls.ask(draft, count, host)
-            named = None if host.arm is None else draft.ledger.spec.arm(host.arm)
-            wait = count > 0 and not pulls and draft.ledger.may_take_more(named)
-            return calls.Asked(pulls, draft.ledger.done, wait)
+        def plan(draft: Draft) -> list[Pull]:
+            known = None if key is None else self._asked_before(draft, key, seconds)
+            pulls = known or calls.ask(draft, count, host)
+            if then is not None:
+                then(draft.ledger, pulls)
+            return pulls
 
-        asked = self._journal.commit(plan, lease=seconds)
+        pulls = self._journal.commit(plan, lease=seconds)
         if self.store.leased and seconds is None:
-            self._keeper.hold(pull.id for pull in asked.pulls)
-        return asked
+            self._keeper.hold(pull.id for pull in pulls)
+        return pulls
+
+    def _asked_before(self, draft: Draft, key: str, seconds: float | None) -> list[Pull]:
+        """The pulls of an earlier call with that key, with their leases renewed."""
+        if self._keys is None:
+            self._keys = Keys(self.name, self.store)
+            self._journal.on_write = self._keys.follow
+        draft.key = marked(checks.text("key", key))
+        known = self._keys.pulls(draft.key, draft.ledger.last)
+        if known:
+            self.store.renew(self.name, known, seconds or self._keeper.seconds)
+        return [pull_of(draft.ledger, pull) for pull in known]
 
     def tell(
         self,
@@ -113,13 +130,12 @@ class Study(AbstractContextManager["Study"]):
         arm, whose label is then not certified, and raises `OutsideBounds`; the reason of the retirement keeps its note
         and its cost, which does not count in the total.
         """
-        self._tell(pull, reward, repeatable=repeatable, note=note, cost=cost)
+        self._tell(calls.Telling(_id(pull), reward, repeatable, note, cost))
 
-    def _tell(self, pull: Pull | int, reward: object, **given: Any) -> bool:
-        number = _id(pull)
-        told = self._journal.commit(lambda draft: calls.tell(draft, number, reward, **given))
+    def _tell(self, given: calls.Telling) -> bool:
+        told = self._journal.commit(lambda draft: calls.tell(draft, given))
         if self.store.leased:
-            self._keeper.let_go(number)
+            self._keeper.let_go(given.pull)
         if told.outside is not None:
             raise told.outside
         return told.late
@@ -148,7 +164,7 @@ class Study(AbstractContextManager["Study"]):
 
     def add_many(self, results: Iterable[tuple[str, object] | tuple[str, object, str | int | None]]) -> None:
         """The same as `add` for each of the results, in one write: all of them or, if one is wrong, none."""
-        import_pulls(self, map(calls.result, results))
+        import_pulls(self, map(imports.result, results))
 
     # -- lost work ----------------------------------------------------------------------------------------------
 
@@ -274,10 +290,10 @@ def give_up(study: Study, pull: Pull | int, *, cause: Cause, reason: str) -> Non
         study._keeper.let_go(number)
 
 
-def import_pulls(study: Study, rows: Iterable[calls.Result]) -> None:
+def import_pulls(study: Study, rows: Iterable[imports.Result]) -> None:
     """Add results from elsewhere: all of them or none."""
-    checked = [calls.checked(study.spec, row) for row in rows]
-    study._journal.commit(lambda draft: calls.add(draft, checked))
+    checked = [imports.checked(study.spec, row) for row in rows]
+    study._journal.commit(lambda draft: imports.add(draft, checked))
 
 
 def _id(pull: Pull | int) -> int:

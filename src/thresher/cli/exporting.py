@@ -11,6 +11,7 @@ import click
 from ..core import evidence
 from ..core.events import DROPPED, LATE, OUTSIDE, STATES, TOLD, Event, Remarks, remarks_of, to_json
 from ..core.ledger import Ledger
+from ..core.pulls import pull_of
 from ..core.results import CANCELLED, SPARE, WITH_REWARD, Row
 from ..study import Study, look
 from ..text.escapes import cell, remark
@@ -69,8 +70,8 @@ def _print_pulls(ledger: Ledger) -> None:
         if has_remarks:
             remarks = remarks_of(Event(0, "told", reason=ledger.remarks.get(pull))) or Remarks()
             last += [remark(remarks.note or ""), remarks.cost]
-        number, seed = ledger.pull_number[pull - 1], ledger.seed_of(pull)
-        table.writerow((pull, cell(row.arm), number, seed, row.state, row.reward, *last))
+        issued = pull_of(ledger, pull)
+        table.writerow((pull, cell(row.arm), issued.number, issued.seed, row.state, row.reward, *last))
         if not pull % LINES:
             put(text.getvalue(), end="")
             text.seek(0)

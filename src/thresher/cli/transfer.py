@@ -14,8 +14,8 @@ from ..core.ledger import Ledger
 from ..core.results import LOST, SHAPES, SPARE, Row, read_json, read_rows
 from ..core.spec import Spec
 from ..errors import Conflict, InvalidInput, StudyExists, ThresherError, shown
-from ..log.calls import Result
 from ..log.chain import Head, chained
+from ..log.imports import Result
 from ..log.journal import plain
 from ..study import import_pulls, look
 from ..text.files import read_text

@@ -166,10 +166,9 @@ def score(board: Board, arm: int, rule: Rule) -> float:
     """The arm's score: negative in the warm-up, then the formula, then arms that wait, then shut ones."""
     seen = board.seen[arm]
     pending = board.pending[arm]
-    if board.shut[arm] == SHUT:
-        return NEVER
-    if board.shut[arm] == SKIPPED:
-        return LAST * (1 + pending)
+    shut = board.shut[arm]
+    if shut != 0:
+        return NEVER if shut == SHUT else LAST * (1 + pending)
     if seen + pending < rule.warmup:
         return float(seen + pending - rule.warmup)
     if pending > rule.pending_ratio * seen:  # always true before the first reward
@@ -202,10 +201,9 @@ def climb(best: MutableSequence[float], winner: MutableSequence[int], leaf: int,
     while node > 1:
         rival = node ^ 1
         other = best[rival]
-        challenger = winner[rival]
-        if other < score or (other == score and challenger < champion):
+        if other < score or (other == score and rival < node):  # on a tie the left one, as in `play`
             score = other
-            champion = challenger
+            champion = winner[rival]
         node >>= 1
         if best[node] == score and winner[node] == champion:  # nothing changes from here on
             return

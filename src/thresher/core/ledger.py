@@ -121,13 +121,14 @@ class Ledger(Settling):
 
     def _count(self, arm: int, pull: int) -> None:
         """Count a reward that was told: as it is, or as its share or difference."""
-        spec, reward = self.spec, self.pull_reward[pull - 1]
-        other = self.pull_other[pull - 1] if spec.pairs else 0.0
-        counted = spec.counted(reward, other)
+        spec, counted = self.spec, self.pull_reward[pull - 1]
+        if not self.plain:
+            reward, other = counted, self.pull_other[pull - 1] if spec.pairs else 0.0
+            counted = spec.counted(reward, other)
+            if self.values:
+                self._keep(arm, reward, other)
         scaled = spec.scale(counted)
         kernel.observe(self.board, arm, scaled, counted)
-        if self.values:
-            self._keep(arm, reward, other)
         if self.certifies:
             docket.tell(self.docket, arm, pull, scaled)
             self._weigh(arm)

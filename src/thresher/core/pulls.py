@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 from .ledger import Ledger
 from .places import mixed
+from .seeds import seed_of
 from .spec import NO_PARAMS, Params
 
 
@@ -46,18 +47,17 @@ class Pull(NamedTuple):
 
 def pull_of(ledger: Ledger, pull: int) -> Pull:
     """The pull of that id."""
-    spec, arm = ledger.spec, ledger.pull_arm[pull - 1]
-    params = NO_PARAMS if spec.params is None else spec.params[arm]
-    found = Pull(pull, spec.arms[arm], ledger.pull_number[pull - 1], params, ledger.seed_of(pull))
-    case = ledger.case_of(pull)
-    if spec.baseline is not None and spec.pairs:
+    spec, arm, number = ledger.spec, ledger.pull_arm[pull - 1], ledger.pull_number[pull - 1]
+    params, case = NO_PARAMS if spec.params is None else spec.params[arm], ledger.case_of(pull)
+    found = Pull(pull, spec.arms[arm], number, params, seed_of(pull, arm, number, spec, case))
+    if case is not None:
+        case_params = NO_PARAMS if spec.case_params is None else spec.case_params[case]
+        return found._replace(case=spec.case_name(case), case_params=case_params)
+    if spec.baseline is not None:
         base = NO_PARAMS if spec.params is None else spec.params[spec.base]
         first = bool(mixed(found.seed, 1) & 1)
         return found._replace(baseline=spec.baseline, baseline_params=base, baseline_first=first)
-    if case is None:
-        return found
-    case_params = NO_PARAMS if spec.case_params is None else spec.case_params[case]
-    return found._replace(case=spec.case_name(case), case_params=case_params)
+    return found
 
 
 def pull_json(pull: Pull) -> dict[str, Any]:

@@ -4,9 +4,10 @@ from array import array
 from typing import Any
 
 from ..errors import UnknownPull
-from . import columns, evidence, kernel, places, policies, scores, seeds, steps
+from . import columns, evidence, kernel, places, policies, scores, steps
 from .cases import Cases
 from .events import DROPPED, LATE, OUTSIDE, PENDING, TOLD, Event
+from .question import PLAIN
 from .spec import Spec
 
 
@@ -15,6 +16,7 @@ class State:
 
     def __init__(self, specification: Spec) -> None:
         self.spec = specification
+        self.plain = specification.measure == PLAIN  # rewards count as they are
         self.seq = 1
         self.last = Event(1, "created")  # the last event folded in; not part of the compared state
         self.budget = specification.budget
@@ -116,11 +118,6 @@ class State:
         """How many pulls of the budget have not ended yet; None without a budget."""
         return None if self.budget is None else self.budget - self.issued + self.pending
 
-    def seed_of(self, pull: int) -> int:
-        """The seed of an issued pull."""
-        arm, number = self.pull_arm[pull - 1], self.pull_number[pull - 1]
-        return seeds.seed_of(pull, arm, number, self.spec, self.case_of(pull))
-
     def case_of(self, pull: int) -> int | None:
         """The number of the case that an issued pull evaluates; None: there are no cases."""
         return self.cases.pull_case[pull - 1] if self.cases else None
@@ -207,11 +204,8 @@ class State:
 
     def state_of(self, pull: object) -> int:
         """PENDING, TOLD, DROPPED, LATE or OUTSIDE."""
-        if isinstance(pull, bool) or not isinstance(pull, int) or not 1 <= pull <= self.issued:
-            rule = (
-                f"this study has issued pulls 1 to {self.issued}"
-                if self.issued
-                else "this study has issued no pull yet"
-            )
-            raise UnknownPull("pull", pull, rule, "give the number of a pull that was asked")
-        return self.pull_state[pull - 1]
+        if type(pull) is int and 0 < pull <= self.issued:
+            return self.pull_state[pull - 1]
+        there = f"pulls 1 to {self.issued}" if self.issued else "no pull yet"
+        remedy = "give the number of a pull that was asked"
+        raise UnknownPull("pull", pull, f"this study has issued {there}", remedy)

@@ -40,23 +40,21 @@ def rescore_everything(board: Board, second: Board, rule: Rule, second_rule: Rul
 
 def rescore_asked(board: Board, second: Board, arm: int, rule: Rule, second_rule: Rule, issued: int) -> Rule:
     """Update the tournaments after pull number ``issued``, a pull of the arm; return the rule of the next decision."""
-    if rule.doubles:
-        exploration = doubled(rule.exploration, issued, len(board.seen))
-        if exploration != rule.exploration:
-            rule = Rule(
-                rule.formula,
-                rule.threshold,
-                exploration,
-                rule.pending_weight,
-                rule.warmup,
-                rule.slack,
-                rule.pending_ratio,
-                rule.most,
-                rule.finds,
-                rule.doubles,
-                rule.alternates,
-            )
-            rescore_all(board, rule)
+    if rule.doubles and issued >= 2.0 * rule.exploration * len(board.seen):
+        rule = Rule(
+            rule.formula,
+            rule.threshold,
+            doubled(rule.exploration, issued, len(board.seen)),
+            rule.pending_weight,
+            rule.warmup,
+            rule.slack,
+            rule.pending_ratio,
+            rule.most,
+            rule.finds,
+            rule.doubles,
+            rule.alternates,
+        )
+        rescore_all(board, rule)
     rescore_both(board, second, arm, rule, second_rule)
     return rule
 

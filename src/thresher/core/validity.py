@@ -13,8 +13,12 @@ def check(study: State, event: Event) -> None:
         raise InvalidInput("event", event.seq, f"must have the number {study.seq + 1}")
     if study.due is not None and (event.kind, event.arm, event.cause) != ("retired", study.due, "failures"):
         raise InvalidInput("event", event.kind, f"the retirement of arm {study.due} must come first")
-    awaited = study.cases and study.pending and study.issued == study.imported
-    if awaited and (event.kind, event.pull) != ("told", study.issued):
+    if (
+        study.cases
+        and study.pending
+        and study.issued == study.imported
+        and ((event.kind, event.pull) != ("told", study.issued))
+    ):
         raise InvalidInput("event", event.kind, "the reward of the imported case must come first")
     rule = _RULES.get(event.kind)
     if rule is None:
@@ -26,22 +30,30 @@ def _asked(study: State, event: Event) -> None:
     if event.pull != study.issued + 1:
         raise InvalidInput("pull", event.pull, f"the next pull is {study.issued + 1}")
     arm = _arm_of(study, event)
-    if event.cause not in (None, "imported", "chosen"):
-        raise InvalidInput("cause", event.cause, "must be imported, chosen or absent")
-    if event.cause == "imported" and study.spec.pairs:
-        raise InvalidInput("arm", study.spec.arms[arm], "is compared in pairs, which cannot be imported")
-    if event.cause == "imported" and (study.issued > study.imported or study.weighed):
-        raise InvalidInput("arm", study.spec.arms[arm], "rewards can be imported only before the first ask")
     if event.cause != "imported" and study.unweighed:
         raise InvalidInput("event", event.kind, "the imported results must be weighed first")
+    if event.cause is not None:
+        _check_cause(study, event, arm)
     if study.budget is not None and study.issued >= study.budget:
         raise InvalidInput("budget", study.budget, "is issued", "extend the study")
-    if study.cases and event.cause == "imported":
-        _check_case(study, arm, event.reason)
-    if event.cause == "chosen" and event.reason is not None:
-        _check_named(study, arm, event.reason)
     if study.board.shut[arm] == kernel.SHUT and event.cause != "imported":
         raise InvalidInput("arm", study.spec.arms[arm], "takes no further pulls")
+
+
+def _check_cause(study: State, event: Event, arm: int) -> None:
+    """A pull that the study did not choose by itself was imported, or chosen by the caller."""
+    if event.cause == "imported":
+        if study.spec.pairs:
+            raise InvalidInput("arm", study.spec.arms[arm], "is compared in pairs, which cannot be imported")
+        if study.issued > study.imported or study.weighed:
+            raise InvalidInput("arm", study.spec.arms[arm], "rewards can be imported only before the first ask")
+        if study.cases:
+            _check_case(study, arm, event.reason)
+    elif event.cause == "chosen":
+        if event.reason is not None:
+            _check_named(study, arm, event.reason)
+    else:
+        raise InvalidInput("cause", event.cause, "must be imported, chosen or absent")
 
 
 def _check_case(study: State, arm: int, text: str | None) -> None:
@@ -72,10 +84,12 @@ def _case(cases: Cases, text: str | None) -> int:
 
 
 def _told(study: State, event: Event) -> None:
-    state = study.state_of(event.pull)
-    reward = study.spec.reward(event.reward)
-    if study.spec.pairs:
-        study.spec.reward(other_of(event))
+    spec, state, reward = study.spec, study.state_of(event.pull), event.reward
+    bounds = spec.bounds
+    if type(reward) is not float or bounds is None or not bounds[0] <= reward <= bounds[1]:
+        spec.reward(reward)  # raises if it is no reward
+    if spec.pairs:
+        spec.reward(other_of(event))
         if event.cause == "failed":
             raise InvalidInput("cause", event.cause, "a failed pull of a pair has no reward")
     elif event.reason is not None:

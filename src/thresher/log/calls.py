@@ -8,7 +8,7 @@ from ..core import checks, kernel
 from ..core.events import DROPPED, LATE, OUTSIDE, PENDING, TOLD, Cause, EventCause, Remarks
 from ..core.ledger import Ledger
 from ..core.pulls import Pull, pull_of
-from ..core.spec import CLIP, Spec
+from ..core.spec import CLIP
 from ..errors import AlreadyTold, InvalidInput, OutsideBounds
 from ..text.masking import masked
 from .journal import Draft, plain
@@ -16,6 +16,7 @@ from .journal import Draft, plain
 REPEATABLE: EventCause = "repeatable"  # of a reward
 LONGEST_NOTE = 2000  # characters
 LOST = "its agent did not renew its lease"  # the reason of a drop
+NO_REMARKS = Remarks()
 
 
 class Told(NamedTuple):
@@ -25,12 +26,7 @@ class Told(NamedTuple):
     outside: OutsideBounds | None = None  # it lies outside the bounds, and its arm is retired
 
 
-class Asked(NamedTuple):
-    """What an ask returns."""
-
-    pulls: list[Pull]
-    done: bool  # as `Study.done`, after these pulls
-    wait: bool = False  # there are none now, but a later ask may get some: what is pending may free a case
+ON_TIME = Told()
 
 
 class Host(NamedTuple):
@@ -44,124 +40,112 @@ class Host(NamedTuple):
     cases: Sequence[int] | None = None  # in this order; None: the study chooses
 
 
-def ask(draft: Draft, n: int, host: Host) -> list[Pull]:
-    """Issue pulls, fewer only when the study is done, or takes no more pulls of the arm that the caller has chosen.
+ANY = Host()  # the study chooses everything
 
-    Of the cases that a host names, those that are known, pending or given up are left out.
-    """
-    ledger, pulls = draft.ledger, []
-    named = None if host.arm is None else ledger.spec.arm(host.arm)
-    cause: EventCause | None = None if host.arm is None else "chosen"
+
+def ask(draft: Draft, n: int, host: Host) -> list[Pull]:
+    """Issue pulls, fewer only when the study is done, or takes no more pulls of the arm that the caller has chosen."""
+    ledger = draft.ledger
     if n and ledger.unweighed:
         draft.write("weighed", reason=os.urandom(8).hex())
-    for case in [None] * n if host.cases is None else host.cases:
-        arm = ledger.choose() if named is None else _if_open(ledger, named)
-        if arm is None:
+    if host.arm is not None:
+        return _ask_for(draft, n, ledger.spec.arm(host.arm), host.cases)
+    pulls: list[Pull] = []
+    while len(pulls) < n and (arm := ledger.choose()) is not None:
+        draft.write("asked", pull=ledger.issued + 1, arm=arm)
+        pulls.append(pull_of(ledger, ledger.issued))
+    return pulls
+
+
+def _ask_for(draft: Draft, n: int, arm: int, cases: Sequence[int] | None) -> list[Pull]:
+    """Issue pulls of an arm that the caller has chosen, and perhaps their cases.
+
+    Of the cases, those that are known, pending or given up are left out.
+    """
+    ledger, pulls = draft.ledger, []
+    for case in [None] * n if cases is None else cases:
+        if ledger.done or ledger.board.shut[arm] == kernel.SHUT:
             break
         if case is None or (ledger.cases and ledger.cases.is_free(arm, case)):
             reason = None if case is None else str(case)
-            draft.write("asked", pull=ledger.issued + 1, arm=arm, cause=cause, reason=reason)
+            draft.write("asked", pull=ledger.issued + 1, arm=arm, cause="chosen", reason=reason)
             pulls.append(pull_of(ledger, ledger.issued))
     return pulls
 
 
-def _if_open(ledger: Ledger, arm: int) -> int | None:
-    return None if ledger.done or ledger.board.shut[arm] == kernel.SHUT else arm
+class Telling(NamedTuple):
+    """A reward that is to be told; the fields are the arguments of `Study.tell`."""
+
+    pull: int
+    reward: object
+    repeatable: bool = False
+    note: str | None = None
+    cost: float | None = None
 
 
-class Result(NamedTuple):
-    """A result that is already known."""
-
-    arm: str
-    reward: object  # None: the pull has no reward
-    late: bool = False  # the reward came after its pull was dropped
-    case: object = None  # its name or number, where the study has cases
-
-
-def result(given: object) -> Result:
-    """A result, from a pair of arm and reward, or with its case."""
-    if not isinstance(given, tuple | list) or len(given) not in (2, 3):
-        raise InvalidInput("result", given, "must be a pair of arm and reward, or with the case as third")
-    return Result(given[0], given[1], case=given[2] if len(given) == 3 else None)
-
-
-def checked(spec: Spec, given: Result) -> tuple[int, float | None, bool, int | None]:
-    """A result as numbers: arm, reward, whether it was late, and case."""
-    if spec.pairs:
-        rule = "with a baseline and without cases, results come in pairs, which cannot be imported"
-        raise InvalidInput("result", given.reward, rule, "start without them")
-    if given.case is None and spec.cases is not None:
-        raise InvalidInput("case", None, "every result of this study needs its case", "name the case of each result")
-    case = None if given.case is None else spec.case(given.case)
-    return spec.arm(given.arm), None if given.reward is None else spec.reward(given.reward), given.late, case
-
-
-def tell(
-    draft: Draft,
-    pull: int,
-    reward: object,
-    *,
-    repeatable: bool,
-    note: str | None = None,
-    cost: float | None = None,
-) -> Told:
+def tell(draft: Draft, given: Telling) -> Told:
     """Record the reward of a pull. Telling the same reward again writes nothing, whatever is said about it."""
-    ledger = draft.ledger
-    state = ledger.state_of(pull)
-    words, price = _remark(note, cost)  # before an arm is retired
-    more = _in_words(words, price)
-    mine, theirs = both(reward) if ledger.spec.pairs else (_one(reward), None)
+    ledger, (pull, reward, repeatable, note, cost) = draft.ledger, given
+    state, remarks = ledger.state_of(pull), NO_REMARKS if note is None and cost is None else _remarks(note, cost)
     try:
-        value = ledger.spec.reward(mine)
-    except OutsideBounds as error:
-        outside = _retire_for_bounds(draft, pull, _arm(ledger, pull), error, more)
-        if ledger.spec.pairs:
-            _check_baseline(draft, pull, theirs, more)
-        return Told(outside=outside)
-    try:
-        other = ledger.spec.reward(theirs) if ledger.spec.pairs else None
-    except OutsideBounds as error:
-        return Told(outside=_retire_for_bounds(draft, pull, ledger.base, error, more))
-    if state in (TOLD, LATE) and ledger.pull_reward[pull - 1] == value:
-        if other is None or ledger.pull_other[pull - 1] == other:
-            return Told(late=state == LATE)
+        values = tuple(map(ledger.spec.reward, both(reward) if ledger.spec.pairs else (reward,)))
+    except OutsideBounds:
+        return Told(outside=_retire_for_bounds(draft, pull, reward, remarks))
+    except InvalidInput:
+        _check_one(ledger, reward)
+        raise
+    if state in (TOLD, LATE) and _is_same(ledger, pull, values):
+        return Told(late=state == LATE)
+    if len(values) > 1:
+        remarks = remarks._replace(baseline=values[1])
+    reason = None if remarks is NO_REMARKS else remarks.text()
+    cause, late = REPEATABLE if repeatable else None, True if state == DROPPED else None
+    draft.write("told", pull=pull, arm=_arm(ledger, pull), reward=values[0], late=late, cause=cause, reason=reason)
+    return ON_TIME if late is None else Told(late=True)
+
+
+def _retire_for_bounds(draft: Draft, pull: int, reward: object, remarks: Remarks) -> OutsideBounds | None:
+    """Retire the arm, the baseline of a pair, or both, whose reward lies outside the bounds; return the first error."""
+    ledger, arm = draft.ledger, _arm(draft.ledger, pull)
+    found = None
+    for whose, each in zip((arm, ledger.base), both(reward), strict=True) if ledger.spec.pairs else ((arm, reward),):
+        try:
+            ledger.spec.reward(each)
+        except OutsideBounds as error:
+            outside = _prove_wrong(draft, pull, whose, error, remarks)
+            found = found or outside
+        except InvalidInput:  # of a pair; the pull has ended all the same
+            continue
+    return found
+
+
+def _is_same(ledger: Ledger, pull: int, values: Sequence[float]) -> bool:
+    """Whether these rewards were told before. Raises `AlreadyTold` if only the baseline's is another one."""
+    if ledger.pull_reward[pull - 1] != values[0]:
+        return False
+    if len(values) > 1 and ledger.pull_other[pull - 1] != values[1]:
         rule = f"it was told {ledger.pull_other[pull - 1]!r} before"
-        raise AlreadyTold(f"pull {pull}, the baseline's reward", other, rule, "a pull has one reward")
-    late, cause = state == DROPPED, REPEATABLE if repeatable else None
-    reason = None if other is None else repr(other)
-    if words is not None or price is not None:
-        reason = Remarks(other, words, price).text()
-    draft.write("told", pull=pull, arm=_arm(ledger, pull), reward=value, late=late or None, cause=cause, reason=reason)
-    return Told(late=late)
+        raise AlreadyTold(f"pull {pull}, the baseline's reward", values[1], rule, "a pull has one reward")
+    return True
 
 
-def _remark(note: str | None, cost: float | None) -> tuple[str | None, float | None]:
+def _remarks(note: str | None, cost: float | None) -> Remarks:
     """What is said about a reward, without secrets."""
     words = None if note is None else plain(masked(checks.text("note", note)))[:LONGEST_NOTE] or None
-    return words, None if cost is None else checks.number("cost", cost, 0.0) + 0.0  # no −0
+    return Remarks(note=words, cost=None if cost is None else checks.number("cost", cost, 0.0) + 0.0)  # no −0
 
 
-def _in_words(note: str | None, cost: float | None) -> str:
+def _in_words(remarks: Remarks) -> str:
     """The same at the end of a reason: a retirement has no reward that could hold it."""
-    return ("" if cost is None else f"; cost {cost:g}") + (f"; note: {note}" if note else "")
+    cost = "" if remarks.cost is None else f"; cost {remarks.cost:g}"
+    return cost + (f"; note: {remarks.note}" if remarks.note else "")
 
 
-def _check_baseline(draft: Draft, pull: int, reward: object, more: str) -> None:
-    """Retire the baseline too, if its reward in the same pair lies outside the bounds."""
-    try:
-        draft.ledger.spec.reward(reward)
-    except OutsideBounds as error:
-        _retire_for_bounds(draft, pull, draft.ledger.base, error, more)
-    except InvalidInput:
-        return
-
-
-def _one(reward: object) -> object:
-    """The reward of a pull that evaluates one arm."""
-    if isinstance(reward, tuple | list) and len(reward) == 2:
+def _check_one(ledger: Ledger, reward: object) -> None:
+    """A better message where a pair was told, but the pull evaluates one arm."""
+    if not ledger.spec.pairs and isinstance(reward, tuple | list) and len(reward) == 2:
         rule = "must be one number: the pulls of this study are no pairs"
-        raise InvalidInput("reward", reward, rule, "tell the reward of the pull's arm alone")
-    return reward
+        raise InvalidInput("reward", reward, rule, "tell the reward of the pull's arm alone") from None
 
 
 def both(reward: object) -> tuple[object, object]:
@@ -200,22 +184,6 @@ def drop_lost(draft: Draft, pulls: Iterable[int]) -> int:
     return len(lost)
 
 
-def add(draft: Draft, results: Sequence[tuple[int, float | None, bool, int | None]]) -> None:
-    """Record results from elsewhere: arm, reward (None: dropped), whether it came after a drop, and its case."""
-    ledger = draft.ledger
-    for arm, value, late, case in results:
-        if case is not None and value is None:
-            continue  # it uses up no case
-        late = late and case is None  # a case's reward is the same whenever it came
-        reason = None if case is None else str(case)
-        draft.write("asked", pull=ledger.issued + 1, arm=arm, cause="imported", reason=reason)
-        pull = ledger.issued
-        if value is None or late:
-            draft.write("dropped", pull=pull, arm=arm, cause="lost", reason="imported without a reward")
-        if value is not None:
-            draft.write("told", pull=pull, arm=arm, reward=value, cause="imported", late=late or None)
-
-
 def extend(draft: Draft, budget: int) -> None:
     if budget != draft.ledger.budget:
         draft.write("extended", budget=budget)
@@ -239,13 +207,14 @@ def accept(draft: Draft, evaluator: str) -> None:
         draft.write("accepted", reason=evaluator)
 
 
-def _retire_for_bounds(draft: Draft, pull: int, arm: int, error: OutsideBounds, more: str) -> OutsideBounds:
+def _prove_wrong(draft: Draft, pull: int, arm: int, error: OutsideBounds, remarks: Remarks) -> OutsideBounds:
     ledger = draft.ledger
     state, reward = ledger.state_of(pull), checks.finite(float(error.value))  # type: ignore[arg-type]
     if state in (PENDING, DROPPED) or arm not in ledger.outside:
         low, high = ledger.spec.bounds or ledger.spec.span
         what = f"pull {pull} returned {error.value!r}, outside the bounds ({low:g}, {high:g})"
-        draft.write("retired", arm=arm, pull=pull, reward=reward, cause="bounds", reason=f"{what}; {CLIP}{more}")
+        reason = f"{what}; {CLIP}{_in_words(remarks)}"
+        draft.write("retired", arm=arm, pull=pull, reward=reward, cause="bounds", reason=reason)
     rule = f"{error.rule}: they are wrong, so arm {ledger.spec.arms[arm]!r} is retired and not certified"
     return OutsideBounds("reward", error.value, rule, CLIP)
 

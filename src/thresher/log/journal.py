@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from itertools import chain
-from typing import Generic, NamedTuple, TypeVar
+from typing import TypeVar
 
 from ..core import ledger as ledgers
 from ..core import validity
@@ -33,6 +33,7 @@ from .store import Store
 from .tail import damaged, event_at, pages
 
 Answer = TypeVar("Answer")
+Written = tuple[Answer, int, str | None]  # what a call returns, its first event's number, and its key; None: no event
 LONGEST_REASON = 10_000  # characters
 MOST_DOUBTS = 10  # connections lost in the same call
 MOST_DEFEATS = 10  # races lost in a row with nothing new in the log
@@ -47,14 +48,6 @@ def acting_as(agent: str | None) -> Iterator[None]:
         yield
     finally:
         _ACTING.reset(before)
-
-
-class Written(NamedTuple, Generic[Answer]):
-    """What a call returns, and how to find what it wrote."""
-
-    answer: Answer
-    seq: int  # of its first event
-    key: str | None  # None: it wrote nothing
 
 
 class Draft:
@@ -84,7 +77,7 @@ class Draft:
         now, seq = time.time(), last.seq + 1
         fields = (seq, kind, pull, arm, reward, reason, cause, late, budget, None, self.key, now, self.agent)
         try:
-            event = Event._make((*fields, link(last.digest, (*fields, None))))  # type: ignore[arg-type]  # it has one
+            event = Event(*fields, link(last.digest, (*fields, None)))  # type: ignore[arg-type]  # it has one
         except ValueError:  # such as a number that is too large: the validity check has a better message
             validity.check(self.ledger, Event._make((*fields, None)))
             raise
@@ -97,15 +90,10 @@ class Draft:
 class Journal:
     """The log of one study, with its ledger kept up to date. Safe to use from several threads, and after a fork."""
 
-    def __init__(
-        self,
-        study: str,
-        store: Store,
-        lease: float | None = None,
-        on_write: Callable[[Event, Sequence[Event]], object] | None = None,
-    ) -> None:
+    def __init__(self, study: str, store: Store, lease: float | None = None) -> None:
         self.study, self.lease = study, lease
-        self._on_write = on_write  # called with the events of each append, and the event before them
+        # called with the events of each append, and the event before them
+        self.on_write: Callable[[Event, Sequence[Event]], object] | None = None
         self._store = store
         self._birth: str | None = None  # the key of event 1: distinguishes this study from a later one of the same name
         self.created: str | None = None  # when the study was created, as 2026-11-17T02:41:12Z
@@ -165,7 +153,7 @@ class Journal:
                     # After the turn, so that no other agent waits for our disk. Flush even if nothing was written
                     # because a repeated call found its events: their writer may have died before it flushed.
                     self._store.flush()
-                    return written.answer
+                    return written[0]
                 except Interrupted:
                     self._doubt(doubtful, written)
 
@@ -176,19 +164,21 @@ class Journal:
         with self._store.turn(self.study):
             ledger = self._newest()
             for written in doubtful:
-                if written.key is None:  # it wrote nothing: decide again
+                _, seq, key = written
+                if key is None:  # it wrote nothing: decide again
                     continue
-                if [event.key for event in self._store.read(self.study, written.seq - 1, 1)] == [written.key]:
+                if [event.key for event in self._store.read(self.study, seq - 1, 1)] == [key]:
                     return written
             self._calls += 1
             draft = Draft(ledger, f"{self._nonce}-{self._calls}", _ACTING.get() or self.agent)
             self._ledger, self._basis, self._deciding = None, ledger.last, True
+            told = ledger.told
             try:
                 answer = plan(draft)
                 if draft.events:
                     self._store.append(self.study, draft.events, lease=lease)
             except Interrupted:
-                self._doubt(doubtful, Written(answer, draft.events[0].seq, draft.key))
+                self._doubt(doubtful, (answer, self._basis.seq + 1, draft.key))
                 return None
             except BaseException:
                 if not draft.touched:  # otherwise it may hold half an event, or one not written: read the log again
@@ -198,11 +188,11 @@ class Journal:
                 self._deciding = False
             self._ledger = ledger
             if not draft.events:
-                return Written(answer, 0, None)
-            self.told += [event.kind for event in draft.events].count("told")
-            if self._on_write is not None:
-                self._on_write(self._basis, draft.events)
-            return Written(answer, draft.events[0].seq, draft.key)
+                return answer, 0, None
+            self.told += ledger.told - told
+            if self.on_write is not None:
+                self.on_write(self._basis, draft.events)
+            return answer, self._basis.seq + 1, draft.key
 
     def _doubt(self, doubtful: "list[Written[Answer]]", written: "Written[Answer]") -> None:
         """The connection was lost: the events may or may not be written."""

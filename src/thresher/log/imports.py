@@ -1,0 +1,51 @@
+"""Results that are already known, from elsewhere: as a caller gives them, checked, and written."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..core.spec import Spec
+from ..errors import InvalidInput
+from .journal import Draft
+
+
+class Result(NamedTuple):
+    """A result that is already known."""
+
+    arm: str
+    reward: object  # None: the pull has no reward
+    late: bool = False  # the reward came after its pull was dropped
+    case: object = None  # its name or number, where the study has cases
+
+
+def result(given: object) -> Result:
+    """A result, from a pair of arm and reward, or with its case."""
+    if not isinstance(given, tuple | list) or len(given) not in (2, 3):
+        raise InvalidInput("result", given, "must be a pair of arm and reward, or with the case as third")
+    return Result(given[0], given[1], case=given[2] if len(given) == 3 else None)
+
+
+def checked(spec: Spec, given: Result) -> tuple[int, float | None, bool, int | None]:
+    """A result as numbers: arm, reward, whether it was late, and case."""
+    if spec.pairs:
+        rule = "with a baseline and without cases, results come in pairs, which cannot be imported"
+        raise InvalidInput("result", given.reward, rule, "start without them")
+    if given.case is None and spec.cases is not None:
+        raise InvalidInput("case", None, "every result of this study needs its case", "name the case of each result")
+    case = None if given.case is None else spec.case(given.case)
+    return spec.arm(given.arm), None if given.reward is None else spec.reward(given.reward), given.late, case
+
+
+def add(draft: Draft, results: Sequence[tuple[int, float | None, bool, int | None]]) -> None:
+    """Record results from elsewhere: arm, reward (None: dropped), whether it came after a drop, and its case."""
+    ledger = draft.ledger
+    for arm, value, late, case in results:
+        if case is not None and value is None:
+            continue  # it uses up no case
+        late = late and case is None  # a case's reward is the same whenever it came
+        reason = None if case is None else str(case)
+        draft.write("asked", pull=ledger.issued + 1, arm=arm, cause="imported", reason=reason)
+        pull = ledger.issued
+        if value is None or late:
+            draft.write("dropped", pull=pull, arm=arm, cause="lost", reason="imported without a reward")
+        if value is not None:
+            draft.write("told", pull=pull, arm=arm, reward=value, cause="imported", late=late or None)
