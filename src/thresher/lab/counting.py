@@ -1,6 +1,6 @@
 """What a simulated repetition does with a baseline: which arms take pulls, and which case a place is.
 
-In the order of a live study (`core/settling.py`): without cases, the baseline takes no pulls of its own, since every
+In the order of a live study (`core/eval_set.py`): without cases, the baseline takes no pulls of its own, since every
 pull draws both rewards. With cases, it goes first, through all of them, and the other arms wait.
 """
 
