@@ -2,7 +2,6 @@
 
 import html as escaping
 import importlib
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, fields
 from typing import Any
@@ -98,25 +97,30 @@ def seen(row: Row, cases: int | None) -> str:
 
 def table(rows: Iterable[Row], look: Look, width: int | None = None) -> Iterator[Line]:
     """The table, line by line. With a width, long names are folded and details are left out so that lines fit."""
+    from rich.cells import cell_len, chop_cells  # here: only people need it
+
     arms = ranked(rows, lower_is_better=look.lower_is_better)
     found = columns(arms[:MOST_ROWS], look)
-    names = [text.expandtabs() for text, _ in found.pop("arm")]
-    widths = {head: max(_cells(text) for text in [head, *(cell[0] for cell in cells)]) for head, cells in found.items()}
-    longest = max(_cells(part) for name in ["arm", *names] for part in name.split("\n"))
-    left_out: list[str] = []
+    widths = {head: max(cell_len(text) for text in [head, *(text for text, _ in found[head])]) for head in found}
+    longest, left_out = widths.pop("arm"), []
     if width is not None:
         for head in reversed(details((), look)):
             if head in found and width < min(longest, NARROWEST) + sum(widths.values()) + 2 * len(widths):
                 left_out.insert(0, head)
                 del found[head], widths[head]
         longest = min(longest, max(NARROWEST, width - sum(widths.values()) - 2 * len(widths)))
-    heads = [_padded(head, widths[head], left=not head) for head in found]
-    yield (("  ".join([_padded("arm", longest, left=True), *heads]), "quiet"),)
-    for at, name in enumerate(names):
-        first, *rest = _folded(name, longest)
-        cells = [(head, *found[head][at]) for head in found]
-        pieces = [(f"  {_padded(text, widths[head], left=not head)}", style) for head, text, style in cells]
-        yield ((_padded(first, longest, left=True), ""), *pieces)
+
+    def padded(head: str, text: str) -> str:
+        if head == "arm":
+            return text + " " * (longest - cell_len(text))
+        blanks = " " * (widths[head] - cell_len(text))
+        return f"  {text}{blanks}" if head == "" else f"  {blanks}{text}"
+
+    yield (("".join(padded(head, head) for head in found), "quiet"),)
+    for at, (name, _) in enumerate(found["arm"]):
+        first, *rest = chop_cells(name, longest)
+        cells = {head: (first, "") if head == "arm" else found[head][at] for head in found}
+        yield tuple((padded(head, text), style) for head, (text, style) in cells.items())
         yield from (((part, ""),) for part in rest)
     if len(arms) > MOST_ROWS:
         yield ((f"… and {plural(len(arms) - MOST_ROWS, 'more arm')}; CSV has all", "quiet"),)
@@ -193,39 +197,3 @@ def frame(records: Sequence[Any], **options: Any) -> Any:
     except ModuleNotFoundError:
         raise CannotGoOn("to_frame", rule="needs pandas, which is not installed", remedy="pip install pandas") from None
     return pandas.DataFrame(records, **options)
-
-
-def _cells(text: str) -> int:
-    """The columns that a text takes on a terminal.
-
-    >>> _cells("abc"), _cells("日本"), _cells("e\u0301")
-    (3, 4, 1)
-    """
-    if text.isascii():
-        return len(text)
-    return sum(_wide(char) for char in text)
-
-
-def _wide(char: str) -> int:
-    if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
-
-
-def _padded(text: str, width: int, *, left: bool) -> str:
-    blanks = " " * (width - _cells(text))
-    return f"{text}{blanks}" if left else f"{blanks}{text}"
-
-
-def _folded(text: str, width: int) -> list[str]:
-    """A text in lines of at most that width.
-
-    >>> _folded("abcdefg", 3), _folded("", 3)
-    (['abc', 'def', 'g'], [''])
-    """
-    lines = [""]
-    for char in text:
-        if char == "\n" or _cells(lines[-1]) + _wide(char) > width:
-            lines.append("")
-        lines[-1] += "" if char == "\n" else char
-    return lines
