@@ -158,7 +158,7 @@ def _columns(rows: list[Row], asked: Look) -> dict[str, list[Text]]:
         "": [Text(SIGNS[row.label], style=COLOURS[style_of(row)]) for row in rows],
         "certified": [Text(text, style=STYLES[style]) for text, style in map(certainty, rows)],
         head_of(asked): [Text(asked.estimate(estimate_of(row, asked))) for row in rows],
-        "pulls" if asked.cases is None else "cases": [Text(seen(row, asked.cases)) for row in rows],
+        asked.draws: [Text(seen(row, asked.cases)) for row in rows],
         "pending": [Text(f"{row.pending or ''}") for row in rows],
         "failed": [Text(f"{row.failures or ''}") for row in rows],
     }

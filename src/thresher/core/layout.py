@@ -35,7 +35,6 @@ def style_of(row: Row) -> str:
 
 def columns(rows: Iterable[Row], look: Look) -> dict[str, list[Piece]]:
     """The cells of the table by column; a column without any cell is left out."""
-    pulls = "pulls" if look.cases is None else "cases"
     found: dict[str, list[Piece]] = {
         "arm": [(visible(row.arm), "") for row in rows],
         "": [(f"{SIGNS[row.label]} {row.label}", style_of(row)) for row in rows],
@@ -43,13 +42,13 @@ def columns(rows: Iterable[Row], look: Look) -> dict[str, list[Piece]]:
         head_of(look): [(look.estimate(estimate_of(row, look)), "") for row in rows],
         "between": [(look.span(row.low, row.high), "quiet") for row in rows],
         **{head: [(text, "") for text in cells] for head, cells in details(rows, look).items()},
-        pulls: [(seen(row, look.cases), "") for row in rows],
+        look.draws: [(seen(row, look.cases), "") for row in rows],
         "pending": [(f"{row.pending or ''}", "") for row in rows],
         "failed": [(f"{row.failures or ''}", "") for row in rows],
         "charged": [(f"{row.charged or ''}", "") for row in rows],
         "missing": [(f"{row.missing or ''}", "") for row in rows],
     }
-    always = ("arm", head_of(look), pulls)
+    always = ("arm", head_of(look), look.draws)
     return {head: cells for head, cells in found.items() if head in always or any(text for text, _ in cells)}
 
 
@@ -102,7 +101,7 @@ def table(rows: Iterable[Row], look: Look, width: int | None = None) -> Iterator
     arms = ranked(rows, lower_is_better=look.lower_is_better)
     found = columns(arms[:MOST_ROWS], look)
     widths = {head: max(cell_len(text) for text in [head, *(text for text, _ in found[head])]) for head in found}
-    longest, left_out = widths.pop("arm"), []
+    longest, left_out = widths.pop("arm"), list[str]()
     if width is not None:
         for head in reversed(details((), look)):
             if head in found and width < min(longest, NARROWEST) + sum(widths.values()) + 2 * len(widths):
@@ -157,8 +156,7 @@ def markdown(rows: Iterable[Row], look: Look, first: str, remarks: Iterable[str]
     """A sentence, the rows as a Markdown table, and remarks."""
     arms = list(rows)
     more = details(arms, look)
-    pulls = "pulls" if look.cases is None else "cases"
-    head = ["arm", "reached", "label", "certified", head_of(look), "low", "high", *more, pulls, "failures"]
+    head = ["arm", "reached", "label", "certified", head_of(look), "low", "high", *more, look.draws, "failures"]
     lines = [first, "", f"| {' | '.join(head)} |", f"|---|---|---|---|{'---:|' * (len(head) - 4)}"]
     for at, row in enumerate(arms):
         numbers = [estimate_of(row, look), row.low, row.high]

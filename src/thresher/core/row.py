@@ -5,9 +5,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from . import kernel, sentences
+from . import intervals, kernel
+from .evidence import ABOVE, CLOSE, OPEN
 from .ledger import Ledger
-from .wording import middle
+from .wording import middle, sides
 
 Label = Literal["above", "below", "close", "undecided", "retired", "baseline"]
 MOST = 1e300  # a ratio to a baseline of 0, which JSON can hold
@@ -50,9 +51,7 @@ class Row:
 
 def ranked(rows: Iterable[Row], *, lower_is_better: bool = False) -> list[Row]:
     """Rows as people read them: the baseline, then by label, what reaches the bar and the best of it first."""
-    order = ["baseline", "above", "below", *LABELS[2:]]
-    if lower_is_better:
-        order[1:3] = ["below", "above"]
+    order = ["baseline", *sides(lower_is_better), *LABELS[2:]]
     sign = 1.0 if lower_is_better else -1.0
 
     def key(row: Row) -> tuple[int, float]:
@@ -67,21 +66,21 @@ def label_of(ledger: Ledger, arm: int) -> tuple[Label, bool]:
     """An arm's label, and whether it is certified."""
     if arm == ledger.base:
         return "baseline", False
-    settled = sentences.settled_label(ledger, arm)
-    if settled is not None:
-        return settled, ledger.is_certified(arm)
+    if ledger.certifies and ledger.docket.settled[arm] != OPEN:
+        return settled_label(ledger, arm), ledger.is_certified(arm)
     if arm in ledger.retired:
         return "retired", False
     board, seen = ledger.board, ledger.board.seen[arm]
     if not seen:
         return "undecided", False
     reaches = kernel.is_above(board.total[arm] + board.residue[arm], seen, ledger.spec.reach)
-    return "above" if reaches != ledger.spec.lower_is_better else "below", False
+    return sides(ledger.spec.lower_is_better)[0 if reaches else 1], False
 
 
-def has_reached(label: str, lower_is_better: bool) -> bool | None:
-    """Whether an arm with this label reaches the bar; None: the label does not say."""
-    return None if label not in ("above", "below") else (label == "below") == lower_is_better
+def settled_label(ledger: Ledger, arm: int) -> Label:
+    """The label of an arm that is settled."""
+    label = ledger.docket.settled[arm]
+    return "close" if label == CLOSE else sides(ledger.spec.lower_is_better)[0 if label == ABOVE else 1]
 
 
 def row_of(ledger: Ledger, arm: int) -> Row:
@@ -90,7 +89,7 @@ def row_of(ledger: Ledger, arm: int) -> Row:
     seen = len(_base_rewards(ledger)) if arm == ledger.base else board.seen[arm]
     counted = (board.total[arm] + board.residue[arm]) / seen if seen else None
     label, certified = label_of(ledger, arm)
-    low, high = sentences.interval(ledger, arm, counted) or (None, None)
+    low, high = intervals.interval(ledger, arm, counted) or (None, None)
     found = Row(
         arm=spec.arms[arm],
         label=label,
@@ -102,12 +101,12 @@ def row_of(ledger: Ledger, arm: int) -> Row:
         pending=board.pending[arm],
         charged=ledger.docket.charged[arm] if ledger.certifies else 0,
         failures=ledger.failures[arm],
-        progress=sentences.progress(ledger, arm),
+        progress=intervals.progress(ledger, arm),
         reason=ledger.retired.get(arm, ledger.complaint.get(arm)),
         cases=seen if ledger.cases else None,
         exact=ledger.is_exact(arm),
         missing=ledger.cases.missing[arm] if ledger.cases else 0,
-        reached=has_reached(label, spec.lower_is_better),
+        reached=label == sides(spec.lower_is_better)[0] if label in ("above", "below") else None,
     )
     return replace(found, **_values(ledger, arm, counted)) if ledger.values and seen else found
 

@@ -1,46 +1,32 @@
-"""What people read about an arm and a log: where it stands, where its mean lies, durations. Nothing here decides."""
+"""What people read about an arm, a log, times and durations."""
 
-from typing import Literal
+from .row import Row
 
-from . import evidence
-from .evidence import ABOVE, BELOW, BETS, CLOSE, OPEN
-from .intervals import Interval, way
-from .ledger import Ledger
-from .spec import Spec
-
-Settled = Literal["above", "below", "close"]
-LABELS: dict[int, Settled] = {evidence.ABOVE: "above", evidence.BELOW: "below", evidence.CLOSE: "close"}
-SIGNS = {
-    "above": "▲",
-    "below": "▼",
-    "close": "≈",
-    "undecided": "·",
-    "retired": "✕",
-    "baseline": "=",
-}  # for those who see no colours
+# for people who see no colours
+SIGNS = {"above": "▲", "below": "▼", "close": "≈", "undecided": "·", "retired": "✕", "baseline": "="}
 
 
-def standing(label: str, certified: bool, progress: float | None, reason: str | None, *, outside: bool) -> str:
-    """What is known about one arm.
+def standing(row: Row, *, outside: bool) -> str:
+    """What is known about one arm; ``outside``: a reward lay outside the bounds.
 
-    >>> standing("above", False, 0.4, "it timed out", outside=False)
+    >>> row = Row("a", "above", False, 0.9, 0.5, 1.0, 8, 0, 0, 1, progress=0.4, reason="it timed out")
+    >>> standing(row, outside=False)
     '▲ above, 40 % of the evidence that would settle it. Last failure: it timed out'
     """
-    if label == "baseline":
-        return f"{SIGNS[label]} the baseline, which the other arms are compared with.{_failure(reason)}"
-    if label == "retired" and not outside:
-        return f"{SIGNS[label]} {label}{f': {reason}' if reason else '.'}"
-    if certified:
+    failure = f" Last failure: {row.reason}" if row.reason else ""
+    if row.label == "baseline":
+        return f"{SIGNS[row.label]} the baseline, which the other arms are compared with.{failure}"
+    if row.label == "retired" and not outside:
+        return f"{SIGNS[row.label]} {row.label}{f': {row.reason}' if row.reason else '.'}"
+    if row.certified:
         known = "certified"
     elif outside:
         known = "not certified, because a reward lay outside the bounds"
+    elif row.progress is None:
+        known = "not certified"
     else:
-        known = "not certified" if progress is None else f"{100 * progress:.0f} % of the evidence that would settle it"
-    return f"{SIGNS[label]} {label}, {known}.{_failure(reason)}"
-
-
-def _failure(reason: str | None) -> str:
-    return f" Last failure: {reason}" if reason else ""
+        known = f"{100 * row.progress:.0f} % of the evidence that would settle it"
+    return f"{SIGNS[row.label]} {row.label}, {known}.{failure}"
 
 
 def origin(earlier: int, told: int, since: str | None, others: int = 0, *, what: str = "rewards") -> str | None:
@@ -104,79 +90,3 @@ def speed(rate: float) -> str:
         if count >= 1 or unit == "hour":
             break
     return f"{count:,.0f} a {unit}" if count >= 10 else f"{count:.2g} a {unit}"
-
-
-def settled_label(ledger: Ledger, arm: int) -> Settled | None:
-    """The settled label; None: not settled."""
-    return LABELS.get(side(ledger.spec, ledger.docket.settled[arm])) if ledger.certifies else None
-
-
-def side(spec: Spec, label: int) -> int:
-    """A label as people see it: where lower is better, an arm that reaches the bar lies below it."""
-    if not spec.lower_is_better or label not in (ABOVE, BELOW):
-        return label
-    return BELOW if label == ABOVE else ABOVE
-
-
-def interval(ledger: Ledger, arm: int, mean: float | None) -> tuple[float, float] | None:
-    """Where what is asked about lies, in the user's units: together with all other arms' at the study's confidence.
-
-    ``mean`` is that of what counts. Clipped at the bar once the arm is settled and stretched to the mean while it is
-    not, so that it never contradicts the label. As clipped, labels and intervals are right together with probability
-    1 − 2 · risk, for either may be wrong. None without certificates, for the baseline, and for an arm that proved the
-    bounds wrong.
-    """
-    if not ledger.certifies or arm == ledger.base or ledger.is_outside(arm):
-        return None
-    low, high = sorted(map(ledger.spec.shown, _counted_interval(ledger, arm, mean)))
-    return low, high
-
-
-def _counted_interval(ledger: Ledger, arm: int, mean: float | None) -> tuple[float, float]:
-    """The same on the scale of what counts."""
-    spec, label, bar = ledger.spec, ledger.docket.settled[arm], ledger.spec.bar
-    found = ledger.intervals.get(arm)
-    if found is None:
-        found = ledger.intervals[arm] = Interval(1.0 / ledger.stakes.level)
-    low, high = map(spec.unscale, found.follow(ledger, arm))
-    least, most = _by_count(ledger, arm)
-    low, high = max(low, least), min(high, most)
-    if low > high or ledger.is_exact(arm):
-        return least, most
-    if label == ABOVE:
-        return max(low, bar), max(high, bar)
-    if label == BELOW:
-        return min(low, bar), min(high, bar)
-    if label == CLOSE:
-        near, far = bar - spec.tolerance, bar + spec.tolerance
-        return min(max(low, near), far), max(min(high, far), near)
-    if mean is not None:
-        low, high = min(low, mean), max(high, mean)
-    return max(low, least), min(high, most)
-
-
-def _by_count(ledger: Ledger, arm: int) -> tuple[float, float]:
-    """Where the arm's mean lies for certain: within the bounds, and with cases, whatever the missing rewards are."""
-    low, high = ledger.spec.span
-    if not ledger.cases:
-        return low, high
-    board, cases = ledger.board, ledger.cases.count
-    known, missing = board.total[arm] + board.residue[arm], cases - board.seen[arm]
-    return (known + missing * low) / cases, (known + missing * high) / cases
-
-
-def progress(ledger: Ledger, arm: int) -> float | None:
-    """The evidence as a share of what settles the arm; None: nothing can settle it."""
-    if not ledger.certifies or arm == ledger.base or ledger.is_outside(arm):
-        return None
-    if ledger.docket.settled[arm] != OPEN:
-        return 1.0
-    capital = ledger.capitals.get(arm)
-    if capital is None:
-        return 0.0
-    level = ledger.stakes.level
-    sides = max(way(capital, 0, level), way(capital, BETS, level))
-    if ledger.stakes.tolerance <= 0:
-        return sides
-    near = [1.0 if capital[4 * BETS + side] else way(capital, (2 + side) * BETS, level) for side in (0, 1)]
-    return max(sides, min(near))

@@ -10,6 +10,7 @@ from .spec import Spec
 
 LONGEST_NAME = 40  # characters of the baseline's name in a sentence
 Asks = Literal["mean", "share", "difference"]
+Side = Literal["above", "below"]
 
 
 class Look(NamedTuple):
@@ -37,6 +38,11 @@ class Look(NamedTuple):
         if self.share is not None:
             return self.share
         return 0.0 - self.threshold if self.baseline is not None and self.lower_is_better else self.threshold
+
+    @property
+    def draws(self) -> str:
+        """What `Row.seen` counts."""
+        return "pulls" if self.cases is None else "cases"
 
     def amount(self, value: float | None) -> str:
         """A reward, or a mean of rewards.
@@ -175,35 +181,36 @@ def question_of(spec: Spec) -> str:
     return question(look_of(spec), spec.contenders)
 
 
-def by_answer(counts: Mapping[Any, int], *, lower_is_better: bool) -> dict[Any, int]:
-    """Counts by label as counts of arms that do, arms that do not, and the other labels.
+def sides(lower_is_better: bool) -> tuple[Side, Side]:
+    """The label of the arms that reach the bar, and the label of those that do not.
 
-    >>> by_answer({"above": 3, "below": 9, "close": 1, "baseline": 1}, lower_is_better=True)
-    {True: 9, False: 3, 'close': 1}
+    >>> sides(lower_is_better=True)
+    ('below', 'above')
     """
-    do, do_not = ("below", "above") if lower_is_better else ("above", "below")
-    others = {label: count for label, count in counts.items() if label not in ("above", "below", "baseline")}
-    return {True: counts[do], False: counts[do_not], **others}
+    return ("below", "above") if lower_is_better else ("above", "below")
 
 
 def answer(
-    counts: Mapping[Any, int], certified: Mapping[Any, int] | None, *, issued: int, budget: int | None, pending: int
+    counts: Mapping[Any, int],
+    certified: Mapping[Any, int] | None,
+    *,
+    lower_is_better: bool,
+    issued: int,
+    budget: int | None,
+    pending: int,
 ) -> str:
-    """How many arms do, how many do not, how many of these are certified (None: the study certifies none).
+    """How many arms have each label, and how many of these labels are certified (None: the study certifies none).
 
-    ``counts`` and ``certified`` have True for the arms that reach the bar, False for those that do not, and the labels
-    of the others.
-
-    >>> answer({True: 2, False: 1, "close": 1}, {True: 1, False: 0, "close": 1}, issued=30, budget=90, pending=3)
+    >>> counts, certified = {"above": 2, "below": 1, "close": 1}, {"above": 1, "below": 0, "close": 1}
+    >>> answer(counts, certified, lower_is_better=False, issued=30, budget=90, pending=3)
     '2 do (1 certified), 1 does not (0 certified), 1 close, after 30 of 90 pulls, 3 pending.'
     """
-    parts = []
-    for reached, count in counts.items():
-        if reached in (True, False):
-            known = f" ({certified[reached]:,} certified)" if certified else ""
-            parts.append(f"{count:,} {'does' if count == 1 else 'do'}{'' if reached else ' not'}{known}")
-        elif count:
-            parts.append(f"{count:,} {reached}")
+    parts, both = [], sides(lower_is_better)
+    for label, rest in zip(both, ("", " not"), strict=True):
+        known = f" ({certified[label]:,} certified)" if certified else ""
+        parts.append(f"{counts[label]:,} {'does' if counts[label] == 1 else 'do'}{rest}{known}")
+    others = {label: count for label, count in counts.items() if count and label not in (*both, "baseline")}
+    parts += [f"{count:,} {label}" for label, count in others.items()]
     waiting = f", {pending:,} pending" if pending else ""
     return f"{', '.join(parts)}, after {pulls_made(issued, budget)}{waiting}."
 

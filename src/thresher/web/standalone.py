@@ -82,8 +82,7 @@ def _specification(ledger: Ledger) -> dict[str, Any]:
 
 def _heads(look: Look) -> list[str]:
     """The columns of numbers; the first is what is compared with the bar."""
-    pulls = "pulls" if look.cases is None else "cases"
-    return [head_of(look), "low", "high", *details((), look), pulls, "failed"]
+    return [head_of(look), "low", "high", *details((), look), look.draws, "failed"]
 
 
 def _row(row: Row, outside: bool, look: Look) -> str:

@@ -120,10 +120,14 @@ class Live:
         over = ledger.done and not ledger.pending
         left = None if ledger.left is None or rate <= 0 or over else ledger.left / rate
         counts, certified = (dict(zip(LABELS, each, strict=True)) for each in (tally.counts, tally.sure))
-        lower = ledger.spec.lower_is_better
-        known = wording.by_answer(certified, lower_is_better=lower) if ledger.certifies else None
-        ways = wording.by_answer(counts, lower_is_better=lower)
-        answer = wording.answer(ways, known, issued=ledger.issued, budget=ledger.budget, pending=ledger.pending)
+        answer = wording.answer(
+            counts,
+            certified if ledger.certifies else None,
+            lower_is_better=ledger.spec.lower_is_better,
+            issued=ledger.issued,
+            budget=ledger.budget,
+            pending=ledger.pending,
+        )
         return {
             "seq": ledger.seq,
             "answer": answer,
