@@ -45,8 +45,7 @@ def guarantee(ledger: Ledger, words: Words = USUAL) -> str:
         once = f"Once they are certified, provided that {assumed}, {rest}."
         if ledger.base in ledger.outside:
             return f"Nothing is certified: a reward of the baseline lay outside the bounds.{caveats}"
-        estimate = {"mean": "the mean", "share": "the share", "difference": "the difference"}[look_of(spec).asks]
-        return f"Nothing is certified yet: labels are the side of {estimate}. {once}{caveats}"
+        return f"Nothing is certified yet: labels are the side of the {look_of(spec).asks}. {once}{caveats}"
     if spec.guarantee == "rate":
         close = " or close" if spec.tolerance else ""
         one, two = ("below", "above") if spec.lower_is_better else ("above", "below")

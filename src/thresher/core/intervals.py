@@ -139,11 +139,11 @@ def way(capital: MutableSequence[float], start: int, level: float) -> float:
 
 
 def interval(study: State, arm: int, mean: float | None) -> tuple[float, float] | None:
-    """Where what is asked about lies, in the user's units: together with all other arms' at the study's confidence.
+    """The interval of what is asked about, in the user's units: all arms' hold together at the study's confidence.
 
-    ``mean`` is that of what counts. Clipped at the bar once the arm is settled and stretched to the mean while it is
-    not, so that it never contradicts the label. As clipped, labels and intervals are right together with probability
-    1 − 2 · risk, for either may be wrong. None without certificates, for the baseline, and for an arm that proved the
+    ``mean`` is the mean of what counts. The interval is clipped at the bar once the arm is settled and stretched to the
+    mean before that, so that it never contradicts the label. So labels and intervals are all right with probability
+    1 − 2 · risk: either may be wrong. None without certificates, for the baseline, and for an arm that proved the
     bounds wrong.
     """
     if not study.certifies or arm == study.base or study.is_outside(arm):
@@ -176,7 +176,7 @@ def _counted_interval(study: State, arm: int, mean: float | None) -> tuple[float
 
 
 def _by_count(study: State, arm: int) -> tuple[float, float]:
-    """Where the arm's mean lies for certain: within the bounds, and with cases, whatever the missing rewards are."""
+    """Where the arm's mean certainly lies: within the bounds, and with cases, whatever the missing rewards are."""
     low, high = study.spec.span
     if not study.cases:
         return low, high

@@ -34,7 +34,7 @@ def style_of(row: Row) -> str:
 
 
 def columns(rows: Iterable[Row], look: Look) -> dict[str, list[Piece]]:
-    """The cells of the table by column; a column without any cell is left out."""
+    """The cells of the table by column; empty columns are left out."""
     found: dict[str, list[Piece]] = {
         "arm": [(visible(row.arm), "") for row in rows],
         "": [(f"{SIGNS[row.label]} {row.label}", style_of(row)) for row in rows],
@@ -53,7 +53,7 @@ def columns(rows: Iterable[Row], look: Look) -> dict[str, list[Piece]]:
 
 
 def head_of(look: Look) -> str:
-    """The head of the column with what is compared with the bar."""
+    """The heading of the column that is compared with the bar."""
     return "within" if look.asks == "share" and look.lower_is_better else look.asks
 
 
@@ -63,7 +63,7 @@ def estimate_of(row: Row, look: Look) -> float | None:
 
 
 def details(rows: Iterable[Row], look: Look) -> dict[str, list[str]]:
-    """Further columns, by their headings."""
+    """Extra columns, by their headings."""
 
     def text(row: Row, field: str) -> str:
         value: float | None = getattr(row, field)
@@ -75,7 +75,7 @@ def details(rows: Iterable[Row], look: Look) -> dict[str, list[str]]:
 
 
 def further(look: Look) -> dict[str, str]:
-    """The further fields of a row that a question has, and their headings.
+    """The extra fields of a row that answer this question, and their headings.
 
     With a share these are the median and the quantile, with a baseline the two means.
     """

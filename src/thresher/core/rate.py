@@ -187,18 +187,17 @@ def update(
     """
     if docket.settled[arm] != OPEN and not counted:
         return 0
-    risen = 0
+    risen, scratch = 0, ranking.scratch
     if not counted:
-        scratch = ranking.scratch
         for at in range(len(scratch)):
             scratch[at] = capital[at]
         if docket.first[arm] != 0:
             charge_all(docket, sheet, arm, scratch, stakes)
-        for which in range(LISTS):
-            risen |= int(enter(ranking, which, arm, rank_of(ranking, e_value(scratch, which, stakes)))) << which
-    else:
-        for which in range(LISTS):
-            risen |= int(enter(ranking, which, arm, 1 if which + 1 == docket.settled[arm] else 0)) << which
+    for which in range(LISTS):
+        rank = 1 if which + 1 == docket.settled[arm] else 0
+        if not counted:
+            rank = rank_of(ranking, e_value(scratch, which, stakes))
+        risen |= int(enter(ranking, which, arm, rank)) << which
     return settle_reached(ranking, docket, arm, risen)
 
 

@@ -112,7 +112,7 @@ def row_of(ledger: Ledger, arm: int) -> Row:
 
 
 def _values(ledger: Ledger, arm: int, counted: float | None) -> dict[str, Any]:
-    """The numbers of a row where something else than the reward counts."""
+    """The numbers of a row if what counts is not the reward itself."""
     spec = ledger.spec
     if arm == ledger.base:
         return {"mean": _mean(_base_rewards(ledger))}
@@ -133,7 +133,7 @@ def _values(ledger: Ledger, arm: int, counted: float | None) -> dict[str, Any]:
 
 
 def _compared(rewards: Iterable[float], others: Iterable[float], ratio: float | None) -> list[float]:
-    """Each reward over the baseline's, or less it. Where both are 0, the ratio that is asked about is just reached."""
+    """Each reward divided by the baseline's, or minus it. If both are 0, the ratio asked about is just reached."""
     both = zip(rewards, others, strict=True)
     if ratio is None:
         return [one - two for one, two in both]

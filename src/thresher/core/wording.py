@@ -122,7 +122,7 @@ def percent(share: float) -> str:
 
 
 def short(name: str) -> str:
-    """A name beside others."""
+    """A name, shortened where it is long."""
     text = visible(name)
     return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
 
