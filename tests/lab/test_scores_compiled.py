@@ -132,7 +132,7 @@ def wrong(gap: float, scatter: float, seen: int, weight: float, exploration: flo
     ("mean", "words"),
     [
         (0.9, "wrong': returned -0.* for arm [0-2] in repetition 0 with gap=0.*, scatter=.*, weight=6.0, explor"),
-        (0.8, "wrong': raised ZeroDivisionError.* for arm [0-2] in repetition 0 with gap=0.*, weight=6.0, explor"),
+        (0.8, "wrong': raised ZeroDivisionError.* for arm [0-2] in repetition [0-2] with gap=0.*, weight=6.0, explor"),
     ],
 )
 def test_what_is_no_score_stops_the_simulation_with_one_line(mean: float, words: str) -> None:

@@ -138,16 +138,13 @@ def way(capital: MutableSequence[float], start: int, level: float) -> float:
     return min(1.0, math.log(max(mean_of(capital, start), 1.0)) / math.log(level))
 
 
-def interval(study: State, arm: int, mean: float | None) -> tuple[float, float] | None:
+def interval(study: State, arm: int, mean: float | None) -> tuple[float, float]:
     """The interval of what is asked about, in the user's units: all arms' hold together at the study's confidence.
 
     ``mean`` is the mean of what counts. The interval is clipped at the bar once the arm is settled and stretched to the
     mean before that, so that it never contradicts the label. So labels and intervals are all right with probability
-    1 − 2 · risk: either may be wrong. None without certificates, for the baseline, and for an arm that proved the
-    bounds wrong.
+    1 − 2 · risk: either may be wrong.
     """
-    if not study.certifies or arm == study.base or study.is_outside(arm):
-        return None
     low, high = sorted(map(study.spec.shown, _counted_interval(study, arm, mean)))
     return low, high
 
@@ -185,10 +182,8 @@ def _by_count(study: State, arm: int) -> tuple[float, float]:
     return (known + missing * low) / cases, (known + missing * high) / cases
 
 
-def progress(study: State, arm: int) -> float | None:
-    """The evidence as a share of what settles the arm; None: nothing can settle it."""
-    if not study.certifies or arm == study.base or study.is_outside(arm):
-        return None
+def progress(study: State, arm: int) -> float:
+    """The evidence as a share of what settles the arm."""
     if study.docket.settled[arm] != OPEN:
         return 1.0
     capital = study.capitals.get(arm)

@@ -46,9 +46,7 @@ def clear(ranking: Ranking) -> None:
     """Empty the lists."""
     nodes = len(ranking.peak) // LISTS
     for at in range(len(ranking.rank)):
-        ranking.rank[at] = 0
-    for at in range(len(ranking.head)):
-        ranking.head[at] = 0
+        ranking.rank[at] = ranking.head[at] = 0
     for which in range(LISTS):
         ranking.reached[which] = 0
         root = which * nodes

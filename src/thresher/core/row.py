@@ -89,7 +89,8 @@ def row_of(ledger: Ledger, arm: int) -> Row:
     seen = len(_base_rewards(ledger)) if arm == ledger.base else board.seen[arm]
     counted = (board.total[arm] + board.residue[arm]) / seen if seen else None
     label, certified = label_of(ledger, arm)
-    low, high = intervals.interval(ledger, arm, counted) or (None, None)
+    is_weighed = ledger.certifies and arm != ledger.base and not ledger.is_outside(arm)
+    low, high = intervals.interval(ledger, arm, counted) if is_weighed else (None, None)
     found = Row(
         arm=spec.arms[arm],
         label=label,
@@ -101,7 +102,7 @@ def row_of(ledger: Ledger, arm: int) -> Row:
         pending=board.pending[arm],
         charged=ledger.docket.charged[arm] if ledger.certifies else 0,
         failures=ledger.failures[arm],
-        progress=intervals.progress(ledger, arm),
+        progress=intervals.progress(ledger, arm) if is_weighed else None,
         reason=ledger.retired.get(arm, ledger.complaint.get(arm)),
         cases=seen if ledger.cases else None,
         exact=ledger.is_exact(arm),

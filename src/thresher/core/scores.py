@@ -24,6 +24,7 @@ FORMULAS = ("uniform", "apt", "evt", "evt_pf", "lsa", "cheapest")  # of the kern
 IN_MEMORY = "memory-"  # begins the digest of a function that a log cannot describe
 _DIGEST = re.compile(rf"(?:{IN_MEMORY})?[0-9a-f]{{32}}")
 _NO_NAME = "it cannot be imported by its name"
+VALID = "a score must be a number of at least 0, or infinity"
 
 
 class Known(NamedTuple):
@@ -46,8 +47,8 @@ def register(score: object) -> tuple[str, str | None]:
     ('apt', None)
     """
     function: Any = getattr(score, "py_func", score)  # of a function that numba has compiled
+    remedy = f"write def score({', '.join(ARGUMENTS)})"
     if not isinstance(function, FunctionType):
-        remedy = f"write def score({', '.join(ARGUMENTS)})"
         raise InvalidInput("score", score, "must be a plain function", remedy)
     name: str = function.__name__
     if name in FORMULAS and vars(kernel)[name] is function:
@@ -55,8 +56,7 @@ def register(score: object) -> tuple[str, str | None]:
     try:
         inspect.signature(function).bind(*ARGUMENTS)
     except TypeError:
-        rule = f"must take five arguments: {', '.join(ARGUMENTS)}"
-        raise InvalidInput("score", function.__qualname__, rule) from None
+        raise InvalidInput("score", function.__qualname__, "must take five arguments", remedy) from None
     known = _described(function)
     _KNOWN[known.name, known.digest] = known
     return known.name, known.digest
@@ -163,7 +163,7 @@ class Refused(Exception):
         """The error that names the function, the arm and the arguments."""
         told = ", ".join(f"{name}={value!r}" for name, value in zip(ARGUMENTS, self.given, strict=True))
         rule = f"{self.what} for arm {shown(arm)}{where} with {told}"
-        return ScoreFailed("policy", score, rule, "a score must be a number of at least 0, or infinity")
+        return ScoreFailed("policy", score, rule, VALID)
 
 
 def checked(function: Callable[..., object]) -> Formula:

@@ -55,7 +55,7 @@ def score_failed(policy: Policy, found: NoNumber, measures: Measures, board: Any
     rule_broken = f"returned a negative number or NaN for arm {found.arm}{where}"
     if found.arm is None:
         rule_broken = f"divided by zero{where}"
-    return ScoreFailed("policy", policy.formula, rule_broken, "a score must return a number of at least 0, or infinity")
+    return ScoreFailed("policy", policy.formula, rule_broken, scores.VALID)
 
 
 @cache
