@@ -18,12 +18,12 @@ from rich.text import Text
 from ..core.layout import certainty, estimate_of, head_of, seen, style_of
 from ..core.ledger import Ledger
 from ..core.row import Row, openness, row_of
-from ..core.sentences import SIGNS, duration, speed
-from ..core.wording import Look, look_of, pulls_made, question_of
+from ..core.wording import SIGNS, Look, look_of, pulls_made, question_of
 from ..run.progress import Progress
 from ..study import Study, look
 from ..text.logs import evaluators
 from ..text.plural import plural
+from ..text.quantities import duration, speed
 from . import say
 from .output import COLOURS, STYLES
 from .shortening import distinct

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from ..errors import shown
 from ..text.plural import MOST_NAMED, listed, plural
+from ..text.quantities import percent
 from .ledger import Ledger
 from .wording import look_of
 
@@ -37,7 +38,7 @@ def guarantee(ledger: Ledger, words: Words = USUAL) -> str:
         which = "this one case" if size == 1 else f"these {size:,} cases"
         score = "score" if spec.baseline is None else "difference from the baseline"
         caveats = f" What is certified is the {score} on {which}.{caveats}"
-    share = f"{100 * (1 - spec.confidence):.2g} % are wrong on average"
+    share = f"{percent(1 - spec.confidence)} are wrong on average"
     if settled == 0:
         rest = f"one is wrong in at most {risk} of studies"
         if spec.guarantee == "rate":

@@ -12,8 +12,7 @@ from ..text.escapes import markdown as marked
 from ..text.masking import one_line
 from ..text.plural import plural
 from .row import Row, ranked
-from .sentences import SIGNS
-from .wording import Look
+from .wording import SIGNS, Look
 
 MOST_ROWS, MOST_REASONS = 300, 20  # in a table for people; the other formats have all
 NARROWEST = 10  # characters of a name on a line, however narrow the screen is

@@ -8,11 +8,11 @@ from typing import Any, Literal, get_args
 from . import intervals, kernel
 from .evidence import ABOVE, CLOSE, OPEN
 from .ledger import Ledger
-from .wording import middle, sides
 
 Label = Literal["above", "below", "close", "undecided", "retired", "baseline"]
 MOST = 1e300  # a ratio to a baseline of 0, which JSON can hold
 LABELS: tuple[Label, ...] = get_args(Label)
+Side = Literal["above", "below"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,15 @@ class Row:
         if self.share is not None:
             return self.share
         return self.mean if self.difference is None else self.difference
+
+
+def sides(lower_is_better: bool) -> tuple[Side, Side]:
+    """The label of the arms that reach the bar, and the label of those that do not.
+
+    >>> sides(lower_is_better=True)
+    ('below', 'above')
+    """
+    return ("below", "above") if lower_is_better else ("above", "below")
 
 
 def ranked(rows: Iterable[Row], *, lower_is_better: bool = False) -> list[Row]:
@@ -139,6 +148,16 @@ def _compared(rewards: Iterable[float], others: Iterable[float], ratio: float | 
     if ratio is None:
         return [one - two for one, two in both]
     return [min(one / two, MOST) if two else MOST if one else ratio for one, two in both]
+
+
+def middle(values: list[float], share: float, *, lower_is_better: bool) -> float:
+    """The quantile of sorted values: within the limit exactly if at least the share of them is.
+
+    >>> middle([1.0, 2.0, 3.0, 4.0], 0.75, lower_is_better=True), middle([1.0, 2.0, 3.0], 0.5, lower_is_better=False)
+    (3.0, 2.0)
+    """
+    rank = max(1, math.ceil(share * len(values) * (1 - 1e-15)))
+    return values[rank - 1] if lower_is_better else values[-rank]
 
 
 def _base_rewards(ledger: Ledger) -> list[float]:

@@ -8,13 +8,13 @@ from typing import Any
 
 from ..errors import shown
 from ..text.plural import listed
-from . import checks, layout, sentences
+from . import checks, layout, wording
 from .guarantees import USUAL, Words, guarantee
 from .hints import hints
 from .kernel import SHUT
 from .ledger import Ledger
-from .row import LABELS, Label, Row, row_of
-from .wording import Look, answer, look_of, question, sides
+from .row import LABELS, Label, Row, row_of, sides
+from .wording import Look, look_of
 
 FORMAT = 2  # of the JSON; 1 called a row's arm "name"
 
@@ -134,14 +134,14 @@ class Verdict:
     @property
     def question(self) -> str:
         """What the study asks."""
-        return question(self.look, len(self.rows) - (self.baseline is not None))
+        return wording.question(self.look, len(self.rows) - (self.baseline is not None))
 
     @property
     def answer(self) -> str:
         """How many arms have which label, and how many of these labels are certified, in a sentence."""
         counts = {label: len(names) for label, names in self._by_label.items()}
         sure = {label: sum(self[name].certified for name in names) for label, names in self._by_label.items()}
-        said = answer(
+        said = wording.answer(
             counts,
             sure if self.confidence is not None else None,
             lower_is_better=self.lower_is_better,
@@ -157,7 +157,7 @@ class Verdict:
     @property
     def origin(self) -> str | None:
         """How many rewards are from earlier runs or other agents, in a sentence; None: all are this process's own."""
-        return sentences.origin(self.earlier, self.told, self.since, self.others)
+        return wording.origin(self.earlier, self.told, self.since, self.others)
 
     @property
     def remarks(self) -> list[str]:
@@ -199,7 +199,7 @@ class Verdict:
         yield ((self.guarantee, "quiet"),)
         if self.cost is not None:
             yield ((f"The rewards cost {self.cost:,.10g} in total, as the evaluator says.", "quiet"),)
-        yield ((sentences.head(self.events, self.head), "quiet"),)
+        yield ((wording.head(self.events, self.head), "quiet"),)
         for hint in self.hints:
             yield ((hint, "notice"),)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from ..core import evidence, sentences, wording
+from ..core import evidence, wording
 from ..core.events import DROPPED, LATE, OUTSIDE, PENDING, STATES
 from ..core.evidence import BETS, Stakes
 from ..core.intervals import Commit, Interval, committed, way
@@ -41,7 +41,7 @@ def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Sta
         "seq": ledger.seq,
         "index": arm,
         "question": wording.question_of(spec),
-        "answer": sentences.standing(row, outside=ledger.is_outside(arm)),
+        "answer": wording.standing(row, outside=ledger.is_outside(arm)),
         **asked_json(look),
         "facts": facts(row, look),
         "amounts": {} if look.ratio is not None else amounts_of(look),

@@ -15,8 +15,7 @@ from ..core.hardest import CaseRow, hardest, seen_cases
 from ..core.layout import details, estimate_of, head_of, seen, style_of
 from ..core.ledger import Ledger
 from ..core.row import Row, ranked
-from ..core.sentences import SIGNS
-from ..core.wording import Look
+from ..core.wording import SIGNS, Look
 from ..study import Study
 from .asked import failing
 from .charts import arms_figure, history_figure

@@ -11,13 +11,14 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from ..core import guarantees, sentences, wording
+from ..core import guarantees, wording
 from ..core import verdict as verdicts
 from ..core.ledger import Ledger
 from ..core.row import LABELS, row_of
 from ..core.verdict import Verdict
 from ..log.store import Store
 from ..log.tail import section
+from ..text.quantities import duration, speed
 from .asked import asked_json
 from .follow import Follower, Point
 from .shapes import COLUMNS, cases_json, columns_of, encoded, line_json, short, troubles
@@ -142,10 +143,10 @@ class Live:
             "certified": certified,
             "rate": short(rate),
             "seconds_left": short(left),
-            "pace": [sentences.speed(rate) if rate else "–", "done" if over else sentences.duration(left)],
-            "origin": f"Rewards since {sentences.plain_time(self.created)}." if ledger.told else None,
+            "pace": [speed(rate) if rate else "–", "done" if over else duration(left)],
+            "origin": f"Rewards since {wording.plain_time(self.created)}." if ledger.told else None,
             "head": ledger.head and ledger.head[:SHORT],
-            "log": sentences.head(ledger.seq, ledger.head and ledger.head[:SHORT]),
+            "log": wording.head(ledger.seq, ledger.head and ledger.head[:SHORT]),
             "last_reward": self._told[-1] if self._told else None,
         }
 
