@@ -123,6 +123,7 @@ def test_on_a_narrow_screen_names_are_folded_but_never_to_less_than_ten_characte
         assert first.startswith("x" * longest + " ")
         assert "".join(more) == "x" * (25 - longest)
     assert shown([row("abc")], width=5)[0].startswith("arm  "), "a short name is not made longer"
+    assert shown([row("tests/test_run.py")], width=5)[2:4] == ["test_", "run.py"], "a name breaks between its words"
 
 
 def test_on_a_narrow_screen_details_are_left_out_the_last_first_and_named() -> None:

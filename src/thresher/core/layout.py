@@ -10,6 +10,7 @@ from ..errors import CannotGoOn
 from ..text.escapes import cell, csv_line, remark, visible
 from ..text.escapes import markdown as marked
 from ..text.masking import one_line
+from ..text.pieces import folded
 from ..text.plural import plural
 from .row import Row, ranked
 from .wording import SIGNS, Look
@@ -95,7 +96,7 @@ def seen(row: Row, cases: int | None) -> str:
 
 def table(rows: Iterable[Row], look: Look, width: int | None = None) -> Iterator[Line]:
     """The table, line by line. With a width, long names are folded and details are left out so that lines fit."""
-    from rich.cells import cell_len, chop_cells  # here: only people need it
+    from rich.cells import cell_len  # here: only people need it
 
     arms = ranked(rows, lower_is_better=look.lower_is_better)
     found = columns(arms[:MOST_ROWS], look)
@@ -116,7 +117,7 @@ def table(rows: Iterable[Row], look: Look, width: int | None = None) -> Iterator
 
     yield (("".join(padded(head, head) for head in found), "quiet"),)
     for at, (name, _) in enumerate(found["arm"]):
-        first, *rest = chop_cells(name, longest)
+        first, *rest = folded(name, longest, cell_len)
         cells = {head: (first, "") if head == "arm" else found[head][at] for head in found}
         yield tuple((padded(head, text), style) for head, (text, style) in cells.items())
         yield from (((part, ""),) for part in rest)
