@@ -67,9 +67,9 @@ def details(rows: Iterable[Row], look: Look) -> dict[str, list[str]]:
 
     def text(row: Row, field: str) -> str:
         value: float | None = getattr(row, field)
-        if field == "mean":
-            return look.amount(value)
-        return "" if value is None else look.amount(value) if field == "baseline" else look.value(value)
+        if value is None and field != "mean":
+            return ""
+        return look.amount(value) if field in ("mean", "baseline") else look.value(value)
 
     return {head: [text(row, field) for row in rows] for field, head in further(look).items()}
 
@@ -110,10 +110,8 @@ def table(rows: Iterable[Row], look: Look, width: int | None = None) -> Iterator
         longest = min(longest, max(NARROWEST, width - sum(widths.values()) - 2 * len(widths)))
 
     def padded(head: str, text: str) -> str:
-        if head == "arm":
-            return text + " " * (longest - cell_len(text))
-        blanks = " " * (widths[head] - cell_len(text))
-        return f"  {text}{blanks}" if head == "" else f"  {blanks}{text}"
+        blanks = " " * ((longest if head == "arm" else widths[head]) - cell_len(text))
+        return f"{text}{blanks}" if head == "arm" else f"  {text}{blanks}" if head == "" else f"  {blanks}{text}"
 
     yield (("".join(padded(head, head) for head in found), "quiet"),)
     for at, (name, _) in enumerate(found["arm"]):
