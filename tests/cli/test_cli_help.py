@@ -14,7 +14,7 @@ from program import thresher
 from thresher import __version__
 from thresher.cli import COMMANDS, cli
 from thresher.cli.options import Duration
-from thresher.core.sentences import duration
+from thresher.text.quantities import duration
 
 HEAVY = ["rich", "asyncio", "numpy", "numba", "multiprocessing", "apsw", "thresher.cli.run_command"]
 

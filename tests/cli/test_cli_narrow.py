@@ -14,7 +14,7 @@ from thresher.cli.livetable import Screen, arms_table
 from thresher.cli.shortening import distinct
 from thresher.core.ledger import Ledger
 from thresher.core.row import Row, row_of
-from thresher.core.sentences import SIGNS
+from thresher.core.wording import SIGNS
 from thresher.run.progress import Progress
 from thresher.study import look
 

@@ -87,5 +87,5 @@ def test_the_least_round_tolerance_that_would_do_is_proposed(
     if words is None:
         assert found is None
     else:
-        where = f"'a' lies within ±{words} of the bar and took 25% of the pulls"
+        where = f"'a' lies within ±{words} of the bar and took 25 % of the pulls"
         assert found == f"{where}; a tolerance of {words} would have settled it."

@@ -106,11 +106,11 @@ def test_cases_are_counted_of_all() -> None:
 
 
 def test_wide_characters_take_two_columns_and_marks_none() -> None:
-    assert [layout._cells(text) for text in ("abc", "日本", "e\u0301", "a\u200d")] == [3, 4, 1, 1]
-    assert layout._padded("日", 4, left=True) == "日  "
-    assert layout._padded("日", 4, left=False) == "  日"
-    assert layout._folded("日本語", 4) == ["日本", "語"]
-    assert layout._folded("ab\ncd", 9) == ["ab", "cd"]
+    names = ["abcd", "日本", "e\u0301"]
+    ends = [line.index("▲") for line in shown([row(name) for name in names])[1:-1]]
+    assert [end - len(name) for end, name in zip(ends, names, strict=True)] == [2, 2, 5]
+    head, first, rest, _ = shown([row("日本語日本語")], width=5)
+    assert (head[:12], first[:8], rest) == ("arm         ", "日本語日本  ▲", "語")
 
 
 def test_on_a_narrow_screen_names_are_folded_but_never_to_less_than_ten_characters() -> None:
@@ -123,6 +123,7 @@ def test_on_a_narrow_screen_names_are_folded_but_never_to_less_than_ten_characte
         assert first.startswith("x" * longest + " ")
         assert "".join(more) == "x" * (25 - longest)
     assert shown([row("abc")], width=5)[0].startswith("arm  "), "a short name is not made longer"
+    assert shown([row("tests/test_run.py")], width=5)[2:4] == ["test_", "run.py"], "a name breaks between its words"
 
 
 def test_on_a_narrow_screen_details_are_left_out_the_last_first_and_named() -> None:

@@ -158,7 +158,7 @@ class Scorer:
         ("evt", "must be a plain function"),
         (None, "must be a plain function"),
         (math.sqrt, "must be a plain function"),
-        (lambda gap: gap, "must take five arguments: gap, scatter, seen, weight, exploration"),
+        (lambda gap: gap, r"must take five arguments; write def score\(gap, scatter, seen, weight, exploration\)"),
         (lambda: 0.0, "must take five arguments"),
     ],
 )

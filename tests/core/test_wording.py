@@ -2,7 +2,8 @@
 
 import pytest
 
-from thresher.core.wording import Look, amount, claim, percent, question, quoted
+from thresher.core.wording import Look, claim, question, quoted
+from thresher.text.quantities import amount, percent
 
 
 @pytest.mark.parametrize(

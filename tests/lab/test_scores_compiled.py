@@ -132,7 +132,7 @@ def wrong(gap: float, scatter: float, seen: int, weight: float, exploration: flo
     ("mean", "words"),
     [
         (0.9, "wrong': returned -0.* for arm [0-2] in repetition 0 with gap=0.*, scatter=.*, weight=6.0, explor"),
-        (0.8, "wrong': raised ZeroDivisionError.* for arm [0-2] in repetition 0 with gap=0.*, weight=6.0, explor"),
+        (0.8, "wrong': raised ZeroDivisionError.* for arm [0-2] in repetition [0-2] with gap=0.*, weight=6.0, explor"),
     ],
 )
 def test_what_is_no_score_stops_the_simulation_with_one_line(mean: float, words: str) -> None:
@@ -143,6 +143,37 @@ def test_what_is_no_score_stops_the_simulation_with_one_line(mean: float, words:
     study = thresher.create_study("s", arms=["a", "b"], threshold=0.7, budget=60, policy=setup.policy, confidence=None)
     with pytest.raises(ScoreFailed):
         thresher.run(study, lambda pull: mean)
+
+
+def at_four(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
+    return weight if exploration < 4.0 else -weight
+
+
+def over_four(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
+    return weight / (4.0 - exploration)
+
+
+@pytest.mark.parametrize(
+    ("score", "words"), [(at_four, r"returned -\d"), (over_four, "raised ZeroDivisionError: [a-z ]+")]
+)
+def test_the_arguments_of_a_refused_score_are_those_it_had_where_pulls_were_lost(score: Any, words: str) -> None:
+    """Lost pulls count for the doubling: it is the 12th pull of three arms that makes the exploration 4."""
+    policy = custom(score, exploration="doubling", warmup=1)
+    setup = Setup(policy=policy, arms=3, budget=60, means=0.8, spreads=0.1, delay="workers:1", lost=(0.6, 0.6))
+    with pytest.raises(ScoreFailed, match=f"{words}.* for arm [0-2] in repetition 0 with gap=.*, exploration=4.0;"):
+        trace(setup)
+    study = thresher.create_study(
+        "s", arms=["a", "b", "c"], threshold=0.7, budget=60, policy=policy, confidence=None, max_failures=None
+    )
+    for number in range(12):
+        pull = study.ask()
+        assert pull is not None
+        if number < 3:
+            study.tell(pull, 0.8)
+        else:
+            study.drop(pull, cause="lost")
+    with pytest.raises(ScoreFailed, match=f"{words}.* for arm 'a' with gap=.*, exploration=4.0;"):
+        study.ask()
 
 
 def called(score: Any) -> float:

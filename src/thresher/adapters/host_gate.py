@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from ..core.evidence import OPEN
 from ..core.ledger import Ledger
-from ..core.sentences import settled_label
+from ..core.row import settled_label
 from ..errors import AlreadyTold, InvalidInput, OutsideBounds
 from ..inner import ask_for_cases
 from ..study import Pull, Study, give_up, look

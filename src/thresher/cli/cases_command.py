@@ -11,10 +11,10 @@ import click
 
 from ..core.hardest import CaseRow, hardest, seen_cases
 from ..core.ledger import Ledger
-from ..core.wording import amount
 from ..study import look
 from ..text.escapes import cell, csv_line, visible
 from ..text.plural import listed, plural
+from ..text.quantities import amount
 from . import FINISHED, drain, put
 from .options import format_option, name_argument, option, storage_option, study_at
 from .reading import ASKED

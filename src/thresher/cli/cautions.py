@@ -6,13 +6,14 @@ from pathlib import Path
 from ..core.events import LATE, TOLD
 from ..core.ledger import Ledger
 from ..core.spec import Params
-from ..core.wording import look_of, percent
+from ..core.wording import look_of
 from ..errors import shown
 from ..run.command.process import CASE, PLACEHOLDER
 from ..run.progress import Progress
 from ..study import Study, look
 from ..text.logs import log
 from ..text.plural import plural
+from ..text.quantities import percent
 
 ENOUGH = 20  # rewards after which a pattern is not likely to be chance
 WIDE = 10.0  # bounds this many times wider than needed cost a large multiple of the pulls

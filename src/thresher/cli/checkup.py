@@ -8,7 +8,7 @@ from itertools import chain
 import click
 
 from .._version import __version__
-from ..core import sentences
+from ..core import wording
 from ..core.replay import verify as verified
 from ..errors import ThresherError, shown
 from ..log.tail import pages
@@ -44,7 +44,7 @@ def verify(name: str, scores: tuple[object, ...], storage: str | None, style: st
         put(json.dumps({"format": 1, "study": name, "sound": report.sound, **report._asdict()}))
     elif report.sound:
         put(f"{plural(report.events, 'event')}, every decision re-derived; state {report.digest}")
-        put(sentences.head(report.events, report.head))
+        put(wording.head(report.events, report.head))
         if not report.anywhere:
             only = "its decisions can be re-derived on the same machine only"
             put(f"its policy, {report.policy}, uses more than + − × ÷ √: {only}")

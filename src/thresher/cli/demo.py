@@ -12,12 +12,12 @@ from pathlib import Path
 
 import click
 
-from ..core.sentences import duration
 from ..create import create_study
 from ..run.engines import open_engine
 from ..run.runner import Limits, run_on
 from ..run.signals import until_stopped
 from ..study import Pull, Study, look
+from ..text.quantities import duration
 from . import say
 from .livetable import watching
 from .options import Whole, format_option

@@ -4,9 +4,9 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ..core.sentences import duration
 from ..core.wording import question
 from ..text.plural import plural
+from ..text.quantities import duration
 from . import put
 
 if TYPE_CHECKING:

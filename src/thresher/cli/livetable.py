@@ -18,12 +18,12 @@ from rich.text import Text
 from ..core.layout import certainty, estimate_of, head_of, seen, style_of
 from ..core.ledger import Ledger
 from ..core.row import Row, openness, row_of
-from ..core.sentences import SIGNS, duration, speed
-from ..core.wording import Look, look_of, pulls_made, question_of
+from ..core.wording import SIGNS, Look, look_of, pulls_made, question_of
 from ..run.progress import Progress
 from ..study import Study, look
 from ..text.logs import evaluators
 from ..text.plural import plural
+from ..text.quantities import duration, speed
 from . import say
 from .output import COLOURS, STYLES
 from .shortening import distinct
@@ -158,7 +158,7 @@ def _columns(rows: list[Row], asked: Look) -> dict[str, list[Text]]:
         "": [Text(SIGNS[row.label], style=COLOURS[style_of(row)]) for row in rows],
         "certified": [Text(text, style=STYLES[style]) for text, style in map(certainty, rows)],
         head_of(asked): [Text(asked.estimate(estimate_of(row, asked))) for row in rows],
-        "pulls" if asked.cases is None else "cases": [Text(seen(row, asked.cases)) for row in rows],
+        asked.draws: [Text(seen(row, asked.cases)) for row in rows],
         "pending": [Text(f"{row.pending or ''}") for row in rows],
         "failed": [Text(f"{row.failures or ''}") for row in rows],
     }

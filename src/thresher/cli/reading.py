@@ -12,12 +12,12 @@ from ..core import wording
 from ..core.checks import MAX_WHOLE
 from ..core.events import Event, moment, remarks_of, to_json
 from ..core.ledger import Ledger
-from ..core.sentences import duration
 from ..errors import DamagedStudy, UnknownStudy
 from ..log.tail import event_at, pages
 from ..study import Study, look
 from ..text.masking import masked, one_line
 from ..text.plural import listed
+from ..text.quantities import amount, duration
 from . import FINISHED, put
 from .options import Whole, format_option, name_argument, option, place_of, storage_option, study_at
 
@@ -91,7 +91,7 @@ def _in_words(key: str, found: dict[str, Any]) -> str:
     """A value of a status as people read it."""
     value = found[key]
     if key == "threshold" and found["unit"] is not None:
-        return wording.amount(value, found["unit"])
+        return amount(value, found["unit"])
     if key == "share":
         return f"{100 * value:.10g} %"
     if isinstance(value, list):

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ..core import policies, scores
+from ..core import policies
 from ..core.policies import Policy
 from ..errors import InvalidInput, told_of
 from .options import option
@@ -50,7 +50,7 @@ def imported(text: str) -> Policy:
     try:
         return policies.custom(found)
     except InvalidInput as error:  # about the object: say where it is
-        raise InvalidInput("--policy", text, error.rule, f"write def score({', '.join(scores.ARGUMENTS)})") from None
+        raise InvalidInput("--policy", text, error.rule, error.remedy) from None
 
 
 scores_option = option(

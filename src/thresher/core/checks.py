@@ -9,7 +9,7 @@ from decimal import Decimal
 from ..errors import InvalidInput, UnknownArm, shown
 from ..text.plural import listed
 
-LARGEST = sys.float_info.max  # what stands for infinity in a log, where not every store knows it
+LARGEST = sys.float_info.max  # stands for infinity in a log, because not every store has it
 MAX_WHOLE = 2**63 - 1  # databases use 64 bits
 MAX_SECONDS = 1e9  # 31 years; later dates overflow in databases
 MAX_NAME = 1000  # characters: names are printed in tables

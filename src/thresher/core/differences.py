@@ -3,9 +3,9 @@
 from dataclasses import fields
 
 from ..errors import shown
+from ..text.quantities import amount
 from .policies import Policy
 from .spec import NO_PARAMS, Params, Spec
-from .wording import amount
 
 # The arms are compared one by one, and a budget may grow. The settling constant follows from the rest, but through a
 # logarithm whose last digit may differ between machines. A study keeps the rule it was created with. A study may

@@ -13,7 +13,7 @@ Kind = Literal["created", "asked", "told", "dropped", "retired", "restored", "ex
 Cause = Literal["failed", "lost", "cancelled", "broken-pool", "outage"]  # of a drop
 CAUSES = get_args(Cause)
 EventCause = Cause | Literal["chosen", "imported", "repeatable", "failures", "bounds"]
-# what can be raised where something is not an event
+# what reading can raise if something is not an event
 NO_EVENT = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 LAST = 253_402_300_799  # the end of the year 9999
 
@@ -30,8 +30,8 @@ class Event(NamedTuple):
     pull: int | None = None  # counts asked events, from 1
     arm: int | None = None
     reward: float | None = None  # as told, in the user's units
-    reason: str | None = None  # of an imported pull: its case, if there are cases, and so of a chosen one, if the host
-    # chose the case too; of a reward: see `Remarks`
+    reason: str | None = None  # of an imported pull: its case, if there are cases; of a chosen pull: its case, if the
+    # host chose that too; of a reward: see `Remarks`
     cause: EventCause | None = None  # of a drop: one of CAUSES; of a reward: "imported", "repeatable" or "failed";
     # of an ask: "imported", or "chosen", where the caller named the arm; of a retirement: "failures", by rule, or
     # "bounds", by a pull whose reward lies outside them
@@ -112,7 +112,7 @@ def other_of(event: Event) -> float:
 
 
 def total_cost(costs: Iterable[float]) -> float:
-    """The sum of costs; what is beyond the range of floats counts as the largest of them.
+    """The sum of costs, and at most the largest float.
 
     >>> total_cost([1e308, 1e308, 1e308]) == sys.float_info.max
     True

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from ..errors import shown
 from ..text.plural import MOST_NAMED, listed, plural
+from ..text.quantities import percent
 from .ledger import Ledger
 from .wording import look_of
 
@@ -37,7 +38,7 @@ def guarantee(ledger: Ledger, words: Words = USUAL) -> str:
         which = "this one case" if size == 1 else f"these {size:,} cases"
         score = "score" if spec.baseline is None else "difference from the baseline"
         caveats = f" What is certified is the {score} on {which}.{caveats}"
-    share = f"{100 * (1 - spec.confidence):.2g} % are wrong on average"
+    share = f"{percent(1 - spec.confidence)} are wrong on average"
     if settled == 0:
         rest = f"one is wrong in at most {risk} of studies"
         if spec.guarantee == "rate":
@@ -45,8 +46,7 @@ def guarantee(ledger: Ledger, words: Words = USUAL) -> str:
         once = f"Once they are certified, provided that {assumed}, {rest}."
         if ledger.base in ledger.outside:
             return f"Nothing is certified: a reward of the baseline lay outside the bounds.{caveats}"
-        estimate = {"mean": "the mean", "share": "the share", "difference": "the difference"}[look_of(spec).asks]
-        return f"Nothing is certified yet: labels are the side of {estimate}. {once}{caveats}"
+        return f"Nothing is certified yet: labels are the side of the {look_of(spec).asks}. {once}{caveats}"
     if spec.guarantee == "rate":
         close = " or close" if spec.tolerance else ""
         one, two = ("below", "above") if spec.lower_is_better else ("above", "below")

@@ -1,6 +1,5 @@
 """The cases of an eval set, the hardest first: what people who build eval sets want to see next."""
 
-import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -63,7 +62,7 @@ def hardest(ledger: Ledger, most: int | None = None) -> list[CaseRow]:
         share = count.failed / count.seen
         return (sign * count.total / count.seen, -share, case) if graded else (-count.failed, -share, case)
 
-    order = sorted(counts, key=key) if most is None else heapq.nsmallest(most, counts, key=key)
+    order = sorted(counts, key=key)[:most]
     found: dict[int, dict[str, float]] = {case: {} for case in order}
     for arm, case, reward in _rewards(ledger):
         if case in found:

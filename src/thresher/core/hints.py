@@ -1,13 +1,13 @@
 """Hints: what would help a finished study that still has open arms."""
 
 from ..text.plural import plural
+from ..text.quantities import amount, percent
 from . import evidence
 from .evidence import OPEN
 from .guarantees import named
 from .intervals import committed
 from .ledger import Ledger
 from .places import is_used_up
-from .wording import amount
 
 MOST_REPLAYED = 50_000  # rewards that a hint may replay
 WIDEST = 0.5  # the widest tolerance that a hint proposes, as a share of the way from the bar to the nearer bound
@@ -54,7 +54,7 @@ def _hint_of_tolerance(ledger: Ledger, left: list[int]) -> str | None:
         if least < tolerance <= most and all(_is_close(ledger, arm, tolerance) for arm in left):
             share = sum(ledger.asked[arm] for arm in left) / ledger.issued
             text = amount(tolerance * (high - low), None if spec.share is not None else spec.unit)
-            where = f"within ±{text} of the bar and took {share:.0%} of the pulls"
+            where = f"within ±{text} of the bar and took {percent(round(share, 2))} of the pulls"
             lie = f"{named(ledger, left)} {'lies' if len(left) == 1 else 'lie'} {where}"
             return f"{lie}; a tolerance of {text} would have settled {'it' if len(left) == 1 else 'them'}."
     return None

@@ -10,7 +10,7 @@ import random
 from collections.abc import MutableSequence
 from typing import NamedTuple
 
-from .evidence import CHARGED, TOLD, mean_of
+from .evidence import ABOVE, BELOW, BETS, CHARGED, CLOSE, OPEN, TOLD, mean_of
 from .state import State
 
 
@@ -63,12 +63,15 @@ class Interval:
 
     def follow(self, study: State, arm: int) -> tuple[float, float]:
         """The scaled interval, after feeding in what was committed since the last call."""
-        bar = study.stakes.threshold
-        for one in committed(study, arm, after=self.fed, sums=self.sums):
-            self.low.feed(one.low, one.scale, one.scale * bar - one.low_bar)
-            self.high.feed(one.high, one.scale, one.scale * bar - one.high_bar)
-            self.fed = max(self.fed, one.pull)
+        for commit in committed(study, arm, after=self.fed, sums=self.sums):
+            self.feed(commit, study.stakes.threshold)
+            self.fed = max(self.fed, commit.pull)
         return self.low.end, self.high.end
+
+    def feed(self, commit: "Commit", bar: float) -> None:
+        """Add a committed pull."""
+        self.low.feed(commit.low, commit.scale, commit.scale * bar - commit.low_bar)
+        self.high.feed(commit.high, commit.scale, commit.scale * bar - commit.high_bar)
 
 
 class Commit(NamedTuple):
@@ -133,3 +136,62 @@ def way(capital: MutableSequence[float], start: int, level: float) -> float:
     0.33333333333333337
     """
     return min(1.0, math.log(max(mean_of(capital, start), 1.0)) / math.log(level))
+
+
+def interval(study: State, arm: int, mean: float | None) -> tuple[float, float]:
+    """The interval of what is asked about, in the user's units: all arms' hold together at the study's confidence.
+
+    ``mean`` is the mean of what counts. The interval is clipped at the bar once the arm is settled and stretched to the
+    mean before that, so that it never contradicts the label. So labels and intervals are all right with probability
+    1 − 2 · risk: either may be wrong.
+    """
+    low, high = sorted(map(study.spec.shown, _counted_interval(study, arm, mean)))
+    return low, high
+
+
+def _counted_interval(study: State, arm: int, mean: float | None) -> tuple[float, float]:
+    """The same on the scale of what counts."""
+    spec, label, bar = study.spec, study.docket.settled[arm], study.spec.bar
+    found = study.intervals.get(arm)
+    if found is None:
+        found = study.intervals[arm] = Interval(1.0 / study.stakes.level)
+    low, high = map(spec.unscale, found.follow(study, arm))
+    least, most = _by_count(study, arm)
+    low, high = max(low, least), min(high, most)
+    if low > high or study.is_exact(arm):
+        return least, most
+    if label == ABOVE:
+        return max(low, bar), max(high, bar)
+    if label == BELOW:
+        return min(low, bar), min(high, bar)
+    if label == CLOSE:
+        near, far = bar - spec.tolerance, bar + spec.tolerance
+        return min(max(low, near), far), max(min(high, far), near)
+    if mean is not None:
+        low, high = min(low, mean), max(high, mean)
+    return max(low, least), min(high, most)
+
+
+def _by_count(study: State, arm: int) -> tuple[float, float]:
+    """Where the arm's mean certainly lies: within the bounds, and with cases, whatever the missing rewards are."""
+    low, high = study.spec.span
+    if not study.cases:
+        return low, high
+    board, cases = study.board, study.cases.count
+    known, missing = board.total[arm] + board.residue[arm], cases - board.seen[arm]
+    return (known + missing * low) / cases, (known + missing * high) / cases
+
+
+def progress(study: State, arm: int) -> float:
+    """The evidence as a share of what settles the arm."""
+    if study.docket.settled[arm] != OPEN:
+        return 1.0
+    capital = study.capitals.get(arm)
+    if capital is None:
+        return 0.0
+    level = study.stakes.level
+    sides = max(way(capital, 0, level), way(capital, BETS, level))
+    if study.stakes.tolerance <= 0:
+        return sides
+    near = [1.0 if capital[4 * BETS + side] else way(capital, (2 + side) * BETS, level) for side in (0, 1)]
+    return max(sides, min(near))

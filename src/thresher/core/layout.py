@@ -2,7 +2,6 @@
 
 import html as escaping
 import importlib
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, fields
 from typing import Any
@@ -11,10 +10,10 @@ from ..errors import CannotGoOn
 from ..text.escapes import cell, csv_line, remark, visible
 from ..text.escapes import markdown as marked
 from ..text.masking import one_line
+from ..text.pieces import folded
 from ..text.plural import plural
 from .row import Row, ranked
-from .sentences import SIGNS
-from .wording import Look
+from .wording import SIGNS, Look
 
 MOST_ROWS, MOST_REASONS = 300, 20  # in a table for people; the other formats have all
 NARROWEST = 10  # characters of a name on a line, however narrow the screen is
@@ -35,8 +34,7 @@ def style_of(row: Row) -> str:
 
 
 def columns(rows: Iterable[Row], look: Look) -> dict[str, list[Piece]]:
-    """The cells of the table by column; a column without any cell is left out."""
-    pulls = "pulls" if look.cases is None else "cases"
+    """The cells of the table by column; empty columns are left out."""
     found: dict[str, list[Piece]] = {
         "arm": [(visible(row.arm), "") for row in rows],
         "": [(f"{SIGNS[row.label]} {row.label}", style_of(row)) for row in rows],
@@ -44,18 +42,18 @@ def columns(rows: Iterable[Row], look: Look) -> dict[str, list[Piece]]:
         head_of(look): [(look.estimate(estimate_of(row, look)), "") for row in rows],
         "between": [(look.span(row.low, row.high), "quiet") for row in rows],
         **{head: [(text, "") for text in cells] for head, cells in details(rows, look).items()},
-        pulls: [(seen(row, look.cases), "") for row in rows],
+        look.draws: [(seen(row, look.cases), "") for row in rows],
         "pending": [(f"{row.pending or ''}", "") for row in rows],
         "failed": [(f"{row.failures or ''}", "") for row in rows],
         "charged": [(f"{row.charged or ''}", "") for row in rows],
         "missing": [(f"{row.missing or ''}", "") for row in rows],
     }
-    always = ("arm", head_of(look), pulls)
+    always = ("arm", head_of(look), look.draws)
     return {head: cells for head, cells in found.items() if head in always or any(text for text, _ in cells)}
 
 
 def head_of(look: Look) -> str:
-    """The head of the column with what is compared with the bar."""
+    """The heading of the column that is compared with the bar."""
     return "within" if look.asks == "share" and look.lower_is_better else look.asks
 
 
@@ -65,19 +63,19 @@ def estimate_of(row: Row, look: Look) -> float | None:
 
 
 def details(rows: Iterable[Row], look: Look) -> dict[str, list[str]]:
-    """Further columns, by their headings."""
+    """Extra columns, by their headings."""
 
     def text(row: Row, field: str) -> str:
         value: float | None = getattr(row, field)
-        if field == "mean":
-            return look.amount(value)
-        return "" if value is None else look.amount(value) if field == "baseline" else look.value(value)
+        if value is None and field != "mean":
+            return ""
+        return look.amount(value) if field in ("mean", "baseline") else look.value(value)
 
     return {head: [text(row, field) for row in rows] for field, head in further(look).items()}
 
 
 def further(look: Look) -> dict[str, str]:
-    """The further fields of a row that a question has, and their headings.
+    """The extra fields of a row that answer this question, and their headings.
 
     With a share these are the median and the quantile, with a baseline the two means.
     """
@@ -98,25 +96,28 @@ def seen(row: Row, cases: int | None) -> str:
 
 def table(rows: Iterable[Row], look: Look, width: int | None = None) -> Iterator[Line]:
     """The table, line by line. With a width, long names are folded and details are left out so that lines fit."""
+    from rich.cells import cell_len  # here: only people need it
+
     arms = ranked(rows, lower_is_better=look.lower_is_better)
     found = columns(arms[:MOST_ROWS], look)
-    names = [text.expandtabs() for text, _ in found.pop("arm")]
-    widths = {head: max(_cells(text) for text in [head, *(cell[0] for cell in cells)]) for head, cells in found.items()}
-    longest = max(_cells(part) for name in ["arm", *names] for part in name.split("\n"))
-    left_out: list[str] = []
+    widths = {head: max(cell_len(text) for text in [head, *(text for text, _ in found[head])]) for head in found}
+    longest, left_out = widths.pop("arm"), list[str]()
     if width is not None:
         for head in reversed(details((), look)):
             if head in found and width < min(longest, NARROWEST) + sum(widths.values()) + 2 * len(widths):
                 left_out.insert(0, head)
                 del found[head], widths[head]
         longest = min(longest, max(NARROWEST, width - sum(widths.values()) - 2 * len(widths)))
-    heads = [_padded(head, widths[head], left=not head) for head in found]
-    yield (("  ".join([_padded("arm", longest, left=True), *heads]), "quiet"),)
-    for at, name in enumerate(names):
-        first, *rest = _folded(name, longest)
-        cells = [(head, *found[head][at]) for head in found]
-        pieces = [(f"  {_padded(text, widths[head], left=not head)}", style) for head, text, style in cells]
-        yield ((_padded(first, longest, left=True), ""), *pieces)
+
+    def padded(head: str, text: str) -> str:
+        blanks = " " * ((longest if head == "arm" else widths[head]) - cell_len(text))
+        return f"{text}{blanks}" if head == "arm" else f"  {text}{blanks}" if head == "" else f"  {blanks}{text}"
+
+    yield (("".join(padded(head, head) for head in found), "quiet"),)
+    for at, (name, _) in enumerate(found["arm"]):
+        first, *rest = folded(name, longest, cell_len)
+        cells = {head: (first, "") if head == "arm" else found[head][at] for head in found}
+        yield tuple((padded(head, text), style) for head, (text, style) in cells.items())
         yield from (((part, ""),) for part in rest)
     if len(arms) > MOST_ROWS:
         yield ((f"… and {plural(len(arms) - MOST_ROWS, 'more arm')}; CSV has all", "quiet"),)
@@ -153,8 +154,7 @@ def markdown(rows: Iterable[Row], look: Look, first: str, remarks: Iterable[str]
     """A sentence, the rows as a Markdown table, and remarks."""
     arms = list(rows)
     more = details(arms, look)
-    pulls = "pulls" if look.cases is None else "cases"
-    head = ["arm", "reached", "label", "certified", head_of(look), "low", "high", *more, pulls, "failures"]
+    head = ["arm", "reached", "label", "certified", head_of(look), "low", "high", *more, look.draws, "failures"]
     lines = [first, "", f"| {' | '.join(head)} |", f"|---|---|---|---|{'---:|' * (len(head) - 4)}"]
     for at, row in enumerate(arms):
         numbers = [estimate_of(row, look), row.low, row.high]
@@ -193,39 +193,3 @@ def frame(records: Sequence[Any], **options: Any) -> Any:
     except ModuleNotFoundError:
         raise CannotGoOn("to_frame", rule="needs pandas, which is not installed", remedy="pip install pandas") from None
     return pandas.DataFrame(records, **options)
-
-
-def _cells(text: str) -> int:
-    """The columns that a text takes on a terminal.
-
-    >>> _cells("abc"), _cells("日本"), _cells("e\u0301")
-    (3, 4, 1)
-    """
-    if text.isascii():
-        return len(text)
-    return sum(_wide(char) for char in text)
-
-
-def _wide(char: str) -> int:
-    if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
-
-
-def _padded(text: str, width: int, *, left: bool) -> str:
-    blanks = " " * (width - _cells(text))
-    return f"{text}{blanks}" if left else f"{blanks}{text}"
-
-
-def _folded(text: str, width: int) -> list[str]:
-    """A text in lines of at most that width.
-
-    >>> _folded("abcdefg", 3), _folded("", 3)
-    (['abc', 'def', 'g'], [''])
-    """
-    lines = [""]
-    for char in text:
-        if char == "\n" or _cells(lines[-1]) + _wide(char) > width:
-            lines.append("")
-        lines[-1] += "" if char == "\n" else char
-    return lines

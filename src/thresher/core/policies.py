@@ -101,7 +101,7 @@ def lsa(*, slack: float = 0.0, warmup: int = 2, pending_weight: float = 1.0) -> 
 
 
 def anytime_evt(*, slack: float = 0.0, warmup: int = 2, pending_weight: float = 1.0) -> Policy:
-    """EVT whose exploration doubles whenever the number of pulls has: no parameter, good at any time."""
+    """EVT whose exploration doubles whenever the number of pulls has doubled: no parameter, good at any time."""
     return custom(kernel.evt, exploration=DOUBLING, pending_weight=pending_weight, warmup=warmup, slack=slack)
 
 
@@ -121,18 +121,8 @@ def cheapest(*, slack: float = 0.0, warmup: int = 1, pending_weight: float = 1.0
     return custom(kernel.cheapest, pending_weight=pending_weight, warmup=warmup, slack=slack)
 
 
-CONSTRUCTORS: Mapping[str, Callable[..., Policy]] = {
-    "uniform": uniform,
-    "apt": apt,
-    "evt": evt,
-    "ap-evt": ap_evt,
-    "evt-pf": evt_pf,
-    "ap-evt-pf": ap_evt_pf,
-    "lsa": lsa,
-    "anytime-evt": anytime_evt,
-    "balanced": balanced,
-    "cheapest": cheapest,
-}
+_ALL: tuple[Any, ...] = (uniform, apt, evt, ap_evt, evt_pf, ap_evt_pf, lsa, anytime_evt, balanced, cheapest)
+CONSTRUCTORS: Mapping[str, Callable[..., Policy]] = {make.__name__.replace("_", "-"): make for make in _ALL}
 NAMED.update({name: make() for name, make in CONSTRUCTORS.items()})
 
 

@@ -74,16 +74,11 @@ class Policy:
         """Whether there must be one. A user's function may not look at the exploration at all."""
         return self.follows_budget and not self.is_custom
 
-    @property
-    def function(self) -> str:
-        """The name of the function that scores the arms."""
-        return "evt_supplement" if self.variant == "supplement" else self.formula
-
     def scored_by(self) -> Formula:
         """The function that scores the arms. A user's must have been passed in."""
         if self.is_custom:
             return scores.checked(scores.known(self.formula, self.digest).function)
-        found: Formula = getattr(kernel, self.function)
+        found: Formula = getattr(kernel, "evt_supplement" if self.variant == "supplement" else self.formula)
         return found
 
     @property
@@ -106,8 +101,7 @@ class Policy:
     ) -> kernel.Rule:
         """How arms are scored, for a scaled threshold and the current budget, after ``issued`` pulls.
 
-        A user's function is not called here: its rule has another in its place until it is needed (`scored_by`).
-
+        A user's function is not looked up here: another formula is in its place until it is needed (`scored_by`).
         Only `cheapest` needs the settling constant, the number of cases, and whether a few arms are to be found.
         """
         formula = kernel.uniform if self.is_custom else self.scored_by()
@@ -143,7 +137,7 @@ class Policy:
         return self.formula if plain else str(self)
 
     def to_json(self) -> dict[str, Any]:
-        """The policy as JSON-ready data. Fields that are younger than some logs are left out if they are None.
+        """The policy as JSON-ready data. Fields that old logs do not have are left out if they are None.
 
         >>> Policy("apt").to_json()["formula"]
         'apt'
@@ -156,19 +150,15 @@ class Policy:
         >>> str(Policy("evt_pf", warmup=3))
         'ap-evt-pf(warmup=3)'
         """
-        mine = asdict(self)
-        if self.is_custom:
-            plain = asdict(Policy(self.formula, digest=self.digest))
-            settings = [f"{key}={value!r}" for key, value in mine.items() if plain[key] != value]
-            return f"custom({', '.join([self.formula, *settings])})"
+        known = {"custom": Policy(self.formula, digest=self.digest)} if self.is_custom else NAMED
 
-        def differing(name: str) -> dict[str, Any]:
-            other = asdict(NAMED[name])
-            return {key: value for key, value in mine.items() if other[key] != value}
+        def differing(name: str) -> list[str]:
+            other = asdict(known[name])
+            return [f"{key}={value!r}" for key, value in asdict(self).items() if other[key] != value]
 
-        name, rest = min(((name, differing(name)) for name in NAMED), key=lambda pair: len(pair[1]))
-        changed = ", ".join(f"{key}={value!r}" for key, value in rest.items())
-        return f"{name}({changed})" if rest else name
+        name = min(known, key=lambda name: len(differing(name)))
+        arguments = [self.formula] * self.is_custom + differing(name)
+        return f"{name}({', '.join(arguments)})" if arguments else name
 
 
 def second_rule(first: kernel.Rule, constant: float, cases: int) -> kernel.Rule:

@@ -46,9 +46,7 @@ def clear(ranking: Ranking) -> None:
     """Empty the lists."""
     nodes = len(ranking.peak) // LISTS
     for at in range(len(ranking.rank)):
-        ranking.rank[at] = 0
-    for at in range(len(ranking.head)):
-        ranking.head[at] = 0
+        ranking.rank[at] = ranking.head[at] = 0
     for which in range(LISTS):
         ranking.reached[which] = 0
         root = which * nodes
@@ -187,18 +185,17 @@ def update(
     """
     if docket.settled[arm] != OPEN and not counted:
         return 0
-    risen = 0
+    risen, scratch = 0, ranking.scratch
     if not counted:
-        scratch = ranking.scratch
         for at in range(len(scratch)):
             scratch[at] = capital[at]
         if docket.first[arm] != 0:
             charge_all(docket, sheet, arm, scratch, stakes)
-        for which in range(LISTS):
-            risen |= int(enter(ranking, which, arm, rank_of(ranking, e_value(scratch, which, stakes)))) << which
-    else:
-        for which in range(LISTS):
-            risen |= int(enter(ranking, which, arm, 1 if which + 1 == docket.settled[arm] else 0)) << which
+    for which in range(LISTS):
+        rank = 1 if which + 1 == docket.settled[arm] else 0
+        if not counted:
+            rank = rank_of(ranking, e_value(scratch, which, stakes))
+        risen |= int(enter(ranking, which, arm, rank)) << which
     return settle_reached(ranking, docket, arm, risen)
 
 

@@ -80,7 +80,7 @@ def _report(ledger: Ledger | None, wrong: str | None) -> Report:
     if ledger is None:
         return Report(0, 1, wrong, None, None, True, "")
     policy = ledger.spec.policy
-    needed = wrong is None or not policy.is_custom  # what is wrong is said without the user's function, too
+    needed = wrong is None or not policy.is_custom  # a fault is reported without the user's function, too
     last = (needed and policy.is_exact, str(policy))
     if wrong is None:
         return Report(ledger.seq, None, None, digest(ledger), ledger.head, *last)

@@ -13,13 +13,7 @@ CANCELLED = "cancelled"  # a pull that its own study's certificate leaves out, a
 SPARE = "spare"  # a pull whose case had a reward before, from another try: it does not count
 ALL_STATES = (*STATES, CANCELLED, SPARE)
 WITH_REWARD = ("told", "late", "outside", SPARE)
-LOST = (
-    "pending",
-    "dropped",
-    "late",
-    CANCELLED,
-    SPARE,
-)  # charged to the certificate of the study that imports them
+LOST = ("pending", "dropped", "late", CANCELLED, SPARE)  # charged to the certificate of the study that imports them
 SHAPES = "give CSV with columns arm and reward, a JSON list of such objects, or what thresher export wrote"
 OF_ONE_ARM = "give CSV with columns case and reward, or a JSON list of such objects"
 WORDS = {"true": True, "pass": True, "false": False, "fail": False}

@@ -5,13 +5,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from . import kernel, sentences
+from . import intervals, kernel
+from .evidence import ABOVE, CLOSE, OPEN
 from .ledger import Ledger
-from .wording import middle
 
 Label = Literal["above", "below", "close", "undecided", "retired", "baseline"]
 MOST = 1e300  # a ratio to a baseline of 0, which JSON can hold
 LABELS: tuple[Label, ...] = get_args(Label)
+Side = Literal["above", "below"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +49,18 @@ class Row:
         return self.mean if self.difference is None else self.difference
 
 
+def sides(lower_is_better: bool) -> tuple[Side, Side]:
+    """The label of the arms that reach the bar, and the label of those that do not.
+
+    >>> sides(lower_is_better=True)
+    ('below', 'above')
+    """
+    return ("below", "above") if lower_is_better else ("above", "below")
+
+
 def ranked(rows: Iterable[Row], *, lower_is_better: bool = False) -> list[Row]:
     """Rows as people read them: the baseline, then by label, what reaches the bar and the best of it first."""
-    order = ["baseline", "above", "below", *LABELS[2:]]
-    if lower_is_better:
-        order[1:3] = ["below", "above"]
+    order = ["baseline", *sides(lower_is_better), *LABELS[2:]]
     sign = 1.0 if lower_is_better else -1.0
 
     def key(row: Row) -> tuple[int, float]:
@@ -67,21 +75,21 @@ def label_of(ledger: Ledger, arm: int) -> tuple[Label, bool]:
     """An arm's label, and whether it is certified."""
     if arm == ledger.base:
         return "baseline", False
-    settled = sentences.settled_label(ledger, arm)
-    if settled is not None:
-        return settled, ledger.is_certified(arm)
+    if ledger.certifies and ledger.docket.settled[arm] != OPEN:
+        return settled_label(ledger, arm), ledger.is_certified(arm)
     if arm in ledger.retired:
         return "retired", False
     board, seen = ledger.board, ledger.board.seen[arm]
     if not seen:
         return "undecided", False
     reaches = kernel.is_above(board.total[arm] + board.residue[arm], seen, ledger.spec.reach)
-    return "above" if reaches != ledger.spec.lower_is_better else "below", False
+    return sides(ledger.spec.lower_is_better)[0 if reaches else 1], False
 
 
-def has_reached(label: str, lower_is_better: bool) -> bool | None:
-    """Whether an arm with this label reaches the bar; None: the label does not say."""
-    return None if label not in ("above", "below") else (label == "below") == lower_is_better
+def settled_label(ledger: Ledger, arm: int) -> Label:
+    """The label of an arm that is settled."""
+    label = ledger.docket.settled[arm]
+    return "close" if label == CLOSE else sides(ledger.spec.lower_is_better)[0 if label == ABOVE else 1]
 
 
 def row_of(ledger: Ledger, arm: int) -> Row:
@@ -90,7 +98,8 @@ def row_of(ledger: Ledger, arm: int) -> Row:
     seen = len(_base_rewards(ledger)) if arm == ledger.base else board.seen[arm]
     counted = (board.total[arm] + board.residue[arm]) / seen if seen else None
     label, certified = label_of(ledger, arm)
-    low, high = sentences.interval(ledger, arm, counted) or (None, None)
+    is_weighed = ledger.certifies and arm != ledger.base and not ledger.is_outside(arm)
+    low, high = intervals.interval(ledger, arm, counted) if is_weighed else (None, None)
     found = Row(
         arm=spec.arms[arm],
         label=label,
@@ -102,18 +111,18 @@ def row_of(ledger: Ledger, arm: int) -> Row:
         pending=board.pending[arm],
         charged=ledger.docket.charged[arm] if ledger.certifies else 0,
         failures=ledger.failures[arm],
-        progress=sentences.progress(ledger, arm),
+        progress=intervals.progress(ledger, arm) if is_weighed else None,
         reason=ledger.retired.get(arm, ledger.complaint.get(arm)),
         cases=seen if ledger.cases else None,
         exact=ledger.is_exact(arm),
         missing=ledger.cases.missing[arm] if ledger.cases else 0,
-        reached=has_reached(label, spec.lower_is_better),
+        reached=label == sides(spec.lower_is_better)[0] if label in ("above", "below") else None,
     )
     return replace(found, **_values(ledger, arm, counted)) if ledger.values and seen else found
 
 
 def _values(ledger: Ledger, arm: int, counted: float | None) -> dict[str, Any]:
-    """The numbers of a row where something else than the reward counts."""
+    """The numbers of a row if what counts is not the reward itself."""
     spec = ledger.spec
     if arm == ledger.base:
         return {"mean": _mean(_base_rewards(ledger))}
@@ -134,11 +143,21 @@ def _values(ledger: Ledger, arm: int, counted: float | None) -> dict[str, Any]:
 
 
 def _compared(rewards: Iterable[float], others: Iterable[float], ratio: float | None) -> list[float]:
-    """Each reward over the baseline's, or less it. Where both are 0, the ratio that is asked about is just reached."""
+    """Each reward divided by the baseline's, or minus it. If both are 0, the ratio asked about is just reached."""
     both = zip(rewards, others, strict=True)
     if ratio is None:
         return [one - two for one, two in both]
     return [min(one / two, MOST) if two else MOST if one else ratio for one, two in both]
+
+
+def middle(values: list[float], share: float, *, lower_is_better: bool) -> float:
+    """The quantile of sorted values: within the limit exactly if at least the share of them is.
+
+    >>> middle([1.0, 2.0, 3.0, 4.0], 0.75, lower_is_better=True), middle([1.0, 2.0, 3.0], 0.5, lower_is_better=False)
+    (3.0, 2.0)
+    """
+    rank = max(1, math.ceil(share * len(values) * (1 - 1e-15)))
+    return values[rank - 1] if lower_is_better else values[-rank]
 
 
 def _base_rewards(ledger: Ledger) -> list[float]:

@@ -4,7 +4,6 @@ A log names a user's function and has a digest of its source. Nothing here impor
 once the caller has passed it in.
 """
 
-import hashlib
 import inspect
 import math
 import re
@@ -25,6 +24,7 @@ FORMULAS = ("uniform", "apt", "evt", "evt_pf", "lsa", "cheapest")  # of the kern
 IN_MEMORY = "memory-"  # begins the digest of a function that a log cannot describe
 _DIGEST = re.compile(rf"(?:{IN_MEMORY})?[0-9a-f]{{32}}")
 _NO_NAME = "it cannot be imported by its name"
+VALID = "a score must be a number of at least 0, or infinity"
 
 
 class Known(NamedTuple):
@@ -37,8 +37,7 @@ class Known(NamedTuple):
     obstacle: str | None = None  # why a log cannot describe it
 
 
-_KNOWN: dict[tuple[str, str], Known] = {}
-_IN_MEMORY: dict[FunctionType, Known] = {}
+_KNOWN: dict[tuple[str, str], Known] = {}  # by name and digest
 
 
 def register(score: object) -> tuple[str, str | None]:
@@ -48,8 +47,8 @@ def register(score: object) -> tuple[str, str | None]:
     ('apt', None)
     """
     function: Any = getattr(score, "py_func", score)  # of a function that numba has compiled
+    remedy = f"write def score({', '.join(ARGUMENTS)})"
     if not isinstance(function, FunctionType):
-        remedy = f"write def score({', '.join(ARGUMENTS)})"
         raise InvalidInput("score", score, "must be a plain function", remedy)
     name: str = function.__name__
     if name in FORMULAS and vars(kernel)[name] is function:
@@ -57,8 +56,7 @@ def register(score: object) -> tuple[str, str | None]:
     try:
         inspect.signature(function).bind(*ARGUMENTS)
     except TypeError:
-        rule = f"must take five arguments: {', '.join(ARGUMENTS)}"
-        raise InvalidInput("score", function.__qualname__, rule) from None
+        raise InvalidInput("score", function.__qualname__, "must take five arguments", remedy) from None
     known = _described(function)
     _KNOWN[known.name, known.digest] = known
     return known.name, known.digest
@@ -70,17 +68,13 @@ def _described(function: FunctionType) -> Known:
         if name is None:
             raise Unclear(_NO_NAME)
         source = source_of(function)
+        return Known(function, name, source.digest, source.pins)
     except Unclear as unclear:
         parts = (function.__module__ or "", function.__qualname__)
-        shown = name or ":".join(part if _is_dotted(part) else "memory" for part in parts)
-        known = _IN_MEMORY.get(function) or Known(function, shown, IN_MEMORY + secrets.token_hex(16))
-        _IN_MEMORY[function] = known = known._replace(obstacle=str(unclear))
-        return known
-    return Known(function, name, _digest(source.text), source.pins)
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+        name = name or ":".join(part if _is_dotted(part) else "memory" for part in parts)
+        mine = (known for known in list(_KNOWN.values()) if known.function is function and known.obstacle)
+        found = next(mine, None) or Known(function, name, IN_MEMORY + secrets.token_hex(16))
+        return found._replace(obstacle=str(unclear))
 
 
 def _importable(function: FunctionType) -> str | None:
@@ -113,7 +107,7 @@ def is_name(formula: object) -> bool:
 
 
 def _is_dotted(name: str) -> bool:
-    """Whether it is of names with dots between them, as Python writes those of modules and functions."""
+    """Whether this is a dotted name, as Python writes modules and functions."""
     return all(part.isidentifier() or part in ("<locals>", "<lambda>") for part in name.split("."))
 
 
@@ -130,10 +124,8 @@ def digest_of(formula: str) -> str | None:
 def known(formula: str, digest: str | None) -> Known:
     """The user's function of that name and source, if it was passed in."""
     found = _KNOWN.get((formula, digest or ""))
-    if found is not None and all(pin.holds for pin in found.pins):
+    if found is not None and (all(pin.holds for pin in found.pins) or _is_the_same(found)):
         return found
-    if found is not None and (again := _read_again(found)) is not None:
-        return again
     if any(name == formula for name, _ in list(_KNOWN)):
         rule = "its source, or that of something it refers to, has changed since the study was created"
         raise NoScore("policy", formula, rule, "restore it, or create a new study with it")
@@ -141,16 +133,15 @@ def known(formula: str, digest: str | None) -> Known:
     raise NoScore("policy", formula, "this study's score is not known here, and is never imported by itself", remedy)
 
 
-def _read_again(known: Known) -> Known | None:
-    """After something that a function refers to was set again: the function, if that is the same as before."""
+def _is_the_same(known: Known) -> bool:
+    """Whether a function does what it did, after something that it refers to was set again; if so, that is pinned."""
     try:
         source = source_of(known.function)
     except Unclear:
-        return None
-    if _digest(source.text) != known.digest:
-        return None
-    _KNOWN[known.name, known.digest] = again = known._replace(pins=source.pins)
-    return again
+        return False
+    if source.digest == known.digest:
+        _KNOWN[known.name, known.digest] = known._replace(pins=source.pins)
+    return source.digest == known.digest
 
 
 def obstacle(formula: str, digest: str) -> str | None:
@@ -162,7 +153,7 @@ def obstacle(formula: str, digest: str) -> str | None:
 
 
 class Refused(Exception):
-    """What a function returned is no score."""
+    """A function returned something that is not a score."""
 
     def __init__(self, what: str, given: tuple[float, ...]) -> None:
         super().__init__(what)
@@ -172,7 +163,7 @@ class Refused(Exception):
         """The error that names the function, the arm and the arguments."""
         told = ", ".join(f"{name}={value!r}" for name, value in zip(ARGUMENTS, self.given, strict=True))
         rule = f"{self.what} for arm {shown(arm)}{where} with {told}"
-        return ScoreFailed("policy", score, rule, "a score must be a number of at least 0, or infinity")
+        return ScoreFailed("policy", score, rule, VALID)
 
 
 def checked(function: Callable[..., object]) -> Formula:

@@ -1,11 +1,12 @@
 """What a user's score function does, as its source says: a text that pins it, and whether its operations are exact.
 
-The text has the source of the function and of every function that it calls, and each constant that they read. Where
-that is not all that its scores depend on, `Unclear` says why.
+The text has the source of the function and of every function that it calls, and each constant that they read. If its
+scores depend on anything else, `Unclear` says on what.
 """
 
 import ast
 import builtins
+import hashlib
 import inspect
 import math
 import sys
@@ -18,7 +19,8 @@ from typing import Any, NamedTuple
 MISSING = object()
 PLAIN = (bool, int, float, complex, str, bytes, type(None))  # constants whose repr says everything
 LIBRARIES = sys.stdlib_module_names - {"__main__"} | {"numpy"}  # what they define counts by its name
-HIDING = ("eval", "exec", "getattr", "globals", "locals", "vars", "open", "input", "__import__")  # what they read
+# the source does not say what these read
+HIDING = ("eval", "exec", "getattr", "globals", "locals", "vars", "open", "input", "__import__")
 _EXACT_CALLS = (abs, min, max, float, int, range, math.sqrt)
 _EXACT_NODES = (
     *(ast.arguments, ast.arg, ast.Return, ast.Expr, ast.Pass, ast.keyword),
@@ -53,6 +55,11 @@ class Source(NamedTuple):
     text: str
     pins: tuple[Pin, ...]
 
+    @property
+    def digest(self) -> str:
+        """What a log has in place of the source."""
+        return hashlib.sha256(self.text.encode()).hexdigest()[:32]
+
 
 def source_of(function: FunctionType) -> Source:
     """The source of a function with all that it refers to: functions that it calls, and constants.
@@ -84,21 +91,17 @@ class _Reading:
         self.done[function] = len(self.done)
         name = function.__name__
         if function.__closure__:
-            raise Unclear(f"{name} has variables of the function around it")
+            raise Unclear(f"{name} uses variables of the function around it")
         tree = tree_of(function)
         yield textwrap.dedent(inspect.getsource(function.__code__))
-        for each, value in sorted(self._names(function).items()):
+        known = function.__globals__  # a name that is not among them may become one
+        self.pins += (Pin(known, each, known.get(each, MISSING)) for each in _names(function.__code__))
+        for each, value in sorted(referred(function).items()):
             yield from self.value(each, value)
         for each, value in sorted(self._attributes(function, tree).items()):
             yield from self.value(each, value)
         for value in (*(function.__defaults__ or ()), *sorted((function.__kwdefaults__ or {}).items())):
             yield from self.value(f"default of {name}", value)
-
-    def _names(self, function: FunctionType) -> dict[str, Any]:
-        """The globals that the function refers to. A name that is none may become one."""
-        known = function.__globals__
-        self.pins += (Pin(known, name, known.get(name, MISSING)) for name in _names(function.__code__))
-        return referred(function)
 
     def _attributes(self, function: FunctionType, tree: Node) -> dict[str, Any]:
         """The attributes of modules that the function refers to."""
@@ -108,7 +111,7 @@ class _Reading:
                 raise Unclear(f"{name} imports, or changes a global variable")
             if isinstance(node, ast.Name) and node.id in HIDING and meaning(node, function) is vars(builtins)[node.id]:
                 raise Unclear(f"{name} uses {node.id}")
-            if isinstance(node, ast.Attribute) and not _is_local(_root(node), function):
+            if isinstance(node, ast.Attribute) and _is_of_a_global(node, function):
                 owner, text = meaning(node.value, function), ast.unparse(node)
                 if not isinstance(owner, ModuleType):
                     raise Unclear(f"{name} reads {text}, which is not a constant of a module")
@@ -161,8 +164,15 @@ def referred(function: FunctionType) -> dict[str, Any]:
 
 
 def _names(code: CodeType) -> set[str]:
-    inner = (constant for constant in code.co_consts if isinstance(constant, CodeType))
-    return set(code.co_names).union(*map(_names, inner))
+    return {name for each in (code, *_inner(code)) for name in each.co_names}
+
+
+def _inner(code: CodeType) -> Iterator[CodeType]:
+    """The code of every function inside."""
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from _inner(constant)
 
 
 def tree_of(function: FunctionType) -> Node:
@@ -173,25 +183,18 @@ def tree_of(function: FunctionType) -> Node:
         tree = ast.parse(textwrap.dedent(inspect.getsource(code)))
     except (OSError, TypeError, SyntaxError):
         raise Unclear(f"the source of {name} cannot be read") from None
-    if not any(_same(code, other) for other in _codes(whole) if other.co_firstlineno == code.co_firstlineno):
+    if not any(_same(code, other) for other in _inner(whole) if other.co_firstlineno == code.co_firstlineno):
         raise Unclear(f"the file of {name} has changed since it was imported")
     kind = ast.Lambda if code.co_name == "<lambda>" else ast.FunctionDef | ast.AsyncFunctionDef
     found = [node for node in ast.walk(tree) if isinstance(node, kind)]
     if not found or (kind is ast.Lambda and len(found) > 1):
-        raise Unclear(f"the source of {name} cannot be told from what is around it")
+        raise Unclear(f"the source of {name} cannot be separated from the code around it")
     for node in ast.walk(found[0]):
         for field in {"annotation", "returns"}.intersection(node._fields):
             setattr(node, field, None)
     if not isinstance(found[0], ast.Lambda):
         found[0].decorator_list.clear()
     return found[0]
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield constant
-            yield from _codes(constant)
 
 
 def _same(one: Any, two: Any) -> bool:
@@ -207,15 +210,11 @@ def _same(one: Any, two: Any) -> bool:
 # -- names ---------------------------------------------------------------------------------------------------------
 
 
-def _root(node: ast.expr) -> ast.expr:
+def _is_of_a_global(node: ast.expr, function: FunctionType) -> bool:
+    """Whether an attribute belongs to a global name, not to a variable or the value of an expression."""
     while isinstance(node, ast.Attribute):
         node = node.value
-    return node
-
-
-def _is_local(node: ast.expr, function: FunctionType) -> bool:
-    """Whether it is no global name: a variable, or what an expression gives."""
-    return not isinstance(node, ast.Name) or node.id not in _names(function.__code__)
+    return isinstance(node, ast.Name) and node.id in _names(function.__code__)
 
 
 def meaning(node: ast.expr, function: FunctionType) -> Any:
@@ -232,20 +231,15 @@ def meaning(node: ast.expr, function: FunctionType) -> Any:
 # -- exact operations ----------------------------------------------------------------------------------------------
 
 
-def is_exact(function: FunctionType) -> bool:
+def is_exact(function: FunctionType, outer: tuple[FunctionType, ...] = ()) -> bool:
     """Whether it uses only operations that round the same way on every machine: + − * / sqrt abs and comparisons.
 
     >>> from . import kernel
     >>> is_exact(kernel.evt), is_exact(kernel.lsa)
     (True, False)
     """
-    return _is_exact(function, set())
-
-
-def _is_exact(function: FunctionType, done: set[FunctionType]) -> bool:
-    if function in done:
+    if function in outer:
         return True
-    done.add(function)
     try:
         tree = tree_of(function)
     except Unclear:
@@ -254,24 +248,21 @@ def _is_exact(function: FunctionType, done: set[FunctionType]) -> bool:
     if function.__closure__ or isinstance(tree, ast.AsyncFunctionDef) or not all(map(_is_number, defaults)):
         return False
     body = [tree.body] if isinstance(tree, ast.Lambda) else tree.body[ast.get_docstring(tree) is not None :]
+    variables = function.__code__.co_varnames
 
     def exact(node: ast.AST) -> bool:
         if isinstance(node, ast.Call):
             called = meaning(node.func, function)
             known = any(called is one for one in _EXACT_CALLS)
-            known = known or (isinstance(called, FunctionType) and _is_exact(called, done))
+            known = known or (isinstance(called, FunctionType) and is_exact(called, (function, *outer)))
             return known and all(map(exact, (*node.args, *node.keywords)))
         if isinstance(node, ast.Constant):
             return _is_number(node.value)
-        if isinstance(node, ast.Attribute) or (isinstance(node, ast.Name) and not _is_variable(node, function)):
+        if isinstance(node, ast.Attribute) or (isinstance(node, ast.Name) and node.id not in variables):
             return _is_number(meaning(node, function))
         return isinstance(node, _EXACT_NODES) and all(map(exact, ast.iter_child_nodes(node)))
 
     return all(map(exact, body))
-
-
-def _is_variable(node: ast.Name, function: FunctionType) -> bool:
-    return node.id in function.__code__.co_varnames
 
 
 def _is_number(value: object) -> bool:

@@ -8,13 +8,13 @@ from typing import Any
 
 from ..errors import shown
 from ..text.plural import listed
-from . import checks, layout, sentences
+from . import checks, layout, wording
 from .guarantees import USUAL, Words, guarantee
 from .hints import hints
 from .kernel import SHUT
 from .ledger import Ledger
-from .row import LABELS, Label, Row, row_of
-from .wording import Look, answer, by_answer, question
+from .row import LABELS, Label, Row, row_of, sides
+from .wording import Look, look_of
 
 FORMAT = 2  # of the JSON; 1 called a row's arm "name"
 
@@ -119,32 +119,36 @@ class Verdict:
     @property
     def reached(self) -> list[str]:
         """The arms that reach the bar: ``above``, or where lower is better, ``below``."""
-        return self.below if self.lower_is_better else self.above
+        return self._by_label[sides(self.lower_is_better)[0]]
 
     @property
     def missed(self) -> list[str]:
         """The arms that do not reach the bar."""
-        return self.above if self.lower_is_better else self.below
+        return self._by_label[sides(self.lower_is_better)[1]]
 
     @cached_property
     def look(self) -> Look:
         """What the study asks, for sentences, tables and pictures."""
-        asked = (self.threshold, self.lower_is_better, self.share, self.baseline, self.ratio, self.unit)
-        return Look(*asked, self.cases, self.find)
+        return Look(*(getattr(self, name) for name in Look._fields))
 
     @property
     def question(self) -> str:
         """What the study asks."""
-        return question(self.look, len(self.rows) - (self.baseline is not None))
+        return wording.question(self.look, len(self.rows) - (self.baseline is not None))
 
     @property
     def answer(self) -> str:
         """How many arms have which label, and how many of these labels are certified, in a sentence."""
-        parts, lower = self._by_label.items(), self.lower_is_better
-        counts = by_answer({label: len(names) for label, names in parts}, lower_is_better=lower)
-        sure = {label: sum(self[name].certified for name in names) for label, names in parts}
-        known = by_answer(sure, lower_is_better=lower) if self.confidence is not None else None
-        said = answer(counts, known, issued=self.issued, budget=self.budget, pending=self.pending)
+        counts = {label: len(names) for label, names in self._by_label.items()}
+        sure = {label: sum(self[name].certified for name in names) for label, names in self._by_label.items()}
+        said = wording.answer(
+            counts,
+            sure if self.confidence is not None else None,
+            lower_is_better=self.lower_is_better,
+            issued=self.issued,
+            budget=self.budget,
+            pending=self.pending,
+        )
         found = [name for name in self.reached if self[name].certified]
         if self.find is None or not (found or self.done):
             return said
@@ -153,7 +157,7 @@ class Verdict:
     @property
     def origin(self) -> str | None:
         """How many rewards are from earlier runs or other agents, in a sentence; None: all are this process's own."""
-        return sentences.origin(self.earlier, self.told, self.since, self.others)
+        return wording.origin(self.earlier, self.told, self.since, self.others)
 
     @property
     def remarks(self) -> list[str]:
@@ -195,7 +199,7 @@ class Verdict:
         yield ((self.guarantee, "quiet"),)
         if self.cost is not None:
             yield ((f"The rewards cost {self.cost:,.10g} in total, as the evaluator says.", "quiet"),)
-        yield ((sentences.head(self.events, self.head), "quiet"),)
+        yield ((wording.head(self.events, self.head), "quiet"),)
         for hint in self.hints:
             yield ((hint, "notice"),)
 
@@ -212,7 +216,6 @@ def read(study: str, ledger: Ledger, words: Words = USUAL) -> Verdict:
     spec = ledger.spec
     return Verdict(
         study=study,
-        threshold=spec.threshold,
         bounds=spec.bounds,
         policy=str(spec.policy),
         confidence=spec.confidence,
@@ -225,15 +228,9 @@ def read(study: str, ledger: Ledger, words: Words = USUAL) -> Verdict:
         hints=hints(ledger),
         rows=tuple(row_of(ledger, arm) for arm in range(len(spec.arms))),
         open=[name for arm, name in enumerate(spec.arms) if ledger.board.shut[arm] != SHUT],
-        cases=spec.case_count or None,
-        find=spec.find,
-        lower_is_better=spec.lower_is_better,
-        share=spec.share,
-        baseline=spec.baseline,
-        ratio=spec.ratio,
-        unit=spec.unit,
         outside=tuple(spec.arms[arm] for arm in range(len(spec.arms)) if ledger.is_outside(arm)),
         cost=ledger.cost,
         events=ledger.seq,
         head=ledger.head,
+        **look_of(spec)._asdict(),
     )

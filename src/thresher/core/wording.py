@@ -1,15 +1,18 @@
-"""Question and answer in words, and numbers as people read them."""
+"""Question and answer in words, and what people read about an arm and a log."""
 
-import math
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from ..text.escapes import visible
 from ..text.plural import plural
+from ..text.quantities import amount, percent
+from .row import Row, sides
 from .spec import Spec
 
 LONGEST_NAME = 40  # characters of the baseline's name in a sentence
 Asks = Literal["mean", "share", "difference"]
+# for people who see no colours
+SIGNS = {"above": "▲", "below": "▼", "close": "≈", "undecided": "·", "retired": "✕", "baseline": "="}
 
 
 class Look(NamedTuple):
@@ -37,6 +40,11 @@ class Look(NamedTuple):
         if self.share is not None:
             return self.share
         return 0.0 - self.threshold if self.baseline is not None and self.lower_is_better else self.threshold
+
+    @property
+    def draws(self) -> str:
+        """What `Row.seen` counts."""
+        return "pulls" if self.cases is None else "cases"
 
     def amount(self, value: float | None) -> str:
         """A reward, or a mean of rewards.
@@ -92,31 +100,8 @@ def look_of(spec: Spec) -> Look:
     return Look(*asked, spec.case_count or None, spec.find)
 
 
-def amount(value: float | None, unit: str | None = None) -> str:
-    """A number to four digits, with its unit; seconds in the unit that reads best.
-
-    >>> amount(0.00005, "s"), amount(0.2, "s"), amount(90, "s"), amount(None)
-    ('50 µs', '200 ms', '90 s', '–')
-    """
-    if value is None:
-        return "–"
-    if unit == "s" and 0.0 < abs(value) < 1.0:
-        small = abs(value) < 0.00099995
-        return f"{value * (1e6 if small else 1e3):.4g} {'µs' if small else 'ms'}"
-    return f"{value:.4g}{f' {unit}' if unit else ''}"
-
-
-def percent(share: float) -> str:
-    """A share.
-
-    >>> percent(0.95), percent(1 / 3)
-    ('95 %', '33.33 %')
-    """
-    return f"{100 * share:.4g} %"
-
-
 def short(name: str) -> str:
-    """A name beside others."""
+    """A name, shortened where it is long."""
     text = visible(name)
     return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
 
@@ -175,35 +160,27 @@ def question_of(spec: Spec) -> str:
     return question(look_of(spec), spec.contenders)
 
 
-def by_answer(counts: Mapping[Any, int], *, lower_is_better: bool) -> dict[Any, int]:
-    """Counts by label as counts of arms that do, arms that do not, and the other labels.
-
-    >>> by_answer({"above": 3, "below": 9, "close": 1, "baseline": 1}, lower_is_better=True)
-    {True: 9, False: 3, 'close': 1}
-    """
-    do, do_not = ("below", "above") if lower_is_better else ("above", "below")
-    others = {label: count for label, count in counts.items() if label not in ("above", "below", "baseline")}
-    return {True: counts[do], False: counts[do_not], **others}
-
-
 def answer(
-    counts: Mapping[Any, int], certified: Mapping[Any, int] | None, *, issued: int, budget: int | None, pending: int
+    counts: Mapping[Any, int],
+    certified: Mapping[Any, int] | None,
+    *,
+    lower_is_better: bool,
+    issued: int,
+    budget: int | None,
+    pending: int,
 ) -> str:
-    """How many arms do, how many do not, how many of these are certified (None: the study certifies none).
+    """How many arms have each label, and how many of these labels are certified (None: the study certifies none).
 
-    ``counts`` and ``certified`` have True for the arms that reach the bar, False for those that do not, and the labels
-    of the others.
-
-    >>> answer({True: 2, False: 1, "close": 1}, {True: 1, False: 0, "close": 1}, issued=30, budget=90, pending=3)
+    >>> counts, certified = {"above": 2, "below": 1, "close": 1}, {"above": 1, "below": 0, "close": 1}
+    >>> answer(counts, certified, lower_is_better=False, issued=30, budget=90, pending=3)
     '2 do (1 certified), 1 does not (0 certified), 1 close, after 30 of 90 pulls, 3 pending.'
     """
-    parts = []
-    for reached, count in counts.items():
-        if reached in (True, False):
-            known = f" ({certified[reached]:,} certified)" if certified else ""
-            parts.append(f"{count:,} {'does' if count == 1 else 'do'}{'' if reached else ' not'}{known}")
-        elif count:
-            parts.append(f"{count:,} {reached}")
+    parts, both = [], sides(lower_is_better)
+    for label, rest in zip(both, ("", " not"), strict=True):
+        known = f" ({certified[label]:,} certified)" if certified else ""
+        parts.append(f"{counts[label]:,} {'does' if counts[label] == 1 else 'do'}{rest}{known}")
+    others = {label: count for label, count in counts.items() if count and label not in (*both, "baseline")}
+    parts += [f"{count:,} {label}" for label, count in others.items()]
     waiting = f", {pending:,} pending" if pending else ""
     return f"{', '.join(parts)}, after {pulls_made(issued, budget)}{waiting}."
 
@@ -217,11 +194,55 @@ def pulls_made(issued: int, budget: int | None) -> str:
     return plural(issued, "pull") if budget is None else f"{issued:,} of {plural(budget, 'pull')}"
 
 
-def middle(values: list[float], share: float, *, lower_is_better: bool) -> float:
-    """The quantile of sorted values: within the limit exactly if at least the share of them is.
+def standing(row: Row, *, outside: bool) -> str:
+    """What is known about one arm; ``outside``: a reward lay outside the bounds.
 
-    >>> middle([1.0, 2.0, 3.0, 4.0], 0.75, lower_is_better=True), middle([1.0, 2.0, 3.0], 0.5, lower_is_better=False)
-    (3.0, 2.0)
+    >>> row = Row("a", "above", False, 0.9, 0.5, 1.0, 8, 0, 0, 1, progress=0.4, reason="it timed out")
+    >>> standing(row, outside=False)
+    '▲ above, 40 % of the evidence that would settle it. Last failure: it timed out'
     """
-    rank = max(1, math.ceil(share * len(values) * (1 - 1e-15)))
-    return values[rank - 1] if lower_is_better else values[-rank]
+    failure = f" Last failure: {row.reason}" if row.reason else ""
+    if row.label == "baseline":
+        return f"{SIGNS[row.label]} the baseline, which the other arms are compared with.{failure}"
+    if row.label == "retired" and not outside:
+        return f"{SIGNS[row.label]} {row.label}{f': {row.reason}' if row.reason else '.'}"
+    if row.certified:
+        known = "certified"
+    elif outside:
+        known = "not certified, because a reward lay outside the bounds"
+    elif row.progress is None:
+        known = "not certified"
+    else:
+        known = f"{percent(round(row.progress, 2))} of the evidence that would settle it"
+    return f"{SIGNS[row.label]} {row.label}, {known}.{failure}"
+
+
+def origin(earlier: int, told: int, since: str | None, others: int = 0, *, what: str = "rewards") -> str | None:
+    """Which rewards are from earlier runs or other agents, in a sentence each; None: all are new and ours.
+
+    >>> origin(50, 70, "2026-11-17T02:41:12Z")
+    '50 of these 70 rewards are from earlier runs, since 2026-11-17 02:41:12 UTC.'
+    """
+    theirs = f"{others:,} of these {told:,} {what} are from other agents." if others else ""
+    if not earlier:
+        return theirs or None
+    many = f"{earlier:,} of these {told:,} {what} are" if earlier < told else f"All {what} are"
+    return f"{many} from earlier runs, since {plain_time(since)}. {theirs}".rstrip()
+
+
+def plain_time(moment: str | None) -> str:
+    """A time for people.
+
+    >>> plain_time("2026-11-17T02:41:12Z")
+    '2026-11-17 02:41:12 UTC'
+    """
+    return "an unknown time" if moment is None else f"{moment.replace('T', ' ').removesuffix('Z')} UTC"
+
+
+def head(events: int, digest: str | None) -> str:
+    """Where a log ends: two people who see the same line have the same log.
+
+    >>> head(6001, "3f2a")
+    'Head of the log: event 6,001, 3f2a'
+    """
+    return f"Head of the log: event {events:,}{f', {digest}' if digest else ''}"

@@ -86,9 +86,9 @@ def run_late(
             reward = issued_pull(board, proof, arms, asked, issued, state)
             if RANKS:
                 rank(board, proof, asked, False)  # a pending pull only lowers its arm
+            measures.used[row, 0] = issued  # before scoring: a score that divides by zero ends the loop there
             rule = rescore_asked(board, other, asked, rule, other_rule, issued)
             note_asked(trace, arms, issued, asked, reward)
-            measures.used[row, 0] = issued
             lasts = service(timing.service, timing.seconds, timing.shape, reward < arms.threshold, late)
             if hangs(timing, late):
                 lasts = math.inf

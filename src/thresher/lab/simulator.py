@@ -244,7 +244,7 @@ def _check_scores(setup: Setup, seed: int, measures: Measures, run: Callable[...
     if found := refused_in(measures):
         again = _arguments(setup, seed, found.row, found.row + 1, measures, _no_trace(), certifies)
         run(*again)
-        raise score_failed(setup.rules, found, again[3][0], rules(setup)[0])
+        raise score_failed(setup.rules, found, measures, again[3][0], rules(setup)[0])
 
 
 def _explain_division(
@@ -256,7 +256,8 @@ def _explain_division(
         try:
             run(*again)
         except ZeroDivisionError:
-            raise score_failed(setup.rules, NoNumber(row, None), again[3][0], rules(setup)[0]) from None
+            found = NoNumber(row, None)
+            raise score_failed(setup.rules, found, measures, again[3][0], rules(setup)[0]) from None
 
 
 def _measures(setup: Setup, rows: int, *, per_arm: bool = True) -> Measures:

@@ -37,11 +37,12 @@ def refused_in(measures: Measures) -> NoNumber | None:
     return NoNumber(row, -1 - int(measures.in_flight[row, 0]))
 
 
-def score_failed(policy: Policy, found: NoNumber, board: Any, rule: Rule) -> ScoreFailed:
+def score_failed(policy: Policy, found: NoNumber, measures: Measures, board: Any, rule: Rule) -> ScoreFailed:
     """The error, with the arguments as the board at the end of that repetition has them."""
     where = f" in repetition {found.row}"
     if policy.exploration == DOUBLING:
-        issued = int(board.seen.sum() + board.pending.sum())
+        kept = int(board.seen.sum() + board.pending.sum())
+        issued = max(kept, int(measures.used[found.row, 0]))  # only the loop with late rewards loses pulls, and counts
         rule = rule._replace(exploration=doubled(rule.exploration, issued, len(board.seen)))
     plain: Any = Board(*(column.tolist() for column in board))
     rule = rule._replace(formula=policy.scored_by())
@@ -54,7 +55,7 @@ def score_failed(policy: Policy, found: NoNumber, board: Any, rule: Rule) -> Sco
     rule_broken = f"returned a negative number or NaN for arm {found.arm}{where}"
     if found.arm is None:
         rule_broken = f"divided by zero{where}"
-    return ScoreFailed("policy", policy.formula, rule_broken, "a score must return a number of at least 0, or infinity")
+    return ScoreFailed("policy", policy.formula, rule_broken, scores.VALID)
 
 
 @cache

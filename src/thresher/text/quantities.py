@@ -1,4 +1,4 @@
-"""Numbers with units, as people write them on a command line: 90%, 200ms, 1.5s, 2min."""
+"""Numbers with units, as people write them on a command line (90%, 200ms, 1.5s, 2min), and as they read them."""
 
 import re
 from decimal import Decimal
@@ -66,3 +66,58 @@ def seconds(text: str, *, most: float) -> float | None:
     if found is None or not 0 < found <= most or getattr(found, "unit", "s") == PERCENT:
         return None
     return float(found)
+
+
+def amount(value: float | None, unit: str | None = None) -> str:
+    """A number to four digits, with its unit; seconds in the unit that reads best.
+
+    >>> amount(0.00005, "s"), amount(0.2, "s"), amount(90, "s"), amount(None)
+    ('50 µs', '200 ms', '90 s', '–')
+    """
+    if value is None:
+        return "–"
+    if unit == "s" and 0.0 < abs(value) < 1.0:
+        small = abs(value) < 0.00099995
+        return f"{value * (1e6 if small else 1e3):.4g} {'µs' if small else 'ms'}"
+    return f"{value:.4g}{f' {unit}' if unit else ''}"
+
+
+def percent(share: float) -> str:
+    """A share in a sentence; tables have no room for the blank.
+
+    >>> percent(0.95), percent(1 / 3)
+    ('95 %', '33.33 %')
+    """
+    return f"{100 * share:.4g} %"
+
+
+def duration(seconds: float | None) -> str:
+    """A length of time, to two units.
+
+    >>> duration(0.42), duration(75), duration(7300), duration(None)
+    ('0.4 s', '1 min 15 s', '2 h 1 min', '?')
+    """
+    if seconds is None:
+        return "?"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, days = minutes // 60, minutes // 1440
+    if days:
+        return f"{days} d {hours % 24} h"
+    if hours:
+        return f"{hours} h {minutes % 60} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def speed(rate: float) -> str:
+    """A rate per second, or in the unit that makes it a number one can picture.
+
+    >>> speed(1234.5), speed(2.345), speed(0.05)
+    ('1,234 a second', '2.3 a second', '3 a minute')
+    """
+    for unit, seconds in (("second", 1), ("minute", 60), ("hour", 3600)):
+        count = rate * seconds
+        if count >= 1 or unit == "hour":
+            break
+    return f"{count:,.0f} a {unit}" if count >= 10 else f"{count:.2g} a {unit}"

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-from ..core import evidence, sentences, wording
+from ..core import evidence, wording
 from ..core.events import DROPPED, LATE, OUTSIDE, PENDING, STATES
 from ..core.evidence import BETS, Stakes
-from ..core.intervals import Commit, Side, committed, way
+from ..core.intervals import Commit, Interval, committed, way
 from ..core.layout import details, head_of
 from ..core.ledger import Ledger
 from ..core.row import MOST, Row, row_of
@@ -41,9 +41,7 @@ def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Sta
         "seq": ledger.seq,
         "index": arm,
         "question": wording.question_of(spec),
-        "answer": sentences.standing(
-            row.label, row.certified, row.progress, row.reason, outside=ledger.is_outside(arm)
-        ),
+        "answer": wording.standing(row, outside=ledger.is_outside(arm)),
         **asked_json(look),
         "facts": facts(row, look),
         "amounts": {} if look.ratio is not None else amounts_of(look),
@@ -113,13 +111,12 @@ def _replayed(commits: list[Commit], stakes: Stakes, risk: float, spec: Spec) ->
     if not commits:
         return
     capital = evidence.fresh(stakes)
-    low, high = Side(risk, +1), Side(risk, -1)
+    interval = Interval(risk)
     for commit in commits:
         bars = (commit.low_bar, commit.high_bar, stakes.tolerance * commit.scale)
         evidence.bet(capital, stakes, commit.low, commit.high, *bars)
-        low.feed(commit.low, commit.scale, commit.scale * stakes.threshold - commit.low_bar)
-        high.feed(commit.high, commit.scale, commit.scale * stakes.threshold - commit.high_bar)
-        ends = sorted(spec.shown(spec.unscale(side.end)) for side in (low, high))
+        interval.feed(commit, stakes.threshold)
+        ends = sorted(spec.shown(spec.unscale(side.end)) for side in (interval.low, interval.high))
         ways = [short(way(capital, side, stakes.level)) for side in (0, BETS)]  # of reaching the bar, and of not
         above, below = reversed(ways) if spec.lower_is_better else ways
         span = {"low": short(ends[0]), "high": short(ends[1])}

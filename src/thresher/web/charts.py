@@ -11,9 +11,8 @@ import plotly.graph_objects as go
 
 from ..core.layout import style_of
 from ..core.row import LABELS, Row
-from ..core.sentences import SIGNS
 from ..core.verdict import Verdict
-from ..core.wording import Look
+from ..core.wording import SIGNS, Look
 from ..core.wording import short as short_name
 from ..errors import InvalidInput
 from ..study import Study

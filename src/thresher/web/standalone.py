@@ -15,8 +15,7 @@ from ..core.hardest import CaseRow, hardest, seen_cases
 from ..core.layout import details, estimate_of, head_of, seen, style_of
 from ..core.ledger import Ledger
 from ..core.row import Row, ranked
-from ..core.sentences import SIGNS
-from ..core.wording import Look
+from ..core.wording import SIGNS, Look
 from ..study import Study
 from .asked import failing
 from .charts import arms_figure, history_figure
@@ -82,8 +81,7 @@ def _specification(ledger: Ledger) -> dict[str, Any]:
 
 def _heads(look: Look) -> list[str]:
     """The columns of numbers; the first is what is compared with the bar."""
-    pulls = "pulls" if look.cases is None else "cases"
-    return [head_of(look), "low", "high", *details((), look), pulls, "failed"]
+    return [head_of(look), "low", "high", *details((), look), look.draws, "failed"]
 
 
 def _row(row: Row, outside: bool, look: Look) -> str:

@@ -11,13 +11,14 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from ..core import guarantees, sentences, wording
+from ..core import guarantees, wording
 from ..core import verdict as verdicts
 from ..core.ledger import Ledger
 from ..core.row import LABELS, row_of
 from ..core.verdict import Verdict
 from ..log.store import Store
 from ..log.tail import section
+from ..text.quantities import duration, speed
 from .asked import asked_json
 from .follow import Follower, Point
 from .shapes import COLUMNS, cases_json, columns_of, encoded, line_json, short, troubles
@@ -120,10 +121,14 @@ class Live:
         over = ledger.done and not ledger.pending
         left = None if ledger.left is None or rate <= 0 or over else ledger.left / rate
         counts, certified = (dict(zip(LABELS, each, strict=True)) for each in (tally.counts, tally.sure))
-        lower = ledger.spec.lower_is_better
-        known = wording.by_answer(certified, lower_is_better=lower) if ledger.certifies else None
-        ways = wording.by_answer(counts, lower_is_better=lower)
-        answer = wording.answer(ways, known, issued=ledger.issued, budget=ledger.budget, pending=ledger.pending)
+        answer = wording.answer(
+            counts,
+            certified if ledger.certifies else None,
+            lower_is_better=ledger.spec.lower_is_better,
+            issued=ledger.issued,
+            budget=ledger.budget,
+            pending=ledger.pending,
+        )
         return {
             "seq": ledger.seq,
             "answer": answer,
@@ -138,10 +143,10 @@ class Live:
             "certified": certified,
             "rate": short(rate),
             "seconds_left": short(left),
-            "pace": [sentences.speed(rate) if rate else "–", "done" if over else sentences.duration(left)],
-            "origin": f"Rewards since {sentences.plain_time(self.created)}." if ledger.told else None,
+            "pace": [speed(rate) if rate else "–", "done" if over else duration(left)],
+            "origin": f"Rewards since {wording.plain_time(self.created)}." if ledger.told else None,
             "head": ledger.head and ledger.head[:SHORT],
-            "log": sentences.head(ledger.seq, ledger.head and ledger.head[:SHORT]),
+            "log": wording.head(ledger.seq, ledger.head and ledger.head[:SHORT]),
             "last_reward": self._told[-1] if self._told else None,
         }
 

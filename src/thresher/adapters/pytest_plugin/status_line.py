@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from ...core.sentences import duration
+from ...text.quantities import duration
 from .sifting import Sift
 
 LIVE, LOGGED = 0.2, 30.0  # seconds between two lines

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 
 from _pytest.terminal import TerminalReporter
 
-from ...core.sentences import origin
 from ...core.verdict import Verdict
+from ...core.wording import origin
 from ...text.escapes import markdown, visible
 from ...text.plural import plural
 from .reporting import BAD, rerun, sentence, traceback

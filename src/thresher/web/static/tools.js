@@ -7,7 +7,7 @@ export const grouped = (n) => numbers.format(n ?? 0);
 export const seen = (n, cases) => (cases === null ? grouped(n) : `${grouped(n)} of ${grouped(cases)}`);
 export const short = (x) => (x === null || x === undefined ? "–" : String(Number(x.toPrecision(4))));
 
-// Numbers as people read them, the same as in core/wording.py: a reward with its unit, and what is compared with the bar.
+// Numbers as people read them, the same as in text/quantities.py and core/wording.py: a reward with its unit, and what is compared with the bar.
 export function amount(x, unit) {
   if (x === null || x === undefined) return "–";
   if (unit !== "s" || x === 0 || Math.abs(x) >= 1) return `${short(x)}${unit ? ` ${unit}` : ""}`;
