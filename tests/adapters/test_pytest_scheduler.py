@@ -25,7 +25,7 @@ class Node:
         self.gateway = SimpleNamespace(id=name, spec=SimpleNamespace(popen=True))
         self.shutting_down = self.stopped = self.dead = False
         self.runs = deque[list[Any]]()
-        self.left: float | None = None
+        self.left = 0.0
 
     def sendcommand(self, name: str, **given: Any) -> None:
         if self.dead:
@@ -40,7 +40,7 @@ class Config:
     """The options of xdist that a scheduler reads, and what it reports."""
 
     def __init__(self, **given: object) -> None:
-        self.given = {"tx": ["2*popen"], "dist": "load", "maxschedchunk": None, "maxfail": 0, **given}
+        self.given = {"tx": ["2*popen"], "dist": "load", "maxschedchunk": None, **given}
         self.reports: list[pytest.CollectReport] = []
         self.hook = SimpleNamespace(pytest_collectreport=lambda report: self.reports.append(report))
 
@@ -61,7 +61,7 @@ class Play:
     ) -> None:
         names = [test.partition("@")[0] for test in tests]
         self.sift = Sift(dict.fromkeys(names[ordinary:], options.at_least), options, seed=seed)
-        self.scheduler = Scheduler(Config(**given), None, start=lambda _: self.sift, shown=lambda: None)  # type: ignore[arg-type]
+        self.scheduler = Scheduler(Config(**given), None, start=lambda _: self.sift)  # type: ignore[arg-type]
         self.tests: list[str] = names
         self.made = 0
         arms: list[Any] = [(name, place, 0.9, ("", 0, ""), "", []) for place, name in enumerate(names)]
@@ -100,11 +100,11 @@ class Play:
         return found
 
     def events(self, kind: str) -> list[Any]:
-        return [event for study in self.sift._studies for event in study.events() if event.kind == kind]
+        return [event for study in self.sift._studies.values() for event in study.events() if event.kind == kind]
 
     @property
     def pending(self) -> int:
-        return sum(len(study.pending()) for study in self.sift._studies)
+        return sum(len(study.pending()) for study in self.sift._studies.values())
 
 
 TESTS = [f"t.py::test_{number}" for number in range(4)]
@@ -207,7 +207,7 @@ def test_runs_that_a_worker_gives_back_are_not_charged_and_it_gets_no_more() -> 
 
 
 def test_with_maxfail_no_run_begins_after_a_test_is_certified_to_fail_too_often() -> None:
-    play = Play(TESTS, Options(0.9), maxfail=1)
+    play = Play(TESTS, Options(0.9, maxfail=1))
     while not play.nodes[0].stopped:
         node = play.nodes[0]
         play.one(node, FAILED if play.tests[node.runs[0][1]] == TESTS[0] else PASSED)
@@ -219,10 +219,8 @@ def test_with_maxfail_no_run_begins_after_a_test_is_certified_to_fail_too_often(
 
 def test_no_run_begins_when_the_time_is_over() -> None:
     play = Play(TESTS, Options(0.9, seconds=60.0))
-    left = play.nodes[0].left
-    assert left is not None
-    assert 0 < left <= 60
-    play.scheduler._until = 0.0
+    assert 0 < play.nodes[0].left <= 60
+    play.sift.until = 0.0
     for node in play.nodes:
         while node.runs:
             play.one(node, None)

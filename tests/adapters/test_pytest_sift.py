@@ -130,7 +130,7 @@ def test_processes_that_start_at_once_share_a_study(tmp_path: Path) -> None:
         start.wait()
         sift = Sift({"test": 0.9}, options, seed=seed)
         try:
-            return sift._studies[0].spec.seed
+            return sift._studies[0.9].spec.seed
         finally:
             sift.close()
 

@@ -13,7 +13,6 @@ from .plugin import Plugin, refuse_errors, store_explained
 from .scheduler import Scheduler
 from .settings import Options
 from .sifting import Sift
-from .status_line import Progress
 
 GRACE = 5.0  # seconds that workers have to answer after Ctrl-C
 
@@ -38,13 +37,12 @@ class Controller(Plugin):
     def __init__(self, config: pytest.Config, options: Options) -> None:
         super().__init__(config, options)
         self._scheduler: Scheduler | None = None
-        self._progress: Progress | None = None
         self._tests: dict[str, Test] = {}
         self._session: pytest.Session | None = None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: object) -> Scheduler:
-        self._scheduler = Scheduler(config, log, start=self._start, shown=self._shown)
+        self._scheduler = Scheduler(config, log, start=self._start)
         return self._scheduler
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -63,7 +61,7 @@ class Controller(Plugin):
             raise session.Failed(session.shouldfail)
         return found
 
-    def _start(self, hello: dict[str, Any]) -> Sift | None:
+    def _start(self, hello: dict[str, Any]) -> Sift:
         """Create the studies."""
         assert self._session is not None
         refuse_errors(self._session)
@@ -74,15 +72,7 @@ class Controller(Plugin):
             nodeid: Test(nodeid, tuple(location), Path(path), keywords, hook)
             for nodeid, _, _, location, path, keywords in hello["tests"]
         }
-        if not self._tests:
-            return None
-        sift = self.begin({nodeid: bar for nodeid, _, bar, *_ in hello["tests"]}, hello["version"])
-        self._progress = Progress(self.config, sift)
-        return sift
-
-    def _shown(self) -> None:
-        if self._progress is not None:
-            self._progress()
+        return self.begin({nodeid: bar for nodeid, _, bar, *_ in hello["tests"]}, hello["version"])
 
     def _settle(self) -> None:
         """After Ctrl-C: take in what the workers have already done. Press it again not to wait for them."""
@@ -104,7 +94,4 @@ class Controller(Plugin):
     def _end(self) -> None:
         if self._scheduler is not None:
             self._scheduler.finish()
-        if self._progress is not None:
-            self._progress.end()
-        if self.sift is not None and self._scheduler is not None:
-            self.report(cast("dict[str, pytest.Item]", self._tests), self._scheduler.asides)
+        self.report(cast("dict[str, pytest.Item]", self._tests))

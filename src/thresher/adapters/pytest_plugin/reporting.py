@@ -36,9 +36,9 @@ class Shown(TerminalRepr):
             tw.line(line, red=line.startswith("E "), bold=line.startswith("E "))
 
 
-def reports(result: Result, item: pytest.Item, aside: str | None = None) -> list[pytest.TestReport]:
+def reports(result: Result, item: pytest.Item) -> list[pytest.TestReport]:
     """The reports of a test: setup, call and teardown, as if it had run once."""
-    first, status = result.tally.first, result.status
+    first, aside, status = result.tally.first, result.tally.aside, result.status
     path, line, _ = item.location
     longrepr: Any = None
     outcome = "passed"

@@ -14,7 +14,6 @@ import pytest
 from xdist.scheduler import LoadScheduling
 
 from .repeating import Outcome
-from .scopes import Scopes
 from .sifting import Ask, Sift
 from .worker import HELLO, LAST
 
@@ -28,7 +27,8 @@ class Run(NamedTuple):
 
     nodeid: str
     place: int  # in the collection
-    ask: Ask | None  # None: in the ordinary way, once
+    scope: str | None = None  # one worker at a time makes runs of a scope
+    ask: Ask | None = None  # None: in the ordinary way, once
 
 
 class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
@@ -38,33 +38,20 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
     failed; the others never began, and another worker makes them as they are.
     """
 
-    def __init__(
-        self,
-        config: pytest.Config,
-        log: Any,
-        *,
-        start: Callable[[dict[str, Any]], Sift | None],
-        shown: Callable[[], None],
-    ) -> None:
+    def __init__(self, config: pytest.Config, log: Any, *, start: Callable[[dict[str, Any]], Sift]) -> None:
         super().__init__(config, log)
         self.collection: list[str] | None = None
-        self.sift: Sift | None = None
-        self.asides: dict[str, str] = {}  # errors when fixtures were torn down, by the test that ran last
-        self._start, self._shown = start, shown
+        self.sift: Sift  # once this has begun
+        self._start = start
         self._hello: dict[str, Any] | None = None
         self._begun = self._over = False
+        self._runs: dict[str, Run] = {}  # what runs of a test have in common
         self._sent: dict[int, Run] = {}  # by serial number; `node2pending` has those of each worker, in order
         self._serial = 0
         self._waiting = deque[Run]()  # on no worker
-        self._places: dict[str, int] = {}
         self._depth: dict[Node, int] = {}
-        self._seconds: dict[Node, float] = {}  # how long a run takes
-        self._last: dict[Node, str] = {}
         self._ending = set[Node]()  # workers that gave a run back: they begin no more
         self._strangers = set[Node]()  # workers that collected other tests
-        self._scopes = Scopes(config.getvalue("dist"))
-        self._until: float | None = None
-        self._most = int(config.getoption("maxfail") or 0)
 
     # -- what xdist asks and tells ------------------------------------------------------------------------------
 
@@ -73,8 +60,8 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
         """Whether nothing is left to do. Also if the workers collected different tests: xdist then reports that."""
         if not self._begun:
             return self._over
-        over = self._is_over() or self.sift is None  # takes back what waits
-        return not self._sent and not self._waiting and (over or (self.sift is not None and self.sift.done))
+        over = self._is_over()  # takes back what waits
+        return not self.has_pending and (over or self.sift.done)
 
     @property
     def has_pending(self) -> bool:
@@ -111,10 +98,11 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
             if self.collection_is_completed:
                 self.schedule()
         elif item_index == LAST:
-            self._aside(node, answer)
+            if self._begun:
+                self.sift.aside(answer, node)
         elif item_index in self._sent:  # else it was answered before
             self.node2pending[node].remove(item_index)
-            self._answered(node, self._taken(item_index), answer)
+            self._answered(node, self._sent.pop(item_index), answer)
             if self._waiting:
                 self.schedule()
             else:
@@ -125,17 +113,19 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
 
     def remove_node(self, node: Node) -> str | None:
         """A worker ended or died. Returns the test that killed it, if xdist is to report that."""
-        runs = [self._taken(serial) for serial in self.node2pending.pop(node)]
+        runs = [self._sent.pop(serial) for serial in self.node2pending.pop(node)]
         self._strangers.discard(node)
         if not runs:
             return None
         first, *others = runs
         spec = node.gateway.spec
         if not spec.popen or getattr(spec, "via", None):  # a broken connection may lose answers of runs that began
-            self._lose(others)
+            for run in others:
+                if run.ask is not None:
+                    self.sift.lost(run.ask, "the connection to its worker broke")
             others = []
         self._waiting.extend(others)
-        if first.ask is not None and self.sift is not None:
+        if first.ask is not None:
             self.sift.tell(first.ask, Outcome(failure=f"worker {node.gateway.id} crashed while it ran this test"))
         self.schedule()
         return None if first.ask is not None else first.nodeid
@@ -143,13 +133,12 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
     # -- giving work --------------------------------------------------------------------------------------------
 
     def _begin(self, hello: dict[str, Any]) -> None:
-        self._begun = True
         self.sift = self._start(hello)
-        self._places = {nodeid: place for nodeid, place, *_ in hello["tests"]}
-        self._waiting.extend(Run(nodeid, place, None) for nodeid, place in hello["ordinary"])
-        self._scopes.learn(self._places, hello["groups"])
-        if self.sift is not None and self.sift.options.seconds is not None:
-            self._until = time.monotonic() + self.sift.options.seconds
+        self._begun = True
+        for nodeid, place, *_ in hello["tests"]:
+            scope = scope_of(nodeid, hello["groups"].get(nodeid), dist=self.config.getvalue("dist"))
+            self._runs[nodeid] = Run(nodeid, place, scope)
+        self._waiting.extend(Run(nodeid, place) for nodeid, place in hello["ordinary"])
 
     def check_schedule(self, node: Node, duration: float = 0) -> None:
         """Send a worker more runs, if it has few left."""
@@ -160,28 +149,31 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
             return
         self._depth[node] = depth = self._deep(node)
         runs = self._of_waiting(node, depth - len(pending))
-        while self.sift is not None and len(runs) + len(pending) < depth and len(self._waiting) < MOST:
+        while len(runs) + len(pending) < depth and len(self._waiting) < MOST:
             asks = self.sift.ask(depth - len(runs) - len(pending))
             if not asks:
                 break
-            self._waiting.extend(Run(ask.nodeid, self._places[ask.nodeid], ask) for ask in asks)
+            self._waiting.extend(self._runs[ask.nodeid]._replace(ask=ask) for ask in asks)
             runs += self._of_waiting(node, depth - len(runs) - len(pending))
         if runs:
             self._send(node, sorted(runs, key=lambda run: run.place))  # fixtures of a module are set up less often
 
     def _deep(self, node: Node) -> int:
         """How many runs the worker should have before it."""
-        seconds, each = self._seconds.get(node), 0
-        if seconds is not None and self.sift is not None:
-            each = int(min(MOST, AHEAD / max(seconds, 1e-9), self.sift.open // len(self.nodes)))
-        return max(LEAST, each)
+        pace = self.sift.pace.get(node)
+        if pace is None:
+            return LEAST
+        return max(LEAST, int(min(MOST, AHEAD / max(pace, 1e-9), self.sift.open // len(self.nodes))))
 
     def _of_waiting(self, node: Node, most: int) -> list[Run]:
-        """Runs that this worker may make."""
+        """Runs that this worker may make: not those of scopes that others have runs of."""
+        taken = {
+            self._sent[serial].scope for other in self.nodes if other != node for serial in self.node2pending[other]
+        }
         found, others = list[Run](), list[Run]()
         while self._waiting and len(found) < most:
             run = self._waiting.popleft()
-            (found if self._scopes.take(run.nodeid, node) else others).append(run)
+            (found if run.scope is None or run.scope not in taken else others).append(run)
         self._waiting.extendleft(reversed(others))
         return found
 
@@ -193,11 +185,11 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
             pending.append(self._serial)
             seed, number = (None, 0) if run.ask is None else (run.ask.seed, run.ask.number)
             message.append([self._serial, run.place, seed, number])
-        left = None if self._until is None else max(0.0, self._until - time.monotonic())
+        left = max(0.0, self.sift.until - time.monotonic())
         if not self._reaches(node, "thresher", runs=message, left=left):
             for serial, *_ in message:
                 pending.remove(serial)
-                self._waiting.append(self._taken(serial))
+                self._waiting.append(self._sent.pop(serial))
 
     def _reaches(self, node: Node, command: str, **given: object) -> bool:
         """Send a command. False: the worker has just died, which xdist will tell."""
@@ -210,13 +202,8 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
 
     # -- what came of it ----------------------------------------------------------------------------------------
 
-    def _taken(self, serial: int) -> Run:
-        run = self._sent.pop(serial)
-        self._scopes.give_back(run.nodeid)
-        return run
-
     def _answered(self, node: Node, run: Run, answer: Any) -> None:
-        if run.ask is None or self.sift is None:
+        if run.ask is None:
             return
         if answer is None:
             self._ending.add(node)
@@ -225,23 +212,9 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
             self.sift.lost(run.ask, answer)
         else:
             outcome = Outcome(*answer)
-            self._aside(node, outcome.aside)
-            self._last[node] = run.nodeid
-            before = self._seconds.get(node, outcome.seconds)
-            self._seconds[node] = 0.8 * before + 0.2 * outcome.seconds
-            self.sift.tell(run.ask, outcome)
-            if self._most and outcome.reward != 1 and self.sift.counts().failing >= self._most:
+            self.sift.tell(run.ask, outcome, node)
+            if outcome.reward != 1 and self.sift.failed_enough:
                 self.stop()
-            self._shown()
-
-    def _lose(self, runs: list[Run]) -> None:
-        for run in runs:
-            if run.ask is not None and self.sift is not None:
-                self.sift.lost(run.ask, "the connection to its worker broke")
-
-    def _aside(self, node: Node, error: str | None) -> None:
-        if error is not None and node in self._last:
-            self.asides.setdefault(self._last[node], error)
 
     # -- stopping -----------------------------------------------------------------------------------------------
 
@@ -257,17 +230,17 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
         """Give up on what is still on workers that do not answer: each of these runs may have begun."""
         self._over = True
         self._forget_waiting()
-        if self.sift is not None:
+        if self._begun:
             self.sift.abandon("the worker did not answer when the tests ended")
         self._sent.clear()
 
     def _is_over(self) -> bool:
-        late = self._until is not None and time.monotonic() >= self._until
+        late = self.sift.is_late
         alone = bool(self._strangers) and self._strangers.issuperset(self.nodes)
         if not self._over and (late or alone):
             self._over = True
             self._forget_waiting()
-            if not late and self.sift is not None and not self.sift.done:
+            if not late and not self.sift.done:
                 self._report_strangers()
         return self._over
 
@@ -279,6 +252,21 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
         self.config.hook.pytest_collectreport(report=report)
 
     def _forget_waiting(self) -> None:
-        if self.sift is not None:
+        if self._waiting:
             self.sift.unbegun([run.ask for run in self._waiting if run.ask is not None])
         self._waiting.clear()
+
+
+def scope_of(nodeid: str, group: str | None, *, dist: str) -> str | None:
+    """Tests of the same scope must not run at the same time: so say ``--dist loadscope``, ``loadfile``, ``loadgroup``.
+
+    >>> scope_of("a.py::Test::one", None, dist="loadfile"), scope_of("a.py::Test::one", None, dist="loadscope")
+    ('a.py', 'a.py::Test')
+    >>> scope_of("a.py::one", "database", dist="loadgroup"), scope_of("a.py::one", None, dist="load")
+    ('database', None)
+    """
+    if dist == "loadfile":
+        return nodeid.split("::", 1)[0]
+    if dist == "loadscope":
+        return nodeid.rsplit("::", 1)[0]
+    return group if dist == "loadgroup" else None

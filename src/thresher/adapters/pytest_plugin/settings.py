@@ -25,6 +25,7 @@ class Options(NamedTuple):
     isolation: Isolation = "function"
     open_fails: bool = False
     storage: str | None = None
+    maxfail: int = 0  # pytest's own option; 0: no limit
 
 
 def options_of(config: pytest.Config) -> Options:
@@ -40,6 +41,7 @@ def options_of(config: pytest.Config) -> Options:
         isolation=_choice(config, "isolation", *get_args(Isolation)),
         open_fails=_choice(config, "open", "pass", "fail") == "fail",
         storage=_given(config, "storage"),
+        maxfail=int(config.getoption("maxfail") or 0),
     )
 
 

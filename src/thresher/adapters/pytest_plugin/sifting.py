@@ -2,9 +2,10 @@
 
 import contextlib
 import hashlib
+import math
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -35,7 +36,7 @@ class Ask(NamedTuple):
     nodeid: str
     seed: int
     number: int  # counts the test's runs, from 1
-    token: tuple[int, int]  # which study, and which pull of it
+    pull: int  # in the study of the test's bar
 
 
 class Counts(NamedTuple):
@@ -73,6 +74,7 @@ class Tally:
     seed: int | None = None  # of the first run that failed
     first: Outcome | None = None  # the first run that failed, or had no reward
     lines: list[str] = field(default_factory=list)  # what else there is to say
+    aside: str | None = None  # the first error in tearing down shared fixtures after this test
 
     def add(self, seed: int, outcome: Outcome) -> None:
         """Count a run."""
@@ -92,38 +94,40 @@ class Sift:
     """
 
     def __init__(
-        self, tests: Mapping[str, float], options: Options, *, seed: int | None = None, version: str = ""
+        self,
+        tests: Mapping[str, float],
+        options: Options,
+        *,
+        seed: int | None = None,
+        version: str = "",
+        shown: Callable[["Sift"], None] = lambda _: None,
     ) -> None:
         self.options, self.bars = options, dict(tests)
         self.tallies = {nodeid: Tally() for nodeid in tests}
+        self.runs = 0  # that ended, in this process
+        self.pace: dict[object, float] = {}  # about how many seconds a run takes, by worker
+        self._last: dict[object, str] = {}  # the test that ran last, by worker
+        self._shown = shown  # called after each run
         self._told: list[tuple[Ask, float]] = []  # not written yet
         self._flush_at = 0.0
-        self.runs = 0  # that ended, in this process
         self._names = {nodeid: arm_of(nodeid) for nodeid in tests}
         self._nodeids = {name: nodeid for nodeid, name in self._names.items()}
         if len(self._nodeids) < len(tests):
             raise InvalidInput("tests", rule="two have the same name", remedy="give each test its own name")
-        self._check_budget()
+        if options.budget is not None and options.budget < LEAST * len(tests):
+            rule = f"must be at least {LEAST * len(tests):,}: {LEAST} runs for each of {len(tests):,} tests"
+            raise InvalidInput("--thresher-budget", options.budget, rule, "give more, or select fewer tests with -k")
         self._store = open_store(options.storage)
-        self._studies: list[Study] = []
-        self._at: dict[str, int] = {}  # which study a test belongs to
-        self._index: dict[str, int] = {}  # its place among the study's arms
         start = int.from_bytes(os.urandom(4)) if seed is None else seed
-        for at, bar in enumerate(sorted(set(tests.values()))):
-            members = sorted(nodeid for nodeid, its in tests.items() if its == bar)  # the order may be random
-            self._at.update(dict.fromkeys(members, at))
-            self._index.update({nodeid: place for place, nodeid in enumerate(members)})
-            self._studies.append(self._study(members, bar, (start + at) % 2**32, version))
-        for study in self._studies:
+        self._studies = {
+            bar: self._study(bar, (start + at) % 2**32, version) for at, bar in enumerate(sorted(set(tests.values())))
+        }
+        for study in self._studies.values():
             self._recall(study)
+        self.until = time.monotonic() + (math.inf if options.seconds is None else options.seconds)
 
-    def _check_budget(self) -> None:
-        budget, tests = self.options.budget, len(self.bars)
-        if budget is not None and budget < LEAST * tests:
-            rule = f"must be at least {LEAST * tests:,}: {LEAST} runs for each of {tests:,} tests"
-            raise InvalidInput("--thresher-budget", budget, rule, "give more, or select fewer tests with -k")
-
-    def _study(self, members: list[str], bar: float, seed: int, version: str) -> Study:
+    def _study(self, bar: float, seed: int, version: str) -> Study:
+        members = sorted(nodeid for nodeid, its in self.bars.items() if its == bar)  # pytest's order may be random
         options, part = self.options, len(members) / len(self.bars)
         budget = None if options.budget is None else options.budget * len(members) // len(self.bars)
         whole = (sorted(self.bars.items()), options.isolation, options.guarantee, options.confidence, version)
@@ -157,71 +161,77 @@ class Sift:
     def ask(self, n: int) -> list[Ask]:
         """At most ``n`` runs to make now, and at least one unless this is `done`."""
         self._flush()
-        waiting = [(at, self._open(study)) for at, study in enumerate(self._studies) if not study.done]
-        everything, found = sum(count for _, count in waiting), list[Ask]()
-        for at, count in waiting:
+        waiting = {bar: self._open(study) for bar, study in self._studies.items() if not study.done}
+        everything, found = sum(waiting.values()), list[Ask]()
+        for bar, count in waiting.items():
             share = max(1, n * count // max(1, everything))
-            found += self._ask(at, min(share, n - len(found)))
+            pulls = self._studies[bar].ask_many(min(share, n - len(found)))
+            found += [Ask(self._nodeids[pull.arm], pull.seed, pull.number, pull.id) for pull in pulls]
         return found
 
-    def _ask(self, at: int, n: int) -> list[Ask]:
-        pulls = self._studies[at].ask_many(n)
-        return [Ask(self._nodeids[pull.arm], pull.seed, pull.number, (at, pull.id)) for pull in pulls]
-
-    def tell(self, ask: Ask, outcome: Outcome) -> None:
-        """What came of a run."""
-        study, pull = self._studies[ask.token[0]], ask.token[1]
-        tally = self.tallies[ask.nodeid]
-        tally.add(ask.seed, outcome)
+    def tell(self, ask: Ask, outcome: Outcome, worker: object = None) -> None:
+        """What came of a run. With xdist, also which worker made it."""
+        self.aside(outcome.aside, worker)
+        self._last[worker] = ask.nodeid
+        self.pace[worker] = 0.8 * self.pace.get(worker, outcome.seconds) + 0.2 * outcome.seconds
+        self.tallies[ask.nodeid].add(ask.seed, outcome)
         self.runs += 1
         if outcome.reward is None:
             self._flush()
         if outcome.skipped is not None:  # its outcome may decide whether it skips: nothing more can be known about it
             reason = f"{SKIPPED}{outcome.skipped}"
-            study.drop(pull, reason=reason, cause="failed")
-            study.retire(self._names[ask.nodeid], reason=reason)
+            self._of(ask).drop(ask.pull, reason=reason, cause="failed")
+            self._of(ask).retire(self._names[ask.nodeid], reason=reason)
         elif outcome.reward is None:
-            study.drop(pull, reason=outcome.failure or "no reward", cause="failed")
+            self._of(ask).drop(ask.pull, reason=outcome.failure or "no reward", cause="failed")
         else:
             self._told.append((ask, outcome.reward))
             if outcome.seconds > SLOW or len(self._told) >= MOST or time.monotonic() > self._flush_at:
                 self._flush()
+        self._shown(self)
+
+    def _of(self, ask: Ask) -> Study:
+        return self._studies[self.bars[ask.nodeid]]
+
+    def aside(self, error: str | None, worker: object = None) -> None:
+        """An error in tearing down shared fixtures. It is reported with the test that ran last."""
+        if error is not None and worker in self._last:
+            tally = self.tallies[self._last[worker]]
+            tally.aside = tally.aside or error
 
     def _flush(self) -> None:
         """Write the rewards that were told: one write for each would cost a store more than a short test takes."""
         told, self._told = self._told, []
         self._flush_at = time.monotonic() + WAIT
-        for at, study in enumerate(self._studies):
-            mine = {ask.token[1]: (ask, reward) for ask, reward in told if ask.token[0] == at}
+        for bar, study in self._studies.items():
+            mine = {ask.pull: (ask, reward) for ask, reward in told if self.bars[ask.nodeid] == bar}
             if mine:
                 outside = tell_together(study, [Telling(pull, reward) for pull, (_, reward) in mine.items()])
                 for pull, error in outside.items():
                     self.tallies[mine[pull][0].nodeid].lines.append(str(error))
 
     def lost(self, ask: Ask, reason: str) -> None:
-        """A run that began and of which nothing came: it is charged."""
+        """A run that began and never returned an outcome: it is charged."""
         self._flush()
-        study, pull = self._studies[ask.token[0]], ask.token[1]
-        study.drop(pull, reason=reason, cause="lost")
+        self._of(ask).drop(ask.pull, reason=reason, cause="lost")
 
-    def unbegun(self, asks: Iterable[Ask], reason: str = "the run ended") -> None:
+    def unbegun(self, asks: Iterable[Ask]) -> None:
         """Runs that never began, for a reason that has nothing to do with them."""
         for ask in asks:
-            give_up(self._studies[ask.token[0]], ask.token[1], cause="cancelled", reason=reason)
+            give_up(self._of(ask), ask.pull, cause="cancelled", reason="the run ended")
 
     def abandon(self, reason: str) -> None:
         """Drop what this process still has, after an interruption: each of these runs may have begun."""
         self._flush()
-        for study in self._studies:
-            pulls = study.pulls() if study.pending() else ()
-            for pull in pulls:
+        for study in self._studies.values():
+            for pull in study.pulls() if study.pending() else ():
                 if pull.state == "pending" and pull.agent == study.agent:
                     study.drop(pull.id, reason=reason, cause="lost")
 
     def close(self) -> None:
         """Close the storage's files and connections."""
         self._flush()
-        for study in self._studies:
+        for study in self._studies.values():
             study.close()
 
     # -- reading ------------------------------------------------------------------------------------------------
@@ -230,41 +240,47 @@ class Sift:
     def done(self) -> bool:
         """Whether there is nothing more to ask for; runs may be pending."""
         self._flush()
-        return all(study.done for study in self._studies)
+        return all(study.done for study in self._studies.values())
 
     @property
     def open(self) -> int:
         """How many tests take more runs."""
         self._flush()
-        return sum(map(self._open, self._studies))
+        return sum(map(self._open, self._studies.values()))
 
     def _open(self, study: Study) -> int:
         return look(study, lambda ledger: sum(shut != SHUT for shut in ledger.board.shut[: len(ledger.spec.arms)]))
 
     def counts(self) -> Counts:
         """How many tests are where."""
-
-        def labels(ledger: Ledger) -> list[tuple[str, bool]]:
-            return [label_of(ledger, arm) for arm in range(len(ledger.spec.arms))]
-
         self._flush()
-        found = [each for study in self._studies for each in look(study, labels)]
+        found = [label for study in self._studies.values() for label in look(study, _labels)]
         steady, failing = found.count(("above", True)), found.count(("below", True))
         retired = sum(label == "retired" for label, _ in found)
         return Counts(steady, failing, retired, len(found) - steady - failing - retired)
 
+    @property
+    def is_late(self) -> bool:
+        """Whether the time is over: no run begins any more."""
+        return time.monotonic() >= self.until
+
+    @property
+    def failed_enough(self) -> bool:
+        """Whether as many tests are certified to fail too often as --maxfail says."""
+        return 0 < self.options.maxfail <= self.counts().failing
+
     def verdicts(self) -> list[Verdict]:
         """The verdict of each study, with its guarantee in the words of tests and runs."""
         self._flush()
-        return [verdict_in(study, WORDS) for study in self._studies]
+        return [verdict_in(study, WORDS) for study in self._studies.values()]
 
     def results(self, verdicts: Sequence[Verdict] | None = None) -> list[Result]:
         """What is known about each test, in their order."""
-        found = self.verdicts() if verdicts is None else verdicts
-        return [self._result(nodeid, found[self._at[nodeid]]) for nodeid in self.bars]
+        found = dict(zip(self._studies, self.verdicts() if verdicts is None else verdicts, strict=True))
+        return [self._result(nodeid, found[bar]) for nodeid, bar in self.bars.items()]
 
     def _result(self, nodeid: str, verdict: Verdict) -> Result:
-        row, tally = verdict.rows[self._index[nodeid]], self.tallies[nodeid]
+        row, tally = verdict[self._names[nodeid]], self.tallies[nodeid]
         flaky = tally.passes > 0 and tally.failures > 0
         status: Status = "flaky" if flaky else "open"
         if row.certified:
@@ -272,6 +288,10 @@ class Sift:
         elif row.arm in verdict.outside or row.label == "retired":
             status = "skipped" if (row.reason or "").startswith(SKIPPED) else "error"
         return Result(nodeid, self.bars[nodeid], status, flaky, row, tally)
+
+
+def _labels(ledger: Ledger) -> list[tuple[str, bool]]:
+    return [label_of(ledger, arm) for arm in range(len(ledger.spec.arms))]
 
 
 def arm_of(nodeid: str) -> str:

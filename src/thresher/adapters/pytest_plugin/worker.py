@@ -4,7 +4,7 @@ xdist sends its workers the places of tests in the collection, and nothing else;
 But the loop in which a worker waits for them is a pytest hook like any other, and a scheduler may send any command over
 the worker's channel. So this loop runs in the place of xdist's. It reads the same channel:
 
-- ``("thresher", {"runs": [[serial, place, seed, number], …], "left": seconds or None})`` from `scheduler.py`; a test
+- ``("thresher", {"runs": [[serial, place, seed, number], …], "left": seconds})`` from `scheduler.py`; a test
   without a seed runs once, in the ordinary way,
 - ``("stop", {})`` from there: runs that have not begun are given back,
 - ``("shutdown", {})`` from xdist, and the end of the channel.
@@ -16,6 +16,7 @@ no plugin logs it, neither here nor in the controller.
 """
 
 import json
+import math
 import time
 from queue import SimpleQueue
 from typing import Any
@@ -23,7 +24,7 @@ from typing import Any
 import pytest
 
 from .plugin import divided, fingerprint
-from .repeating import Outcome, Repeating, leave, run_once
+from .repeating import Outcome, Repeating, interrupted, leave, run_once
 from .settings import Options, bars
 
 HELLO, LAST = -1, -2  # in the place of a serial number: what was collected; an error in the last teardown
@@ -36,9 +37,7 @@ class Worker(Repeating):
         self._options = options
         self._interactor: Any = next(each for each in config.pluginmanager.get_plugins() if hasattr(each, "sendevent"))
         self._runs = SimpleQueue[list[Any] | None]()
-        self._stopped, self._until = False, float("inf")
-        self._event, self._seen, self._again = self._interactor.sendevent, set[int](), False
-        self._interactor.sendevent = self._without_repeated_warnings
+        self._stopped, self._until = False, math.inf
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -63,8 +62,7 @@ class Worker(Repeating):
         """Take a command, in the thread that reads the channel."""
         name, given = command
         if name == "thresher":
-            left = given["left"]
-            self._until = float("inf") if left is None else time.monotonic() + left
+            self._until = time.monotonic() + given["left"]
             for run in given["runs"]:
                 self._runs.put(run)
         elif name == "stop":
@@ -77,25 +75,18 @@ class Worker(Repeating):
         if self._stopped or time.monotonic() >= self._until:
             return None
         item = session.items[place]
-        self._again = seed is not None and place in self._seen
         if seed is None:
             self._interactor.item_index = place  # for the reports that xdist sends
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
             return Outcome()
-        self._seen.add(place)
         try:
             return run_once(item, seed=seed, number=number, isolation=self._options.isolation)
         except BaseException as error:  # Ctrl-C, pytest.exit: whatever the test did, its run has begun
-            self._send(serial, f"interrupted by {type(error).__name__}")
+            self._send(serial, interrupted(error))
             raise
 
-    def _without_repeated_warnings(self, name: str, **given: object) -> None:
-        """Send an event of xdist, unless it is a warning of a test that ran before."""
-        if name != "warning_recorded" or not self._again:
-            self._event(name, **given)
-
     def _send(self, serial: int, answer: object) -> None:
-        self._event("runtest_protocol_complete", item_index=serial, duration=json.dumps(answer))
+        self._interactor.sendevent("runtest_protocol_complete", item_index=serial, duration=json.dumps(answer))
 
 
 def plain(item: pytest.Item) -> str:
