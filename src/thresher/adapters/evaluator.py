@@ -52,11 +52,11 @@ def evaluator(function: Callable[[Pull], object], *, arms: Arms | None = None, w
             asyncio.run(_answer_together(function, incoming, answers))
         elif workers == 1:
             for pull in _pulls(incoming):
-                answers.put(_answer(function, pull))
+                _answer(function, pull, answers)
         else:
             with ThreadPoolExecutor(workers) as threads:
                 for pull in _pulls(incoming):
-                    threads.submit(lambda pull=pull: answers.put(_answer(function, pull)))  # type: ignore[misc]
+                    threads.submit(_answer, function, pull, answers)
 
 
 class Answers:
@@ -124,11 +124,12 @@ def _pull(line: bytes) -> Pull:
         raise InvalidInput("line", line.decode("utf-8", "replace"), "is not a pull", remedy) from None
 
 
-def _answer(function: Callable[[Pull], object], pull: Pull) -> dict[str, Any]:
+def _answer(function: Callable[[Pull], object], pull: Pull, answers: Answers) -> None:
     try:
-        return _answered(pull, function(pull))
+        answer = _answered(pull, function(pull))
     except BaseException as error:
-        return _failed(pull, error)
+        answer = _failed(pull, error)
+    answers.put(answer)
 
 
 async def _answer_together(function: Callable[[Pull], Any], incoming: int, answers: Answers) -> None:

@@ -9,9 +9,11 @@ A pull that is held to the end never began, and is taken back. One whose case be
 lost. Nothing here waits, neither for another arm nor for a case.
 """
 
+import contextlib
 import threading
 from collections.abc import Iterable
 
+from ..core.events import Cause
 from ..core.evidence import OPEN
 from ..core.ledger import Ledger
 from ..core.sentences import settled_label
@@ -79,10 +81,8 @@ class Gate:
                 return
             try:
                 self.study.tell(pull, reward)
-            except OutsideBounds:
-                return  # the study has retired the arm, and its verdict says why
-            except AlreadyTold:
-                return  # by another process: the first reward counts
+            except (OutsideBounds, AlreadyTold):
+                return  # the study has retired the arm and says why, or another process was first and its reward counts
             except InvalidInput:
                 self._drop(pull, "failed", "its reward is not a number")
                 raise
@@ -151,8 +151,6 @@ class Gate:
             _, pull = self.held.popitem()
             self._drop(pull, "cancelled", reason)
 
-    def _drop(self, pull: Pull, cause: str, reason: str) -> None:
-        try:
-            give_up(self.study, pull, cause=cause, reason=reason)  # type: ignore[arg-type]  # one of its causes
-        except AlreadyTold:
-            return  # by another process
+    def _drop(self, pull: Pull, cause: Cause, reason: str) -> None:
+        with contextlib.suppress(AlreadyTold):  # by another process
+            give_up(self.study, pull, cause=cause, reason=reason)

@@ -85,7 +85,7 @@ class Stopping:
         if (earlier := _last.setdefault(self._study, {}).get(self._arm)) not in (None, self):
             earlier.close()
         _last[self._study][self._arm] = self
-        self._check(task, epochs)
+        check_eval(epochs, task.config.log_samples, task.config.sample_id)
         self._tolerant = task.config.fail_on_error not in (None, True) or task.config.continue_on_fail is True
         self._scorer = scorer_of([each.name for each in task.scorers or []], self._wanted)
         cases = [self._case(each) for each in ids]
@@ -94,23 +94,12 @@ class Stopping:
             self.gate.follow(cases)
         return "thresher"
 
-    def _check(self, task: "EvalSpec", epochs: int) -> None:
-        if epochs > 1:
-            rule = "each sample is a case, and a case counts once"
-            raise InvalidInput("epochs", epochs, rule, "run one epoch")
-        if task.config.log_samples is False:
-            rule = "inspect_ai stops no sample early without them"
-            raise InvalidInput("log_samples", False, rule, "leave it out")
-
     def _check_shuffled(self, task: "EvalSpec", ids: list[Any]) -> None:
         """Whatever was seen before, each of the samples that are left must be as likely to be the next."""
         name, count = task.dataset.name or task.task, self._study.spec.case_count
         if not task.dataset.shuffled:
             rule = "is not shuffled, and the first samples need not be like the others"
             raise InvalidInput("dataset", name, rule, "pass sample_shuffle=True to eval, or use sift")
-        if task.config.sample_id is not None:
-            rule = "samples chosen by hand need not be like the others"
-            raise InvalidInput("sample_id", task.config.sample_id, rule, "leave it out; limit= is fine")
         if task.dataset.samples != count:
             rule = f"has {task.dataset.samples} samples, and the study {count} cases"
             raise InvalidInput("dataset", name, rule, "they must be the same; limit= of eval is fine")
@@ -144,3 +133,14 @@ class Stopping:
         except Exception as error:
             self.error = self.error or error
             raise
+
+
+def check_eval(epochs: Any, log_samples: bool | None = None, sample_id: object = None) -> None:
+    """Refuse options of an eval that no study of its samples can be run with."""
+    if (getattr(epochs, "epochs", epochs) or 1) > 1:
+        raise InvalidInput("epochs", epochs, "each sample is a case, and a case counts once", "run one epoch")
+    if log_samples is False:
+        raise InvalidInput("log_samples", False, "inspect_ai stops no sample early without them", "leave it out")
+    if sample_id is not None:
+        rule = "samples chosen by hand need not be like the others"
+        raise InvalidInput("sample_id", sample_id, rule, "leave it out; limit= is fine")

@@ -10,7 +10,7 @@ from .sifting import Ask, Sift
 STORED = 8  # with a storage, at least
 BATCH = 64  # runs asked for at once, at most: tests of the same module share one setup of its fixtures
 FIRST = 8  # the same before it is known how long a run takes
-LASTS = 0.5  # seconds that a batch takes: if the process is killed, runs that have not begun are charged too
+LASTS = 0.5  # seconds that a batch takes: after an interruption, its runs that never began are charged
 
 
 class Loop:

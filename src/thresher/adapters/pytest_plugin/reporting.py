@@ -12,13 +12,13 @@ from _pytest._io import TerminalWriter
 from ...text.plural import plural
 from .sifting import SKIPPED, Result
 
-WORDS = {  # status: how pytest's terminal counts it, its letter, its word with -v
-    "steady": ("passed", ".", "STEADY"),
+WORDS = {  # status, the worst first: how pytest's terminal counts it, its letter, its word with -v
+    "error": ("error", "E", "ERROR"),
     "failing": ("failed", "F", "FAILING"),
     "flaky": ("flaky", "~", "FLAKY"),
     "open": ("open", "?", "OPEN"),
-    "error": ("error", "E", "ERROR"),
     "skipped": ("skipped", "s", "SKIPPED"),
+    "steady": ("passed", ".", "STEADY"),
 }
 STEADY_BUT_FLAKY = ("passed", "~", "STEADY, BUT FLAKY")
 BAD = ("failing", "error")
@@ -103,15 +103,9 @@ def sentence(result: Result) -> str:
     first, row = result.tally.first, result.row
     if result.status == "error":
         return row.reason or (result.tally.lines[0] if result.tally.lines else "no reward")
-    seen = f"{rate(result)} in {plural(row.seen, 'run')}, at least {result.at_least:g} is asked"
+    rate = "no result" if row.mean is None else f"pass rate {row.mean:.3g}"
     message = "" if first is None or not first.message else f": {first.message}"
-    return f"{seen}{message}"
-
-
-def rate(result: Result) -> str:
-    """How often it passed, or the mean of the numbers that it recorded."""
-    mean = result.row.mean
-    return "no result" if mean is None else f"pass rate {mean:.3g}"
+    return f"{rate} in {plural(row.seen, 'run')}, at least {result.at_least:g} is asked{message}"
 
 
 def traceback(result: Result) -> str:

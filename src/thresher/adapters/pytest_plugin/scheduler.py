@@ -46,7 +46,6 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
         self._hello: dict[str, Any] | None = None
         self._begun = self._over = False
         self._runs: dict[str, Run] = {}  # what runs of a test have in common
-        self._sent: dict[int, Run] = {}  # by serial number; `node2pending` has those of each worker, in order
         self._serial = 0
         self._waiting = deque[Run]()  # on no worker
         self._depth: dict[Node, int] = {}
@@ -65,7 +64,7 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
 
     @property
     def has_pending(self) -> bool:
-        return bool(self._sent or self._waiting)
+        return bool(self._waiting) or any(self.node2pending.values())
 
     def schedule(self) -> None:
         """Begin, once all workers have collected the same tests and one has described them; then give them work."""
@@ -81,6 +80,10 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
         for node in self.nodes:
             if node in self.node2collection:  # else it still collects
                 self.check_schedule(node)
+
+    def add_node(self, node: Node) -> None:
+        """A new worker. `node2pending` has its runs by serial number, in the order in which they were sent."""
+        self.node2pending[node] = {}
 
     def add_node_collection(self, node: Node, collection: list[str]) -> None:
         """A worker has collected. One that replaces another and has other tests gets no runs."""
@@ -100,9 +103,8 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
         elif item_index == LAST:
             if self._begun:
                 self.sift.aside(answer, node)
-        elif item_index in self._sent:  # else it was answered before
-            self.node2pending[node].remove(item_index)
-            self._answered(node, self._sent.pop(item_index), answer)
+        elif run := self.node2pending.get(node, {}).pop(item_index, None):  # else it was answered before
+            self._answered(node, run, answer)
             if self._waiting:
                 self.schedule()
             else:
@@ -113,7 +115,7 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
 
     def remove_node(self, node: Node) -> str | None:
         """A worker ended or died. Returns the test that killed it, if xdist is to report that."""
-        runs = [self._sent.pop(serial) for serial in self.node2pending.pop(node)]
+        runs = list(self.node2pending.pop(node).values())
         self._strangers.discard(node)
         if not runs:
             return None
@@ -167,9 +169,7 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
 
     def _of_waiting(self, node: Node, most: int) -> list[Run]:
         """Runs that this worker may make: not those of scopes that others have runs of."""
-        taken = {
-            self._sent[serial].scope for other in self.nodes if other != node for serial in self.node2pending[other]
-        }
+        taken = {run.scope for other in self.nodes if other != node for run in self.node2pending[other].values()}
         found, others = list[Run](), list[Run]()
         while self._waiting and len(found) < most:
             run = self._waiting.popleft()
@@ -181,15 +181,12 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
         message, pending = list[Any](), self.node2pending[node]
         for run in runs:
             self._serial += 1
-            self._sent[self._serial] = run
-            pending.append(self._serial)
+            pending[self._serial] = run
             seed, number = (None, 0) if run.ask is None else (run.ask.seed, run.ask.number)
             message.append([self._serial, run.place, seed, number])
         left = max(0.0, self.sift.until - time.monotonic())
         if not self._reaches(node, "thresher", runs=message, left=left):
-            for serial, *_ in message:
-                pending.remove(serial)
-                self._waiting.append(self._sent.pop(serial))
+            self._waiting.extend(pending.pop(serial) for serial, *_ in message)
 
     def _reaches(self, node: Node, command: str, **given: object) -> bool:
         """Send a command. False: the worker has just died, which xdist will tell."""
@@ -232,7 +229,8 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
         self._forget_waiting()
         if self._begun:
             self.sift.abandon("the worker did not answer when the tests ended")
-        self._sent.clear()
+        for pending in self.node2pending.values():
+            pending.clear()
 
     def _is_over(self) -> bool:
         late = self.sift.is_late

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from ...core.guarantees import Words
-from ...core.kernel import SHUT
 from ...core.ledger import Ledger
 from ...core.row import Row, label_of
 from ...core.verdict import Verdict
@@ -161,7 +160,7 @@ class Sift:
     def ask(self, n: int) -> list[Ask]:
         """At most ``n`` runs to make now, and at least one unless this is `done`."""
         self._flush()
-        waiting = {bar: self._open(study) for bar, study in self._studies.items() if not study.done}
+        waiting = {bar: _open(study) for bar, study in self._studies.items() if not study.done}
         everything, found = sum(waiting.values()), list[Ask]()
         for bar, count in waiting.items():
             share = max(1, n * count // max(1, everything))
@@ -246,10 +245,7 @@ class Sift:
     def open(self) -> int:
         """How many tests take more runs."""
         self._flush()
-        return sum(map(self._open, self._studies.values()))
-
-    def _open(self, study: Study) -> int:
-        return look(study, lambda ledger: sum(shut != SHUT for shut in ledger.board.shut[: len(ledger.spec.arms)]))
+        return sum(map(_open, self._studies.values()))
 
     def counts(self) -> Counts:
         """How many tests are where."""
@@ -288,6 +284,10 @@ class Sift:
         elif row.arm in verdict.outside or row.label == "retired":
             status = "skipped" if (row.reason or "").startswith(SKIPPED) else "error"
         return Result(nodeid, self.bars[nodeid], status, flaky, row, tally)
+
+
+def _open(study: Study) -> int:
+    return look(study, lambda ledger: ledger.open)
 
 
 def _labels(ledger: Ledger) -> list[tuple[str, bool]]:

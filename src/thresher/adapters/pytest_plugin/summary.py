@@ -1,5 +1,6 @@
 """What people read at the end: a table, tracebacks, what is guaranteed; on a terminal and in Markdown."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -9,22 +10,21 @@ from ...core.sentences import origin
 from ...core.verdict import Verdict
 from ...text.escapes import markdown, visible
 from ...text.plural import plural
-from .reporting import BAD, rerun, sentence, traceback
+from .reporting import BAD, WORDS, rerun, sentence, traceback
 from .settings import Options
 from .sifting import Result
 
 HEADS = ("state", "rate", "interval", "runs", "test")
 FEW = 10  # rows of open tests that never failed, and there may be thousands; -v shows all
 MOST = 100  # tracebacks in Markdown: a page of a CI service has a limit, 1 MB on GitHub
-NAMES = {"steady": "steady", "failing": "failing too often", "flaky": "flaky", "open": "open"}
-ORDER = ["error", "failing", "flaky", "open", "skipped", "steady"]
+ORDER = list(WORDS)
 
 
 def state(result: Result) -> str:
     """A test's status in words."""
     if result.status == "steady" and result.flaky:
         return "steady, but flaky"
-    return NAMES.get(result.status, result.status)
+    return "failing too often" if result.status == "failing" else result.status
 
 
 def notable(results: Sequence[Result]) -> list[Result]:
@@ -131,14 +131,10 @@ def to_markdown(results: Sequence[Result], verdicts: Sequence[Verdict], options:
         lines += [f"{left_out(hidden)}.", ""]
     failed = [result for result in rows if result.tally.first is not None and result.status != "skipped"]
     for result in failed[:MOST]:
-        fence = "`" * (max((len(part) for part in _ticks(traceback(result))), default=0) + 3)
+        fence = max(re.findall("`+", traceback(result)), default="") + "```"
         summary = f"<summary>{markdown(f'{result.nodeid}: {sentence(result)}')}</summary>"
         lines += ["<details>", summary, "", fence, traceback(result), fence, "", "</details>", ""]
     if len(failed) > MOST:
         lines += [f"Tracebacks of {len(failed) - MOST:,} more tests are in the log.", ""]
     lines += [markdown(line) for line in guarantees(verdicts, options)]
     return "\n".join([*lines, "", ""])
-
-
-def _ticks(text: str) -> list[str]:
-    return "".join(char if char == "`" else " " for char in text).split()
