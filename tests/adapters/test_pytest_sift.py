@@ -2,6 +2,7 @@
 
 import random
 import threading
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -59,6 +60,12 @@ def test_all_bars_share_one_confidence() -> None:
         "c": "failing",
         "d": "open",
     }
+
+
+def test_runs_that_are_asked_for_one_by_one_are_shared_by_all_bars() -> None:
+    sift = Sift({"a": 0.5, "b": 0.6, "c": 0.7, "d": 0.7}, Options(0.5))
+    asked = Counter(ask.nodeid for _ in range(40) for ask in sift.ask(1))
+    assert asked == dict.fromkeys("abcd", 10)
 
 
 def test_runs_that_never_began_are_taken_back() -> None:

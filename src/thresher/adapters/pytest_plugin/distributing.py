@@ -38,17 +38,15 @@ class Controller(Plugin):
         super().__init__(config, options)
         self._scheduler: Scheduler | None = None
         self._tests: dict[str, Test] = {}
-        self._session: pytest.Session | None = None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: object) -> Scheduler:
         self._scheduler = Scheduler(config, log, start=self._start)
         return self._scheduler
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    @pytest.hookimpl(wrapper=True, trylast=True)  # within the terminal's, which ends the line of results
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:  # type: ignore[override]
         """Around the loop of xdist: whatever ends it, one report is logged for each test."""
-        self._session = session
         with store_explained():
             try:
                 found = yield
@@ -63,8 +61,7 @@ class Controller(Plugin):
 
     def _start(self, hello: dict[str, Any]) -> Sift:
         """Create the studies."""
-        assert self._session is not None
-        refuse_errors(self._session)
+        refuse_errors(self.config.pluginmanager.get_plugin("session"))
         if hello.get("error"):
             raise pytest.UsageError(hello["error"])
         hook = self.config.hook

@@ -89,8 +89,8 @@ class Plugin(Repeating):
             return None
         refuse_errors(session)
         ordinary, arms = divided(session.items)
+        version = fingerprint(self.config, session.items) if self.options.storage else ""  # before tests load more
         run_ordinary(session, ordinary)
-        version = fingerprint(self.config, session.items) if self.options.storage else ""
         sift = self.begin({nodeid: self.bars[item] for nodeid, item in arms.items()}, version)
         with store_explained():
             try:
@@ -102,7 +102,7 @@ class Plugin(Repeating):
 
     # -- what a run with xdist uses as well -----------------------------------------------------------------------
 
-    def begin(self, tests: dict[str, float], version: str = "") -> Sift:
+    def begin(self, tests: dict[str, float], version: str) -> Sift:
         """Create the studies, or resume them."""
         self.progress = Progress(self.config)
         seed = seeding.randomly_seed(self.config)

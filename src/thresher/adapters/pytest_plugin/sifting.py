@@ -106,6 +106,7 @@ class Sift:
         self.runs = 0  # that ended, in this process
         self.pace: dict[object, float] = {}  # about how many seconds a run takes, by worker
         self._last: dict[object, str] = {}  # the test that ran last, by worker
+        self._served = dict.fromkeys(tests.values(), 0.0)  # by bar: runs asked for, per open test; who has few is first
         self._shown = shown  # called after each run
         self._told: list[tuple[Ask, float]] = []  # not written yet
         self._flush_at = 0.0
@@ -162,10 +163,11 @@ class Sift:
         self._flush()
         waiting = {bar: _open(study) for bar, study in self._studies.items() if not study.done}
         everything, found = sum(waiting.values()), list[Ask]()
-        for bar, count in waiting.items():
+        for bar, count in sorted(waiting.items(), key=lambda each: self._served[each[0]]):
             share = max(1, n * count // max(1, everything))
             pulls = self._studies[bar].ask_many(min(share, n - len(found)))
             found += [Ask(self._nodeids[pull.arm], pull.seed, pull.number, pull.id) for pull in pulls]
+            self._served[bar] += len(pulls) / max(1, count)
         return found
 
     def tell(self, ask: Ask, outcome: Outcome, worker: object = None) -> None:
