@@ -10,6 +10,7 @@ import pytest
 from chances import most
 
 from thresher.adapters.pytest_plugin.repeating import Outcome
+from thresher.adapters.pytest_plugin.reporting import Collected
 from thresher.adapters.pytest_plugin.scheduler import LEAST, Scheduler
 from thresher.adapters.pytest_plugin.settings import Options
 from thresher.adapters.pytest_plugin.sifting import Sift
@@ -59,18 +60,20 @@ class Play:
     def __init__(
         self, tests: list[str], options: Options, *, ordinary: int = 0, seed: int = 0, **given: object
     ) -> None:
-        names = [test.partition("@")[0] for test in tests]
+        parts = [test.partition("@") for test in tests]
+        names = [name for name, _, _ in parts]
         self.sift = Sift(dict.fromkeys(names[ordinary:], options.at_least), options, seed=seed)
         self.scheduler = Scheduler(Config(**given), None, start=lambda _: self.sift)  # type: ignore[arg-type]
         self.tests: list[str] = names
         self.made = 0
-        arms: list[Any] = [(name, place, 0.9, ("", 0, ""), "", []) for place, name in enumerate(names)]
-        groups = {name: test.partition("@")[2] for name, test in zip(names, tests, strict=True) if "@" in test}
+        arms = [
+            Collected(name, place, 0.9, group or None, "", 0, "", "", [])
+            for place, (name, _, group) in enumerate(parts)
+        ]
         self.hello: dict[str, Any] = {
             "tests": arms[ordinary:],
-            "ordinary": [(arm[0], arm[1]) for arm in arms[:ordinary]],
+            "ordinary": [(arm.nodeid, arm.place) for arm in arms[:ordinary]],
         }
-        self.hello["groups"] = groups
         self.collection = tests
         self.nodes = [self.join(), self.join()]
 
@@ -117,7 +120,7 @@ def test_every_worker_always_has_two_runs_before_it_until_all_is_settled() -> No
         for node in play.nodes:
             if node.runs:
                 play.one(node)
-    assert (play.pending, play.sift.counts().steady) == (0, 4)
+    assert (play.pending, play.sift.counts()["steady"]) == (0, 4)
 
 
 def test_quick_tests_are_sent_in_larger_batches_in_the_order_of_the_collection() -> None:
@@ -155,7 +158,7 @@ def test_a_worker_that_died_unnoticed_is_blamed_for_no_run_that_did_not_reach_it
         for node in play.nodes:
             if node.runs:
                 play.one(node)
-    assert (play.sift.counts().steady, play.pending) == (4, 0)
+    assert (play.sift.counts()["steady"], play.pending) == (4, 0)
     assert other in play.nodes
 
 
@@ -177,7 +180,7 @@ def test_a_test_that_kills_workers_again_and_again_is_retired() -> None:
                 crashes += 1
             elif node.runs:
                 play.one(node)
-    assert (play.sift.counts().steady, play.sift.counts().retired, play.pending) == (3, 1, 0)
+    assert (play.sift.counts()["steady"], play.sift.counts()["retired"], play.pending) == (3, 1, 0)
     assert crashes < 8
 
 
@@ -213,7 +216,7 @@ def test_with_maxfail_no_run_begins_after_a_test_is_certified_to_fail_too_often(
         play.one(node, FAILED if play.tests[node.runs[0][1]] == TESTS[0] else PASSED)
     while play.nodes[1].runs:
         play.one(play.nodes[1], None)
-    assert play.sift.counts().failing == 1
+    assert play.sift.counts()["failing"] == 1
     assert play.nodes[1].stopped
 
 
@@ -254,7 +257,7 @@ def test_tests_of_a_scope_never_run_on_two_workers_at_once(dist: str, tests: lis
         node = draw.choice([node for node in play.nodes if node.runs])
         play.one(node)
     assert seen == (set() if together == "file" else {"b.py"})
-    assert play.sift.counts().steady == 4
+    assert play.sift.counts()["steady"] == 4
 
 
 def test_a_test_that_kills_its_worker_instead_of_failing_is_not_certified_steady() -> None:

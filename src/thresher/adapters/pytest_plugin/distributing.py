@@ -1,34 +1,19 @@
-"""With pytest-xdist: what the controller does besides scheduling, and what it must know about the workers' tests."""
+"""With pytest-xdist: what the controller does besides scheduling."""
 
 import time
 from collections.abc import Generator
-from dataclasses import dataclass, field
-from pathlib import Path
 from queue import Empty
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from .plugin import Plugin, refuse_errors, store_explained
+from .reporting import Collected
 from .scheduler import Scheduler
 from .settings import Options
 from .sifting import Sift
 
 GRACE = 5.0  # seconds that workers have to answer after Ctrl-C
-
-
-@dataclass
-class Test:
-    """In the controller, which has no items: what a report takes from one."""
-
-    __test__ = False  # not for pytest
-
-    nodeid: str
-    location: tuple[str, int | None, str]
-    path: Path
-    keywords: list[str]
-    ihook: Any
-    user_properties: list[tuple[str, object]] = field(default_factory=list)
 
 
 class Controller(Plugin):
@@ -37,7 +22,7 @@ class Controller(Plugin):
     def __init__(self, config: pytest.Config, options: Options) -> None:
         super().__init__(config, options)
         self._scheduler: Scheduler | None = None
-        self._tests: dict[str, Test] = {}
+        self._tests: dict[str, Collected] = {}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: object) -> Scheduler:
@@ -61,15 +46,12 @@ class Controller(Plugin):
 
     def _start(self, hello: dict[str, Any]) -> Sift:
         """Create the studies."""
-        refuse_errors(self.config.pluginmanager.get_plugin("session"))
+        session: Any = self.config.pluginmanager.get_plugin("session")
+        refuse_errors(session)
         if hello.get("error"):
             raise pytest.UsageError(hello["error"])
-        hook = self.config.hook
-        self._tests = {
-            nodeid: Test(nodeid, tuple(location), Path(path), keywords, hook)
-            for nodeid, _, _, location, path, keywords in hello["tests"]
-        }
-        return self.begin({nodeid: bar for nodeid, _, bar, *_ in hello["tests"]}, hello["version"])
+        self._tests = {test.nodeid: test for test in hello["tests"]}
+        return self.begin({test.nodeid: test.bar for test in hello["tests"]}, hello["version"])
 
     def _settle(self) -> None:
         """After Ctrl-C: take in what the workers have already done. Press it again not to wait for them."""
@@ -91,4 +73,4 @@ class Controller(Plugin):
     def _end(self) -> None:
         if self._scheduler is not None:
             self._scheduler.finish()
-        self.report(cast("dict[str, pytest.Item]", self._tests))
+        self.report(self._tests)

@@ -5,7 +5,7 @@ import hashlib
 import os
 import platform
 import sys
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from importlib.metadata import distributions
 from pathlib import Path
 
@@ -113,7 +113,7 @@ class Plugin(Repeating):
             raise pytest.UsageError(f"{option}{error}") from None
         return self.sift
 
-    def report(self, arms: dict[str, pytest.Item]) -> None:
+    def report(self, arms: Mapping[str, pytest.Item | reporting.Collected]) -> None:
         """Log one report for each test, if the studies have begun."""
         if self.sift is None:
             return
@@ -122,10 +122,11 @@ class Plugin(Repeating):
         self.results = self.sift.results(self.verdicts)
         for result in self.results:
             item = arms[result.nodeid]
-            item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+            hook = item.ihook if isinstance(item, pytest.Item) else self.config.hook
+            hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
             for report in reporting.reports(result, item):
-                item.ihook.pytest_runtest_logreport(report=report)
-            item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+                hook.pytest_runtest_logreport(report=report)
+            hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:

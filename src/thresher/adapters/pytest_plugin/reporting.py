@@ -3,7 +3,8 @@
 import shlex
 import time
 import xml.etree.ElementTree as ET
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import pytest
 from _pytest._code.code import ReprFileLocation, TerminalRepr
@@ -24,6 +25,26 @@ STEADY_BUT_FLAKY = ("passed", "~", "STEADY, BUT FLAKY")
 BAD = ("failing", "error")
 
 
+class Collected(NamedTuple):
+    """A test as a worker of xdist describes it to the controller, which has no items; ready for JSON."""
+
+    nodeid: str
+    place: int  # in the collection
+    bar: float
+    group: str | None  # with --dist loadgroup
+    file: str
+    line: int | None
+    name: str
+    path: str
+    keywords: list[str]
+    user_properties: Sequence[tuple[str, object]] = ()
+
+    @property
+    def location(self) -> tuple[str, int | None, str]:
+        """The same as an item's."""
+        return self.file, self.line, self.name
+
+
 class Shown(TerminalRepr):
     """A traceback of an earlier run, with what to say about all runs."""
 
@@ -36,7 +57,7 @@ class Shown(TerminalRepr):
             tw.line(line, red=line.startswith("E "), bold=line.startswith("E "))
 
 
-def reports(result: Result, item: pytest.Item) -> list[pytest.TestReport]:
+def reports(result: Result, item: pytest.Item | Collected) -> list[pytest.TestReport]:
     """The reports of a test: setup, call and teardown, as if it had run once."""
     first, aside, status = result.tally.first, result.tally.aside, result.status
     path, line, _ = item.location

@@ -14,6 +14,7 @@ import pytest
 from xdist.scheduler import LoadScheduling
 
 from .repeating import Outcome
+from .reporting import Collected
 from .sifting import Ask, Sift
 from .worker import HELLO, LAST
 
@@ -135,11 +136,12 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
     # -- giving work --------------------------------------------------------------------------------------------
 
     def _begin(self, hello: dict[str, Any]) -> None:
+        hello["tests"] = [Collected(*test) for test in hello["tests"]]
         self.sift = self._start(hello)
         self._begun = True
-        for nodeid, place, *_ in hello["tests"]:
-            scope = scope_of(nodeid, hello["groups"].get(nodeid), dist=self.config.getvalue("dist"))
-            self._runs[nodeid] = Run(nodeid, place, scope)
+        for test in hello["tests"]:
+            scope = scope_of(test.nodeid, test.group, dist=self.config.getvalue("dist"))
+            self._runs[test.nodeid] = Run(test.nodeid, test.place, scope)
         self._waiting.extend(Run(nodeid, place) for nodeid, place in hello["ordinary"])
 
     def check_schedule(self, node: Node, duration: float = 0) -> None:

@@ -5,6 +5,7 @@ import hashlib
 import math
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -22,9 +23,10 @@ from .repeating import Outcome
 from .settings import Options
 
 Status = Literal["steady", "failing", "flaky", "open", "error", "skipped"]
-SKIPPED = "skipped: "  # begins the reason for which a test that skips itself is retired
+STATES = {("above", True): "steady", ("below", True): "failing", ("retired", False): "retired"}  # by label, certified
+SKIPPED = "skipped: "  # begins the reason why a test that skips itself is retired
 LONGEST = 900  # characters of a test's name that are kept in an arm's
-SLOW, WAIT, MOST = 0.02, 0.2, 64  # when rewards are written: after a run of so many seconds, after a time, a number
+SLOW, WAIT, MOST = 0.02, 0.2, 64  # rewards are written after a run this long, after this time, or when so many wait
 WORDS = Words(arms="tests", rewards="the outcomes of a test's runs")
 LEAST = 2  # runs of each test that a budget must allow: the warm-up
 
@@ -36,15 +38,6 @@ class Ask(NamedTuple):
     seed: int
     number: int  # counts the test's runs, from 1
     pull: int  # in the study of the test's bar
-
-
-class Counts(NamedTuple):
-    """How many tests are where."""
-
-    steady: int = 0
-    failing: int = 0
-    retired: int = 0
-    open: int = 0
 
 
 class Result(NamedTuple):
@@ -59,7 +52,7 @@ class Result(NamedTuple):
 
     @property
     def runs(self) -> int:
-        """How many were made, with or without a reward."""
+        """How many runs were made, with or without a reward."""
         return self.row.seen + self.row.charged
 
 
@@ -106,7 +99,7 @@ class Sift:
         self.runs = 0  # that ended, in this process
         self.pace: dict[object, float] = {}  # about how many seconds a run takes, by worker
         self._last: dict[object, str] = {}  # the test that ran last, by worker
-        self._served = dict.fromkeys(tests.values(), 0.0)  # by bar: runs asked for, per open test; who has few is first
+        self._served = dict.fromkeys(tests.values(), 0.0)  # runs asked for, per open test: the bar with fewest is next
         self._shown = shown  # called after each run
         self._told: list[tuple[Ask, float]] = []  # not written yet
         self._flush_at = 0.0
@@ -179,7 +172,7 @@ class Sift:
         self.runs += 1
         if outcome.reward is None:
             self._flush()
-        if outcome.skipped is not None:  # its outcome may decide whether it skips: nothing more can be known about it
+        if outcome.skipped is not None:  # the outcome may decide whether the test skips: nothing more can be learned
             reason = f"{SKIPPED}{outcome.skipped}"
             self._of(ask).drop(ask.pull, reason=reason, cause="failed")
             self._of(ask).retire(self._names[ask.nodeid], reason=reason)
@@ -201,7 +194,7 @@ class Sift:
             tally.aside = tally.aside or error
 
     def _flush(self) -> None:
-        """Write the rewards that were told: one write for each would cost a store more than a short test takes."""
+        """Write the rewards that were told, together: a single write may take longer than a short test."""
         told, self._told = self._told, []
         self._flush_at = time.monotonic() + WAIT
         for bar, study in self._studies.items():
@@ -222,7 +215,7 @@ class Sift:
             give_up(self._of(ask), ask.pull, cause="cancelled", reason="the run ended")
 
     def abandon(self, reason: str) -> None:
-        """Drop what this process still has, after an interruption: each of these runs may have begun."""
+        """After an interruption, drop the pending runs of this process: each of them may have begun."""
         self._flush()
         for study in self._studies.values():
             for pull in study.pulls() if study.pending() else ():
@@ -249,23 +242,21 @@ class Sift:
         self._flush()
         return sum(map(_open, self._studies.values()))
 
-    def counts(self) -> Counts:
-        """How many tests are where."""
+    def counts(self) -> Counter[str]:
+        """How many tests are steady, failing, retired and open."""
         self._flush()
-        found = [label for study in self._studies.values() for label in look(study, _labels)]
-        steady, failing = found.count(("above", True)), found.count(("below", True))
-        retired = sum(label == "retired" for label, _ in found)
-        return Counts(steady, failing, retired, len(found) - steady - failing - retired)
+        labels = (label for study in self._studies.values() for label in look(study, _labels))
+        return Counter(STATES.get(label, "open") for label in labels)
 
     @property
     def is_late(self) -> bool:
-        """Whether the time is over: no run begins any more."""
+        """Whether the time limit has passed, so that no run may begin."""
         return time.monotonic() >= self.until
 
     @property
     def failed_enough(self) -> bool:
-        """Whether as many tests are certified to fail too often as --maxfail says."""
-        return 0 < self.options.maxfail <= self.counts().failing
+        """Whether as many tests are certified to fail too often as --maxfail allows."""
+        return 0 < self.options.maxfail <= self.counts()["failing"]
 
     def verdicts(self) -> list[Verdict]:
         """The verdict of each study, with its guarantee in the words of tests and runs."""
@@ -297,7 +288,7 @@ def _labels(ledger: Ledger) -> list[tuple[str, bool]]:
 
 
 def arm_of(nodeid: str) -> str:
-    """The name of a test's arm: what a terminal can print, and not too long."""
+    """The name of a test's arm: printable, and not too long."""
     plain = "".join(char if char.isprintable() else repr(char)[1:-1] for char in nodeid)
     if plain == nodeid and len(nodeid) <= LONGEST:
         return nodeid

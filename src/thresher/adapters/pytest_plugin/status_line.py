@@ -26,7 +26,7 @@ class Progress:
             return
         self._next = now + self._every
         found = sift.counts()
-        left = f"{found.steady:,} steady, {found.failing:,} failing too often, {found.open:,} open"
+        left = f"{found['steady']:,} steady, {found['failing']:,} failing too often, {found['open']:,} open"
         line = f"thresher: {sift.runs:,} runs, {left}, {duration(now - self._began)}"
         if self._live:
             self._tr.rewrite(line, erase=True)

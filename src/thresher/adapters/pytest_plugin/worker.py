@@ -25,6 +25,7 @@ import pytest
 
 from .plugin import divided, fingerprint
 from .repeating import Outcome, Repeating, interrupted, leave, run_once
+from .reporting import Collected
 from .settings import Options, bars
 
 HELLO, LAST = -1, -2  # in the place of a serial number: what was collected; an error in the last teardown
@@ -109,12 +110,13 @@ def describe(session: pytest.Session, options: Options) -> dict[str, Any]:
         return {"error": str(error), "tests": [], "ordinary": []}
     ordinary, arms = divided(session.items)
     places = {item: place for place, item in enumerate(session.items)}
+
+    def collected(item: pytest.Item) -> Collected:
+        about = (*item.location, str(item.path), list(item.keywords))
+        return Collected(item.nodeid, places[item], found[item], group_of(item), *about)
+
     return {
-        "tests": [
-            (nodeid, places[item], found[item], item.location, str(item.path), list(item.keywords))
-            for nodeid, item in arms.items()
-        ],
+        "tests": [collected(item) for item in arms.values()],
         "ordinary": [(item.nodeid, places[item]) for item in ordinary],
-        "groups": {nodeid: group for nodeid, item in arms.items() if (group := group_of(item)) is not None},
         "version": fingerprint(session.config, session.items) if options.storage else "",
     }
