@@ -1,4 +1,4 @@
-"""What `sift` runs: a study whose arms are tasks and whose cases are samples, and each task in the study's order."""
+"""One call of `sift`: a study whose arms are tasks and whose cases are samples, and the tasks in the study's order."""
 
 import copy
 import warnings
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from inspect_ai.dataset import Sample
     from inspect_ai.log import EvalLog
 
-LONGEST = 300  # characters of an error of inspect_ai
+LONGEST = 300  # characters of an error of inspect_ai that are shown
 
 
 class Sifting:
-    """One call of `sift`: ``tasks`` and ``options`` are for an eval within its ``with`` block, which gives ``logs``."""
+    """Within its ``with`` block, the caller evaluates ``tasks`` with ``options`` and sets ``logs``."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Sifting:
         self.study.close()
 
     def verdict(self) -> Verdict:
-        """The answer, after the eval. An error in here is raised; one in a task is a warning, unless nothing ran."""
+        """The answer, after the eval. Our own errors are raised; a task's error is a warning, unless nothing ran."""
         for stop in self.stops.values():
             if stop.error is not None:
                 raise stop.error
@@ -113,7 +113,7 @@ def arms_of(tasks: Any, models: Any) -> "dict[str, Task]":
                 arm, name = copy.copy(task), f"{name}@{label}"
                 arm.model = get_model(model)
             if name in found:
-                raise InvalidInput("task", name, "is there twice", "name the tasks, or the models: {name: task}")
+                raise InvalidInput("task", name, "is given twice", "name the tasks, or the models: {name: task}")
             found[name] = arm
     return found
 

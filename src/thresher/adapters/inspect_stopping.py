@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 NUMBERED = 5  # a shuffled list of more samples than this is not in order by chance
-_last: "WeakKeyDictionary[Study, dict[str, Stopping]]" = WeakKeyDictionary()  # of each arm
+_last: "WeakKeyDictionary[Study, dict[str, Stopping]]" = WeakKeyDictionary()  # the last one that started, by arm
 
 
 class Stopping:
     """Stops a task's samples as soon as its arm of a study is settled: an ``EarlyStopping`` of inspect_ai.
 
-    `stopping` makes one. ``close()``, or the end of a ``with`` block, drops what is left pending by an eval that was
-    cancelled or ended with an error. An eval that comes to its end does this itself.
+    `stopping` makes one. ``close()``, or the end of a ``with`` block, drops the pulls that an eval left pending when it
+    was cancelled or ended with an error. An eval that finishes leaves none.
     """
 
     def __init__(self, study: Study, arm: str, *, scorer: str | None, value: Value | None, shuffled: bool) -> None:
@@ -34,7 +34,7 @@ class Stopping:
         self._study, self._arm, self._wanted, self._value = study, arm, scorer, value
         self._scorer = scorer or ""
         self._tolerant = False  # whether the task goes on after an error
-        self._shuffled = shuffled  # by the study itself, and not by the host
+        self._shuffled = shuffled  # by the study itself, not by the host
 
     async def start_task(self, task: "EvalSpec", samples: "list[Sample]", epochs: int) -> str:
         """Called by inspect_ai when the task begins."""
@@ -60,7 +60,7 @@ class Stopping:
     def cleanup(
         self, theirs: "Callable[[TaskState], Awaitable[None]] | None"
     ) -> "Callable[[TaskState], Awaitable[None]]":
-        """For `Task(cleanup=…)`: inspect_ai says nothing else about a sample whose error is tolerated."""
+        """For `Task(cleanup=…)`: nothing else tells us about a sample whose error is tolerated."""
 
         async def clean(state: "TaskState") -> None:
             if self._tolerant and self._scorer not in (state.scores or {}):
@@ -71,7 +71,7 @@ class Stopping:
         return clean
 
     def close(self) -> None:
-        """Drop what is pending: samples that never began, and those that began and have no score, as lost."""
+        """Drop all pending pulls. Samples that began and have no score are lost; the others never began."""
         self.gate.end(finished=False)
 
     def __enter__(self) -> "Stopping":
@@ -95,7 +95,7 @@ class Stopping:
         return "thresher"
 
     def _check_shuffled(self, task: "EvalSpec", ids: list[Any]) -> None:
-        """Whatever was seen before, each of the samples that are left must be as likely to be the next."""
+        """Whatever was seen before, each remaining sample must be equally likely to be next."""
         name, count = task.dataset.name or task.task, self._study.spec.case_count
         if not task.dataset.shuffled:
             rule = "is not shuffled, and the first samples need not be like the others"
@@ -125,7 +125,7 @@ class Stopping:
             self.gate.tell(case, reward)
 
     async def _call(self, act: Callable[[], Answer]) -> Answer:
-        """Act, on a thread if the store may wait; remember the first error."""
+        """Act, on a thread if the store may block, and remember the first error."""
         import anyio
 
         try:

@@ -31,7 +31,7 @@ class Controller(Plugin):
 
     @pytest.hookimpl(wrapper=True, trylast=True)  # within the terminal's, which ends the line of results
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:  # type: ignore[override]
-        """Around the loop of xdist: whatever ends it, one report is logged for each test."""
+        """Whatever ends the loop of xdist, log one report for each test."""
         with store_explained():
             try:
                 found = yield
@@ -54,7 +54,7 @@ class Controller(Plugin):
         return self.begin({test.nodeid: test.bar for test in hello["tests"]}, hello["version"])
 
     def _settle(self) -> None:
-        """After Ctrl-C: take in what the workers have already done. Press it again not to wait for them."""
+        """After Ctrl-C, wait for the workers' answers. Press Ctrl-C again to stop waiting."""
         scheduler, loop = self._scheduler, self.config.pluginmanager.get_plugin("dsession")
         if scheduler is None or loop is None:
             return

@@ -39,7 +39,7 @@ def start(config: pytest.Config) -> None:
 
 
 def _plugin(config: pytest.Config, options: Options) -> object:
-    """The plugin for this process: with xdist, a worker or the controller; else one that does all."""
+    """The plugin for this process: with xdist, a worker's or the controller's; otherwise one that does everything."""
     if hasattr(config, "workerinput"):
         from .worker import Worker
 
@@ -65,7 +65,7 @@ class Once:
 
 
 class Plugin(Repeating):
-    """Everything in one process, and all that people and other plugins see at the end."""
+    """Runs the tests in one process, and shows people and other plugins what came of them."""
 
     def __init__(self, config: pytest.Config, options: Options) -> None:
         self.config, self.options = config, options
@@ -161,7 +161,7 @@ class Plugin(Repeating):
 
 @contextlib.contextmanager
 def store_explained() -> Iterator[None]:
-    """A store that fails ends pytest with one line: rewards that cannot be written count for nothing."""
+    """If the store fails, end pytest with one line: rewards that cannot be written do not count."""
     try:
         yield
     except StoreFailed as error:
@@ -175,7 +175,7 @@ def refuse_errors(session: pytest.Session) -> None:
 
 
 def divided(items: Iterable[pytest.Item]) -> tuple[list[pytest.Item], dict[str, pytest.Item]]:
-    """The tests with marks that skip them or expect them to fail, and the arms by name."""
+    """The tests that run once, because of a mark that skips them or expects them to fail, and the arms by node id."""
     ordinary, arms = list[pytest.Item](), dict[str, pytest.Item]()
     for item in items:
         if is_ordinary(item) or item.nodeid in arms:  # collected twice

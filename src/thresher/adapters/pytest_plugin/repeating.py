@@ -1,4 +1,4 @@
-"""Running one test once: with fresh fixtures and its own seed, and what came of it."""
+"""One run of a test, with fresh fixtures and its own seed, and its outcome."""
 
 import math
 import os
@@ -21,20 +21,20 @@ from .tidying import Noting, tidy
 
 TIMEOUT = ("Timeout (>", "from pytest-timeout")  # how pytest-timeout fails a test
 SWITCH_OFF = "switch it off: retries would change the pass rate that is asked about"
-SETUP_STATE = "_setupstate"  # of the pytest session: what is set up now
+SETUP_STATE = "_setupstate"  # of the pytest session: the fixtures that are set up now
 
 
 class Outcome(NamedTuple):
-    """What came of one run; ready for JSON. There is a reward, or a failure, or the test skipped itself."""
+    """The outcome of one run, ready for JSON: a reward, a failure, or that the test skipped itself."""
 
     reward: float | None = None
     failure: str | None = None  # why there is no reward: an error in setup or teardown, a timeout
     skipped: str | None = None  # why it skipped itself
-    traceback: str | None = None  # of what failed, as pytest shows it
-    message: str | None = None  # the last line of that
+    traceback: str | None = None  # as pytest shows it
+    message: str | None = None  # the last line of the traceback
     sections: Sequence[Sequence[str]] = ()  # captured output of a run that failed
     seconds: float = 0.0
-    aside: str | None = None  # an error when fixtures of tests that ran before were torn down
+    aside: str | None = None  # an error in tearing down fixtures of tests that ran before
 
     @property
     def failed(self) -> bool:
@@ -86,7 +86,7 @@ FIRST = pytest.StashKey[dict[str, Any]]()
 
 
 def pull_of(item: pytest.Item) -> ThresherPull:
-    """The run that the item is in; without --thresher, the only one."""
+    """The item's current run; without --thresher, its only one."""
     found = item.stash.get(PULL, None)
     if found is None:
         given = seed_of(item.config)
@@ -98,8 +98,8 @@ def pull_of(item: pytest.Item) -> ThresherPull:
 def run_once(item: pytest.Item, *, seed: int, number: int, isolation: Isolation) -> Outcome:
     """Run the item once in this process. Reports are not logged.
 
-    What stays set up afterwards: with isolation "function", the fixtures of its class, module and session; with
-    "module", those of the session; with "session", none.
+    With isolation "function", the fixtures of its class, module and session stay set up; with "module", those of the
+    session; with "session", none.
 
     KeyboardInterrupt and `pytest.exit` pass through: the caller drops the pull.
     """
@@ -111,7 +111,7 @@ def run_once(item: pytest.Item, *, seed: int, number: int, isolation: Isolation)
         with quiet(item.config, run, is_first=is_first), seeding.of_pull(item.config, seed):
             item.ihook.pytest_runtest_protocol(item=item, nextitem=_kept(item, isolation))
     finally:
-        if os.getpid() != process:  # the test forked, and this is the child: it must not go on with the other tests
+        if os.getpid() != process:  # the test forked, and this is the child: it must not run the other tests
             os._exit(0)
         run.over = True
         del item.stash[PULL], item.stash[RUN]
@@ -124,11 +124,11 @@ def run_once(item: pytest.Item, *, seed: int, number: int, isolation: Isolation)
 
 
 class Repeating(Noting):
-    """The hooks through which a run goes."""
+    """The hooks that turn pytest's protocol into one of our runs."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-        """A run of ours is collected instead of logged."""
+        """Collect the reports of our runs instead of logging them."""
         run = item.stash.get(RUN, None)
         if run is None:
             return None
@@ -137,14 +137,14 @@ class Repeating(Noting):
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> None:
-        """Plugins such as pytest-retry call a test that failed once more before they report it."""
+        """Count calls: plugins such as pytest-retry call a failed test again before they report it."""
         run = item.stash.get(RUN, None)
         if run is not None:
             run.calls += 1
 
 
 def leave(session: pytest.Session, item: pytest.Item | None) -> str | None:
-    """Tear down what is set up and the item does not need; the error in that, if there is one."""
+    """Tear down the fixtures that the item does not need. Returns the error, if there is one."""
     try:
         getattr(session, SETUP_STATE).teardown_exact(item)
     except (Exception, OutcomeException) as error:
@@ -160,7 +160,7 @@ def interrupted(error: BaseException) -> str:
 
 
 def _kept(item: pytest.Item, isolation: Isolation) -> Any:
-    """The node whose fixtures stay, in the place of the next item."""
+    """The node whose fixtures stay set up; pytest takes it for the next item."""
     if isolation == "session":
         return None
     if isolation == "function":
@@ -170,7 +170,7 @@ def _kept(item: pytest.Item, isolation: Isolation) -> Any:
 
 
 def _renew(item: pytest.Item) -> None:
-    """Take back what an earlier run left on the item."""
+    """Remove what an earlier run left on the item."""
     first = item.stash.get(FIRST, None)
     doctest = getattr(item, "dtest", None)
     if first is None:
@@ -238,12 +238,12 @@ def _outcome(run: Run) -> Outcome:
         return Outcome(failure=f"another plugin called the test {run.calls} times in one run; {SWITCH_OFF}")
     for report in run.reports:
         if report.failed and report.when != "call":
-            return _failure(report, f"error in {report.when}")
+            return _failed(report, failure=f"error in {report.when}: {_crash(report)}")
     bad = next((report for report in [*run.subtests, *run.reports] if report.failed), None)
     if bad is not None and all(part in _crash(bad) for part in TIMEOUT):
-        return _failure(bad, "timeout")
+        return _failed(bad, failure=f"timeout: {_crash(bad)}")
     if bad is not None:
-        return _failure(bad, "")._replace(failure=None, reward=0.0)
+        return _failed(bad, reward=0.0)
     if run.wrong is not None:
         return Outcome(failure=run.wrong)
     if not any(report.when == "call" for report in run.reports):
@@ -251,14 +251,10 @@ def _outcome(run: Run) -> Outcome:
     return Outcome(reward=1.0 if run.reward is None else run.reward)
 
 
-def _failure(report: pytest.TestReport, what: str) -> Outcome:
-    crash = _crash(report)
-    return Outcome(
-        failure=f"{what}: {crash}",
-        traceback=masked(report.longreprtext),
-        message=crash,
-        sections=[(title, masked(text)) for title, text in report.sections],
-    )
+def _failed(report: pytest.TestReport, **why: Any) -> Outcome:
+    """The outcome of a run that failed, with what pytest shows of the failure."""
+    sections = [(title, masked(text)) for title, text in report.sections]
+    return Outcome(traceback=masked(report.longreprtext), message=_crash(report), sections=sections, **why)
 
 
 def _crash(report: pytest.TestReport) -> str:

@@ -46,7 +46,7 @@ class Collected(NamedTuple):
 
 
 class Shown(TerminalRepr):
-    """A traceback of an earlier run, with what to say about all runs."""
+    """The first traceback of a test, and a sentence about all its runs."""
 
     def __init__(self, result: Result, path: str, line: int | None) -> None:
         self.text = traceback(result)
@@ -120,13 +120,13 @@ def add_to_junit(config: pytest.Config, report: pytest.TestReport) -> None:
 
 
 def sentence(result: Result) -> str:
-    """What is known about a test, in a sentence."""
+    """What is known about a test, in one sentence."""
     first, row = result.tally.first, result.row
     if result.status == "error":
         return row.reason or (result.tally.lines[0] if result.tally.lines else "no reward")
     rate = "no result" if row.mean is None else f"pass rate {row.mean:.3g}"
     message = "" if first is None or not first.message else f": {first.message}"
-    return f"{rate} in {plural(row.seen, 'run')}, at least {result.at_least:g} is asked{message}"
+    return f"{rate} in {plural(row.seen, 'run')}, at least {result.at_least:g} required{message}"
 
 
 def traceback(result: Result) -> str:

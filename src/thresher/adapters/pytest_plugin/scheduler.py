@@ -18,9 +18,9 @@ from .reporting import Collected
 from .sifting import Ask, Sift
 from .worker import HELLO, LAST
 
-Node = Any  # xdist's WorkerController; xdist has no annotations for others
-LEAST, MOST = 2, 32  # runs that a worker has before it, so that it need not wait for the controller
-AHEAD = 0.25  # seconds of work that a worker has before it, unless the least takes longer
+Node = Any  # xdist's WorkerController; xdist publishes no types
+LEAST, MOST = 2, 32  # runs queued on a worker, so that it need not wait for the controller
+AHEAD = 0.25  # seconds of work queued on a worker, unless the least takes longer
 
 
 class Run(NamedTuple):
@@ -29,7 +29,7 @@ class Run(NamedTuple):
     nodeid: str
     place: int  # in the collection
     scope: str | None = None  # one worker at a time makes runs of a scope
-    ask: Ask | None = None  # None: in the ordinary way, once
+    ask: Ask | None = None  # None: it runs once, in the ordinary way
 
 
 class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
@@ -42,7 +42,7 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
     def __init__(self, config: pytest.Config, log: Any, *, start: Callable[[dict[str, Any]], Sift]) -> None:
         super().__init__(config, log)
         self.collection: list[str] | None = None
-        self.sift: Sift  # once this has begun
+        self.sift: Sift  # set when this begins
         self._start = start
         self._hello: dict[str, Any] | None = None
         self._begun = self._over = False
@@ -57,10 +57,10 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
 
     @property
     def tests_finished(self) -> bool:
-        """Whether nothing is left to do. Also if the workers collected different tests: xdist then reports that."""
+        """Whether nothing is left to do: also if the workers collected different tests, which xdist reports."""
         if not self._begun:
             return self._over
-        over = self._is_over()  # takes back what waits
+        over = self._is_over()  # may take back waiting runs
         return not self.has_pending and (over or self.sift.done)
 
     @property
@@ -87,11 +87,11 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
         self.node2pending[node] = {}
 
     def add_node_collection(self, node: Node, collection: list[str]) -> None:
-        """A worker has collected. One that replaces another and has other tests gets no runs."""
+        """A worker has collected its tests. One that replaces another and has other tests gets no runs."""
         super().add_node_collection(node, collection)
         if self._begun and node not in self.node2collection:
             self._strangers.add(node)
-            warning = "a new worker collected other tests than the one that it replaces, and makes no runs"
+            warning = "a new worker collected other tests than the one it replaces, so it makes no runs"
             self.config.issue_config_time_warning(pytest.PytestWarning(warning), 2)
 
     def mark_test_complete(self, node: Node, item_index: int, duration: Any = None) -> None:
@@ -112,10 +112,10 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
                 self.check_schedule(node)
 
     def mark_test_pending(self, item: str) -> None:
-        """For plugins that want a test to run again after a crash: the studies decide that."""
+        """Plugins that want a test to run again after a crash call this, but the studies decide."""
 
     def remove_node(self, node: Node) -> str | None:
-        """A worker ended or died. Returns the test that killed it, if xdist is to report that."""
+        """A worker ended or died. Returns the test that killed it, if xdist should report it."""
         runs = list(self.node2pending.pop(node).values())
         self._strangers.discard(node)
         if not runs:
@@ -145,7 +145,7 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
         self._waiting.extend(Run(nodeid, place) for nodeid, place in hello["ordinary"])
 
     def check_schedule(self, node: Node, duration: float = 0) -> None:
-        """Send a worker more runs, if it has few left."""
+        """Send a worker more runs if it has few left."""
         pending = self.node2pending[node]
         if node.shutting_down or node in self._ending or self._is_over():
             return
@@ -163,14 +163,14 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
             self._send(node, sorted(runs, key=lambda run: run.place))  # fixtures of a module are set up less often
 
     def _deep(self, node: Node) -> int:
-        """How many runs the worker should have before it."""
+        """How many runs to queue on the worker."""
         pace = self.sift.pace.get(node)
         if pace is None:
             return LEAST
         return max(LEAST, int(min(MOST, AHEAD / max(pace, 1e-9), self.sift.open // len(self.nodes))))
 
     def _of_waiting(self, node: Node, most: int) -> list[Run]:
-        """Runs that this worker may make: not those of scopes that others have runs of."""
+        """Waiting runs that this worker may make: no other worker has runs of their scopes."""
         taken = {run.scope for other in self.nodes if other != node for run in self.node2pending[other].values()}
         found, others = list[Run](), list[Run]()
         while self._waiting and len(found) < most:
@@ -191,7 +191,7 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
             self._waiting.extend(pending.pop(serial) for serial, *_ in message)
 
     def _reaches(self, node: Node, command: str, **given: object) -> bool:
-        """Send a command. False: the worker has just died, which xdist will tell."""
+        """Send a command. Returns False if the worker has just died; xdist will notice."""
         try:
             node.sendcommand(command, **given)
         except OSError:
@@ -226,7 +226,7 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
                 self._reaches(node, "stop")
 
     def finish(self) -> None:
-        """Give up on what is still on workers that do not answer: each of these runs may have begun."""
+        """Give up on runs of workers that do not answer: each of these runs may have begun."""
         self._over = True
         self._forget_waiting()
         if self._begun:
@@ -245,7 +245,7 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
         return self._over
 
     def _report_strangers(self) -> None:
-        """No worker is left for the runs that are missing: an error, as xdist reports collections that differ."""
+        """No worker is left to make the missing runs: an error, reported as xdist reports different collections."""
         name = next(iter(self._strangers)).gateway.id
         text = "No worker is left that collected the same tests, so the runs end here. See the warning."
         report = pytest.CollectReport(nodeid=name, outcome="failed", longrepr=text, result=[])
@@ -258,7 +258,7 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
 
 
 def scope_of(nodeid: str, group: str | None, *, dist: str) -> str | None:
-    """Tests of the same scope must not run at the same time: so say ``--dist loadscope``, ``loadfile``, ``loadgroup``.
+    """The test's scope, with ``--dist loadfile``, ``loadscope`` or ``loadgroup``: one worker at a time runs its tests.
 
     >>> scope_of("a.py::Test::one", None, dist="loadfile"), scope_of("a.py::Test::one", None, dist="loadscope")
     ('a.py', 'a.py::Test')

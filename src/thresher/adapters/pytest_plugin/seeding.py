@@ -1,4 +1,4 @@
-"""Seeds: each run draws different random numbers, and the same seed draws the same ones again."""
+"""Seeds: each run draws different random numbers, and the same seed draws the same numbers again."""
 
 import random
 import sys
@@ -16,7 +16,7 @@ SEED = pytest.StashKey[int]()
 
 @contextmanager
 def of_pull(config: pytest.Config, seed: int) -> Iterator[None]:
-    """Use this seed for what runs within."""
+    """Use this seed within the block."""
     config.stash[SEED] = seed
     randomly, hypothesis = randomly_seed(config), _hypothesis_seed()
     if randomly is not None:  # pytest-randomly seeds setup, call and teardown from this option
@@ -37,7 +37,7 @@ def load_numpy() -> None:
 
 
 def randomly_seed(config: pytest.Config) -> int | None:
-    """The seed of pytest-randomly; None: it is not active."""
+    """The seed of pytest-randomly; None if it is not active."""
     found = getattr(config.option, "randomly_seed", None)
     return found if isinstance(found, int) else None  # a word, if the plugin is blocked
 
@@ -66,7 +66,7 @@ def _set_hypothesis(seed: int | None) -> None:
 
 
 def _numpy_random() -> Any:
-    """The module, if numpy is loaded: newer versions load it when it is first used."""
+    """The module ``numpy.random``, if numpy is loaded; newer versions load it when it is first used."""
     return getattr(sys.modules.get("numpy"), "random", None)
 
 

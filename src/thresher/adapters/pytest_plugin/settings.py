@@ -1,4 +1,4 @@
-"""What was asked for on the command line, checked; and the bar of each test."""
+"""The options of the command line and of the configuration file, checked, and the bar of each test."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple, NoReturn, cast, get_args
@@ -15,7 +15,7 @@ MOST_SEED = 2**32
 
 
 class Options(NamedTuple):
-    """What was asked for."""
+    """The options, checked."""
 
     at_least: float
     budget: int | None = None
@@ -54,7 +54,7 @@ def seed_of(config: pytest.Config) -> int | None:
 
 
 def bars(items: Iterable[pytest.Item], options: Options) -> dict[pytest.Item, float]:
-    """The bar of every test: that of its closest mark, or of the command."""
+    """The bar of every test: from its closest mark, or from the command line."""
     return {item: _bar(item, options.at_least) for item in items}
 
 

@@ -117,7 +117,8 @@ class Sift:
         }
         for study in self._studies.values():
             self._recall(study)
-        self.until = time.monotonic() + (math.inf if options.seconds is None else options.seconds)
+        limit = options.seconds if tests else None  # tests that run once have none
+        self.until = time.monotonic() + (math.inf if limit is None else limit)
 
     def _study(self, bar: float, seed: int, version: str) -> Study:
         members = sorted(nodeid for nodeid, its in self.bars.items() if its == bar)  # pytest's order may be random
@@ -216,36 +217,35 @@ class Sift:
 
     def abandon(self, reason: str) -> None:
         """After an interruption, drop the pending runs of this process: each of them may have begun."""
-        self._flush()
-        for study in self._studies.values():
+        for study in self._up_to_date():
             for pull in study.pulls() if study.pending() else ():
                 if pull.state == "pending" and pull.agent == study.agent:
                     study.drop(pull.id, reason=reason, cause="lost")
 
     def close(self) -> None:
         """Close the storage's files and connections."""
-        self._flush()
-        for study in self._studies.values():
+        for study in self._up_to_date():
             study.close()
+
+    def _up_to_date(self) -> Iterable[Study]:
+        self._flush()
+        return self._studies.values()
 
     # -- reading ------------------------------------------------------------------------------------------------
 
     @property
     def done(self) -> bool:
         """Whether there is nothing more to ask for; runs may be pending."""
-        self._flush()
-        return all(study.done for study in self._studies.values())
+        return all(study.done for study in self._up_to_date())
 
     @property
     def open(self) -> int:
         """How many tests take more runs."""
-        self._flush()
-        return sum(map(_open, self._studies.values()))
+        return sum(map(_open, self._up_to_date()))
 
     def counts(self) -> Counter[str]:
         """How many tests are steady, failing, retired and open."""
-        self._flush()
-        labels = (label for study in self._studies.values() for label in look(study, _labels))
+        labels = (label for study in self._up_to_date() for label in look(study, _labels))
         return Counter(STATES.get(label, "open") for label in labels)
 
     @property
@@ -260,8 +260,7 @@ class Sift:
 
     def verdicts(self) -> list[Verdict]:
         """The verdict of each study, with its guarantee in the words of tests and runs."""
-        self._flush()
-        return [verdict_in(study, WORDS) for study in self._studies.values()]
+        return [verdict_in(study, WORDS) for study in self._up_to_date()]
 
     def results(self, verdicts: Sequence[Verdict] | None = None) -> list[Result]:
         """What is known about each test, in their order."""

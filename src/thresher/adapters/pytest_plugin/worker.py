@@ -1,18 +1,18 @@
 """In a worker of pytest-xdist: make the runs that the controller asks for.
 
-xdist sends its workers the places of tests in the collection, and nothing else; a run also needs its seed and number.
-But the loop in which a worker waits for them is a pytest hook like any other, and a scheduler may send any command over
-the worker's channel. So this loop runs in the place of xdist's. It reads the same channel:
+xdist tells its workers only which places of the collection to run, but a run also needs its seed and number. The loop
+in which a worker waits for work is an ordinary pytest hook, and a scheduler may send any command over the worker's
+channel. So this loop replaces xdist's. It reads the same channel:
 
 - ``("thresher", {"runs": [[serial, place, seed, number], …], "left": seconds})`` from `scheduler.py`; a test
   without a seed runs once, in the ordinary way,
 - ``("stop", {})`` from there: runs that have not begun are given back,
 - ``("shutdown", {})`` from xdist, and the end of the channel.
 
-Answers go back in the order of the runs, in the event ``runtest_protocol_complete``, which xdist hands on to the
-scheduler as it is: the serial number as ``item_index`` and, in the place of the duration, the answer in JSON: an
-outcome, null for a run that never began, or a string that says why nothing came of it. No report is made of a run, so
-no plugin logs it, neither here nor in the controller.
+Answers go back in the order of the runs, as the event ``runtest_protocol_complete``, which xdist passes on to the
+scheduler unchanged: ``item_index`` is the serial number and ``duration`` the answer in JSON. That is an outcome, null
+for a run that never began, or a string that says why a run that began has no outcome. Runs make no reports, so no
+plugin logs them, neither here nor in the controller.
 """
 
 import json
@@ -28,7 +28,7 @@ from .repeating import Outcome, Repeating, interrupted, leave, run_once
 from .reporting import Collected
 from .settings import Options, bars
 
-HELLO, LAST = -1, -2  # in the place of a serial number: what was collected; an error in the last teardown
+HELLO, LAST = -1, -2  # instead of a serial number: what was collected; an error in the last teardown
 
 
 class Worker(Repeating):
@@ -42,7 +42,7 @@ class Worker(Repeating):
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Run what the controller asks for, until it says that this was all."""
+        """Run what the controller asks for, until it ends this worker."""
         for item in session.items:
             setattr(item, "_nodeid", plain(item))  # noqa: B010 - pytest declares it nowhere
         self._send(HELLO, describe(session, self._options))
@@ -103,7 +103,7 @@ def group_of(item: pytest.Item) -> str | None:
 
 
 def describe(session: pytest.Session, options: Options) -> dict[str, Any]:
-    """What node ids do not say about the tests, ready for JSON."""
+    """What the controller must know about the tests besides their node ids; ready for JSON."""
     try:
         found = bars(session.items, options)
     except pytest.UsageError as error:
