@@ -117,8 +117,7 @@ class Sift:
         }
         for study in self._studies.values():
             self._recall(study)
-        limit = options.seconds if tests else None  # tests that run once have none
-        self.until = time.monotonic() + (math.inf if limit is None else limit)
+        self.until = math.inf  # the time limit counts from the first run
 
     def _study(self, bar: float, seed: int, version: str) -> Study:
         members = sorted(nodeid for nodeid, its in self.bars.items() if its == bar)  # pytest's order may be random
@@ -155,6 +154,8 @@ class Sift:
     def ask(self, n: int) -> list[Ask]:
         """At most ``n`` runs to make now, and at least one unless this is `done`."""
         self._flush()
+        if self.options.seconds is not None:
+            self.until = min(self.until, time.monotonic() + self.options.seconds)
         waiting = {bar: _open(study) for bar, study in self._studies.items() if not study.done}
         everything, found = sum(waiting.values()), list[Ask]()
         for bar, count in sorted(waiting.items(), key=lambda each: self._served[each[0]]):

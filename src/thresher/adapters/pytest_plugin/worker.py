@@ -73,7 +73,7 @@ class Worker(Repeating):
 
     def _answer(self, session: pytest.Session, serial: int, place: int, seed: int | None, number: int) -> object:
         """An outcome, or None if the run never began."""
-        if self._stopped or time.monotonic() >= self._until:
+        if self._stopped or (seed is not None and time.monotonic() >= self._until):
             return None
         item = session.items[place]
         if seed is None:
