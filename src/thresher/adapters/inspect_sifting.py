@@ -133,7 +133,7 @@ def samples_of(arm: str, task: "Task", scorer: str | None) -> "dict[str, Sample]
             raise InvalidInput("task", arm, rule, "give them ids, or do not shuffle: sift does")
         one = sample if sample.id is not None else sample.model_copy(update={"id": number})
         if str(one.id) in found:
-            raise InvalidInput("sample", one.id, f"is there twice in task {arm!r}", "give samples different ids")
+            raise InvalidInput("sample", one.id, f"occurs twice in task {arm!r}", "give samples different ids")
         found[str(one.id)] = one
     if not found:
         raise InvalidInput("task", arm, "has no samples", "give it a dataset")
