@@ -141,7 +141,7 @@ def test_it_can_be_awaited(quiet: dict[str, Any]) -> None:
     [
         ({"tasks": []}, "tasks .*must not be empty"),
         ({"tasks": [3]}, "task 3: is not a Task of inspect_ai; call the function that makes it"),
-        ({"tasks": lambda: [task("a", 1, []), task("a", 1, [])]}, "task 'a': is there twice"),
+        ({"tasks": lambda: [task("a", 1, []), task("a", 1, [])]}, "task 'a': is given twice"),
         (
             {"tasks": lambda: [task("a", 1, [], count=3), task("b", 1, [], count=4)]},
             "sample 'q3': is in task 'b' and not in task 'a'; all tasks need the same sample ids",

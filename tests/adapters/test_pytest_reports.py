@@ -168,6 +168,25 @@ def test_warnings_are_shown_once(sifted: Sifted) -> None:
     sifted(source, "--thresher=0.8", "-Wdefault").stdout.fnmatch_lines(["*1 passed, 1 warning in *"])
 
 
+def test_a_failed_subtest_fails_its_run_even_if_another_folder_has_the_hook_that_logs_reports(
+    sifted: Sifted, pytester: pytest.Pytester
+) -> None:
+    """pytest then calls a copy of the hook, and the test's own report does not say that a subtest failed."""
+    other = pytester.mkdir("other")
+    (other / "conftest.py").write_text(
+        "def pytest_runtest_logreport(report): pass\ndef pytest_warning_recorded(): pass"
+    )
+    (other / "test_other.py").write_text("def test_other(): pass")
+    source = """
+import warnings
+def test_part(subtests):
+    warnings.warn("old")
+    with subtests.test("one"): assert 0
+"""
+    result = sifted(source, "--thresher=0.8", "-Wdefault")
+    result.stdout.fnmatch_lines(["1 steady, 1 failing too often, *", "*= 1 failed, 1 passed, 1 warning in *"])
+
+
 def test_a_terminal_sees_progress(sifted: Sifted, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("thresher.adapters.pytest_plugin.status_line.LOGGED", 0.0)
     sifted("def test_it(): pass", "--thresher=0.8").stdout.fnmatch_lines(["thresher: 2 runs, 0 steady, *, 1 open, *"])

@@ -10,6 +10,7 @@ import pytest
 from chances import most
 
 from thresher.adapters.pytest_plugin.repeating import Outcome
+from thresher.adapters.pytest_plugin.reporting import Collected
 from thresher.adapters.pytest_plugin.scheduler import LEAST, Scheduler
 from thresher.adapters.pytest_plugin.settings import Options
 from thresher.adapters.pytest_plugin.sifting import Sift
@@ -25,7 +26,7 @@ class Node:
         self.gateway = SimpleNamespace(id=name, spec=SimpleNamespace(popen=True))
         self.shutting_down = self.stopped = self.dead = False
         self.runs = deque[list[Any]]()
-        self.left: float | None = None
+        self.left = 0.0
 
     def sendcommand(self, name: str, **given: Any) -> None:
         if self.dead:
@@ -40,7 +41,7 @@ class Config:
     """The options of xdist that a scheduler reads, and what it reports."""
 
     def __init__(self, **given: object) -> None:
-        self.given = {"tx": ["2*popen"], "dist": "load", "maxschedchunk": None, "maxfail": 0, **given}
+        self.given = {"tx": ["2*popen"], "dist": "load", "maxschedchunk": None, **given}
         self.reports: list[pytest.CollectReport] = []
         self.hook = SimpleNamespace(pytest_collectreport=lambda report: self.reports.append(report))
 
@@ -59,18 +60,20 @@ class Play:
     def __init__(
         self, tests: list[str], options: Options, *, ordinary: int = 0, seed: int = 0, **given: object
     ) -> None:
-        names = [test.partition("@")[0] for test in tests]
+        parts = [test.partition("@") for test in tests]
+        names = [name for name, _, _ in parts]
         self.sift = Sift(dict.fromkeys(names[ordinary:], options.at_least), options, seed=seed)
-        self.scheduler = Scheduler(Config(**given), None, start=lambda _: self.sift, shown=lambda: None)  # type: ignore[arg-type]
+        self.scheduler = Scheduler(Config(**given), None, start=lambda _: self.sift)  # type: ignore[arg-type]
         self.tests: list[str] = names
         self.made = 0
-        arms: list[Any] = [(name, place, 0.9, ("", 0, ""), "", []) for place, name in enumerate(names)]
-        groups = {name: test.partition("@")[2] for name, test in zip(names, tests, strict=True) if "@" in test}
+        arms = [
+            Collected(name, place, 0.9, group or None, "", 0, "", "", [])
+            for place, (name, _, group) in enumerate(parts)
+        ]
         self.hello: dict[str, Any] = {
             "tests": arms[ordinary:],
-            "ordinary": [(arm[0], arm[1]) for arm in arms[:ordinary]],
+            "ordinary": [(arm.nodeid, arm.place) for arm in arms[:ordinary]],
         }
-        self.hello["groups"] = groups
         self.collection = tests
         self.nodes = [self.join(), self.join()]
 
@@ -100,11 +103,11 @@ class Play:
         return found
 
     def events(self, kind: str) -> list[Any]:
-        return [event for study in self.sift._studies for event in study.events() if event.kind == kind]
+        return [event for study in self.sift._studies.values() for event in study.events() if event.kind == kind]
 
     @property
     def pending(self) -> int:
-        return sum(len(study.pending()) for study in self.sift._studies)
+        return sum(len(study.pending()) for study in self.sift._studies.values())
 
 
 TESTS = [f"t.py::test_{number}" for number in range(4)]
@@ -117,7 +120,7 @@ def test_every_worker_always_has_two_runs_before_it_until_all_is_settled() -> No
         for node in play.nodes:
             if node.runs:
                 play.one(node)
-    assert (play.pending, play.sift.counts().steady) == (0, 4)
+    assert (play.pending, play.sift.counts()["steady"]) == (0, 4)
 
 
 def test_quick_tests_are_sent_in_larger_batches_in_the_order_of_the_collection() -> None:
@@ -155,7 +158,7 @@ def test_a_worker_that_died_unnoticed_is_blamed_for_no_run_that_did_not_reach_it
         for node in play.nodes:
             if node.runs:
                 play.one(node)
-    assert (play.sift.counts().steady, play.pending) == (4, 0)
+    assert (play.sift.counts()["steady"], play.pending) == (4, 0)
     assert other in play.nodes
 
 
@@ -177,7 +180,7 @@ def test_a_test_that_kills_workers_again_and_again_is_retired() -> None:
                 crashes += 1
             elif node.runs:
                 play.one(node)
-    assert (play.sift.counts().steady, play.sift.counts().retired, play.pending) == (3, 1, 0)
+    assert (play.sift.counts()["steady"], play.sift.counts()["retired"], play.pending) == (3, 1, 0)
     assert crashes < 8
 
 
@@ -207,22 +210,20 @@ def test_runs_that_a_worker_gives_back_are_not_charged_and_it_gets_no_more() -> 
 
 
 def test_with_maxfail_no_run_begins_after_a_test_is_certified_to_fail_too_often() -> None:
-    play = Play(TESTS, Options(0.9), maxfail=1)
+    play = Play(TESTS, Options(0.9, maxfail=1))
     while not play.nodes[0].stopped:
         node = play.nodes[0]
         play.one(node, FAILED if play.tests[node.runs[0][1]] == TESTS[0] else PASSED)
     while play.nodes[1].runs:
         play.one(play.nodes[1], None)
-    assert play.sift.counts().failing == 1
+    assert play.sift.counts()["failing"] == 1
     assert play.nodes[1].stopped
 
 
 def test_no_run_begins_when_the_time_is_over() -> None:
     play = Play(TESTS, Options(0.9, seconds=60.0))
-    left = play.nodes[0].left
-    assert left is not None
-    assert 0 < left <= 60
-    play.scheduler._until = 0.0
+    assert 0 < play.nodes[0].left <= 60
+    play.sift.until = 0.0
     for node in play.nodes:
         while node.runs:
             play.one(node, None)
@@ -256,7 +257,7 @@ def test_tests_of_a_scope_never_run_on_two_workers_at_once(dist: str, tests: lis
         node = draw.choice([node for node in play.nodes if node.runs])
         play.one(node)
     assert seen == (set() if together == "file" else {"b.py"})
-    assert play.sift.counts().steady == 4
+    assert play.sift.counts()["steady"] == 4
 
 
 def test_a_test_that_kills_its_worker_instead_of_failing_is_not_certified_steady() -> None:

@@ -2,6 +2,7 @@
 
 import random
 import threading
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -61,6 +62,12 @@ def test_all_bars_share_one_confidence() -> None:
     }
 
 
+def test_runs_that_are_asked_for_one_by_one_are_shared_by_all_bars() -> None:
+    sift = Sift({"a": 0.5, "b": 0.6, "c": 0.7, "d": 0.7}, Options(0.5))
+    asked = Counter(ask.nodeid for _ in range(40) for ask in sift.ask(1))
+    assert asked == dict.fromkeys("abcd", 10)
+
+
 def test_runs_that_never_began_are_taken_back() -> None:
     sift = Sift({"a": 0.5}, Options(0.5))
     asks = sift.ask(3)
@@ -115,7 +122,7 @@ def test_a_test_that_skips_after_it_was_certified_stays_certified() -> None:
     *asks, last = sift.ask(60)
     for ask in asks:
         sift.tell(ask, PASSED)
-    assert sift.counts().steady == 1
+    assert sift.counts()["steady"] == 1
     sift.tell(last, Outcome(skipped="now"))
     (result,) = sift.results()
     assert (result.status, result.row.certified) == ("steady", True)
@@ -130,7 +137,7 @@ def test_processes_that_start_at_once_share_a_study(tmp_path: Path) -> None:
         start.wait()
         sift = Sift({"test": 0.9}, options, seed=seed)
         try:
-            return sift._studies[0].spec.seed
+            return sift._studies[0.9].spec.seed
         finally:
             sift.close()
 

@@ -1,6 +1,7 @@
 """The worker's loop, with a controller that is played by the test."""
 
 import json
+import math
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +19,7 @@ Play = Callable[..., dict[int, Any]]
 def play(monkeypatch: pytest.MonkeyPatch) -> Play:
     """Send runs, of which each does what its function says, and return the answers."""
 
-    def run(*steps: Callable[[Any], Outcome], left: float | None = None, stop: bool = False) -> dict[int, Any]:
+    def run(*steps: Callable[[Any], Outcome], left: float = math.inf, stop: bool = False) -> dict[int, Any]:
         answers: dict[int, Any] = {}
         session: Any = SimpleNamespace(items=[], shouldstop=False, shouldfail=False)
         session.items = [SimpleNamespace(step=step) for step in steps]

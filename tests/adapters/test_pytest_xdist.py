@@ -165,3 +165,18 @@ def test_it(worker):
     assert done.returncode == 1
     # Which worker finished collecting first decides which of them is named first.
     assert re.search("Different tests were collected between gw(0 and gw1|1 and gw0)", done.stdout), done.stdout
+
+
+def test_tests_that_run_once_all_run_before_the_time_limit_counts(tmp_path: Path) -> None:
+    text = """
+import pytest, time
+@pytest.mark.parametrize("number", range(12))
+@pytest.mark.xfail
+def test_expected(number):
+    time.sleep(0.05)
+    assert False
+def test_it():
+    time.sleep(0.01)
+"""
+    done = run(tmp_path, text, "-n", "2", "--thresher-for", "20ms")
+    assert "12 xfailed" in done.stdout, done.stdout

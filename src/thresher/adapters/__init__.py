@@ -1,1 +1,1 @@
-"""Where people already work: other tools that run thresher's pulls, and the other end of its protocol."""
+"""thresher in other tools: pytest, inspect_ai, and evaluators that speak its protocol."""

@@ -1,4 +1,4 @@
-"""The other end of ``thresher run --stay``: a Python function that answers pulls, line by line."""
+"""The evaluator's side of ``thresher run --stay``: a Python function that answers pulls, line by line."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ from ..run.command.lines import PROTOCOL
 from ..run.tracebacks import traceback_text
 from ..study import Pull
 
-FIELDS = ("reward", "note", "cost")  # of what a function may return
+FIELDS = ("reward", "note", "cost")  # that a function may return
 CHUNK = 1 << 16
 Arms = Sequence[str] | Mapping[str, Mapping[str, Any]]
 
@@ -25,9 +25,9 @@ Arms = Sequence[str] | Mapping[str, Mapping[str, Any]]
 def evaluator(function: Callable[[Pull], object], *, arms: Arms | None = None, workers: int = 1) -> None:
     """Answer the pulls that ``thresher run --stay`` writes to standard input, until there are no more.
 
-    The function takes a `Pull` and returns a number or a bool, or ``{"reward": 0.8, "note": "…", "cost": 0.02}``. What
-    it raises is a failure of the pull, and `Busy` asks for it again later. What it prints goes to standard error. A
-    coroutine function runs as many pulls at once as there are; a plain one as many as ``workers``, in threads.
+    The function takes a `Pull` and returns a number or a bool, or ``{"reward": 0.8, "note": "…", "cost": 0.02}``. If it
+    raises an exception, the pull has failed; `Busy` asks for the pull again later. What it prints goes to standard
+    error. A coroutine function runs all pulls that have come at once; a plain one as many as ``workers``, in threads.
 
     With ``arms``, names or ``{name: parameters}``, the study needs no ``--arms``::
 
@@ -52,15 +52,15 @@ def evaluator(function: Callable[[Pull], object], *, arms: Arms | None = None, w
             asyncio.run(_answer_together(function, incoming, answers))
         elif workers == 1:
             for pull in _pulls(incoming):
-                answers.put(_answer(function, pull))
+                _answer(function, pull, answers)
         else:
             with ThreadPoolExecutor(workers) as threads:
                 for pull in _pulls(incoming):
-                    threads.submit(lambda pull=pull: answers.put(_answer(function, pull)))  # type: ignore[misc]
+                    threads.submit(_answer, function, pull, answers)
 
 
 class Answers:
-    """Writes answers, each as a line, from any thread."""
+    """Writes answers, one per line, from any thread."""
 
     def __init__(self, file: int) -> None:
         self._file, self._lock = file, threading.Lock()
@@ -74,7 +74,7 @@ class Answers:
 
 @contextlib.contextmanager
 def _apart() -> Iterator[tuple[int, int]]:
-    """The input and the output of the process, kept from what the function reads and prints, and from its children."""
+    """The process's input and output, out of reach of what the function and its child processes read and print."""
     sys.stdout.flush()
     incoming, outgoing = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -107,7 +107,7 @@ def _pulls(file: int) -> Iterator[Pull]:
 
 
 def _pull(line: bytes) -> Pull:
-    """A pull, from a line; what is missing in one that was typed by hand has a default."""
+    """The pull on a line; fields that are missing, as in a line typed by hand, have defaults."""
     try:
         data = json.loads(line)
         return Pull(
@@ -124,15 +124,16 @@ def _pull(line: bytes) -> Pull:
         raise InvalidInput("line", line.decode("utf-8", "replace"), "is not a pull", remedy) from None
 
 
-def _answer(function: Callable[[Pull], object], pull: Pull) -> dict[str, Any]:
+def _answer(function: Callable[[Pull], object], pull: Pull, answers: Answers) -> None:
     try:
-        return _answered(pull, function(pull))
+        answer = _answered(pull, function(pull))
     except BaseException as error:
-        return _failed(pull, error)
+        answer = _failed(pull, error)
+    answers.put(answer)
 
 
 async def _answer_together(function: Callable[[Pull], Any], incoming: int, answers: Answers) -> None:
-    """Evaluate every pull as soon as it comes."""
+    """Evaluate every pull as soon as it arrives."""
     loop, tasks = asyncio.get_running_loop(), set[asyncio.Task[None]]()
     over = loop.create_future()
 

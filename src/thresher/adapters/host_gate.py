@@ -1,17 +1,19 @@
-"""A gate between a study and a host that runs an arm's cases itself: which of them to run, and what became of each.
+"""A gate between a study and a host that runs an arm's cases itself: which cases to run, and what became of each.
 
-The host decides which case has its turn. Evidence is committed in the order in which cases were *asked for*, so it
-asks in an order that does not depend on when a case gets its turn: the study's own order of the arm, or, if the host
-has shuffled the cases, the host's. Cases that come before the one whose turn it is are asked for too, and held until
+The host decides when a case has its turn. Evidence is committed in the order in which cases were *asked for*, so the
+gate asks in an order that does not depend on these turns: the study's own order of the arm or, if the host has shuffled
+the cases, the host's. When a case has its turn, the gate also asks for the cases before it, and holds their pulls until
 their own turn.
 
-A pull that is held to the end never began, and is taken back. One whose case began is told, or dropped as failed or
-lost. Nothing here waits, neither for another arm nor for a case.
+A pull that is still held at the end never began, and is taken back. A pull whose case began is told, or dropped as
+failed or lost. Nothing here waits for another arm or for a case.
 """
 
+import contextlib
 import threading
 from collections.abc import Iterable
 
+from ..core.events import Cause
 from ..core.evidence import OPEN
 from ..core.ledger import Ledger
 from ..core.row import settled_label
@@ -30,7 +32,7 @@ class Gate:
         self._ended: set[int] = set()  # cases that began and ended without a reward, if the host goes on
         self._number = study.spec.arm(arm)
         self._order: list[int] | None = None  # the host's order; None: the study's own
-        self._place: dict[int, int] = {}  # of a case in the host's order
+        self._place: dict[int, int] = {}  # by case: its place in the host's order
         self._next = 0  # in the host's order
         self._lock = threading.RLock()
 
@@ -39,9 +41,9 @@ class Gate:
         return look(self.study, lambda ledger: ledger.cases.upcoming(self._number) if ledger.cases else [])
 
     def follow(self, order: Iterable[int]) -> None:
-        """From now on, ask in the order of a host that shuffled its cases; first for those that were begun before.
+        """From now on, ask in the order of a host that shuffled its cases, but first for cases that began earlier.
 
-        Such a case has a place already, and evidence waits for it.
+        Such a case has its place already, and evidence waits for it.
         """
         with self._lock:
             cases = list(order)
@@ -55,7 +57,7 @@ class Gate:
         return bool(cases and cases.is_free(self._number, case) and cases.place_of(self._number, case) is not None)
 
     def begin(self, case: int) -> str | None:
-        """The case has its turn. Returns None if it is to be run, and otherwise why not."""
+        """The case has its turn. Returns None if the host should run it, and otherwise why not."""
         with self._lock:
             while self._ended:
                 self.fail(self._ended.pop(), "the case ended without a reward")
@@ -70,7 +72,7 @@ class Gate:
             return None
 
     def tell(self, case: int, reward: object) -> None:
-        """The case has a reward. If it never had its turn, because its result was known, it takes its place now."""
+        """The case has a reward. If it never had its turn, because its reward was known, it takes its place now."""
         with self._lock:
             pull = self.begun.pop(case, None)
             if pull is None:
@@ -79,27 +81,25 @@ class Gate:
                 return
             try:
                 self.study.tell(pull, reward)
-            except OutsideBounds:
-                return  # the study has retired the arm, and its verdict says why
-            except AlreadyTold:
-                return  # by another process: the first reward counts
+            except (OutsideBounds, AlreadyTold):
+                return  # the study has retired the arm and says why, or another process was first and its reward counts
             except InvalidInput:
                 self._drop(pull, "failed", "its reward is not a number")
                 raise
 
     def ended(self, case: int) -> None:
-        """The case ended without a reward: if another begins after it, it has failed; else it was stopped with all."""
+        """The case ended without a reward. It has failed if another case begins later; otherwise the host stopped."""
         with self._lock:
             self._ended.add(case)
 
     def fail(self, case: int, reason: str) -> None:
-        """If the case began, it has failed."""
+        """The case has failed, if it began."""
         with self._lock:
             if (pull := self.begun.pop(case, None)) is not None:
                 self._drop(pull, "failed", reason)
 
     def end(self, *, finished: bool) -> None:
-        """The host runs no more cases. Unless it was stopped, those that began and have no reward have failed."""
+        """The host runs no more cases. If it finished, cases that began and have no reward have failed."""
         with self._lock:
             self._ended.clear()
             self._take_back("the host ended before its turn came")
@@ -110,7 +110,7 @@ class Gate:
                     self._drop(self.begun.pop(case), "lost", "the host ended before the case did")
 
     def over(self) -> str | None:
-        """Why the arm needs no more rewards; None: it does."""
+        """Why the arm needs no more rewards; None if it does."""
         return look(self.study, self._over)
 
     def _over(self, ledger: Ledger) -> str | None:
@@ -127,7 +127,7 @@ class Gate:
         return "the case is known, given up, or pending elsewhere"
 
     def _pull_for(self, case: int) -> Pull | None:
-        """The pull of this case, and before it, held for later, those of the cases that come first."""
+        """The pull of this case. Pulls of the cases that come before it are asked for first, and held for later."""
         if (held := self.held.pop(case, None)) is not None:
             return held
         if not look(self.study, lambda ledger: ledger.cases and ledger.cases.is_free(self._number, case)):
@@ -151,8 +151,6 @@ class Gate:
             _, pull = self.held.popitem()
             self._drop(pull, "cancelled", reason)
 
-    def _drop(self, pull: Pull, cause: str, reason: str) -> None:
-        try:
-            give_up(self.study, pull, cause=cause, reason=reason)  # type: ignore[arg-type]  # one of its causes
-        except AlreadyTold:
-            return  # by another process
+    def _drop(self, pull: Pull, cause: Cause, reason: str) -> None:
+        with contextlib.suppress(AlreadyTold):  # by another process
+            give_up(self.study, pull, cause=cause, reason=reason)

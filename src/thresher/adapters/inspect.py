@@ -31,8 +31,8 @@ def stopping(study: Study, arm: str, *, scorer: str | None = None, value: Value 
     """What to pass as ``Task(early_stopping=…)``, so that the task stops when the arm of the study is settled.
 
     The study's cases are the ids of the samples. inspect_ai decides the order of samples, so the dataset must be
-    shuffled, as by ``sample_shuffle=True``; the verdict names this assumption. ``scorer`` names the score that is the
-    reward, where there are several, and ``value`` turns its value into a number.
+    shuffled, for example with ``sample_shuffle=True``; the verdict names this assumption. If there are several scores,
+    ``scorer`` names the one that is the reward, and ``value`` turns its value into a number.
 
     >>> import thresher
     >>> study = thresher.create_study("sums", arms=["terse"], at_least=0.9, cases=["2 + 2", "7 * 6"])
@@ -68,8 +68,8 @@ def sift(
 ) -> Verdict:
     """Which of these tasks, or models, have a mean score of at least the bar? Each stops as soon as that is settled.
 
-    The tasks run all at once, with the same samples, in an order that the study draws for each. Every other argument
-    goes to `inspect_ai.eval`.
+    All tasks run at once, on the same samples, in an order that the study draws for each task. Any other argument goes
+    to `inspect_ai.eval`.
 
     The arguments:
         tasks: tasks with the same sample ids: a list, ``{name: task}``, or one task with several ``models``.
@@ -111,7 +111,7 @@ def sift(
 
 
 async def asift(tasks: "Sequence[Task] | Mapping[str, Task] | Task", *, at_least: float, **options: Any) -> Verdict:
-    """The same as `sift`, with the same arguments, for those who await it; inspect_ai runs one eval at a time."""
+    """The same as `sift`, with the same arguments, as a coroutine. inspect_ai runs one eval at a time."""
     mine = {key: options.pop(key) for key in OWN & options.keys()}
     with Sifting(tasks, mine.pop("models", None), options, at_least=at_least, **mine) as sifting:
         if sifting.tasks:

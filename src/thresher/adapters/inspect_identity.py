@@ -1,6 +1,6 @@
 """What measures the rewards of `sift`: a study is not resumed with another model, solver, scorer or dataset.
 
-The arms' names do not say this. What code does inside a solver or a scorer is not seen, only its name and arguments.
+The names of the arms do not show this. Of a solver or a scorer, only its name and arguments count, not its code.
 """
 
 import hashlib
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from inspect_ai.dataset import Sample
 
 MODEL = "INSPECT_EVAL_MODEL"  # the environment variable with the model, if none is given
-HARMLESS = {  # of how a model is called: they change no answer
+HARMLESS = {  # settings of how a model is called that change no answer
     *("max_retries", "timeout", "attempt_timeout", "stream_idle_timeout", "max_connections", "adaptive_connections"),
     *("cache", "cache_prompt", "batch"),
 }
-COUNTING = {  # options of eval which change scores, besides those of how a model is called
+COUNTING = {  # options of eval that change scores, besides the settings of how a model is called
     *("model_base_url", "model_args", "model_roles", "task_args", "solver", "sandbox"),
     *("message_limit", "token_limit", "turn_limit", "time_limit", "working_limit", "cost_limit"),
 }
@@ -33,7 +33,7 @@ def identity(
     value: Callable[[Any], float] | None,
     scorer: str | None,
 ) -> str:
-    """A text that is the same for every call that measures the same."""
+    """A text that is the same for all calls that measure the same thing."""
     from inspect_ai.model import GenerateConfig
 
     counting = (COUNTING | GenerateConfig.model_fields.keys()) - HARMLESS
@@ -54,13 +54,13 @@ def identity(
 
 
 def _content(sample: "Sample") -> list[Any]:
-    """What a sample asks. The ids of its messages are drawn at random."""
+    """What a sample asks, without the ids of its messages, which are drawn at random."""
     asked = sample.input if isinstance(sample.input, str) else [(each.role, each.text) for each in sample.input]
     return [sample.id, asked, sample.target, sample.choices]
 
 
 def _plain(found: object) -> object:
-    """What JSON does not know, without what differs from process to process."""
+    """Objects that JSON does not know, without what differs from process to process."""
     from inspect_ai._util.registry import is_registry_object, registry_log_name, registry_params
     from inspect_ai.model import Model
     from pydantic import BaseModel

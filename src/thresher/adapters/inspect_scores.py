@@ -1,4 +1,4 @@
-"""Which of a sample's scores is the reward, and which number it is. Nothing here imports inspect_ai."""
+"""Which of a sample's scores is the reward, as a number. Nothing here imports inspect_ai."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -12,7 +12,7 @@ WORDS = {"c": 1.0, "i": 0.0, "p": 0.5, "n": 0.0, "yes": 1.0, "true": 1.0, "no": 
 
 
 def scorer_of(names: Iterable[str], wanted: str | None) -> str:
-    """The scorer whose score is the reward, of those that a task has.
+    """Which of a task's scorers gives the reward.
 
     >>> scorer_of(["match"], None), scorer_of(["match", "inspect_ai/includes"], "includes")
     ('match', 'includes')
@@ -32,7 +32,7 @@ def scorer_of(names: Iterable[str], wanted: str | None) -> str:
 
 
 def reward_of(scores: Mapping[str, Any], scorer: str, value: Value | None) -> float | None:
-    """The reward in a sample's scores; None: the scorer gave none, or says that the sample cannot be scored."""
+    """The reward in a sample's scores; None if the scorer gave none, or says that the sample cannot be scored."""
     score = scores.get(scorer)
     if score is None:
         return None
@@ -42,7 +42,7 @@ def reward_of(scores: Mapping[str, Any], scorer: str, value: Value | None) -> fl
 
 
 def number_of(value: object) -> float:
-    """The number that inspect_ai's metrics take a value for. What they would count as 0 with a warning is refused.
+    """The number that inspect_ai's metrics make of a value. Values that they count as 0 with a warning are refused.
 
     >>> number_of("C"), number_of("P"), number_of(True), number_of("0.25"), number_of("no")
     (1.0, 0.5, 1.0, 0.25, 0.0)

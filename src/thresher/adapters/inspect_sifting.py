@@ -1,4 +1,4 @@
-"""What `sift` runs: a study whose arms are tasks and whose cases are samples, and each task in the study's order."""
+"""One call of `sift`: a study whose arms are tasks and whose cases are samples, and the tasks in the study's order."""
 
 import copy
 import warnings
@@ -11,18 +11,18 @@ from ..errors import CannotGoOn, InvalidInput
 from ..log.stores import Storage
 from .inspect_identity import identity
 from .inspect_scores import Value, scorer_of
-from .inspect_stopping import Stopping
+from .inspect_stopping import Stopping, check_eval
 
 if TYPE_CHECKING:
     from inspect_ai import Task
     from inspect_ai.dataset import Sample
     from inspect_ai.log import EvalLog
 
-LONGEST = 300  # characters of an error of inspect_ai
+LONGEST = 300  # characters of an error of inspect_ai that are shown
 
 
 class Sifting:
-    """One call of `sift`: ``tasks`` and ``options`` are for an eval within its ``with`` block, which gives ``logs``."""
+    """Within its ``with`` block, the caller evaluates ``tasks`` with ``options`` and sets ``logs``."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Sifting:
         self.study.close()
 
     def verdict(self) -> Verdict:
-        """The answer, after the eval. An error in here is raised; one in a task is a warning, unless nothing ran."""
+        """The answer, after the eval. Our own errors are raised; a task's error is a warning, unless nothing ran."""
         for stop in self.stops.values():
             if stop.error is not None:
                 raise stop.error
@@ -101,26 +101,21 @@ def arms_of(tasks: Any, models: Any) -> "dict[str, Task]":
 
     listed = [tasks] if isinstance(tasks, Task) else tasks
     pairs = list(listed.items()) if isinstance(listed, Mapping) else [(None, task) for task in listed]
+    each = [None] if models is None else models
+    chosen = each.items() if isinstance(each, Mapping) else [(str(model), model) for model in each]
     found: dict[str, Task] = {}
     for given, task in pairs:
         if not isinstance(task, Task):
             raise InvalidInput("task", task, "is not a Task of inspect_ai", "call the function that makes it")
-        name = given or task.name
-        if models is None:
-            _add(found, name, task)
-            continue
-        chosen = models.items() if isinstance(models, Mapping) else [(str(model), model) for model in models]
         for label, model in chosen:
-            copied = copy.copy(task)
-            copied.model = get_model(model)
-            _add(found, f"{name}@{label}", copied)
+            arm, name = task, given or task.name
+            if models is not None:
+                arm, name = copy.copy(task), f"{name}@{label}"
+                arm.model = get_model(model)
+            if name in found:
+                raise InvalidInput("task", name, "is given twice", "name the tasks, or the models: {name: task}")
+            found[name] = arm
     return found
-
-
-def _add(found: "dict[str, Task]", name: str, task: "Task") -> None:
-    if name in found:
-        raise InvalidInput("task", name, "is there twice", "name the tasks, or the models: {name: task}")
-    found[name] = task
 
 
 def samples_of(arm: str, task: "Task", scorer: str | None) -> "dict[str, Sample]":
@@ -129,8 +124,7 @@ def samples_of(arm: str, task: "Task", scorer: str | None) -> "dict[str, Sample]
 
     if task.sample_source is not None:
         raise InvalidInput("task", arm, "has a SampleSource, so its samples are not known before", "give it a dataset")
-    if (task.epochs or 1) > 1:
-        raise InvalidInput("epochs", task.epochs, "each sample is a case, and a case counts once", "run one epoch")
+    check_eval(task.epochs)
     scorer_of([registry_log_name(each) for each in task.scorer or []], scorer)
     found: dict[str, Sample] = {}
     for number, sample in enumerate(task.dataset, 1):
@@ -139,7 +133,7 @@ def samples_of(arm: str, task: "Task", scorer: str | None) -> "dict[str, Sample]
             raise InvalidInput("task", arm, rule, "give them ids, or do not shuffle: sift does")
         one = sample if sample.id is not None else sample.model_copy(update={"id": number})
         if str(one.id) in found:
-            raise InvalidInput("sample", one.id, f"is there twice in task {arm!r}", "give samples different ids")
+            raise InvalidInput("sample", one.id, f"occurs twice in task {arm!r}", "give samples different ids")
         found[str(one.id)] = one
     if not found:
         raise InvalidInput("task", arm, "has no samples", "give it a dataset")
@@ -162,16 +156,10 @@ def common(samples: "Mapping[str, Mapping[str, Sample]]") -> list[str]:
 
 def _checked(options: Mapping[str, Any], arms: int) -> dict[str, Any]:
     """The options for eval, by default with all tasks at once."""
-    epochs, limit = options.get("epochs"), options.get("limit")
-    if (getattr(epochs, "epochs", epochs) or 1) > 1:
-        raise InvalidInput("epochs", epochs, "each sample is a case, and a case counts once", "run one epoch")
-    if options.get("sample_id") is not None:
-        rule = "samples chosen by hand need not be like the others"
-        raise InvalidInput("sample_id", options["sample_id"], rule, "leave it out; limit= is fine")
+    limit = options.get("limit")
+    check_eval(options.get("epochs"), options.get("log_samples"), options.get("sample_id"))
     if limit is not None and not isinstance(limit, int):
         raise InvalidInput("limit", limit, "the study draws the order of samples", "give a number of samples")
-    if options.get("log_samples") is False:
-        raise InvalidInput("log_samples", False, "inspect_ai stops no sample early without them", "leave it out")
     if options.get("score") is False:
         raise InvalidInput("score", False, "without scores there are no rewards", "leave it out")
     if isinstance(options.get("model"), Sequence) and not isinstance(options["model"], str):

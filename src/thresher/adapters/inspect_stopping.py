@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 NUMBERED = 5  # a shuffled list of more samples than this is not in order by chance
-_last: "WeakKeyDictionary[Study, dict[str, Stopping]]" = WeakKeyDictionary()  # of each arm
+_last: "WeakKeyDictionary[Study, dict[str, Stopping]]" = WeakKeyDictionary()  # the last one that started, by arm
 
 
 class Stopping:
     """Stops a task's samples as soon as its arm of a study is settled: an ``EarlyStopping`` of inspect_ai.
 
-    `stopping` makes one. ``close()``, or the end of a ``with`` block, drops what is left pending by an eval that was
-    cancelled or ended with an error. An eval that comes to its end does this itself.
+    `stopping` makes one. ``close()``, or the end of a ``with`` block, drops the pulls that an eval left pending when it
+    was cancelled or ended with an error. An eval that finishes leaves none.
     """
 
     def __init__(self, study: Study, arm: str, *, scorer: str | None, value: Value | None, shuffled: bool) -> None:
@@ -34,7 +34,7 @@ class Stopping:
         self._study, self._arm, self._wanted, self._value = study, arm, scorer, value
         self._scorer = scorer or ""
         self._tolerant = False  # whether the task goes on after an error
-        self._shuffled = shuffled  # by the study itself, and not by the host
+        self._shuffled = shuffled  # by the study itself, not by the host
 
     async def start_task(self, task: "EvalSpec", samples: "list[Sample]", epochs: int) -> str:
         """Called by inspect_ai when the task begins."""
@@ -60,7 +60,7 @@ class Stopping:
     def cleanup(
         self, theirs: "Callable[[TaskState], Awaitable[None]] | None"
     ) -> "Callable[[TaskState], Awaitable[None]]":
-        """For `Task(cleanup=…)`: inspect_ai says nothing else about a sample whose error is tolerated."""
+        """For `Task(cleanup=…)`: nothing else tells us about a sample whose error is tolerated."""
 
         async def clean(state: "TaskState") -> None:
             if self._tolerant and self._scorer not in (state.scores or {}):
@@ -71,7 +71,7 @@ class Stopping:
         return clean
 
     def close(self) -> None:
-        """Drop what is pending: samples that never began, and those that began and have no score, as lost."""
+        """Drop all pending pulls. Samples that began and have no score are lost; the others never began."""
         self.gate.end(finished=False)
 
     def __enter__(self) -> "Stopping":
@@ -85,7 +85,7 @@ class Stopping:
         if (earlier := _last.setdefault(self._study, {}).get(self._arm)) not in (None, self):
             earlier.close()
         _last[self._study][self._arm] = self
-        self._check(task, epochs)
+        check_eval(epochs, task.config.log_samples, task.config.sample_id)
         self._tolerant = task.config.fail_on_error not in (None, True) or task.config.continue_on_fail is True
         self._scorer = scorer_of([each.name for each in task.scorers or []], self._wanted)
         cases = [self._case(each) for each in ids]
@@ -94,23 +94,12 @@ class Stopping:
             self.gate.follow(cases)
         return "thresher"
 
-    def _check(self, task: "EvalSpec", epochs: int) -> None:
-        if epochs > 1:
-            rule = "each sample is a case, and a case counts once"
-            raise InvalidInput("epochs", epochs, rule, "run one epoch")
-        if task.config.log_samples is False:
-            rule = "inspect_ai stops no sample early without them"
-            raise InvalidInput("log_samples", False, rule, "leave it out")
-
     def _check_shuffled(self, task: "EvalSpec", ids: list[Any]) -> None:
-        """Whatever was seen before, each of the samples that are left must be as likely to be the next."""
+        """Whatever was seen before, each remaining sample must be equally likely to be next."""
         name, count = task.dataset.name or task.task, self._study.spec.case_count
         if not task.dataset.shuffled:
             rule = "is not shuffled, and the first samples need not be like the others"
             raise InvalidInput("dataset", name, rule, "pass sample_shuffle=True to eval, or use sift")
-        if task.config.sample_id is not None:
-            rule = "samples chosen by hand need not be like the others"
-            raise InvalidInput("sample_id", task.config.sample_id, rule, "leave it out; limit= is fine")
         if task.dataset.samples != count:
             rule = f"has {task.dataset.samples} samples, and the study {count} cases"
             raise InvalidInput("dataset", name, rule, "they must be the same; limit= of eval is fine")
@@ -136,7 +125,7 @@ class Stopping:
             self.gate.tell(case, reward)
 
     async def _call(self, act: Callable[[], Answer]) -> Answer:
-        """Act, on a thread if the store may wait; remember the first error."""
+        """Act, on a thread if the store may block, and remember the first error."""
         import anyio
 
         try:
@@ -144,3 +133,14 @@ class Stopping:
         except Exception as error:
             self.error = self.error or error
             raise
+
+
+def check_eval(epochs: Any, log_samples: bool | None = None, sample_id: object = None) -> None:
+    """Refuse options of an eval that no study of its samples can be run with."""
+    if (getattr(epochs, "epochs", epochs) or 1) > 1:
+        raise InvalidInput("epochs", epochs, "each sample is a case, and a case counts once", "run one epoch")
+    if log_samples is False:
+        raise InvalidInput("log_samples", False, "inspect_ai stops no sample early without them", "leave it out")
+    if sample_id is not None:
+        rule = "samples chosen by hand need not be like the others"
+        raise InvalidInput("sample_id", sample_id, rule, "leave it out; limit= is fine")

@@ -1,7 +1,7 @@
-"""The pytest plugin: it does nothing unless it is asked.
+"""The pytest plugin: it does nothing unless one of its options is given.
 
-pytest imports this module at every start, wherever thresher is installed. It therefore imports nothing but pytest; the
-plugin's work is in the modules beside it, which are loaded if one of the options is given. PYTEST_DONT_REWRITE
+pytest imports this module at every start, wherever thresher is installed, so it imports nothing but pytest. The other
+modules of this folder do the work, and are loaded only when they are needed. PYTEST_DONT_REWRITE
 """
 
 from typing import TYPE_CHECKING
@@ -11,26 +11,26 @@ import pytest
 if TYPE_CHECKING:
     from .repeating import ThresherPull
 
-MARK = "thresher(at_least): the share of runs of this test that must pass, instead of the one given with --thresher"
-OPTIONS = {  # option: metavar, help; those that a configuration file may set as well
-    "budget": ("N", "Runs, over all tests. Without it: until every test is settled."),
-    "for": ("DURATION", "Start no run after this time: 90s, 10m, 2h."),
-    "guarantee": ("KIND", "all: no certified label is wrong (default). rate: few are, for many tests."),
-    "confidence": ("SHARE", "How sure all certified labels together must be (0.95)."),
-    "isolation": ("SCOPE", "What each run sets up anew: function (default), module or session fixtures as well."),
-    "open": ("HOW", "What tests that are still open do: pass (default), or fail (exit code 8)."),
-    "storage": ("URL", "Keep the runs, such as in sqlite:///runs.db: the same command resumes."),
+MARK = "thresher(at_least): the share of this test's runs that must pass, instead of the one given with --thresher"
+OPTIONS = {  # option: metavar, help; a configuration file may set these too
+    "budget": ("N", "Make at most this many runs, over all tests. Default: run until every test is settled."),
+    "for": ("DURATION", "Start no run after this time, such as 90s, 10m or 2h."),
+    "guarantee": ("KIND", "all (default): no certified label is wrong. rate: few are; this suits many tests."),
+    "confidence": ("SHARE", "How sure all certified labels together must be. Default: 0.95."),
+    "isolation": ("SCOPE", "Each run sets up fixtures anew up to this scope: function (default), module or session."),
+    "open": ("HOW", "Whether tests that are still open at the end pass (default) or fail (exit code 8)."),
+    "storage": ("URL", "Keep the runs in this store, such as sqlite:///runs.db. The same command resumes them."),
 }
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("thresher", "thresher: which tests pass often enough, with certificates")
-    text = "Run every test until it is certified to pass in at least this share of runs, or in less: 0.95, 95%%."
+    text = "Run every test until it is certified to pass in at least this share of runs (0.95 or 95%%), or in fewer."
     group.addoption("--thresher", metavar="SHARE", default=None, help=text)
     for name, (metavar, text) in OPTIONS.items():
         group.addoption(f"--thresher-{name}", metavar=metavar, default=None, help=text)
         parser.addini(f"thresher_{name}", f"The default of --thresher-{name}.", default=None)
-    text = "Run tests once, with this seed: reruns the failure that --thresher showed."
+    text = "Run tests once, with this seed, to repeat a failure that --thresher found."
     group.addoption("--thresher-seed", metavar="SEED", default=None, help=text)
 
 
@@ -49,9 +49,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def thresher_pull(request: pytest.FixtureRequest) -> "ThresherPull":
-    """The run that the test is in: ``seed``, ``number`` among the test's runs, and ``reward(0.8)`` to record a number.
+    """The current run of the test: its ``seed``, its ``number`` (from 1), and ``reward(0.8)`` to record a number.
 
-    It works without --thresher too: the test then runs once, with a seed drawn at random.
+    Without --thresher, the test runs once, with a seed drawn at random.
     """
     from .repeating import pull_of
 

@@ -1,35 +1,19 @@
-"""With pytest-xdist: what the controller does besides scheduling, and what it must know about the workers' tests."""
+"""With pytest-xdist: what the controller does besides scheduling."""
 
 import time
 from collections.abc import Generator
-from dataclasses import dataclass, field
-from pathlib import Path
 from queue import Empty
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from .plugin import Plugin, refuse_errors, store_explained
+from .reporting import Collected
 from .scheduler import Scheduler
 from .settings import Options
 from .sifting import Sift
-from .status_line import Progress
 
 GRACE = 5.0  # seconds that workers have to answer after Ctrl-C
-
-
-@dataclass
-class Test:
-    """In the controller, which has no items: what a report takes from one."""
-
-    __test__ = False  # not for pytest
-
-    nodeid: str
-    location: tuple[str, int | None, str]
-    path: Path
-    keywords: list[str]
-    ihook: Any
-    user_properties: list[tuple[str, object]] = field(default_factory=list)
 
 
 class Controller(Plugin):
@@ -38,19 +22,16 @@ class Controller(Plugin):
     def __init__(self, config: pytest.Config, options: Options) -> None:
         super().__init__(config, options)
         self._scheduler: Scheduler | None = None
-        self._progress: Progress | None = None
-        self._tests: dict[str, Test] = {}
-        self._session: pytest.Session | None = None
+        self._tests: dict[str, Collected] = {}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: object) -> Scheduler:
-        self._scheduler = Scheduler(config, log, start=self._start, shown=self._shown)
+        self._scheduler = Scheduler(config, log, start=self._start)
         return self._scheduler
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    @pytest.hookimpl(wrapper=True, trylast=True)  # within the terminal's, which ends the line of results
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:  # type: ignore[override]
-        """Around the loop of xdist: whatever ends it, one report is logged for each test."""
-        self._session = session
+        """Whatever ends the loop of xdist, log one report for each test."""
         with store_explained():
             try:
                 found = yield
@@ -63,29 +44,17 @@ class Controller(Plugin):
             raise session.Failed(session.shouldfail)
         return found
 
-    def _start(self, hello: dict[str, Any]) -> Sift | None:
+    def _start(self, hello: dict[str, Any]) -> Sift:
         """Create the studies."""
-        assert self._session is not None
-        refuse_errors(self._session)
+        session: Any = self.config.pluginmanager.get_plugin("session")
+        refuse_errors(session)
         if hello.get("error"):
             raise pytest.UsageError(hello["error"])
-        hook = self.config.hook
-        self._tests = {
-            nodeid: Test(nodeid, tuple(location), Path(path), keywords, hook)
-            for nodeid, _, _, location, path, keywords in hello["tests"]
-        }
-        if not self._tests:
-            return None
-        sift = self.begin({nodeid: bar for nodeid, _, bar, *_ in hello["tests"]}, hello["version"])
-        self._progress = Progress(self.config, sift)
-        return sift
-
-    def _shown(self) -> None:
-        if self._progress is not None:
-            self._progress()
+        self._tests = {test.nodeid: test for test in hello["tests"]}
+        return self.begin({test.nodeid: test.bar for test in hello["tests"]}, hello["version"])
 
     def _settle(self) -> None:
-        """After Ctrl-C: take in what the workers have already done. Press it again not to wait for them."""
+        """After Ctrl-C, wait for the workers' answers. Press Ctrl-C again to stop waiting."""
         scheduler, loop = self._scheduler, self.config.pluginmanager.get_plugin("dsession")
         if scheduler is None or loop is None:
             return
@@ -104,7 +73,4 @@ class Controller(Plugin):
     def _end(self) -> None:
         if self._scheduler is not None:
             self._scheduler.finish()
-        if self._progress is not None:
-            self._progress.end()
-        if self.sift is not None and self._scheduler is not None:
-            self.report(cast("dict[str, pytest.Item]", self._tests), self._scheduler.asides)
+        self.report(self._tests)

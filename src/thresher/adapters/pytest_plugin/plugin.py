@@ -5,7 +5,7 @@ import hashlib
 import os
 import platform
 import sys
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from importlib.metadata import distributions
 from pathlib import Path
 
@@ -15,38 +15,31 @@ from _pytest.terminal import TerminalReporter
 
 from ...core.verdict import Verdict
 from ...errors import StoreFailed, ThresherError
+from ...text.plural import plural
 from . import reporting, seeding, summary
 from .one_process import Loop
 from .repeating import Repeating
 from .settings import Options, bars, options_of, seed_of
 from .sifting import Result, Sift
 from .status_line import Progress
-from .tidying import Noting
 
 OPEN_LEFT = 8  # the exit code if tests are left open and --thresher-open is fail
-NAME = "thresher-sift"
 SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
 def start(config: pytest.Config) -> None:
     """Register what the options ask for."""
     seed = seed_of(config)
-    if seed is not None:
-        if config.getoption("thresher") is not None:
-            raise pytest.UsageError(
-                "--thresher-seed: runs tests once, so it cannot be used with --thresher; leave one out"
-            )
-        config.pluginmanager.register(seeding.Seeding(), "thresher-seeding")
-        config.pluginmanager.register(Once(seed), "thresher-once")
-        return
-    options = options_of(config)
+    if seed is not None and config.getoption("thresher") is not None:
+        rule = "runs tests once, so it cannot be used with --thresher; leave one out"
+        raise pytest.UsageError(f"--thresher-seed: {rule}")
+    plugin = _plugin(config, options_of(config)) if seed is None else Once(seed)
     config.pluginmanager.register(seeding.Seeding(), "thresher-seeding")
-    config.pluginmanager.register(Noting(), "thresher-noting")
-    config.pluginmanager.register(_plugin(config, options), NAME)
+    config.pluginmanager.register(plugin, "thresher-sift")
 
 
 def _plugin(config: pytest.Config, options: Options) -> object:
-    """The plugin for this process: with xdist, a worker or the controller; else one that does all."""
+    """The plugin for this process: with xdist, a worker's or the controller's; otherwise one that does everything."""
     if hasattr(config, "workerinput"):
         from .worker import Worker
 
@@ -72,7 +65,7 @@ class Once:
 
 
 class Plugin(Repeating):
-    """Everything in one process, and all that people and other plugins see at the end."""
+    """Runs the tests in one process, and shows people and other plugins what came of them."""
 
     def __init__(self, config: pytest.Config, options: Options) -> None:
         self.config, self.options = config, options
@@ -96,51 +89,44 @@ class Plugin(Repeating):
             return None
         refuse_errors(session)
         ordinary, arms = divided(session.items)
+        version = fingerprint(self.config, session.items) if self.options.storage else ""  # before tests load more
         run_ordinary(session, ordinary)
-        if arms:
-            self._sift(session, arms)
-        if session.shouldfail:
-            raise session.Failed(session.shouldfail)
-        if session.shouldstop:
-            raise session.Interrupted(session.shouldstop)
-        return True
-
-    def _sift(self, session: pytest.Session, arms: dict[str, pytest.Item]) -> None:
-        version = fingerprint(self.config, session.items) if self.options.storage else ""
-        tests = {nodeid: self.bars[item] for nodeid, item in arms.items()}
-        self.begin(tests, version)
-        assert self.sift is not None
-        progress = Progress(self.config, self.sift)
-        loop = Loop(session, arms, self.sift, shown=progress)
+        sift = self.begin({nodeid: self.bars[item] for nodeid, item in arms.items()}, version)
         with store_explained():
             try:
-                loop.run()
+                Loop(session, arms, sift).run()
             finally:
-                progress.end()
-                self.report(arms, loop.asides)
+                self.report(arms)
+        stop_if_asked(session)
+        return True
 
     # -- what a run with xdist uses as well -----------------------------------------------------------------------
 
-    def begin(self, tests: dict[str, float], version: str = "") -> Sift:
+    def begin(self, tests: dict[str, float], version: str) -> Sift:
         """Create the studies, or resume them."""
+        self.progress = Progress(self.config)
+        seed = seeding.randomly_seed(self.config)
         try:
-            self.sift = Sift(tests, self.options, seed=seeding.randomly_seed(self.config), version=version)
+            self.sift = Sift(tests, self.options, seed=seed, version=version, shown=self.progress)
         except ThresherError as error:
             option = "--thresher-" if error.what == "storage" else ""
             raise pytest.UsageError(f"{option}{error}") from None
         return self.sift
 
-    def report(self, arms: dict[str, pytest.Item], asides: dict[str, str]) -> None:
-        """Log one report for each test."""
-        assert self.sift is not None
+    def report(self, arms: Mapping[str, pytest.Item | reporting.Collected]) -> None:
+        """Log one report for each test, if the studies have begun."""
+        if self.sift is None:
+            return
+        self.progress.end()
         self.verdicts = self.sift.verdicts()
         self.results = self.sift.results(self.verdicts)
         for result in self.results:
             item = arms[result.nodeid]
-            item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-            for report in reporting.reports(result, item, asides.get(result.nodeid)):
-                item.ihook.pytest_runtest_logreport(report=report)
-            item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+            hook = item.ihook if isinstance(item, pytest.Item) else self.config.hook
+            hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+            for report in reporting.reports(result, item):
+                hook.pytest_runtest_logreport(report=report)
+            hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
@@ -175,7 +161,7 @@ class Plugin(Repeating):
 
 @contextlib.contextmanager
 def store_explained() -> Iterator[None]:
-    """A store that fails ends pytest with one line: rewards that cannot be written count for nothing."""
+    """If the store fails, end pytest with one line: rewards that cannot be written do not count."""
     try:
         yield
     except StoreFailed as error:
@@ -185,12 +171,11 @@ def store_explained() -> Iterator[None]:
 def refuse_errors(session: pytest.Session) -> None:
     """Stop, as pytest does, if some tests could not be collected."""
     if session.testsfailed and not session.config.option.continue_on_collection_errors:
-        errors = f"{session.testsfailed} error{'s' if session.testsfailed != 1 else ''} during collection"
-        raise session.Interrupted(errors)
+        raise session.Interrupted(f"{plural(session.testsfailed, 'error')} during collection")
 
 
 def divided(items: Iterable[pytest.Item]) -> tuple[list[pytest.Item], dict[str, pytest.Item]]:
-    """The tests with marks that skip them or expect them to fail, and the arms by name."""
+    """The tests that run once, because of a mark that skips them or expects them to fail, and the arms by node id."""
     ordinary, arms = list[pytest.Item](), dict[str, pytest.Item]()
     for item in items:
         if is_ordinary(item) or item.nodeid in arms:  # collected twice
@@ -216,10 +201,15 @@ def run_ordinary(session: pytest.Session, items: list[pytest.Item]) -> None:
     for at, item in enumerate(items):
         nextitem = items[at + 1] if at + 1 < len(items) else None
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=nextitem)
-        if session.shouldfail:
-            raise session.Failed(session.shouldfail)
-        if session.shouldstop:
-            raise session.Interrupted(session.shouldstop)
+        stop_if_asked(session)
+
+
+def stop_if_asked(session: pytest.Session) -> None:
+    """Stop, as pytest does between two tests, if a plugin or --maxfail asks for it."""
+    if session.shouldfail:
+        raise session.Failed(session.shouldfail)
+    if session.shouldstop:
+        raise session.Interrupted(session.shouldstop)
 
 
 def fingerprint(config: pytest.Config, items: Iterable[pytest.Item]) -> str:

@@ -1,11 +1,12 @@
-"""Running one test once: with fresh fixtures and its own seed, and what came of it."""
+"""One run of a test, with fresh fixtures and its own seed, and its outcome."""
 
 import math
 import os
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import pytest
@@ -16,24 +17,24 @@ from ...errors import InvalidInput, told_of
 from ...text.masking import masked
 from . import seeding
 from .settings import Isolation, seed_of
-from .tidying import tidy
+from .tidying import Noting, tidy
 
 TIMEOUT = ("Timeout (>", "from pytest-timeout")  # how pytest-timeout fails a test
 SWITCH_OFF = "switch it off: retries would change the pass rate that is asked about"
-SETUP_STATE = "_setupstate"  # of the pytest session: what is set up now
+SETUP_STATE = "_setupstate"  # of the pytest session: the fixtures that are set up now
 
 
 class Outcome(NamedTuple):
-    """What came of one run; ready for JSON. There is a reward, or a failure, or the test skipped itself."""
+    """The outcome of one run, ready for JSON: a reward, a failure, or that the test skipped itself."""
 
     reward: float | None = None
     failure: str | None = None  # why there is no reward: an error in setup or teardown, a timeout
     skipped: str | None = None  # why it skipped itself
-    traceback: str | None = None  # of what failed, as pytest shows it
-    message: str | None = None  # the last line of that
+    traceback: str | None = None  # as pytest shows it
+    message: str | None = None  # the last line of the traceback
     sections: Sequence[Sequence[str]] = ()  # captured output of a run that failed
     seconds: float = 0.0
-    aside: str | None = None  # an error when fixtures of tests that ran before were torn down
+    aside: str | None = None  # an error in tearing down fixtures of tests that ran before
 
     @property
     def failed(self) -> bool:
@@ -41,60 +42,42 @@ class Outcome(NamedTuple):
         return self.reward is not None and self.traceback is not None
 
 
+@dataclass
+class Run:
+    """A run in progress: what the test recorded, and the reports of its phases and subtests."""
+
+    reward: float | None = None
+    wrong: str | None = None  # why what was recorded is no reward
+    over: bool = False
+    calls: int = 0  # how often the test was called; by pytest itself, once
+    reports: list[pytest.TestReport] = field(default_factory=list)
+    subtests: list[pytest.TestReport] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
 class ThresherPull:
     """One run of a test, as the fixture ``thresher_pull`` shows it to the test."""
 
-    __slots__ = ("_arm", "_number", "_over", "_recorded", "_seed", "_wrong")
-
-    def __init__(self, arm: str, seed: int, number: int) -> None:
-        self._arm, self._seed, self._number = arm, seed, number
-        self._recorded: float | None = None
-        self._wrong: str | None = None
-        self._over = False
-
-    @property
-    def arm(self) -> str:
-        """The test."""
-        return self._arm
-
-    @property
-    def seed(self) -> int:
-        """A number that no other run of the test has; `random` and numpy are already seeded with it."""
-        return self._seed
-
-    @property
-    def number(self) -> int:
-        """Counts the runs of this test, from 1."""
-        return self._number
+    arm: str  # the test
+    seed: int  # no other run of the test has it; `random` and numpy are already seeded with it
+    number: int  # counts the runs of this test, from 1
+    _run: Run = field(default_factory=Run, repr=False, compare=False)
 
     def reward(self, value: float) -> None:
         """Record a number between 0 and 1 as this run's reward, once. If the test fails afterwards, its reward is 0."""
-        if self._over:
+        if self._run.over:
             raise InvalidInput("reward", value, "was recorded after its run had ended", "record it in the test")
-        if self._recorded is not None:
-            rule = f"is the second of this run, which has {self._recorded:g}"
+        if self._run.reward is not None:
+            rule = f"is the second of this run, which has {self._run.reward:g}"
             raise InvalidInput("reward", value, rule, "record one number per run")
         try:
             number = float(value)
         except Exception:  # whatever it is, it is no number
             number = math.nan
         if not math.isfinite(number):
-            self._wrong = str(InvalidInput("reward", value, "must be a finite number"))
+            self._run.wrong = str(InvalidInput("reward", value, "must be a finite number"))
             raise InvalidInput("reward", value, "must be a finite number", "record a number between 0 and 1")
-        self._recorded = number
-
-    def __repr__(self) -> str:
-        return f"<thresher_pull: run {self._number} of {self._arm}, seed {self._seed}>"
-
-
-class Run:
-    """A run in progress: where the reports of its phases, and of subtests, are collected."""
-
-    def __init__(self, pull: ThresherPull) -> None:
-        self.pull = pull
-        self.reports: list[pytest.TestReport] = []
-        self.subtests: list[pytest.TestReport] = []
-        self.calls = 0  # how often the test was called; by pytest itself, once
+        self._run.reward = number
 
 
 PULL = pytest.StashKey[ThresherPull]()
@@ -103,7 +86,7 @@ FIRST = pytest.StashKey[dict[str, Any]]()
 
 
 def pull_of(item: pytest.Item) -> ThresherPull:
-    """The run that the item is in; without --thresher, the only one."""
+    """The item's current run; without --thresher, its only one."""
     found = item.stash.get(PULL, None)
     if found is None:
         given = seed_of(item.config)
@@ -115,23 +98,22 @@ def pull_of(item: pytest.Item) -> ThresherPull:
 def run_once(item: pytest.Item, *, seed: int, number: int, isolation: Isolation) -> Outcome:
     """Run the item once in this process. Reports are not logged.
 
-    What stays set up afterwards: with isolation "function", the fixtures of its class, module and session; with
-    "module", those of the session; with "session", none.
+    With isolation "function", the fixtures of its class, module and session stay set up; with "module", those of the
+    session; with "session", none.
 
     KeyboardInterrupt and `pytest.exit` pass through: the caller drops the pull.
     """
-    aside = leave(item.session, item)
+    aside, is_first, run = leave(item.session, item), FIRST not in item.stash, Run()
     _renew(item)
-    run = Run(ThresherPull(item.nodeid, seed, number))
-    item.stash[PULL], item.stash[RUN] = run.pull, run
+    item.stash[PULL], item.stash[RUN] = ThresherPull(item.nodeid, seed, number, run), run
     began, process = time.perf_counter(), os.getpid()
     try:
-        with quiet(item.config, run), seeding.of_pull(item.config, seed):
+        with quiet(item.config, run, is_first=is_first), seeding.of_pull(item.config, seed):
             item.ihook.pytest_runtest_protocol(item=item, nextitem=_kept(item, isolation))
     finally:
-        if os.getpid() != process:  # the test forked, and this is the child: it must not go on with the other tests
+        if os.getpid() != process:  # the test forked, and this is the child: it must not run the other tests
             os._exit(0)
-        run.pull._over = True
+        run.over = True
         del item.stash[PULL], item.stash[RUN]
     outcome = _outcome(run)._replace(seconds=time.perf_counter() - began, aside=aside)
     if any(report.when == "setup" and report.failed for report in run.reports):
@@ -141,12 +123,12 @@ def run_once(item: pytest.Item, *, seed: int, number: int, isolation: Isolation)
     return outcome
 
 
-class Repeating:
-    """The hooks through which a run goes."""
+class Repeating(Noting):
+    """The hooks that turn pytest's protocol into one of our runs."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-        """A run of ours is collected instead of logged."""
+        """Collect the reports of our runs instead of logging them."""
         run = item.stash.get(RUN, None)
         if run is None:
             return None
@@ -155,14 +137,14 @@ class Repeating:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> None:
-        """Plugins such as pytest-retry call a test that failed once more before they report it."""
+        """Count calls: plugins such as pytest-retry call a failed test again before they report it."""
         run = item.stash.get(RUN, None)
         if run is not None:
             run.calls += 1
 
 
 def leave(session: pytest.Session, item: pytest.Item | None) -> str | None:
-    """Tear down what is set up and the item does not need; the error in that, if there is one."""
+    """Tear down the fixtures that the item does not need. Returns the error, if there is one."""
     try:
         getattr(session, SETUP_STATE).teardown_exact(item)
     except (Exception, OutcomeException) as error:
@@ -172,8 +154,13 @@ def leave(session: pytest.Session, item: pytest.Item | None) -> str | None:
     return None
 
 
+def interrupted(error: BaseException) -> str:
+    """Why a run that raised this has no outcome."""
+    return f"interrupted by {type(error).__name__}"
+
+
 def _kept(item: pytest.Item, isolation: Isolation) -> Any:
-    """The node whose fixtures stay, in the place of the next item."""
+    """The node whose fixtures stay set up; pytest takes it for the next item."""
     if isolation == "session":
         return None
     if isolation == "function":
@@ -183,7 +170,7 @@ def _kept(item: pytest.Item, isolation: Isolation) -> Any:
 
 
 def _renew(item: pytest.Item) -> None:
-    """Take back what an earlier run left on the item."""
+    """Remove what an earlier run left on the item."""
     first = item.stash.get(FIRST, None)
     doctest = getattr(item, "dtest", None)
     if first is None:
@@ -200,31 +187,35 @@ def _renew(item: pytest.Item) -> None:
     vars(item).pop("_excinfo", None)  # of unittest
 
 
-class _Gate:
-    """In the place of the hook that logs reports: subtests log theirs by themselves, one for each in each run."""
-
-    def __init__(self, caller: Any, run: Run) -> None:
-        self._caller, self._run = caller, run
-
-    def __call__(self, *, report: pytest.TestReport) -> list[Any]:
-        self._run.subtests.append(report)
-        return []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._caller, name)
+@contextmanager
+def quiet(config: pytest.Config, run: Run, *, is_first: bool) -> Iterator[None]:
+    """Collect the reports that subtests log by themselves, and ignore warnings except those of a test's first run."""
+    logged = _instead(config.hook.pytest_runtest_logreport, lambda given: run.subtests.append(given["report"]))
+    warned = nullcontext() if is_first else _instead(config.hook.pytest_warning_recorded, lambda _: None)
+    with logged, warned:
+        try:
+            yield
+        finally:
+            _forget_subtests(config)
 
 
 @contextmanager
-def quiet(config: pytest.Config, run: Run) -> Iterator[None]:
-    """Collect reports that are logged during a run."""
-    hooks: Any = config.hook
-    caller: Callable[..., Any] = hooks.pytest_runtest_logreport
-    hooks.pytest_runtest_logreport = _Gate(caller, run)
+def _instead(hook: Any, act: Callable[[Mapping[str, Any]], None]) -> Iterator[None]:
+    """Act in the place of a hook's implementations.
+
+    If another folder has a conftest.py with this hook, pytest calls a copy without it, which executes in the same way.
+    """
+    execute = hook._hookexec
+
+    def instead(name: str, implementations: object, given: Mapping[str, Any], *_: object) -> list[object]:
+        act(given)
+        return []
+
+    hook._hookexec = instead
     try:
         yield
     finally:
-        hooks.pytest_runtest_logreport = caller
-        _forget_subtests(config)
+        hook._hookexec = execute
 
 
 def _forget_subtests(config: pytest.Config) -> None:
@@ -247,27 +238,23 @@ def _outcome(run: Run) -> Outcome:
         return Outcome(failure=f"another plugin called the test {run.calls} times in one run; {SWITCH_OFF}")
     for report in run.reports:
         if report.failed and report.when != "call":
-            return _failure(report, f"error in {report.when}")
+            return _failed(report, failure=f"error in {report.when}: {_crash(report)}")
     bad = next((report for report in [*run.subtests, *run.reports] if report.failed), None)
     if bad is not None and all(part in _crash(bad) for part in TIMEOUT):
-        return _failure(bad, "timeout")
+        return _failed(bad, failure=f"timeout: {_crash(bad)}")
     if bad is not None:
-        return _failure(bad, "")._replace(failure=None, reward=0.0)
-    if run.pull._wrong is not None:
-        return Outcome(failure=run.pull._wrong)
+        return _failed(bad, reward=0.0)
+    if run.wrong is not None:
+        return Outcome(failure=run.wrong)
     if not any(report.when == "call" for report in run.reports):
         return Outcome(failure="the test was set up and not called")
-    return Outcome(reward=1.0 if run.pull._recorded is None else run.pull._recorded)
+    return Outcome(reward=1.0 if run.reward is None else run.reward)
 
 
-def _failure(report: pytest.TestReport, what: str) -> Outcome:
-    crash = _crash(report)
-    return Outcome(
-        failure=f"{what}: {crash}",
-        traceback=masked(report.longreprtext),
-        message=crash,
-        sections=[(title, masked(text)) for title, text in report.sections],
-    )
+def _failed(report: pytest.TestReport, **why: Any) -> Outcome:
+    """The outcome of a run that failed, with what pytest shows of the failure."""
+    sections = [(title, masked(text)) for title, text in report.sections]
+    return Outcome(traceback=masked(report.longreprtext), message=_crash(report), sections=sections, **why)
 
 
 def _crash(report: pytest.TestReport) -> str:

@@ -3,7 +3,8 @@
 import shlex
 import time
 import xml.etree.ElementTree as ET
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import pytest
 from _pytest._code.code import ReprFileLocation, TerminalRepr
@@ -12,20 +13,40 @@ from _pytest._io import TerminalWriter
 from ...text.plural import plural
 from .sifting import SKIPPED, Result
 
-WORDS = {  # status: how pytest's terminal counts it, its letter, its word with -v
-    "steady": ("passed", ".", "STEADY"),
+WORDS = {  # status, the worst first: how pytest's terminal counts it, its letter, its word with -v
+    "error": ("error", "E", "ERROR"),
     "failing": ("failed", "F", "FAILING"),
     "flaky": ("flaky", "~", "FLAKY"),
     "open": ("open", "?", "OPEN"),
-    "error": ("error", "E", "ERROR"),
     "skipped": ("skipped", "s", "SKIPPED"),
+    "steady": ("passed", ".", "STEADY"),
 }
 STEADY_BUT_FLAKY = ("passed", "~", "STEADY, BUT FLAKY")
 BAD = ("failing", "error")
 
 
+class Collected(NamedTuple):
+    """A test as a worker of xdist describes it to the controller, which has no items; ready for JSON."""
+
+    nodeid: str
+    place: int  # in the collection
+    bar: float
+    group: str | None  # with --dist loadgroup
+    file: str
+    line: int | None
+    name: str
+    path: str
+    keywords: list[str]
+    user_properties: Sequence[tuple[str, object]] = ()
+
+    @property
+    def location(self) -> tuple[str, int | None, str]:
+        """The same as an item's."""
+        return self.file, self.line, self.name
+
+
 class Shown(TerminalRepr):
-    """A traceback of an earlier run, with what to say about all runs."""
+    """The first traceback of a test, and a sentence about all its runs."""
 
     def __init__(self, result: Result, path: str, line: int | None) -> None:
         self.text = traceback(result)
@@ -36,9 +57,9 @@ class Shown(TerminalRepr):
             tw.line(line, red=line.startswith("E "), bold=line.startswith("E "))
 
 
-def reports(result: Result, item: pytest.Item, aside: str | None = None) -> list[pytest.TestReport]:
+def reports(result: Result, item: pytest.Item | Collected) -> list[pytest.TestReport]:
     """The reports of a test: setup, call and teardown, as if it had run once."""
-    first, status = result.tally.first, result.status
+    first, aside, status = result.tally.first, result.tally.aside, result.status
     path, line, _ = item.location
     longrepr: Any = None
     outcome = "passed"
@@ -99,19 +120,13 @@ def add_to_junit(config: pytest.Config, report: pytest.TestReport) -> None:
 
 
 def sentence(result: Result) -> str:
-    """What is known about a test, in a sentence."""
+    """What is known about a test, in one sentence."""
     first, row = result.tally.first, result.row
     if result.status == "error":
         return row.reason or (result.tally.lines[0] if result.tally.lines else "no reward")
-    seen = f"{rate(result)} in {plural(row.seen, 'run')}, at least {result.at_least:g} is asked"
+    rate = "no result" if row.mean is None else f"pass rate {row.mean:.3g}"
     message = "" if first is None or not first.message else f": {first.message}"
-    return f"{seen}{message}"
-
-
-def rate(result: Result) -> str:
-    """How often it passed, or the mean of the numbers that it recorded."""
-    mean = result.row.mean
-    return "no result" if mean is None else f"pass rate {mean:.3g}"
+    return f"{rate} in {plural(row.seen, 'run')}, at least {result.at_least:g} required{message}"
 
 
 def traceback(result: Result) -> str:

@@ -14,13 +14,13 @@ import pytest
 from xdist.scheduler import LoadScheduling
 
 from .repeating import Outcome
-from .scopes import Scopes
+from .reporting import Collected
 from .sifting import Ask, Sift
 from .worker import HELLO, LAST
 
-Node = Any  # xdist's WorkerController; xdist has no annotations for others
-LEAST, MOST = 2, 32  # runs that a worker has before it, so that it need not wait for the controller
-AHEAD = 0.25  # seconds of work that a worker has before it, unless the least takes longer
+Node = Any  # xdist's WorkerController; xdist publishes no types
+LEAST, MOST = 2, 32  # runs queued on a worker, so that it need not wait for the controller
+AHEAD = 0.25  # seconds of work queued on a worker, unless the least takes longer
 
 
 class Run(NamedTuple):
@@ -28,7 +28,8 @@ class Run(NamedTuple):
 
     nodeid: str
     place: int  # in the collection
-    ask: Ask | None  # None: in the ordinary way, once
+    scope: str | None = None  # one worker at a time makes runs of a scope
+    ask: Ask | None = None  # None: it runs once, in the ordinary way
 
 
 class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
@@ -38,47 +39,33 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
     failed; the others never began, and another worker makes them as they are.
     """
 
-    def __init__(
-        self,
-        config: pytest.Config,
-        log: Any,
-        *,
-        start: Callable[[dict[str, Any]], Sift | None],
-        shown: Callable[[], None],
-    ) -> None:
+    def __init__(self, config: pytest.Config, log: Any, *, start: Callable[[dict[str, Any]], Sift]) -> None:
         super().__init__(config, log)
         self.collection: list[str] | None = None
-        self.sift: Sift | None = None
-        self.asides: dict[str, str] = {}  # errors when fixtures were torn down, by the test that ran last
-        self._start, self._shown = start, shown
+        self.sift: Sift  # set when this begins
+        self._start = start
         self._hello: dict[str, Any] | None = None
         self._begun = self._over = False
-        self._sent: dict[int, Run] = {}  # by serial number; `node2pending` has those of each worker, in order
+        self._runs: dict[str, Run] = {}  # what runs of a test have in common
         self._serial = 0
         self._waiting = deque[Run]()  # on no worker
-        self._places: dict[str, int] = {}
         self._depth: dict[Node, int] = {}
-        self._seconds: dict[Node, float] = {}  # how long a run takes
-        self._last: dict[Node, str] = {}
         self._ending = set[Node]()  # workers that gave a run back: they begin no more
         self._strangers = set[Node]()  # workers that collected other tests
-        self._scopes = Scopes(config.getvalue("dist"))
-        self._until: float | None = None
-        self._most = int(config.getoption("maxfail") or 0)
 
     # -- what xdist asks and tells ------------------------------------------------------------------------------
 
     @property
     def tests_finished(self) -> bool:
-        """Whether nothing is left to do. Also if the workers collected different tests: xdist then reports that."""
+        """Whether nothing is left to do: also if the workers collected different tests, which xdist reports."""
         if not self._begun:
             return self._over
-        over = self._is_over() or self.sift is None  # takes back what waits
-        return not self._sent and not self._waiting and (over or (self.sift is not None and self.sift.done))
+        over = self._is_over()  # may take back waiting runs
+        return not self.has_pending and (over or self.sift.done)
 
     @property
     def has_pending(self) -> bool:
-        return bool(self._sent or self._waiting)
+        return bool(self._waiting) or any(self.node2pending.values())
 
     def schedule(self) -> None:
         """Begin, once all workers have collected the same tests and one has described them; then give them work."""
@@ -95,12 +82,16 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
             if node in self.node2collection:  # else it still collects
                 self.check_schedule(node)
 
+    def add_node(self, node: Node) -> None:
+        """A new worker. `node2pending` has its runs by serial number, in the order in which they were sent."""
+        self.node2pending[node] = {}
+
     def add_node_collection(self, node: Node, collection: list[str]) -> None:
-        """A worker has collected. One that replaces another and has other tests gets no runs."""
+        """A worker has collected its tests. One that replaces another and has other tests gets no runs."""
         super().add_node_collection(node, collection)
         if self._begun and node not in self.node2collection:
             self._strangers.add(node)
-            warning = "a new worker collected other tests than the one that it replaces, and makes no runs"
+            warning = "a new worker collected other tests than the one it replaces, so it makes no runs"
             self.config.issue_config_time_warning(pytest.PytestWarning(warning), 2)
 
     def mark_test_complete(self, node: Node, item_index: int, duration: Any = None) -> None:
@@ -111,31 +102,33 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
             if self.collection_is_completed:
                 self.schedule()
         elif item_index == LAST:
-            self._aside(node, answer)
-        elif item_index in self._sent:  # else it was answered before
-            self.node2pending[node].remove(item_index)
-            self._answered(node, self._taken(item_index), answer)
+            if self._begun:
+                self.sift.aside(answer, node)
+        elif run := self.node2pending.get(node, {}).pop(item_index, None):  # else it was answered before
+            self._answered(node, run, answer)
             if self._waiting:
                 self.schedule()
             else:
                 self.check_schedule(node)
 
     def mark_test_pending(self, item: str) -> None:
-        """For plugins that want a test to run again after a crash: the studies decide that."""
+        """Plugins that want a test to run again after a crash call this, but the studies decide."""
 
     def remove_node(self, node: Node) -> str | None:
-        """A worker ended or died. Returns the test that killed it, if xdist is to report that."""
-        runs = [self._taken(serial) for serial in self.node2pending.pop(node)]
+        """A worker ended or died. Returns the test that killed it, if xdist should report it."""
+        runs = list(self.node2pending.pop(node).values())
         self._strangers.discard(node)
         if not runs:
             return None
         first, *others = runs
         spec = node.gateway.spec
         if not spec.popen or getattr(spec, "via", None):  # a broken connection may lose answers of runs that began
-            self._lose(others)
+            for run in others:
+                if run.ask is not None:
+                    self.sift.lost(run.ask, "the connection to its worker broke")
             others = []
         self._waiting.extend(others)
-        if first.ask is not None and self.sift is not None:
+        if first.ask is not None:
             self.sift.tell(first.ask, Outcome(failure=f"worker {node.gateway.id} crashed while it ran this test"))
         self.schedule()
         return None if first.ask is not None else first.nodeid
@@ -143,16 +136,16 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
     # -- giving work --------------------------------------------------------------------------------------------
 
     def _begin(self, hello: dict[str, Any]) -> None:
-        self._begun = True
+        hello["tests"] = [Collected(*test) for test in hello["tests"]]
         self.sift = self._start(hello)
-        self._places = {nodeid: place for nodeid, place, *_ in hello["tests"]}
-        self._waiting.extend(Run(nodeid, place, None) for nodeid, place in hello["ordinary"])
-        self._scopes.learn(self._places, hello["groups"])
-        if self.sift is not None and self.sift.options.seconds is not None:
-            self._until = time.monotonic() + self.sift.options.seconds
+        self._begun = True
+        for test in hello["tests"]:
+            scope = scope_of(test.nodeid, test.group, dist=self.config.getvalue("dist"))
+            self._runs[test.nodeid] = Run(test.nodeid, test.place, scope)
+        self._waiting.extend(Run(nodeid, place) for nodeid, place in hello["ordinary"])
 
     def check_schedule(self, node: Node, duration: float = 0) -> None:
-        """Send a worker more runs, if it has few left."""
+        """Send a worker more runs if it has few left."""
         pending = self.node2pending[node]
         if node.shutting_down or node in self._ending or self._is_over():
             return
@@ -160,28 +153,29 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
             return
         self._depth[node] = depth = self._deep(node)
         runs = self._of_waiting(node, depth - len(pending))
-        while self.sift is not None and len(runs) + len(pending) < depth and len(self._waiting) < MOST:
+        while len(runs) + len(pending) < depth and len(self._waiting) < MOST:
             asks = self.sift.ask(depth - len(runs) - len(pending))
             if not asks:
                 break
-            self._waiting.extend(Run(ask.nodeid, self._places[ask.nodeid], ask) for ask in asks)
+            self._waiting.extend(self._runs[ask.nodeid]._replace(ask=ask) for ask in asks)
             runs += self._of_waiting(node, depth - len(runs) - len(pending))
         if runs:
             self._send(node, sorted(runs, key=lambda run: run.place))  # fixtures of a module are set up less often
 
     def _deep(self, node: Node) -> int:
-        """How many runs the worker should have before it."""
-        seconds, each = self._seconds.get(node), 0
-        if seconds is not None and self.sift is not None:
-            each = int(min(MOST, AHEAD / max(seconds, 1e-9), self.sift.open // len(self.nodes)))
-        return max(LEAST, each)
+        """How many runs to queue on the worker."""
+        pace = self.sift.pace.get(node)
+        if pace is None:
+            return LEAST
+        return max(LEAST, int(min(MOST, AHEAD / max(pace, 1e-9), self.sift.open // len(self.nodes))))
 
     def _of_waiting(self, node: Node, most: int) -> list[Run]:
-        """Runs that this worker may make."""
+        """Waiting runs that this worker may make: no other worker has runs of their scopes."""
+        taken = {run.scope for other in self.nodes if other != node for run in self.node2pending[other].values()}
         found, others = list[Run](), list[Run]()
         while self._waiting and len(found) < most:
             run = self._waiting.popleft()
-            (found if self._scopes.take(run.nodeid, node) else others).append(run)
+            (found if run.scope is None or run.scope not in taken else others).append(run)
         self._waiting.extendleft(reversed(others))
         return found
 
@@ -189,18 +183,15 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
         message, pending = list[Any](), self.node2pending[node]
         for run in runs:
             self._serial += 1
-            self._sent[self._serial] = run
-            pending.append(self._serial)
+            pending[self._serial] = run
             seed, number = (None, 0) if run.ask is None else (run.ask.seed, run.ask.number)
             message.append([self._serial, run.place, seed, number])
-        left = None if self._until is None else max(0.0, self._until - time.monotonic())
+        left = max(0.0, self.sift.until - time.monotonic())
         if not self._reaches(node, "thresher", runs=message, left=left):
-            for serial, *_ in message:
-                pending.remove(serial)
-                self._waiting.append(self._taken(serial))
+            self._waiting.extend(pending.pop(serial) for serial, *_ in message)
 
     def _reaches(self, node: Node, command: str, **given: object) -> bool:
-        """Send a command. False: the worker has just died, which xdist will tell."""
+        """Send a command. Returns False if the worker has just died; xdist will notice."""
         try:
             node.sendcommand(command, **given)
         except OSError:
@@ -210,13 +201,8 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
 
     # -- what came of it ----------------------------------------------------------------------------------------
 
-    def _taken(self, serial: int) -> Run:
-        run = self._sent.pop(serial)
-        self._scopes.give_back(run.nodeid)
-        return run
-
     def _answered(self, node: Node, run: Run, answer: Any) -> None:
-        if run.ask is None or self.sift is None:
+        if run.ask is None:
             return
         if answer is None:
             self._ending.add(node)
@@ -225,23 +211,9 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
             self.sift.lost(run.ask, answer)
         else:
             outcome = Outcome(*answer)
-            self._aside(node, outcome.aside)
-            self._last[node] = run.nodeid
-            before = self._seconds.get(node, outcome.seconds)
-            self._seconds[node] = 0.8 * before + 0.2 * outcome.seconds
-            self.sift.tell(run.ask, outcome)
-            if self._most and outcome.reward != 1 and self.sift.counts().failing >= self._most:
+            self.sift.tell(run.ask, outcome, node)
+            if outcome.reward != 1 and self.sift.failed_enough:
                 self.stop()
-            self._shown()
-
-    def _lose(self, runs: list[Run]) -> None:
-        for run in runs:
-            if run.ask is not None and self.sift is not None:
-                self.sift.lost(run.ask, "the connection to its worker broke")
-
-    def _aside(self, node: Node, error: str | None) -> None:
-        if error is not None and node in self._last:
-            self.asides.setdefault(self._last[node], error)
 
     # -- stopping -----------------------------------------------------------------------------------------------
 
@@ -254,31 +226,47 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
                 self._reaches(node, "stop")
 
     def finish(self) -> None:
-        """Give up on what is still on workers that do not answer: each of these runs may have begun."""
+        """Give up on runs of workers that do not answer: each of these runs may have begun."""
         self._over = True
         self._forget_waiting()
-        if self.sift is not None:
+        if self._begun:
             self.sift.abandon("the worker did not answer when the tests ended")
-        self._sent.clear()
+        for pending in self.node2pending.values():
+            pending.clear()
 
     def _is_over(self) -> bool:
-        late = self._until is not None and time.monotonic() >= self._until
+        late = self.sift.is_late
         alone = bool(self._strangers) and self._strangers.issuperset(self.nodes)
         if not self._over and (late or alone):
             self._over = True
             self._forget_waiting()
-            if not late and self.sift is not None and not self.sift.done:
+            if not late and not self.sift.done:
                 self._report_strangers()
         return self._over
 
     def _report_strangers(self) -> None:
-        """No worker is left for the runs that are missing: an error, as xdist reports collections that differ."""
+        """No worker is left to make the missing runs: an error, reported as xdist reports different collections."""
         name = next(iter(self._strangers)).gateway.id
         text = "No worker is left that collected the same tests, so the runs end here. See the warning."
         report = pytest.CollectReport(nodeid=name, outcome="failed", longrepr=text, result=[])
         self.config.hook.pytest_collectreport(report=report)
 
     def _forget_waiting(self) -> None:
-        if self.sift is not None:
+        if self._waiting:
             self.sift.unbegun([run.ask for run in self._waiting if run.ask is not None])
         self._waiting.clear()
+
+
+def scope_of(nodeid: str, group: str | None, *, dist: str) -> str | None:
+    """The test's scope, with ``--dist loadfile``, ``loadscope`` or ``loadgroup``: one worker at a time runs its tests.
+
+    >>> scope_of("a.py::Test::one", None, dist="loadfile"), scope_of("a.py::Test::one", None, dist="loadscope")
+    ('a.py', 'a.py::Test')
+    >>> scope_of("a.py::one", "database", dist="loadgroup"), scope_of("a.py::one", None, dist="load")
+    ('database', None)
+    """
+    if dist == "loadfile":
+        return nodeid.split("::", 1)[0]
+    if dist == "loadscope":
+        return nodeid.rsplit("::", 1)[0]
+    return group if dist == "loadgroup" else None

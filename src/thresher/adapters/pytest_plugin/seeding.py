@@ -1,4 +1,4 @@
-"""Seeds: each run draws different random numbers, and the same seed draws the same ones again."""
+"""Seeds: each run draws different random numbers, and the same seed draws the same numbers again."""
 
 import random
 import sys
@@ -16,35 +16,30 @@ SEED = pytest.StashKey[int]()
 
 @contextmanager
 def of_pull(config: pytest.Config, seed: int) -> Iterator[None]:
-    """Use this seed for what runs within."""
+    """Use this seed within the block."""
     config.stash[SEED] = seed
-    before, hypothesis = _set_randomly(config, seed), _hypothesis_seed()
+    randomly, hypothesis = randomly_seed(config), _hypothesis_seed()
+    if randomly is not None:  # pytest-randomly seeds setup, call and teardown from this option
+        config.option.randomly_seed = seed
     try:
         yield
     finally:
-        _set_randomly(config, before)
+        if randomly is not None:
+            config.option.randomly_seed = randomly
         _set_hypothesis(hypothesis)
         del config.stash[SEED]
 
 
 def load_numpy() -> None:
-    """Load numpy, if there is one: a test that loads it by itself would draw before it is seeded."""
+    """Load numpy, if it is installed: a test that loads it by itself would draw before it is seeded."""
     if find_spec("numpy"):
         import_module("numpy.random")
 
 
 def randomly_seed(config: pytest.Config) -> int | None:
-    """The seed of pytest-randomly; None: it is not active."""
+    """The seed of pytest-randomly; None if it is not active."""
     found = getattr(config.option, "randomly_seed", None)
     return found if isinstance(found, int) else None  # a word, if the plugin is blocked
-
-
-def _set_randomly(config: pytest.Config, seed: int | None) -> int | None:
-    """It seeds setup, call and teardown from this option. Returns what it was."""
-    before = randomly_seed(config)
-    if before is not None and seed is not None:
-        config.option.randomly_seed = seed
-    return before
 
 
 def _seed(config: pytest.Config, phase: int) -> None:
@@ -71,12 +66,12 @@ def _set_hypothesis(seed: int | None) -> None:
 
 
 def _numpy_random() -> Any:
-    """The module, if numpy is loaded: newer versions load it when it is first used."""
+    """The module ``numpy.random``, if numpy is loaded; newer versions load it when it is first used."""
     return getattr(sys.modules.get("numpy"), "random", None)
 
 
 class Seeding:
-    """The hooks that seed every phase of a test, so that what a kept fixture draws shifts nothing."""
+    """Seeds every phase of a test. What a shared fixture draws does not shift the numbers that tests draw."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:

@@ -1,6 +1,6 @@
-"""What was asked for on the command line, checked; and the bar of each test."""
+"""The options of the command line and of the configuration file, checked, and the bar of each test."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple, NoReturn, cast, get_args
 
 import pytest
@@ -15,7 +15,7 @@ MOST_SEED = 2**32
 
 
 class Options(NamedTuple):
-    """What was asked for."""
+    """The options, checked."""
 
     at_least: float
     budget: int | None = None
@@ -25,21 +25,21 @@ class Options(NamedTuple):
     isolation: Isolation = "function"
     open_fails: bool = False
     storage: str | None = None
+    maxfail: int = 0  # pytest's own option; 0: no limit
 
 
 def options_of(config: pytest.Config) -> Options:
     """The options, or `pytest.UsageError`."""
-    budget, time = _given(config, "budget"), _given(config, "for")
-    confidence = _given(config, "confidence")
     return Options(
         at_least=share("--thresher", config.getoption("thresher")),
-        budget=None if budget is None else _whole("--thresher-budget", budget),
-        seconds=None if time is None else _seconds(time),
+        budget=_read(config, "budget", _whole, None),
+        seconds=_read(config, "for", _seconds, None),
         guarantee=_choice(config, "guarantee", "all", "rate"),
-        confidence=0.95 if confidence is None else share("--thresher-confidence", confidence),
+        confidence=_read(config, "confidence", share, 0.95),
         isolation=_choice(config, "isolation", *get_args(Isolation)),
         open_fails=_choice(config, "open", "pass", "fail") == "fail",
         storage=_given(config, "storage"),
+        maxfail=int(config.getoption("maxfail") or 0),
     )
 
 
@@ -54,7 +54,7 @@ def seed_of(config: pytest.Config) -> int | None:
 
 
 def bars(items: Iterable[pytest.Item], options: Options) -> dict[pytest.Item, float]:
-    """The bar of every test: that of its closest mark, or of the command."""
+    """The bar of every test: from its closest mark, or from the command line."""
     return {item: _bar(item, options.at_least) for item in items}
 
 
@@ -92,6 +92,11 @@ def _given(config: pytest.Config, name: str) -> str | None:
     return cast("str | None", config.getini(f"thresher_{name}") or None) if value is None else str(value)
 
 
+def _read(config: pytest.Config, name: str, read: Callable[[str, str], Any], default: Any) -> Any:
+    value = _given(config, name)
+    return default if value is None else read(f"--thresher-{name}", value)
+
+
 def _choice(config: pytest.Config, name: str, *words: str) -> Any:
     value = _given(config, name)
     if value is not None and value not in words:
@@ -105,6 +110,6 @@ def _whole(what: str, text: str) -> int:
     return int(text)
 
 
-def _seconds(text: str) -> float:
+def _seconds(what: str, text: str) -> float:
     found = seconds(text, most=MAX_SECONDS)
-    return refuse("--thresher-for", text, DURATIONS) if found is None else found
+    return refuse(what, text, DURATIONS) if found is None else found

@@ -2,14 +2,15 @@
 
 import contextlib
 import hashlib
+import math
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from ...core.guarantees import Words
-from ...core.kernel import SHUT
 from ...core.ledger import Ledger
 from ...core.row import Row, label_of
 from ...core.verdict import Verdict
@@ -22,9 +23,10 @@ from .repeating import Outcome
 from .settings import Options
 
 Status = Literal["steady", "failing", "flaky", "open", "error", "skipped"]
-SKIPPED = "skipped: "  # begins the reason for which a test that skips itself is retired
+STATES = {("above", True): "steady", ("below", True): "failing", ("retired", False): "retired"}  # by label, certified
+SKIPPED = "skipped: "  # begins the reason why a test that skips itself is retired
 LONGEST = 900  # characters of a test's name that are kept in an arm's
-SLOW, WAIT, MOST = 0.02, 0.2, 64  # when rewards are written: after a run of so many seconds, after a time, a number
+SLOW, WAIT, MOST = 0.02, 0.2, 64  # rewards are written after a run this long, after this time, or when so many wait
 WORDS = Words(arms="tests", rewards="the outcomes of a test's runs")
 LEAST = 2  # runs of each test that a budget must allow: the warm-up
 
@@ -35,16 +37,7 @@ class Ask(NamedTuple):
     nodeid: str
     seed: int
     number: int  # counts the test's runs, from 1
-    token: tuple[int, int]  # which study, and which pull of it
-
-
-class Counts(NamedTuple):
-    """How many tests are where."""
-
-    steady: int = 0
-    failing: int = 0
-    retired: int = 0
-    open: int = 0
+    pull: int  # in the study of the test's bar
 
 
 class Result(NamedTuple):
@@ -59,7 +52,7 @@ class Result(NamedTuple):
 
     @property
     def runs(self) -> int:
-        """How many were made, with or without a reward."""
+        """How many runs were made, with or without a reward."""
         return self.row.seen + self.row.charged
 
 
@@ -73,6 +66,7 @@ class Tally:
     seed: int | None = None  # of the first run that failed
     first: Outcome | None = None  # the first run that failed, or had no reward
     lines: list[str] = field(default_factory=list)  # what else there is to say
+    aside: str | None = None  # the first error in tearing down shared fixtures after this test
 
     def add(self, seed: int, outcome: Outcome) -> None:
         """Count a run."""
@@ -92,38 +86,41 @@ class Sift:
     """
 
     def __init__(
-        self, tests: Mapping[str, float], options: Options, *, seed: int | None = None, version: str = ""
+        self,
+        tests: Mapping[str, float],
+        options: Options,
+        *,
+        seed: int | None = None,
+        version: str = "",
+        shown: Callable[["Sift"], None] = lambda _: None,
     ) -> None:
         self.options, self.bars = options, dict(tests)
         self.tallies = {nodeid: Tally() for nodeid in tests}
+        self.runs = 0  # that ended, in this process
+        self.pace: dict[object, float] = {}  # about how many seconds a run takes, by worker
+        self._last: dict[object, str] = {}  # the test that ran last, by worker
+        self._served = dict.fromkeys(tests.values(), 0.0)  # runs asked for, per open test: the bar with fewest is next
+        self._shown = shown  # called after each run
         self._told: list[tuple[Ask, float]] = []  # not written yet
         self._flush_at = 0.0
-        self.runs = 0  # that ended, in this process
         self._names = {nodeid: arm_of(nodeid) for nodeid in tests}
         self._nodeids = {name: nodeid for nodeid, name in self._names.items()}
         if len(self._nodeids) < len(tests):
             raise InvalidInput("tests", rule="two have the same name", remedy="give each test its own name")
-        self._check_budget()
+        if options.budget is not None and options.budget < LEAST * len(tests):
+            rule = f"must be at least {LEAST * len(tests):,}: {LEAST} runs for each of {len(tests):,} tests"
+            raise InvalidInput("--thresher-budget", options.budget, rule, "give more, or select fewer tests with -k")
         self._store = open_store(options.storage)
-        self._studies: list[Study] = []
-        self._at: dict[str, int] = {}  # which study a test belongs to
-        self._index: dict[str, int] = {}  # its place among the study's arms
         start = int.from_bytes(os.urandom(4)) if seed is None else seed
-        for at, bar in enumerate(sorted(set(tests.values()))):
-            members = sorted(nodeid for nodeid, its in tests.items() if its == bar)  # the order may be random
-            self._at.update(dict.fromkeys(members, at))
-            self._index.update({nodeid: place for place, nodeid in enumerate(members)})
-            self._studies.append(self._study(members, bar, (start + at) % 2**32, version))
-        for study in self._studies:
+        self._studies = {
+            bar: self._study(bar, (start + at) % 2**32, version) for at, bar in enumerate(sorted(set(tests.values())))
+        }
+        for study in self._studies.values():
             self._recall(study)
+        self.until = math.inf  # the time limit counts from the first run
 
-    def _check_budget(self) -> None:
-        budget, tests = self.options.budget, len(self.bars)
-        if budget is not None and budget < LEAST * tests:
-            rule = f"must be at least {LEAST * tests:,}: {LEAST} runs for each of {tests:,} tests"
-            raise InvalidInput("--thresher-budget", budget, rule, "give more, or select fewer tests with -k")
-
-    def _study(self, members: list[str], bar: float, seed: int, version: str) -> Study:
+    def _study(self, bar: float, seed: int, version: str) -> Study:
+        members = sorted(nodeid for nodeid, its in self.bars.items() if its == bar)  # pytest's order may be random
         options, part = self.options, len(members) / len(self.bars)
         budget = None if options.budget is None else options.budget * len(members) // len(self.bars)
         whole = (sorted(self.bars.items()), options.isolation, options.guarantee, options.confidence, version)
@@ -157,114 +154,122 @@ class Sift:
     def ask(self, n: int) -> list[Ask]:
         """At most ``n`` runs to make now, and at least one unless this is `done`."""
         self._flush()
-        waiting = [(at, self._open(study)) for at, study in enumerate(self._studies) if not study.done]
-        everything, found = sum(count for _, count in waiting), list[Ask]()
-        for at, count in waiting:
+        if self.options.seconds is not None:
+            self.until = min(self.until, time.monotonic() + self.options.seconds)
+        waiting = {bar: _open(study) for bar, study in self._studies.items() if not study.done}
+        everything, found = sum(waiting.values()), list[Ask]()
+        for bar, count in sorted(waiting.items(), key=lambda each: self._served[each[0]]):
             share = max(1, n * count // max(1, everything))
-            found += self._ask(at, min(share, n - len(found)))
+            pulls = self._studies[bar].ask_many(min(share, n - len(found)))
+            found += [Ask(self._nodeids[pull.arm], pull.seed, pull.number, pull.id) for pull in pulls]
+            self._served[bar] += len(pulls) / max(1, count)
         return found
 
-    def _ask(self, at: int, n: int) -> list[Ask]:
-        pulls = self._studies[at].ask_many(n)
-        return [Ask(self._nodeids[pull.arm], pull.seed, pull.number, (at, pull.id)) for pull in pulls]
-
-    def tell(self, ask: Ask, outcome: Outcome) -> None:
-        """What came of a run."""
-        study, pull = self._studies[ask.token[0]], ask.token[1]
-        tally = self.tallies[ask.nodeid]
-        tally.add(ask.seed, outcome)
+    def tell(self, ask: Ask, outcome: Outcome, worker: object = None) -> None:
+        """What came of a run. With xdist, also which worker made it."""
+        self.aside(outcome.aside, worker)
+        self._last[worker] = ask.nodeid
+        self.pace[worker] = 0.8 * self.pace.get(worker, outcome.seconds) + 0.2 * outcome.seconds
+        self.tallies[ask.nodeid].add(ask.seed, outcome)
         self.runs += 1
         if outcome.reward is None:
             self._flush()
-        if outcome.skipped is not None:  # its outcome may decide whether it skips: nothing more can be known about it
+        if outcome.skipped is not None:  # the outcome may decide whether the test skips: nothing more can be learned
             reason = f"{SKIPPED}{outcome.skipped}"
-            study.drop(pull, reason=reason, cause="failed")
-            study.retire(self._names[ask.nodeid], reason=reason)
+            self._of(ask).drop(ask.pull, reason=reason, cause="failed")
+            self._of(ask).retire(self._names[ask.nodeid], reason=reason)
         elif outcome.reward is None:
-            study.drop(pull, reason=outcome.failure or "no reward", cause="failed")
+            self._of(ask).drop(ask.pull, reason=outcome.failure or "no reward", cause="failed")
         else:
             self._told.append((ask, outcome.reward))
             if outcome.seconds > SLOW or len(self._told) >= MOST or time.monotonic() > self._flush_at:
                 self._flush()
+        self._shown(self)
+
+    def _of(self, ask: Ask) -> Study:
+        return self._studies[self.bars[ask.nodeid]]
+
+    def aside(self, error: str | None, worker: object = None) -> None:
+        """An error in tearing down shared fixtures. It is reported with the test that ran last."""
+        if error is not None and worker in self._last:
+            tally = self.tallies[self._last[worker]]
+            tally.aside = tally.aside or error
 
     def _flush(self) -> None:
-        """Write the rewards that were told: one write for each would cost a store more than a short test takes."""
+        """Write the rewards that were told, together: a single write may take longer than a short test."""
         told, self._told = self._told, []
         self._flush_at = time.monotonic() + WAIT
-        for at, study in enumerate(self._studies):
-            mine = {ask.token[1]: (ask, reward) for ask, reward in told if ask.token[0] == at}
+        for bar, study in self._studies.items():
+            mine = {ask.pull: (ask, reward) for ask, reward in told if self.bars[ask.nodeid] == bar}
             if mine:
                 outside = tell_together(study, [Telling(pull, reward) for pull, (_, reward) in mine.items()])
                 for pull, error in outside.items():
                     self.tallies[mine[pull][0].nodeid].lines.append(str(error))
 
     def lost(self, ask: Ask, reason: str) -> None:
-        """A run that began and of which nothing came: it is charged."""
+        """A run that began and never returned an outcome: it is charged."""
         self._flush()
-        study, pull = self._studies[ask.token[0]], ask.token[1]
-        study.drop(pull, reason=reason, cause="lost")
+        self._of(ask).drop(ask.pull, reason=reason, cause="lost")
 
-    def unbegun(self, asks: Iterable[Ask], reason: str = "the run ended") -> None:
+    def unbegun(self, asks: Iterable[Ask]) -> None:
         """Runs that never began, for a reason that has nothing to do with them."""
         for ask in asks:
-            give_up(self._studies[ask.token[0]], ask.token[1], cause="cancelled", reason=reason)
+            give_up(self._of(ask), ask.pull, cause="cancelled", reason="the run ended")
 
     def abandon(self, reason: str) -> None:
-        """Drop what this process still has, after an interruption: each of these runs may have begun."""
-        self._flush()
-        for study in self._studies:
-            pulls = study.pulls() if study.pending() else ()
-            for pull in pulls:
+        """After an interruption, drop the pending runs of this process: each of them may have begun."""
+        for study in self._up_to_date():
+            for pull in study.pulls() if study.pending() else ():
                 if pull.state == "pending" and pull.agent == study.agent:
                     study.drop(pull.id, reason=reason, cause="lost")
 
     def close(self) -> None:
         """Close the storage's files and connections."""
-        self._flush()
-        for study in self._studies:
+        for study in self._up_to_date():
             study.close()
+
+    def _up_to_date(self) -> Iterable[Study]:
+        self._flush()
+        return self._studies.values()
 
     # -- reading ------------------------------------------------------------------------------------------------
 
     @property
     def done(self) -> bool:
         """Whether there is nothing more to ask for; runs may be pending."""
-        self._flush()
-        return all(study.done for study in self._studies)
+        return all(study.done for study in self._up_to_date())
 
     @property
     def open(self) -> int:
         """How many tests take more runs."""
-        self._flush()
-        return sum(map(self._open, self._studies))
+        return sum(map(_open, self._up_to_date()))
 
-    def _open(self, study: Study) -> int:
-        return look(study, lambda ledger: sum(shut != SHUT for shut in ledger.board.shut[: len(ledger.spec.arms)]))
+    def counts(self) -> Counter[str]:
+        """How many tests are steady, failing, retired and open."""
+        labels = (label for study in self._up_to_date() for label in look(study, _labels))
+        return Counter(STATES.get(label, "open") for label in labels)
 
-    def counts(self) -> Counts:
-        """How many tests are where."""
+    @property
+    def is_late(self) -> bool:
+        """Whether the time limit has passed, so that no run may begin."""
+        return time.monotonic() >= self.until
 
-        def labels(ledger: Ledger) -> list[tuple[str, bool]]:
-            return [label_of(ledger, arm) for arm in range(len(ledger.spec.arms))]
-
-        self._flush()
-        found = [each for study in self._studies for each in look(study, labels)]
-        steady, failing = found.count(("above", True)), found.count(("below", True))
-        retired = sum(label == "retired" for label, _ in found)
-        return Counts(steady, failing, retired, len(found) - steady - failing - retired)
+    @property
+    def failed_enough(self) -> bool:
+        """Whether as many tests are certified to fail too often as --maxfail allows."""
+        return 0 < self.options.maxfail <= self.counts()["failing"]
 
     def verdicts(self) -> list[Verdict]:
         """The verdict of each study, with its guarantee in the words of tests and runs."""
-        self._flush()
-        return [verdict_in(study, WORDS) for study in self._studies]
+        return [verdict_in(study, WORDS) for study in self._up_to_date()]
 
     def results(self, verdicts: Sequence[Verdict] | None = None) -> list[Result]:
         """What is known about each test, in their order."""
-        found = self.verdicts() if verdicts is None else verdicts
-        return [self._result(nodeid, found[self._at[nodeid]]) for nodeid in self.bars]
+        found = dict(zip(self._studies, self.verdicts() if verdicts is None else verdicts, strict=True))
+        return [self._result(nodeid, found[bar]) for nodeid, bar in self.bars.items()]
 
     def _result(self, nodeid: str, verdict: Verdict) -> Result:
-        row, tally = verdict.rows[self._index[nodeid]], self.tallies[nodeid]
+        row, tally = verdict[self._names[nodeid]], self.tallies[nodeid]
         flaky = tally.passes > 0 and tally.failures > 0
         status: Status = "flaky" if flaky else "open"
         if row.certified:
@@ -274,8 +279,16 @@ class Sift:
         return Result(nodeid, self.bars[nodeid], status, flaky, row, tally)
 
 
+def _open(study: Study) -> int:
+    return look(study, lambda ledger: ledger.open)
+
+
+def _labels(ledger: Ledger) -> list[tuple[str, bool]]:
+    return [label_of(ledger, arm) for arm in range(len(ledger.spec.arms))]
+
+
 def arm_of(nodeid: str) -> str:
-    """The name of a test's arm: what a terminal can print, and not too long."""
+    """The name of a test's arm: printable, and not too long."""
     plain = "".join(char if char.isprintable() else repr(char)[1:-1] for char in nodeid)
     if plain == nodeid and len(nodeid) <= LONGEST:
         return nodeid

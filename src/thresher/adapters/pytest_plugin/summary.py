@@ -1,5 +1,6 @@
-"""What people read at the end: a table, tracebacks, what is guaranteed; on a terminal and in Markdown."""
+"""The summary at the end: a table, tracebacks and the guarantee, on a terminal and in Markdown."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -9,32 +10,31 @@ from ...core.verdict import Verdict
 from ...core.wording import origin
 from ...text.escapes import markdown, visible
 from ...text.plural import plural
-from .reporting import BAD, rerun, sentence, traceback
+from .reporting import BAD, WORDS, rerun, sentence, traceback
 from .settings import Options
 from .sifting import Result
 
 HEADS = ("state", "rate", "interval", "runs", "test")
-FEW = 10  # rows of open tests that never failed, and there may be thousands; -v shows all
-MOST = 100  # tracebacks in Markdown: a page of a CI service has a limit, 1 MB on GitHub
-NAMES = {"steady": "steady", "failing": "failing too often", "flaky": "flaky", "open": "open"}
-ORDER = ["error", "failing", "flaky", "open", "skipped", "steady"]
+FEW = 10  # rows of open tests that never failed: there may be thousands, and -v shows all
+MOST = 100  # tracebacks in Markdown: CI services limit the size of a page, GitHub to 1 MB
+ORDER = list(WORDS)
 
 
 def state(result: Result) -> str:
     """A test's status in words."""
     if result.status == "steady" and result.flaky:
         return "steady, but flaky"
-    return NAMES.get(result.status, result.status)
+    return "failing too often" if result.status == "failing" else result.status
 
 
 def notable(results: Sequence[Result]) -> list[Result]:
-    """Those that are not plainly steady, the worst first."""
+    """The tests that are not plainly steady, the worst first."""
     found = [result for result in results if result.status != "steady" or result.flaky]
     return sorted(found, key=lambda result: (ORDER.index(result.status), result.row.mean or 0.0))
 
 
 def abridged(results: Sequence[Result]) -> tuple[list[Result], int]:
-    """Those that are notable, with a few of the open ones that never failed, and how many of these are left out."""
+    """The notable tests, with only a few of the open ones that never failed, and how many of these are left out."""
     rows = notable(results)
     plain = [result for result in rows if result.status == "open" and not (result.tally.first or result.tally.failures)]
     hidden = {result.nodeid for result in plain[FEW:]}
@@ -42,7 +42,7 @@ def abridged(results: Sequence[Result]) -> tuple[list[Result], int]:
 
 
 def cells(result: Result) -> tuple[str, ...]:
-    """A line of the table."""
+    """A row of the table."""
     row = result.row
     mean = "" if row.mean is None else f"{row.mean:.3f}"
     interval = "" if row.low is None or row.high is None else f"{row.low:.3f} to {row.high:.3f}"
@@ -50,7 +50,7 @@ def cells(result: Result) -> tuple[str, ...]:
 
 
 def counted(results: Sequence[Result]) -> str:
-    """How many tests have which status, in a line."""
+    """How many tests have each status, in one line."""
     count = Counter(result.status for result in results)
     both = sum(result.flaky for result in results if result.status == "steady")
     words = [f"{count['steady']:,} steady{f' ({both:,} of them flaky)' if both else ''}"]
@@ -65,7 +65,7 @@ def left_out(hidden: int) -> str:
 
 
 def guarantees(verdicts: Sequence[Verdict], options: Options) -> Iterator[str]:
-    """What may be relied on."""
+    """What is guaranteed, and where the outcomes are from."""
     for verdict in verdicts:
         certified = any(row.certified for row in verdict.rows)
         bar = "" if len(verdicts) == 1 else f"At least {verdict.threshold:g}: "
@@ -80,7 +80,7 @@ def write(tr: TerminalReporter, results: Sequence[Result], verdicts: Sequence[Ve
     """The summary on the terminal: quiet with -q, every test in the table with -v."""
     verbosity, style = tr.verbosity, tr.config.getoption("tbstyle", "auto")
     rows, hidden = (list(results), 0) if verbosity > 0 else abridged(results)
-    tr.ensure_newline()  # else the first line that is written ends that of the progress, below our title
+    tr.ensure_newline()  # end the line of progress here, not below our title
     if verbosity >= -1:
         if style != "no":
             _tracebacks(tr, results)
@@ -119,7 +119,7 @@ def _table(tr: TerminalReporter, lines: list[tuple[str, ...]]) -> None:
 
 
 def to_markdown(results: Sequence[Result], verdicts: Sequence[Verdict], options: Options) -> str:
-    """The same for a page of a CI service."""
+    """The same summary for a page of a CI service."""
     head = f"### thresher: does each test pass in at least {options.at_least:g} of runs?"
     lines = [head, "", counted(results), ""]
     rows, hidden = abridged(results)
@@ -131,14 +131,10 @@ def to_markdown(results: Sequence[Result], verdicts: Sequence[Verdict], options:
         lines += [f"{left_out(hidden)}.", ""]
     failed = [result for result in rows if result.tally.first is not None and result.status != "skipped"]
     for result in failed[:MOST]:
-        fence = "`" * (max((len(part) for part in _ticks(traceback(result))), default=0) + 3)
+        fence = max(re.findall("`+", traceback(result)), default="") + "```"
         summary = f"<summary>{markdown(f'{result.nodeid}: {sentence(result)}')}</summary>"
         lines += ["<details>", summary, "", fence, traceback(result), fence, "", "</details>", ""]
     if len(failed) > MOST:
         lines += [f"Tracebacks of {len(failed) - MOST:,} more tests are in the log.", ""]
     lines += [markdown(line) for line in guarantees(verdicts, options)]
     return "\n".join([*lines, "", ""])
-
-
-def _ticks(text: str) -> list[str]:
-    return "".join(char if char == "`" else " " for char in text).split()

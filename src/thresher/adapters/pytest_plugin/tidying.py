@@ -1,4 +1,4 @@
-"""The temporary folders of runs: to make one, pytest looks at all that are there, and thousands take time and space."""
+"""Removes the temporary folders of runs: thousands take space, and pytest looks at all of them to make a new one."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ import pytest
 
 MOST = 256  # folders that wait to be removed
 FOLDER = pytest.StashKey[Path]()
-KEPT = pytest.StashKey[bool]()  # whether one of this test was kept
+KEPT = pytest.StashKey[bool]()  # whether a folder of this test was kept
 WAITING = pytest.StashKey[deque[Path]]()
 
 
@@ -29,7 +29,7 @@ class Noting:
 
 
 def tidy(item: pytest.Item, *, failed: bool) -> None:
-    """Remove the folders of runs that ended some time ago; the first one of a test that failed is kept."""
+    """Remove the folders of runs that ended some time ago, except that of the first run of a test that failed."""
     folder = item.stash.get(FOLDER, None)
     if folder is None:
         return

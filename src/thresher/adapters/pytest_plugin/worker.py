@@ -1,21 +1,22 @@
 """In a worker of pytest-xdist: make the runs that the controller asks for.
 
-xdist sends its workers the places of tests in the collection, and nothing else; a run also needs its seed and number.
-But the loop in which a worker waits for them is a pytest hook like any other, and a scheduler may send any command over
-the worker's channel. So this loop runs in the place of xdist's. It reads the same channel:
+xdist tells its workers only which places of the collection to run, but a run also needs its seed and number. The loop
+in which a worker waits for work is an ordinary pytest hook, and a scheduler may send any command over the worker's
+channel. So this loop replaces xdist's. It reads the same channel:
 
-- ``("thresher", {"runs": [[serial, place, seed, number], …], "left": seconds or None})`` from `scheduler.py`; a test
+- ``("thresher", {"runs": [[serial, place, seed, number], …], "left": seconds})`` from `scheduler.py`; a test
   without a seed runs once, in the ordinary way,
 - ``("stop", {})`` from there: runs that have not begun are given back,
 - ``("shutdown", {})`` from xdist, and the end of the channel.
 
-Answers go back in the order of the runs, in the event ``runtest_protocol_complete``, which xdist hands on to the
-scheduler as it is: the serial number as ``item_index`` and, in the place of the duration, the answer in JSON: an
-outcome, null for a run that never began, or a string that says why nothing came of it. No report is made of a run, so
-no plugin logs it, neither here nor in the controller.
+Answers go back in the order of the runs, as the event ``runtest_protocol_complete``, which xdist passes on to the
+scheduler unchanged: ``item_index`` is the serial number and ``duration`` the answer in JSON. That is an outcome, null
+for a run that never began, or a string that says why a run that began has no outcome. Runs make no reports, so no
+plugin logs them, neither here nor in the controller.
 """
 
 import json
+import math
 import time
 from queue import SimpleQueue
 from typing import Any
@@ -23,10 +24,11 @@ from typing import Any
 import pytest
 
 from .plugin import divided, fingerprint
-from .repeating import Outcome, Repeating, leave, run_once
+from .repeating import Outcome, Repeating, interrupted, leave, run_once
+from .reporting import Collected
 from .settings import Options, bars
 
-HELLO, LAST = -1, -2  # in the place of a serial number: what was collected; an error in the last teardown
+HELLO, LAST = -1, -2  # instead of a serial number: what was collected; an error in the last teardown
 
 
 class Worker(Repeating):
@@ -36,13 +38,11 @@ class Worker(Repeating):
         self._options = options
         self._interactor: Any = next(each for each in config.pluginmanager.get_plugins() if hasattr(each, "sendevent"))
         self._runs = SimpleQueue[list[Any] | None]()
-        self._stopped, self._until = False, float("inf")
-        self._event, self._seen, self._again = self._interactor.sendevent, set[int](), False
-        self._interactor.sendevent = self._without_repeated_warnings
+        self._stopped, self._until = False, math.inf
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Run what the controller asks for, until it says that this was all."""
+        """Run what the controller asks for, until it ends this worker."""
         for item in session.items:
             setattr(item, "_nodeid", plain(item))  # noqa: B010 - pytest declares it nowhere
         self._send(HELLO, describe(session, self._options))
@@ -63,8 +63,7 @@ class Worker(Repeating):
         """Take a command, in the thread that reads the channel."""
         name, given = command
         if name == "thresher":
-            left = given["left"]
-            self._until = float("inf") if left is None else time.monotonic() + left
+            self._until = time.monotonic() + given["left"]
             for run in given["runs"]:
                 self._runs.put(run)
         elif name == "stop":
@@ -74,28 +73,21 @@ class Worker(Repeating):
 
     def _answer(self, session: pytest.Session, serial: int, place: int, seed: int | None, number: int) -> object:
         """An outcome, or None if the run never began."""
-        if self._stopped or time.monotonic() >= self._until:
+        if self._stopped or (seed is not None and time.monotonic() >= self._until):
             return None
         item = session.items[place]
-        self._again = seed is not None and place in self._seen
         if seed is None:
             self._interactor.item_index = place  # for the reports that xdist sends
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
             return Outcome()
-        self._seen.add(place)
         try:
             return run_once(item, seed=seed, number=number, isolation=self._options.isolation)
         except BaseException as error:  # Ctrl-C, pytest.exit: whatever the test did, its run has begun
-            self._send(serial, f"interrupted by {type(error).__name__}")
+            self._send(serial, interrupted(error))
             raise
 
-    def _without_repeated_warnings(self, name: str, **given: object) -> None:
-        """Send an event of xdist, unless it is a warning of a test that ran before."""
-        if name != "warning_recorded" or not self._again:
-            self._event(name, **given)
-
     def _send(self, serial: int, answer: object) -> None:
-        self._event("runtest_protocol_complete", item_index=serial, duration=json.dumps(answer))
+        self._interactor.sendevent("runtest_protocol_complete", item_index=serial, duration=json.dumps(answer))
 
 
 def plain(item: pytest.Item) -> str:
@@ -111,19 +103,20 @@ def group_of(item: pytest.Item) -> str | None:
 
 
 def describe(session: pytest.Session, options: Options) -> dict[str, Any]:
-    """What node ids do not say about the tests, ready for JSON."""
+    """What the controller must know about the tests besides their node ids; ready for JSON."""
     try:
         found = bars(session.items, options)
     except pytest.UsageError as error:
         return {"error": str(error), "tests": [], "ordinary": []}
     ordinary, arms = divided(session.items)
     places = {item: place for place, item in enumerate(session.items)}
+
+    def collected(item: pytest.Item) -> Collected:
+        about = (*item.location, str(item.path), list(item.keywords))
+        return Collected(item.nodeid, places[item], found[item], group_of(item), *about)
+
     return {
-        "tests": [
-            (nodeid, places[item], found[item], item.location, str(item.path), list(item.keywords))
-            for nodeid, item in arms.items()
-        ],
+        "tests": [collected(item) for item in arms.values()],
         "ordinary": [(item.nodeid, places[item]) for item in ordinary],
-        "groups": {nodeid: group for nodeid, item in arms.items() if (group := group_of(item)) is not None},
         "version": fingerprint(session.config, session.items) if options.storage else "",
     }
