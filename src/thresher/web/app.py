@@ -12,7 +12,8 @@ from .._version import __version__
 from ..errors import StoreFailed, ThresherError, UnknownStudy
 from ..text.logs import log
 from . import api, pages
-from .gate import SURPRISE, Access, Gate
+from .access import Access
+from .gate import SURPRISE, Gate
 from .house import House
 from .paths import segment
 from .refusals import Refusal, page_or_json, refusal_of

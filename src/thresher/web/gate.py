@@ -7,15 +7,14 @@ without a traceback.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from typing import Any, NamedTuple
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
 from ..text.logs import log
-from .callers import Throttle
+from .access import LIFE, Access, Entry, Role, Throttle
 from .paths import normalised
 from .refusals import Refusal, page_or_json
-from .sessions import LIFE, Entry, Role
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -44,16 +43,6 @@ SAFETY = {
     b"cross-origin-opener-policy": b"same-origin",
 }
 SURPRISE = Refusal(500, "server", None, "something went wrong", "its log says more; try again")
-
-
-class Access(NamedTuple):
-    """Who may enter, and by which names."""
-
-    token: str
-    hosts: Iterable[str]  # the Host headers that name this server
-    write_token: str | None = None  # None: the server is read-only
-    cookie: str = "thresher"
-    secure: bool = False  # whether the cookie needs TLS
 
 
 class Gate:

@@ -19,12 +19,10 @@ from ..errors import InvalidInput
 from ..log.store import Store
 from ..text.logs import log
 from ..text.masking import masked
+from .access import Access, ip_of
 from .app import create_app
-from .callers import ip_of
-from .door import Door, Limits, limits
-from .gate import Access
+from .door import IDLE, Connection, Door, Limits, limits
 from .house import House
-from .wire import IDLE, Wire
 
 TOKEN = re.compile(r"[A-Za-z0-9._~-]{8,200}")
 LAST = 2.0  # seconds after Ctrl-C in which threads must have ended
@@ -101,7 +99,7 @@ class Server(uvicorn.Server):
         self._bounds, self._tls, self._house = bounds, tls, house
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        make = functools.partial(Wire, self.config, self.server_state)
+        make = functools.partial(Connection, self.config, self.server_state)
         self.servers = [Door(each, make, limits=self._bounds, tls=self._tls) for each in sockets or []]  # type: ignore[misc]
         self.started = True
 
