@@ -13,11 +13,9 @@ from ..errors import StoreFailed, ThresherError, UnknownStudy
 from ..text.logs import log
 from . import api, pages
 from .access import Access
-from .gate import SURPRISE, Gate
+from .gate import Gate, segment
 from .house import House
-from .paths import segment
-from .refusals import Refusal, page_or_json, refusal_of
-from .replies import Json
+from .refusals import SURPRISE, Refusal, refusal_of, reply
 
 DIGITS = sys.get_int_max_str_digits()  # of a whole number that Python reads
 RULES = {
@@ -72,10 +70,7 @@ def _handle(app: FastAPI, house: House) -> None:
 
 
 def _answer(request: Request, refusal: Refusal) -> Response:
-    if request.url.path.startswith("/api/"):
-        return Json(refusal.to_json(), refusal.status, refusal.headers)
-    kind, body = page_or_json(refusal, request.scope)
-    return Response(body, refusal.status, refusal.headers, media_type=kind.decode())
+    return reply(refusal, request.scope, is_page=not request.url.path.startswith("/api/"))
 
 
 def _misshapen(found: Any) -> Refusal:

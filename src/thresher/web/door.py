@@ -62,7 +62,7 @@ def limits(connections: int | None = None, each: int | None = None, descriptors:
 
 
 class Connection(H11Protocol):
-    """One connection, from accept to close: uvicorn's, with limits on the time for a request and for reading a reply."""
+    """One connection, from accept to close: uvicorn's, with limits on the time for requests and for reading replies."""
 
     def __init__(self, config: Config, state: ServerState, door: "Door", caller: "Caller") -> None:
         super().__init__(config=config, server_state=state, app_state={LET_IN: self.busy})

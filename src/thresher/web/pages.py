@@ -17,10 +17,10 @@ from ..core.stored import from_json
 from ..errors import DamagedStudy, InvalidInput
 from ..log.store import Store
 from ..log.tail import section
+from .gate import segment
 from .house import House
 from .library import VERSION, plotly_script
 from .names import breakable
-from .paths import segment
 from .refusals import Refusal
 
 STATIC = Path(__file__).parent / "static"

@@ -5,6 +5,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from starlette.responses import HTMLResponse, Response
+
 from .. import errors
 from ..errors import ThresherError, shown
 from ..text.masking import masked
@@ -54,6 +56,9 @@ class Refusal(Exception):
         return {"error": whole(self.what), "value": plain(self.value), **rest}
 
 
+SURPRISE = Refusal(500, "server", None, "something went wrong", "its log says more; try again")
+
+
 def refusal_of(error: ThresherError) -> Refusal:
     """An error of the library as clients see it."""
     status = next((status for kind, status in STATUS.items() if isinstance(error, kind)), 500)
@@ -86,15 +91,16 @@ def whole(text: str) -> str:
     return masked(text).encode("utf-8", "backslashreplace").decode()
 
 
-def page_or_json(refusal: Refusal, scope: Mapping[str, Any]) -> tuple[bytes, bytes]:
-    """The content type and the body: a page for a browser, otherwise JSON."""
+def reply(refusal: Refusal, scope: Mapping[str, Any], *, is_page: bool = True) -> Response:
+    """The reply to a request that is refused: a page for a browser that asks for one, otherwise JSON."""
     accepts = b",".join(value for name, value in scope["headers"] if name.lower() == b"accept")
-    if scope["method"] == "GET" and b"text/html" in accepts:
+    if is_page and scope["method"] == "GET" and b"text/html" in accepts:
         named = f" “{plain(refusal.value)}”" if isinstance(refusal.value, str) else ""
         text = PAGE.format(
             status=refusal.status,
             what=html.escape(whole(f"{refusal.what}{named}: {refusal.rule}")),
             remedy=html.escape(whole(refusal.remedy[:1].upper() + refusal.remedy[1:])),
         )
-        return b"text/html; charset=utf-8", text.encode()
-    return b"application/json", json.dumps(refusal.to_json(), ensure_ascii=True).encode()
+        return HTMLResponse(text, refusal.status, refusal.headers)
+    body = json.dumps(refusal.to_json(), separators=(",", ":"))
+    return Response(body, refusal.status, refusal.headers, "application/json")
