@@ -12,8 +12,7 @@ from ..core.ledger import Ledger
 from ..core.row import MOST, Row, row_of
 from ..core.spec import Spec
 from ..core.wording import Look
-from .asked import amounts_of, asked_json
-from .shapes import short
+from .shapes import amounts_of, asked_json, short
 from .watched import Live
 
 MOST_REWARDS = 2000  # the last ones are sent

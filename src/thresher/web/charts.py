@@ -4,7 +4,6 @@ import html
 import json
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import plotly.graph_objects as go
@@ -18,9 +17,9 @@ from ..core.wording import short as short_name
 from ..errors import InvalidInput
 from ..study import Study
 from ..text.pieces import folded
-from .asked import axis_of, hover_of
+from .assets import STATIC
 from .follow import Follower, Point
-from .shapes import short
+from .shapes import axis_of, hover_of, short
 
 FEW = 20  # arms; with more, not every rank is named
 MANY = 500  # arms; with more, whiskers are thin and points small
@@ -171,7 +170,7 @@ def _hover(name: str) -> str:
 
 @cache
 def _look() -> dict[str, Any]:
-    look: dict[str, Any] = json.loads((Path(__file__).parent / "static" / "figures.json").read_text())
+    look: dict[str, Any] = json.loads((STATIC / "figures.json").read_text())
     return look
 
 

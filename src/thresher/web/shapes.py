@@ -1,24 +1,32 @@
-"""What goes over the wire: rows, cases, events and pulls as plain data, and as JSON."""
+"""What a study looks like as JSON: its question, with headings and axes, its rows, cases, events and failures."""
 
 import heapq
+import html
 import json
 import math
 from typing import Any
 
 from ..core.events import Event, to_json
 from ..core.hardest import hardest, seen_cases
-from ..core.layout import estimate_of
+from ..core.layout import estimate_of, further, head_of
 from ..core.ledger import Ledger
 from ..core.row import Row
 from ..core.wording import Look
+from ..text.escapes import visible
 from .follow import CODES
 
+LONGEST_NAME = 20  # characters of the baseline's name on an axis
 LONGEST = 300  # characters of a reason that a page shows
 MOST_REWARDS = 200  # of a case, the worst
 COLUMNS = (
     "label", "certified", "mean", "low", "high", "seen", "pending", "failures", "progress", "outside",
     "reached", "estimate", "median", "quantile", "baseline",
 )  # fmt: skip
+
+
+def encoded(data: object) -> bytes:
+    """Data as JSON without blanks."""
+    return json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
 
 
 def short(value: float | None) -> float | None:
@@ -28,6 +36,75 @@ def short(value: float | None) -> float | None:
     0.333333
     """
     return None if value is None or not math.isfinite(value) else float(f"{value:.6g}")
+
+
+# -- the question ------------------------------------------------------------------------------------------------
+
+
+def asked_json(look: Look) -> dict[str, Any]:
+    """The question as data, with the words by which pages show it."""
+    names = ("threshold", "lower_is_better", "share", "baseline", "ratio", "unit", "asks", "bar")
+    texts = {
+        "bar_text": look.estimate(look.bar),
+        "estimate_head": head_of(look),
+        "details": further(look),
+        "failing": failing(look),
+    }
+    return {**{name: getattr(look, name) for name in names}, **texts, "axis": axis_of(look), "hover": hover_of(look)}
+
+
+def failing(look: Look) -> str:
+    """When an arm failed a case, in a sentence."""
+    if look.asks != "difference":
+        return "An arm failed a case if its reward there, by itself, does not reach the bar."
+    margin = f" by more than {look.amount(-look.threshold)}" if look.threshold < 0 else ""
+    return f"An arm failed a case if its reward there is worse than the baseline's{margin}."
+
+
+def title_of(look: Look) -> str:
+    """What arms are compared by.
+
+    >>> title_of(Look(0.2, lower_is_better=True, share=0.95, unit="s")), title_of(Look(0.0, baseline="current"))
+    ('share within 200 ms', 'difference from current')
+    """
+    if look.asks == "mean":
+        return "mean"
+    base = "" if look.baseline is None else visible(look.baseline)
+    base = base if len(base) <= LONGEST_NAME else "the baseline"
+    if look.asks == "difference":
+        return f"difference from {base}"
+    if base and look.ratio is None:
+        return f"share better by {look.amount(look.threshold)}"
+    limit = f"{look.ratio:g} × {base}" if base else look.amount(look.threshold)
+    return f"share {'within' if look.lower_is_better else 'of at least'} {limit}"
+
+
+def axis_of(look: Look) -> dict[str, Any]:
+    """The axis on which arms are compared with the bar, for plotly."""
+    title = html.escape(title_of(look), quote=False)  # plotly takes < for markup
+    if look.asks == "share":
+        return {"title": {"text": title}, "tickformat": ".0%"}
+    return {"title": {"text": title}, **amounts_of(look)}
+
+
+def amounts_of(look: Look) -> dict[str, Any]:
+    """How an axis writes rewards, for plotly: seconds as ms or µs where they are short."""
+    if look.unit == "s":
+        return {"tickformat": "~s", "ticksuffix": "s", "automargin": True}
+    return {"ticksuffix": f" {html.escape(look.unit, quote=False)}", "automargin": True} if look.unit else {}
+
+
+def hover_of(look: Look) -> str:
+    """What is compared with the bar, where the pointer rests on it, for plotly."""
+    if look.asks == "share":
+        return "%{y:.2%}"
+    sign = "+" if look.asks == "difference" else ""
+    if look.unit == "s":
+        return f"%{{y:{sign}.4s}}s"
+    return f"%{{y:{sign}.4g}}" + (f" {html.escape(look.unit, quote=False)}" if look.unit else "")
+
+
+# -- rows, cases and events --------------------------------------------------------------------------------------
 
 
 def columns_of(row: Row, look: Look, *, outside: bool) -> tuple[Any, ...]:
@@ -87,8 +164,3 @@ def troubles(ledger: Ledger, most: int = 20) -> list[dict[str, Any]]:
         }
         for arm in arms[:most]
     ]
-
-
-def encoded(data: object) -> bytes:
-    """Data as JSON without blanks."""
-    return json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")

@@ -2,11 +2,9 @@
 
 import html
 import json
-import string
 import time
 from dataclasses import replace
 from itertools import accumulate, islice
-from pathlib import Path
 from typing import Any
 
 from ..core import verdict as verdicts
@@ -18,14 +16,14 @@ from ..core.row import Row, ranked
 from ..core.sentences import SIGNS
 from ..core.wording import Look
 from ..study import Study
-from .asked import failing
+from ..text.pieces import breakable
+from ..text.plural import listed
+from .assets import PLOTLY, STATIC, filled
 from .charts import arms_figure, history_figure
 from .follow import Follower
-from .library import plotly_script
-from .names import breakable
+from .shapes import failing
 
 MARK = b"<!-- thresher report -->"  # in the first lines of report.html: only such files are overwritten
-STATIC = Path(__file__).parent / "static"
 MOST_ARMS = 20  # named in the specification, or as those that failed a case
 MOST_LETTERS = 300  # of the names of those: a phone shows few
 MOST_CASES = 100  # the hardest
@@ -43,29 +41,22 @@ def report(study: Study) -> str:
         for theme in ("light", "dark")
     }
     outside = set(verdict.outside)
-    template = string.Template((STATIC / "report.html").read_text())
-    return template.substitute(
-        study=html.escape(verdict.study),
-        study_name=breakable(verdict.study),
-        question=html.escape(verdict.question),
-        answer=html.escape(verdict.answer),
-        origin=f"<p class='note origin'>{html.escape(verdict.origin)}</p>" if verdict.origin else "",
-        guarantee=html.escape(verdict.guarantee),
-        hints="".join(f"<p class='note'>{html.escape(hint)}</p>" for hint in verdict.hints),
-        when=time.strftime("%Y-%m-%d %H:%M %Z"),
-        style=(STATIC / "style.css").read_text(),
-        heads="".join(f"<th class='n'>{html.escape(head)}" for head in _heads(verdict.look)),
-        rows="\n".join(
-            _row(row, row.arm in outside, verdict.look)
-            for row in ranked(verdict.rows, lower_is_better=verdict.lower_is_better)
-        ),
-        cases=_cases(found.ledger) if verdict.cases else "",
-        spec=breakable(json.dumps(spec, indent=2, ensure_ascii=False)),
-        figures=_embedded(figures),
-        verdict=_embedded(verdict.to_dict()),
-        plotly=plotly_script().read_text(encoding="utf-8").replace("</script", "<\\/script"),
-        script=(STATIC / "report.js").read_text(),
-    )
+    rows = ranked(verdict.rows, lower_is_better=verdict.lower_is_better)
+    markup = {
+        "origin": f"<p class='note origin'>{html.escape(verdict.origin)}</p>" if verdict.origin else "",
+        "hints": "".join(f"<p class='note'>{html.escape(hint)}</p>" for hint in verdict.hints),
+        "style": (STATIC / "style.css").read_text(),
+        "heads": "".join(f"<th class='n'>{html.escape(head)}" for head in _heads(verdict.look)),
+        "rows": "\n".join(_row(row, row.arm in outside, verdict.look) for row in rows),
+        "cases": _cases(found.ledger) if verdict.cases else "",
+        "spec": breakable(json.dumps(spec, indent=2, ensure_ascii=False)),
+        "figures": _embedded(figures),
+        "verdict": _embedded(verdict.to_dict()),
+        "plotly": PLOTLY.read_text(encoding="utf-8").replace("</script", "<\\/script"),
+        "script": (STATIC / "report.js").read_text(),
+    }
+    words = {"question": verdict.question, "answer": verdict.answer, "guarantee": verdict.guarantee}
+    return filled("report", markup, study=verdict.study, when=time.strftime("%Y-%m-%d %H:%M %Z"), **words)
 
 
 def _specification(ledger: Ledger) -> dict[str, Any]:
@@ -124,9 +115,9 @@ def _case(row: CaseRow, look: Look) -> str:
     failed = row.failed_by
     letters = accumulate(map(len, failed))
     named = max(1, sum(count <= MOST_LETTERS for count in islice(letters, MOST_ARMS)))
-    names = ", ".join(map(breakable, failed[:named])) + (f" and {len(failed) - named:,} more" if failed[named:] else "")
     numbers = {"failed": f"{row.failed:,}", "passed": f"{row.passed:,}", "mean": look.amount(row.mean)}
     cells = "".join(_figure(*each) for each in numbers.items())
+    names = listed(failed, named, show=breakable)
     by = f"<td class='wrap' data-head='failed by'>{names}</td>" if failed else "<td></td>"
     return f"<tr><td class='name'>{breakable(str(row.case))}</td>{cells}{by}</tr>"
 

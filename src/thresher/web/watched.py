@@ -18,9 +18,8 @@ from ..core.row import LABELS, row_of
 from ..core.verdict import Verdict
 from ..log.store import Store
 from ..log.tail import section
-from .asked import asked_json
 from .follow import Follower, Point
-from .shapes import COLUMNS, cases_json, columns_of, encoded, line_json, short, troubles
+from .shapes import COLUMNS, asked_json, cases_json, columns_of, encoded, line_json, short, troubles
 
 LAST = 30  # events that a page shows
 SHORT = 12  # hexadecimal digits of the log's head that a page shows
