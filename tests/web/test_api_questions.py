@@ -117,9 +117,10 @@ def test_arms_that_the_baseline_opens_are_news() -> None:
     )
     study.add_many([("new", 1, case) for case in range(4)])
     live = Live("evals", store)
+    known = live.seq
     study.add_many([("old", case % 2, case) for case in range(4)])
     live.look()
-    rows = {row[0]: dict(zip(COLUMNS, row[1:], strict=True)) for row in live.news()["rows"]}
+    rows = {row[0]: dict(zip(COLUMNS, row[1:], strict=True)) for row in live.since(known)["rows"]}
     assert (rows[1]["estimate"], rows[1]["reached"]) == (0.5, 1)
     assert live.head()["labels"]["above"] == len(live.verdict().above) == 1
 

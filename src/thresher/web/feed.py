@@ -47,6 +47,7 @@ class Feed:
         self._viewers: set[asyncio.Queue[Message | None]] = set()
         self._watch: asyncio.Task[None] | None = None
         self._begun = asyncio.Event()
+        self._mark = live.seq  # the last event that was sent to all viewers
         self._quiet = self._said = time.monotonic()  # when the last news came, and when the last message was sent
         self._slowed = 0  # how often the rate was sent since then
         self._trouble = ""  # why the last poll failed
@@ -81,12 +82,11 @@ class Feed:
             return seq, message("reset", {})
         if after == seq:
             return seq, b""
-        change = self.live.since(after)
-        return change["seq"], message("change", change, change["seq"])
+        return self._changed(after)
 
     async def _look_on(self, begun: asyncio.Event) -> None:
         try:
-            await run_in_threadpool(self.live.news)  # skip what came before; new viewers catch up on their own
+            self._mark = self.live.seq  # new viewers catch up on their own
             begun.set()
             while self._viewers:
                 await asyncio.sleep(await self._step())
@@ -125,11 +125,15 @@ class Feed:
         return AWAY if self._trouble else TICK
 
     def _news(self) -> Message | None:
-        before = self.live.mark
-        if self.live.look() == before:
+        if self.live.look() == self._mark:
             return None
-        change = self.live.news()
-        return Message(change["seq"], message("change", change, change["seq"]))
+        self._mark, text = self._changed(self._mark)
+        return Message(self._mark, text)
+
+    def _changed(self, after: int) -> tuple[int, bytes]:
+        """The message about what changed after an event, and the last event that viewers know after it."""
+        change = self.live.since(after)
+        return change["seq"], message("change", change, change["seq"])
 
     def _send(self, text: Message | None) -> None:
         for queue in list(self._viewers):

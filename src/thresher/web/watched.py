@@ -1,13 +1,13 @@
 """A study as the server watches it: read once, then followed. Every viewer shares this one watch.
 
-Polling the store costs in proportion to what has changed, and so does sending it: each arm remembers its last event, so
-the changes since any event are known at any time.
+Each arm remembers its last event, so the changes since any event are known at any time. Reading and sending cost in
+proportion to what has changed.
 """
 
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -18,7 +18,7 @@ from ..core.row import LABELS, row_of
 from ..core.verdict import Verdict
 from ..log.store import Store
 from ..log.tail import section
-from .follow import Follower, Point
+from .follow import Follower
 from .shapes import COLUMNS, asked_json, cases_json, columns_of, encoded, line_json, short, troubles
 
 LAST = 30  # events that a page shows
@@ -40,27 +40,19 @@ class Live:
         self._look = wording.look_of(self._follower.ledger.spec)
         self.last: deque[dict[str, Any]] = deque(maxlen=LAST)
         self._rows: list[tuple[Any, ...]] = [()] * len(self.arms)
-        self._stale: Collection[int] = range(len(self.arms))  # arms whose rows must be read again
-        self._news: set[int] = set()  # arms that had events
-        self._mark = (self.seq, self._follower.ledger.issued)  # since this event
+        self._rows_at = 0  # the event up to which the rows are known
         self._failures_at = self._guarantee_at = self.seq  # the last events that changed them
         self._guarantee = guarantees.guarantee(self._follower.ledger)
         self.earlier, self.created = self._follower.ledger.told, self._follower.created
         self._table: tuple[int, bytes] = (0, b"")
         self._cases: dict[int, tuple[float, bytes]] = {}  # by limit: until when it is fresh, and the cases
         self._note(section(store, name, max(1, self.seq - 2000), 2000))
-        self._news.clear()
         self._renew()
 
     @property
     def seq(self) -> int:
         """The last event that was folded."""
         return self._follower.seq
-
-    @property
-    def mark(self) -> int:
-        """The last event that `news` has covered."""
-        return self._mark[0]
 
     def look(self) -> int:
         """Read what is new; returns the number of the last event."""
@@ -78,8 +70,6 @@ class Live:
     def _note(self, events: Any) -> None:
         self._told.extend(event.time for event in events if event.kind == "told" and event.time is not None)
         self.last.extend(line_json(event, self.arms) for event in events[-LAST:])
-        touched, self._follower.touched = self._follower.touched, set()
-        self._stale, self._news = {*self._stale, *touched}, self._news | touched
         failures = [each.seq for each in events if each.cause == "failed" or each.kind in ("retired", "restored")]
         self._failures_at = max([self._failures_at, *failures])
         guarantee = guarantees.guarantee(self._follower.ledger)
@@ -109,7 +99,7 @@ class Live:
                 "tolerance": spec.tolerance,
                 "cases": spec.case_count or None,
                 **self._counts(ledger),
-                "guarantee": guarantees.guarantee(ledger),
+                "guarantee": self._guarantee,
                 "troubles": troubles(ledger),
             }
 
@@ -175,38 +165,27 @@ class Live:
                 known = self._cases[limit] = (now + SHARE * (now - began), text)
             return known[1]
 
-    def news(self) -> dict[str, Any]:
-        """What is new since the last call, for the pages that have followed so far."""
-        with self._lock:
-            (after, issued), arms = self._mark, sorted(self._news)
-            self._mark, self._news = (self.seq, self._follower.ledger.issued), set()
-            return self._change(after, arms, self._follower.history.after(issued))
-
     def since(self, after: int) -> dict[str, Any]:
-        """What is new since an event, for a page that was away or joined between two polls."""
+        """What is new since an event, for the pages that know the study up to it."""
         with self._lock:
-            arms = [arm for arm, seq in enumerate(self._follower.changed) if seq > after]
-            return self._change(after, arms, self._follower.history.points)
-
-    def _change(self, after: int, arms: Iterable[int], points: list[Point]) -> dict[str, Any]:
-        self._renew()
-        follower, ledger = self._follower, self._follower.ledger
-        head = self._counts(ledger)
-        if self._failures_at > after:
-            head["troubles"] = troubles(ledger)
-        if self._guarantee_at > after:
-            head["guarantee"] = guarantees.guarantee(ledger)
-        return {
-            "seq": self.seq,
-            "rows": [(arm, *self._rows[arm]) for arm in arms],
-            "events": [event for event in self.last if event["seq"] > after],
-            "history": {"step": follower.history.step, "points": [*points, follower.tally.point(ledger.issued)]},
-            "head": head,
-        }
+            self._renew()
+            follower, ledger = self._follower, self._follower.ledger
+            head = self._counts(ledger)
+            if self._failures_at > after:
+                head["troubles"] = troubles(ledger)
+            if self._guarantee_at > after:
+                head["guarantee"] = self._guarantee
+            return {
+                "seq": self.seq,
+                "rows": [(arm, *self._rows[arm]) for arm in follower.arms_since(after)],
+                "events": [event for event in self.last if event["seq"] > after],
+                "history": {"step": follower.history.step, "points": follower.points_since(after)},
+                "head": head,
+            }
 
     def _renew(self) -> None:
         """Update the rows of arms that had events."""
         ledger = self._follower.ledger
-        for arm in self._stale:
+        for arm in self._follower.arms_since(self._rows_at):
             self._rows[arm] = columns_of(row_of(ledger, arm), self._look, outside=ledger.is_outside(arm))
-        self._stale = ()
+        self._rows_at = self.seq
