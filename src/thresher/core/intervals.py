@@ -65,10 +65,14 @@ class Interval:
         """The scaled interval, after feeding in what was committed since the last call."""
         bar = study.stakes.threshold
         for one in committed(study, arm, after=self.fed, sums=self.sums):
-            self.low.feed(one.low, one.scale, one.scale * bar - one.low_bar)
-            self.high.feed(one.high, one.scale, one.scale * bar - one.high_bar)
+            self.feed(one, bar)
             self.fed = max(self.fed, one.pull)
         return self.low.end, self.high.end
+
+    def feed(self, one: "Commit", bar: float) -> None:
+        """Feed in one committed pull; ``bar`` is the study's, scaled."""
+        self.low.feed(one.low, one.scale, one.scale * bar - one.low_bar)
+        self.high.feed(one.high, one.scale, one.scale * bar - one.high_bar)
 
 
 class Commit(NamedTuple):

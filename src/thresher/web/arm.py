@@ -6,7 +6,7 @@ from typing import Any
 from ..core import evidence, sentences, wording
 from ..core.events import DROPPED, LATE, OUTSIDE, PENDING, STATES
 from ..core.evidence import BETS, Stakes
-from ..core.intervals import Commit, Side, committed, way
+from ..core.intervals import Commit, Interval, committed, way
 from ..core.layout import details, head_of
 from ..core.ledger import Ledger
 from ..core.row import MOST, Row, row_of
@@ -22,16 +22,16 @@ MOST_POINTS = 400
 
 def arm_json(live: Live, name: str) -> dict[str, Any]:
     """What the arm's page shows. The replay runs outside the lock."""
-    data, commits, stakes, risk, spec = live.read(lambda ledger: _copied(ledger, ledger.spec.arm(name)))
-    points = list(_replayed(commits, stakes, risk, spec))
+    data, commits, stakes, spec = live.read(lambda ledger: _copied(ledger, ledger.spec.arm(name)))
+    points = list(_replayed(commits, stakes, spec))
     data["evidence"] = points[: -1 : max(1, len(points) // MOST_POINTS)] + points[-1:]
     return data
 
 
-def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Stakes, float, Spec]:
+def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Stakes, Spec]:
     spec, look = ledger.spec, wording.look_of(ledger.spec)
     row = row_of(ledger, arm)
-    pulls = list(_pulls(ledger, arm))
+    pulls = [pull for pull, of in enumerate(ledger.pull_arm, start=1) if of == arm]
     rewards = [_pull(ledger, arm, pull) for pull in pulls[-MOST_REWARDS:]]
     commits = committed(ledger, arm)[:MOST_REPLAYED] if ledger.certifies else []
     commits = [commit._replace(pull=ledger.pull_number[commit.pull - 1]) for commit in commits]
@@ -57,7 +57,7 @@ def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Sta
         "late": sum(ledger.pull_state[pull - 1] == LATE for pull in pulls),
         "rewards": rewards,
     }
-    return data, commits, ledger.stakes, 1.0 / ledger.stakes.level if ledger.certifies else 1.0, spec
+    return data, commits, ledger.stakes, spec
 
 
 def facts(row: Row, look: Look) -> list[tuple[str, str]]:
@@ -93,18 +93,7 @@ def _pull(ledger: Ledger, arm: int, pull: int) -> dict[str, Any]:
     return {**found, "value": min(told / other, MOST) if other else None}
 
 
-def _pulls(ledger: Ledger, arm: int) -> Iterator[int]:
-    """The arm's pulls in order; with certificates they form a linked list, in which a case is once."""
-    if not ledger.certifies or ledger.cases:
-        yield from (pull for pull, of in enumerate(ledger.pull_arm, start=1) if of == arm)
-        return
-    pull = ledger.first_pull[arm]
-    while pull:
-        yield pull
-        pull = ledger.docket.following[pull]
-
-
-def _replayed(commits: list[Commit], stakes: Stakes, risk: float, spec: Spec) -> Iterator[dict[str, Any]]:
+def _replayed(commits: list[Commit], stakes: Stakes, spec: Spec) -> Iterator[dict[str, Any]]:
     """After each commit: the evidence for either side, as a share of what settles the arm, and the interval.
 
     All of it as people see it: where lower is better, what counts in favour of an arm says that it lies below the bar.
@@ -112,13 +101,12 @@ def _replayed(commits: list[Commit], stakes: Stakes, risk: float, spec: Spec) ->
     if not commits:
         return
     capital = evidence.fresh(stakes)
-    low, high = Side(risk, +1), Side(risk, -1)
+    interval = Interval(1.0 / stakes.level)
     for commit in commits:
         bars = (commit.low_bar, commit.high_bar, stakes.tolerance * commit.scale)
         evidence.bet(capital, stakes, commit.low, commit.high, *bars)
-        low.feed(commit.low, commit.scale, commit.scale * stakes.threshold - commit.low_bar)
-        high.feed(commit.high, commit.scale, commit.scale * stakes.threshold - commit.high_bar)
-        ends = sorted(spec.shown(spec.unscale(side.end)) for side in (low, high))
+        interval.feed(commit, stakes.threshold)
+        ends = sorted(spec.shown(spec.unscale(side.end)) for side in (interval.low, interval.high))
         ways = [short(way(capital, side, stakes.level)) for side in (0, BETS)]  # of reaching the bar, and of not
         above, below = reversed(ways) if spec.lower_is_better else ways
         span = {"low": short(ends[0]), "high": short(ends[1])}

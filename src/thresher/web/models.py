@@ -2,15 +2,31 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, StrictBool, StrictFloat, StrictInt, StrictStr
+from fastapi import Path
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+)
 
 from ..core.events import Cause
 from ..core.spec import Spec
+from .gate import segment
 
 Number = StrictInt | StrictFloat
 Id = Annotated[StrictInt, Field(ge=1, le=10**15, description="The pull's id, as ask gave it.")]
 Seconds = Annotated[Number, Field(gt=0, le=10**9)]
 Reward = Number | StrictBool
+Name = Annotated[
+    str, Path(description="The study's name; slashes in it as %2F.", min_length=1), AfterValidator(segment)
+]
+Arm = Annotated[str, Path(description="The arm's name.", min_length=1), AfterValidator(segment)]
 TWO = Field(min_length=2, max_length=2)
 QUESTIONS: list[JsonValue] = [
     {"name": "prompts", "arms": ["terse", "polite"], "at_least": 0.9},

@@ -1,12 +1,10 @@
 """The pages: plain files with a few places to fill in. All values are escaped: names are text."""
 
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import quote
 
 from fastapi import APIRouter
-from fastapi import Path as PathParam
 from fastapi.responses import FileResponse, HTMLResponse, Response
-from pydantic import AfterValidator
 
 from ..core import wording
 from ..core.stored import from_json
@@ -14,8 +12,8 @@ from ..errors import DamagedStudy, InvalidInput
 from ..log.store import Store
 from ..log.tail import section
 from .assets import PLOTLY, PLOTLY_VERSION, STATIC, filled
-from .gate import segment
 from .house import House
+from .models import Arm, Name
 from .refusals import Refusal
 
 KINDS = {".css": "text/css", ".js": "text/javascript", ".json": "application/json", ".svg": "image/svg+xml"}
@@ -23,11 +21,6 @@ SHELF = {file.name: file for file in STATIC.iterdir() if file.suffix in KINDS}
 KEEP = {"Cache-Control": "private, max-age=86400"}
 SCRIPT = f"/static/plotly.js?v={PLOTLY_VERSION}"  # a new version has a new address, so this file never changes
 FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
-Name = Annotated[str, PathParam(), AfterValidator(segment)]
-
-
-def _page(name: str, **values: Any) -> HTMLResponse:
-    return HTMLResponse(filled(name, **values))
 
 
 def _asked(store: Store, name: str) -> str | None:
@@ -42,32 +35,33 @@ def _asked(store: Store, name: str) -> str | None:
 
 def router(house: House, *, write: bool) -> APIRouter:
     pages = APIRouter(include_in_schema=False)
-    mode = "agents may write" if write else "read-only"
+
+    def page(name: str, **values: Any) -> HTMLResponse:
+        mode = "agents may write" if write else "read-only"
+        return HTMLResponse(filled(name, mode=mode, plotly=SCRIPT, **values))
 
     @pages.get("/")
     def studies() -> Response:
-        return _page("studies", mode=mode)
+        return page("studies")
 
     @pages.get("/study/{study}")
     def study(study: Name) -> Response:
         asked = None if house.known(study) else _asked(house.reader, study)
         if asked is None:  # it was read before, or something is wrong with it
             head = house.live(study).head()
-            asked, answer, origin = head["question"], head["answer"], head["origin"] or ""
+            words = {"question": head["question"], "answer": head["answer"], "origin": head["origin"] or ""}
         else:
-            answer, origin = "Reading the log; the answer follows.", ""
-        words = {"question": asked, "answer": answer, "origin": origin, "mode": mode, "plotly": SCRIPT}
-        return _page("study", study=study, address=quote(study, safe=""), **words)
+            words = {"question": asked, "answer": "Reading the log; the answer follows.", "origin": ""}
+        return page("study", study=study, address=quote(study, safe=""), **words)
 
     @pages.get("/study/{study}/arm/{arm}")
-    def arm(study: Name, arm: Name) -> Response:
+    def arm(study: Name, arm: Arm) -> Response:
         house.live(study).read(lambda ledger: ledger.spec.arm(arm))  # an unknown arm is an error
-        addresses = {"address": quote(study, safe=""), "arm_address": quote(arm, safe="")}
-        return _page("arm", study=study, arm=arm, mode=mode, plotly=SCRIPT, **addresses)
+        return page("arm", study=study, arm=arm, address=quote(study, safe=""), arm_address=quote(arm, safe=""))
 
     @pages.get("/docs")
     def docs() -> Response:
-        return _page("docs", mode=mode)
+        return page("docs")
 
     @pages.get("/static/plotly.js")
     def plotly_js() -> Response:

@@ -174,7 +174,7 @@ def host_headers(host: str, port: int, allowed: Iterable[str]) -> set[str]:
     own = {"127.0.0.1", "localhost", "[::1]"} | (set() if is_any(host) else {bracketed(host)})
     found = {f"{name}:{port}" for name in own} | (own if port == 80 else set())
     for name in allowed:
-        found |= {name} if re.search(r":\d+$", name) and not name.endswith("]") else {name, f"{name}:{port}"}
+        found |= {name, with_port(name, port)}
     return {name.lower() for name in found}
 
 
@@ -214,8 +214,12 @@ def shown(host: str, address: str, port: int, names: list[str]) -> str:
     >>> shown("0", "0.0.0.0", 80, ["box:8000"]), shown("::1", "::1", 9000, [])
     ('box:8000', '[::1]:9000')
     """
-    name = names[0] if is_any(address) else bracketed(host)
-    return name if re.search(r"[^:\]]:\d+$|\]:\d+$", name) else f"{name}:{port}"
+    return with_port(names[0] if is_any(address) else bracketed(host), port)
+
+
+def with_port(name: str, port: int) -> str:
+    """A name as it is if it names a port, otherwise with this one."""
+    return name if re.search(r":\d+$", name) else f"{name}:{port}"
 
 
 def resolved(host: str) -> tuple[socket.AddressFamily, str]:

@@ -60,14 +60,14 @@ def report(study: Study) -> str:
 
 
 def _specification(ledger: Ledger) -> dict[str, Any]:
+    """The specification as JSON, with the first few arms and cases."""
     spec = {**ledger.spec.to_json(), "budget": ledger.budget}
-    if len(spec["arms"]) > MOST_ARMS:
-        spec["arms"] = [*spec["arms"][:MOST_ARMS], f"… {len(spec['arms']):,} in all; the table has them"]
-        spec["params"] = spec["params"] and [*spec["params"][:MOST_ARMS], "…"]
-    if isinstance(spec.get("cases"), tuple) and len(spec["cases"]) > MOST_ARMS:
-        spec["cases"] = [*spec["cases"][:MOST_ARMS], f"… {len(spec['cases']):,} in all"]
-        if spec.get("case_params"):
-            spec["case_params"] = [*spec["case_params"][:MOST_ARMS], "…"]
+    for names, params, where in (("arms", "params", "; the table has them"), ("cases", "case_params", "")):
+        found = spec.get(names)
+        if isinstance(found, tuple) and len(found) > MOST_ARMS:
+            spec[names] = [*found[:MOST_ARMS], f"… {len(found):,} in all{where}"]
+            if spec.get(params):
+                spec[params] = [*spec[params][:MOST_ARMS], "…"]
     return spec
 
 
