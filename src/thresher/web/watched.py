@@ -150,7 +150,7 @@ class Live:
                 self._renew()
                 columns = dict(zip(COLUMNS, map(list, zip(*self._rows, strict=True)), strict=True))
                 history = {"step": self._follower.history.step, "points": self._follower.points}
-                head = {"format": 1, "seq": self.seq, "labels": LABELS, "names": self.arms}
+                head = {"format": 1, "seq": self.seq, "labels": LABELS, "columns": COLUMNS, "names": self.arms}
                 self._table = self.seq, encoded({**head, **columns, "history": history, "events": list(self.last)})
             return self._table[1]
 

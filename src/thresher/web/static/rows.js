@@ -1,20 +1,19 @@
 // The table of arms: which ones, in which order, and what a row looks like.
-import { LABELS, SIGNS, amount, at, breakable, estimate, figure, grouped, make, seen, set, style, value } from "./tools.js";
+import { SIGNS, amount, at, breakable, estimate, figure, grouped, labelOf, make, seen, set, style, value } from "./tools.js";
 import { byEstimate } from "./charts.js";
 
-export const COLUMNS = ["label", "certified", "mean", "low", "high", "seen", "pending", "failures", "progress", "outside", "reached", "estimate", "median", "quantile", "baseline"];
 const OTHERS = ["retired", "baseline"]; // labels of arms that take no pulls
-const isBase = (table, arm) => LABELS[table.label[arm]] === "baseline";
+const isBase = (table, arm) => labelOf(table, arm) === "baseline";
 const TESTS = {
   certified: (t, arm) => t.certified[arm] === 1,
-  open: (t, arm) => !t.certified[arm] && !t.outside[arm] && !OTHERS.includes(LABELS[t.label[arm]]),
+  open: (t, arm) => !t.certified[arm] && !t.outside[arm] && !OTHERS.includes(labelOf(t, arm)),
   pending: (t, arm) => t.pending[arm] > 0,
   failing: (t, arm) => t.failures[arm] > 0,
 };
 
 export function chosen(table, head, { text, label, sort }) {
   const wanted = text.trim().toLowerCase();
-  const fits = TESTS[label] ?? ((t, arm) => !label || LABELS[t.label[arm]] === label);
+  const fits = TESTS[label] ?? ((t, arm) => !label || labelOf(t, arm) === label);
   let order = sort === "mean" ? byEstimate(table, head) : table.names.map((_, arm) => arm);
   if (sort === "name") order.sort((a, b) => (table.names[a] < table.names[b] ? -1 : 1));
   if (sort === "seen" || sort === "progress") order.sort((a, b) => (table[sort][b] ?? 0) - (table[sort][a] ?? 0) || a - b);
@@ -57,7 +56,7 @@ function whisker(table, arm, head, [low, high]) {
 }
 
 function armRow(table, arm, head, ends, address) {
-  const label = LABELS[table.label[arm]];
+  const label = labelOf(table, arm);
   const sure = table.certified[arm] ? (table.seen[arm] === head.cases ? " ✓ exact" : " ✓") : "";
   const way = make("span", { class: "way", title: "evidence, as a share of what settles the arm" });
   if (table.progress[arm] !== null && !sure && !table.outside[arm] && !OTHERS.includes(label)) {
@@ -113,7 +112,7 @@ export class Rows {
     const ends = scale(table, head);
     const made = new Map();
     arms.forEach((arm, place) => {
-      const text = JSON.stringify([ends, ...COLUMNS.map((name) => table[name][arm])]);
+      const text = JSON.stringify([ends, ...table.columns.map((name) => table[name][arm])]);
       let row = this.made.get(arm);
       if (row?.text !== text) row = { text, node: this.renewed(row?.node, armRow(table, arm, head, ends, this.address(table.names[arm]))) };
       made.set(arm, row);

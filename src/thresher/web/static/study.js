@@ -1,9 +1,9 @@
 // The page of one study: text first, then the charts; after that only changes arrive.
 import { Cases } from "./cases.js";
 import * as charts from "./charts.js";
-import { COLUMNS, Rows, chosen } from "./rows.js";
+import { Rows, chosen } from "./rows.js";
 import { follow } from "./stream.js";
-import { SIGNS, amount, at, breakable, fetched, figure, grouped, make, say, set, style } from "./tools.js";
+import { SIGNS, amount, at, breakable, fetched, figure, grouped, make, progress, say, set, style } from "./tools.js";
 
 const address = `/api/studies/${document.body.dataset.study}`;
 const page = 100; // rows at once
@@ -38,7 +38,7 @@ function showHead(news) {
   set("f-told", grouped(head.told));
   set("f-rate", head.pace[0]);
   set("f-left", head.pace[1]);
-  at("budget-bar").value = head.budget ? head.issued / head.budget : head.settled / (head.arms - (head.baseline !== null));
+  at("budget-bar").value = progress(head);
   set("guarantee", head.guarantee);
   set("head", head.log);
   rows.headings(head);
@@ -114,7 +114,7 @@ function drawSoon() {
 }
 
 function change(news) {
-  for (const [arm, ...values] of news.rows) COLUMNS.forEach((name, i) => { state.table[name][arm] = values[i]; });
+  for (const [arm, ...values] of news.rows) state.table.columns.forEach((name, i) => { state.table[name][arm] = values[i]; });
   state.table.seq = news.seq;
   addPoints(state.table.history, news.history);
   showHead(news.head);
