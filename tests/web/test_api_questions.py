@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import pytest
 from coins import a_store, coins_app, get, post  # noqa: F401 - fixtures
 
 import thresher
+from thresher.core.wording import amount
 from thresher.log.memory import MemoryStore
 from thresher.web.follow import Follower
 from thresher.web.gate import Gate
@@ -75,6 +77,31 @@ def test_pairs_are_asked_and_told_over_http(app: Gate, store: MemoryStore) -> No
     assert (base["row"]["label"], base["rewards"], base["facts"]) == ("baseline", [], [["mean", "1 s"]])
     follower = Follower("pairs", store)
     assert follower.changed[0] == follower.seq, "a pair changes the baseline's row too"
+
+
+@pytest.mark.parametrize("reward", [0.0, 0.000025, 0.0009999, 0.99996, 12.5, 12345.678])
+def test_numbers_are_sent_as_the_library_writes_them(app: Gate, reward: float) -> None:
+    cases = {"name": "costs", "arms": ["a"], "at_most": 9, "bounds": [0, 99_999], "cases": ["one", "two"], "unit": "s"}
+    pairs = {"name": "pairs", "arms": ["old", "new"], "baseline": "old", "bounds": [-9, 99_999], "unit": "points"}
+    for name, new, told in (("costs", cases, reward), ("pairs", pairs, [reward, 7])):
+        assert post(app, "", new).status == 201
+        pull = post(app, f"/{name}/ask").data["pulls"][0]
+        post(app, f"/{name}/tell", {"pull": pull["pull"], "reward": told, "note": "cut off", "cost": 0.5})
+        table, arm = get(app, f"/{name}/arms").data, get(app, f"/{name}/arms/{pull['arm']}").data
+        assert arm["facts"][0][1] == table["texts"][-1][0]
+        if name == "costs":
+            assert table["texts"] == [[amount(reward, "s")]]
+            assert table["events"][-1]["text"] == f"reward {amount(reward, 's')}, cost 0.5 · cut off"
+            assert arm["rewards"][-1]["text"] == amount(reward, "s")
+            assert get(app, "/costs/cases").data["rows"][0]["texts"] == [amount(reward, "s")]
+        else:
+            sign = "+" if reward > 7 else ""
+            assert table["texts"] == [
+                ["", "7 points", ""],
+                [f"{sign}{amount(reward - 7, 'points')}", amount(reward, "points"), "7 points"],
+            ]
+            assert table["events"][-1]["text"] == f"reward {amount(reward, 'points')}, old 7 points, cost 0.5 · cut off"
+            assert arm["rewards"][-1]["baseline_text"] == "7 points"
 
 
 def test_a_reward_of_the_wrong_shape_is_refused_in_one_line(app: Gate) -> None:

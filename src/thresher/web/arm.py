@@ -32,7 +32,7 @@ def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Sta
     spec, look = ledger.spec, wording.look_of(ledger.spec)
     row = row_of(ledger, arm)
     pulls = [pull for pull, of in enumerate(ledger.pull_arm, start=1) if of == arm]
-    rewards = [_pull(ledger, arm, pull) for pull in pulls[-MOST_REWARDS:]]
+    rewards = [_pull(ledger, arm, pull, look) for pull in pulls[-MOST_REWARDS:]]
     commits = committed(ledger, arm)[:MOST_REPLAYED] if ledger.certifies else []
     commits = [commit._replace(pull=ledger.pull_number[commit.pull - 1]) for commit in commits]
     data = {
@@ -71,19 +71,19 @@ def facts(row: Row, look: Look) -> list[tuple[str, str]]:
     return [*found.items(), *((head, cells[0] or "–") for head, cells in details([row], look).items())]
 
 
-def _pull(ledger: Ledger, arm: int, pull: int) -> dict[str, Any]:
+def _pull(ledger: Ledger, arm: int, pull: int, look: Look) -> dict[str, Any]:
     """One pull: its reward, and as ``value`` what a picture shows against the bar or the limit."""
     spec, state, case = ledger.spec, ledger.pull_state[pull - 1], ledger.case_of(pull)
     told = ledger.pull_reward[pull - 1] if ledger.has_reward(pull) else None
     found: dict[str, Any] = {"pull": pull, "number": ledger.pull_number[pull - 1], "state": STATES[state]}
-    found |= {"reward": told, "value": told}
+    found |= {"reward": told, "value": told, "text": look.amount(told)}
     if case is not None:
         found["case"] = spec.case_name(case)
     if ledger.base < 0 or arm == ledger.base:
         return found if spec.share is None or told is None else {**found, "within": spec.counted(told) == 1.0}
     known = None if state in (PENDING, DROPPED) else pull
     other = ledger.table.get(case) if case is not None else ledger.pull_other[known - 1] if known else None
-    found |= {"baseline": other, "value": None}
+    found |= {"baseline": other, "value": None, "baseline_text": look.amount(other)}
     if told is None or other is None or state == OUTSIDE:
         return found
     if spec.share is not None:

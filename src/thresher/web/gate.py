@@ -7,9 +7,11 @@ without a traceback.
 """
 
 import asyncio
+import contextlib
 from urllib.parse import parse_qsl, quote, unquote_to_bytes, urlencode
 
 from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -70,7 +72,7 @@ class Gate:
                 return
             self._check_writing(scope["method"], self._role(headers, passed))
             scope.get("state", {}).get(LET_IN, lambda: None)()
-            await self.app(passed, await _bounded(headers, receive), answer)
+            await self.app(passed, await _bounded(passed, headers, receive), answer)
         except Refusal as refusal:
             await answer.refuse(refusal)
         except Exception:
@@ -172,39 +174,30 @@ class _Answer:
         await self.send(response)
 
 
-async def _bounded(headers: Headers, receive: Receive) -> Receive:
+async def _bounded(scope: Scope, headers: Headers, receive: Receive) -> Receive:
     """The body, read in full before anything acts on it, if it is small enough."""
     stated = headers.getlist("content-length")
     if not stated and not headers.getlist("transfer-encoding"):
         return receive
     if any(not length.isdecimal() or len(length) > 10 or int(length) > MOST_BYTES for length in stated):
         raise _too_large()
+    body = bytearray()
     try:
         async with asyncio.timeout(SLOW):
-            body = await _whole(receive)
+            with contextlib.suppress(ClientDisconnect):
+                async for part in Request(scope, receive).stream():
+                    body += part
+                    if len(body) > MOST_BYTES:
+                        raise _too_large()
     except TimeoutError:
         rule = f"must arrive within {SLOW:g} s"
         raise Refusal(408, "body", None, rule, "send it again, and faster") from None
-    left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+    left: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
 
     async def again() -> Message:
         return left.pop() if left else await receive()
 
     return again
-
-
-async def _whole(receive: Receive) -> bytes:
-    parts, size, more = [], 0, True
-    while more:
-        message = await receive()
-        if message["type"] != "http.request":
-            break
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        more = message.get("more_body", False)
-        if size > MOST_BYTES:
-            raise _too_large()
-    return b"".join(parts)
 
 
 def _check_framing(headers: Headers) -> None:

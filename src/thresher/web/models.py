@@ -188,6 +188,8 @@ class CaseOut(BaseModel):
     rewards: list[tuple[int, float]] = Field(description="An arm's number and its reward, the worst first.")
     failed_by: list[int] = Field(description="Of these arms: the numbers of those that failed it.")
     missing_by: list[int] = Field(description="The numbers of arms whose evaluation of it failed for good.")
+    mean_text: str = Field(description="The mean, as people read it.")
+    texts: list[str] = Field(description="The first rewards, as people read them.")
 
 
 class CasesOut(BaseModel):

@@ -6,21 +6,23 @@ import json
 import math
 from typing import Any
 
-from ..core.events import Event, to_json
+from ..core.events import Event, remarks_of, to_json
 from ..core.hardest import hardest, seen_cases
-from ..core.layout import estimate_of, further, head_of
+from ..core.layout import details, estimate_of, further, head_of
 from ..core.ledger import Ledger
 from ..core.row import Row
-from ..core.wording import Look
+from ..core.wording import Look, look_of
 from ..text.escapes import visible
 from .follow import CODES
 
 LONGEST_NAME = 20  # characters of the baseline's name on an axis
 LONGEST = 300  # characters of a reason that a page shows
 MOST_REWARDS = 200  # of a case, the worst
+MOST_SHOWN = 12  # of these, on a page
+WORDS = {"weighed": "imported results weighed", "accepted": "evaluator accepted"}  # for kinds that say too little
 COLUMNS = (
     "label", "certified", "mean", "low", "high", "seen", "pending", "failures", "progress", "outside",
-    "reached", "estimate", "median", "quantile", "baseline",
+    "reached", "estimate", "median", "quantile", "baseline", "texts",
 )  # fmt: skip
 
 
@@ -108,16 +110,24 @@ def hover_of(look: Look) -> str:
 
 
 def columns_of(row: Row, look: Look, *, outside: bool) -> tuple[Any, ...]:
-    """One arm in the order of COLUMNS; a label is its index in LABELS. ``outside``: a reward lay outside the bounds."""
+    """One arm in the order of COLUMNS; a label is its index in LABELS. ``outside``: a reward lay outside the bounds.
+
+    The texts are what is compared with the bar and the further numbers, as people read them.
+    """
     label = (CODES[row.label], int(row.certified), *map(short, (row.mean, row.low, row.high)))
     counts = (row.seen, row.pending, row.failures, short(row.progress), int(outside))
     reached = None if row.reached is None else int(row.reached)
-    return (*label, *counts, reached, *map(short, (estimate_of(row, look), row.median, row.quantile, row.baseline)))
+    estimate = estimate_of(row, look)
+    texts = [
+        "" if row.label == "baseline" else look.estimate(estimate),
+        *(each[0] for each in details([row], look).values()),
+    ]
+    return (*label, *counts, reached, *map(short, (estimate, row.median, row.quantile, row.baseline)), texts)
 
 
 def cases_json(ledger: Ledger, limit: int) -> dict[str, Any]:
     """The hardest cases; of each the worst rewards, with the numbers of their arms."""
-    rows, sign = [], -1.0 if ledger.spec.lower_is_better else 1.0
+    rows, sign, look = [], -1.0 if ledger.spec.lower_is_better else 1.0, look_of(ledger.spec)
     for row in hardest(ledger, limit):
         failed, index = set(row.failed_by), ledger.spec.index
         worst = heapq.nsmallest(
@@ -127,7 +137,8 @@ def cases_json(ledger: Ledger, limit: int) -> dict[str, Any]:
         rewards = [(arm, reward) for *_, arm, reward in worst]
         failing = [arm for passed, _, arm, _ in worst if not passed]
         numbers = {"failed_by": failing, "missing_by": [index[arm] for arm in row.missing_by[:MOST_REWARDS]]}
-        rows.append({**row.to_dict(), "mean": short(row.mean), "rewards": rewards, **numbers})
+        texts = {"mean_text": look.amount(row.mean), "texts": [look.amount(each) for _, each in rewards[:MOST_SHOWN]]}
+        rows.append({**row.to_dict(), "mean": short(row.mean), "rewards": rewards, **numbers, **texts})
     count = ledger.spec.case_count
     return {"format": 1, "seq": ledger.seq, "cases": count, "seen": seen_cases(ledger), "rows": rows}
 
@@ -140,14 +151,37 @@ def event_json(event: Event, arms: tuple[str, ...]) -> dict[str, Any]:
     return data
 
 
-def line_json(event: Event, arms: tuple[str, ...]) -> dict[str, Any]:
-    """An event as a page shows it: only the fields it has, and the beginning of its reason."""
+def line_json(event: Event, arms: tuple[str, ...], look: Look) -> dict[str, Any]:
+    """An event as a page shows it: in words, with the fields it has and the beginning of its reason."""
     data = {name: value for name, value in event_json(event, arms).items() if value is not None}
     for name in ("spec", "agent", "pull", "digest"):
         data.pop(name, None)
     if "reason" in data:
         data["reason"] = data["reason"][:LONGEST]
-    return data
+    return {**data, "text": said(event, look)}
+
+
+def said(event: Event, look: Look) -> str:
+    """What happened, in words.
+
+    >>> said(Event(5, "told", 1, 0, 0.02, reason="0.03"), Look(0.0, baseline="grep", unit="s"))
+    'reward 20 ms, grep 30 ms'
+    """
+    what, reason = WORDS.get(event.kind, event.kind), event.reason
+    if event.kind == "told":
+        what = f"{'late ' if event.late else ''}reward {look.amount(event.reward)}"
+        remarks = None if event.cause == "failed" else remarks_of(event)
+        if remarks is not None:
+            what += "" if remarks.baseline is None else f", {look.baseline} {look.amount(remarks.baseline)}"
+            what += "" if remarks.cost is None else f", cost {remarks.cost:g}"
+            reason = remarks.note
+    elif event.kind == "dropped":
+        what = str(event.cause)
+    elif event.kind == "extended":
+        what = f"extended to {event.budget:,}"
+    elif event.cause == "chosen":
+        what, reason = f"{what}, chosen by the caller", reason and f"case {reason}"
+    return f"{what} · {reason[:LONGEST]}" if reason else what
 
 
 def troubles(ledger: Ledger, most: int = 20) -> list[dict[str, Any]]:

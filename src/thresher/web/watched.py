@@ -69,7 +69,7 @@ class Live:
 
     def _note(self, events: Any) -> None:
         self._told.extend(event.time for event in events if event.kind == "told" and event.time is not None)
-        self.last.extend(line_json(event, self.arms) for event in events[-LAST:])
+        self.last.extend(line_json(event, self.arms, self._look) for event in events[-LAST:])
         failures = [each.seq for each in events if each.cause == "failed" or each.kind in ("retired", "restored")]
         self._failures_at = max([self._failures_at, *failures])
         guarantee = guarantees.guarantee(self._follower.ledger)

@@ -1,5 +1,5 @@
 // The table of arms: which ones, in which order, and what a row looks like.
-import { SIGNS, amount, at, breakable, estimate, figure, grouped, labelOf, make, seen, set, style, value } from "./tools.js";
+import { SIGNS, at, breakable, figure, grouped, labelOf, make, seen, set, style } from "./tools.js";
 import { byEstimate } from "./charts.js";
 
 const OTHERS = ["retired", "baseline"]; // labels of arms that take no pulls
@@ -69,10 +69,11 @@ function armRow(table, arm, head, ends, address) {
   if (table.outside[arm] && label !== "baseline") cell.append(make("span", { class: "quiet", title: "a reward lay outside the bounds" }, "not certified"));
   if (sure) cell.append(make("span", { class: "hidden" }, "certified"));
   const base = label === "baseline"; // it is compared with nothing
-  const more = Object.entries(head.details).map(([name, title]) => figure(title, detail(table[name][arm], name, head)));
+  const [key, ...numbers] = table.texts[arm].map((text) => parts(text, head.unit));
+  const more = Object.values(head.details).map((title, place) => figure(title, numbers[place]));
   return make("tr", { class: style(label, head.lower_is_better) },
     make("td", { class: "name" }, make("a", { href: address }, ...breakable(table.names[arm]))), cell,
-    base ? make("td", { class: "n key" }) : figure(head.estimate_head, parts(estimate(table.estimate[arm], head), head.unit), "key"),
+    base ? make("td", { class: "n key" }) : figure(head.estimate_head, key, "key"),
     make("td", { class: "line" }, ...(base && head.asks === "share" ? [] : [whisker(table, arm, head, ends)])), ...more,
     figure(head.cases === null ? "pulls" : "cases", seen(table.seen[arm], head.cases)),
     figure("pending", table.pending[arm] ? grouped(table.pending[arm]) : "", "minor"), figure("failed", table.failures[arm] ? grouped(table.failures[arm]) : "", "minor"));
@@ -82,7 +83,6 @@ function armRow(table, arm, head, ends, address) {
 function parts(text, unit) {
   return unit && text.endsWith(` ${unit}`) ? [text.slice(0, -1 - unit.length), make("span", { class: "unit" }, ` ${unit}`)] : [text];
 }
-const detail = (x, name, head) => (x === null ? [""] : parts(name === "median" || name === "quantile" ? value(x, head) : amount(x, head.unit), head.unit));
 
 // Rows that did not change are left alone, so that selection, focus and hover survive.
 export class Rows {
