@@ -7,12 +7,13 @@ proportion to what has changed.
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from ..core import guarantees, sentences, wording
 from ..core import verdict as verdicts
+from ..core.events import Event
 from ..core.ledger import Ledger
 from ..core.row import LABELS, row_of
 from ..core.verdict import Verdict
@@ -28,51 +29,45 @@ WINDOW = 60.0  # seconds over which the rate is measured
 Answer = TypeVar("Answer")
 
 
-class Live:
+class Live(Follower):
     """One study: its rows as they go over the wire, and its history. Thread-safe."""
 
     def __init__(self, name: str, store: Store) -> None:
-        self.name, self.store = name, store
+        super().__init__(name, store)
         self._lock = threading.RLock()
         self._told: deque[float] = deque(maxlen=5000)  # when rewards came
-        self._follower = Follower(name, store)
-        self.arms = self._follower.ledger.spec.arms
-        self._look = wording.look_of(self._follower.ledger.spec)
+        self.arms = self.ledger.spec.arms
+        self._look = wording.look_of(self.ledger.spec)
         self.last: deque[dict[str, Any]] = deque(maxlen=LAST)
         self._rows: list[tuple[Any, ...]] = [()] * len(self.arms)
         self._rows_at = 0  # the event up to which the rows are known
         self._failures_at = self._guarantee_at = self.seq  # the last events that changed them
-        self._guarantee = guarantees.guarantee(self._follower.ledger)
-        self.earlier, self.created = self._follower.ledger.told, self._follower.created
+        self._guarantee = guarantees.guarantee(self.ledger)
+        self.earlier = self.ledger.told
         self._table: tuple[int, bytes] = (0, b"")
         self._cases: dict[int, tuple[float, bytes]] = {}  # by limit: until when it is fresh, and the cases
-        self._note(section(store, name, max(1, self.seq - 2000), 2000))
+        self._remember(section(store, name, max(1, self.seq - 2000), 2000))
         self._renew()
-
-    @property
-    def seq(self) -> int:
-        """The last event that was folded."""
-        return self._follower.seq
 
     def look(self) -> int:
         """Read what is new; returns the number of the last event."""
         with self._lock:
-            for page in self._follower.pages():
-                self._note(page)
+            for page in self.pages():
+                self._remember(page)
             return self.seq
 
     def read(self, reader: Callable[[Ledger], Answer]) -> Answer:
         """What ``reader`` returns for the newest state, which it must not change."""
         with self._lock:
             self.look()
-            return reader(self._follower.ledger)
+            return reader(self.ledger)
 
-    def _note(self, events: Any) -> None:
+    def _remember(self, events: Sequence[Event]) -> None:
         self._told.extend(event.time for event in events if event.kind == "told" and event.time is not None)
         self.last.extend(line_json(event, self.arms, self._look) for event in events[-LAST:])
         failures = [each.seq for each in events if each.cause == "failed" or each.kind in ("retired", "restored")]
         self._failures_at = max([self._failures_at, *failures])
-        guarantee = guarantees.guarantee(self._follower.ledger)
+        guarantee = guarantees.guarantee(self.ledger)
         if self._guarantee != guarantee:
             self._guarantee, self._guarantee_at = guarantee, self.seq
 
@@ -86,7 +81,7 @@ class Live:
     def head(self) -> dict[str, Any]:
         """The question, the answer and the progress; its size does not grow with the study."""
         with self._lock:
-            ledger, spec = self._follower.ledger, self._follower.ledger.spec
+            spec = self.ledger.spec
             return {
                 "format": 1,
                 "study": self.name,
@@ -98,17 +93,17 @@ class Live:
                 "confidence": spec.confidence,
                 "tolerance": spec.tolerance,
                 "cases": spec.case_count or None,
-                **self._counts(ledger),
+                **self._counts(),
                 "guarantee": self._guarantee,
-                "troubles": troubles(ledger),
+                "troubles": troubles(self.ledger),
             }
 
-    def _counts(self, ledger: Ledger) -> dict[str, Any]:
+    def _counts(self) -> dict[str, Any]:
         """What changes with every pull."""
-        tally, rate = self._follower.tally, self._rate()
+        ledger, rate = self.ledger, self._rate()
         over = ledger.done and not ledger.pending
         left = None if ledger.left is None or rate <= 0 or over else ledger.left / rate
-        counts, certified = (dict(zip(LABELS, each, strict=True)) for each in (tally.counts, tally.sure))
+        counts, certified = (dict(zip(LABELS, each, strict=True)) for each in (self.tally.counts, self.tally.sure))
         lower = ledger.spec.lower_is_better
         known = wording.by_answer(certified, lower_is_better=lower) if ledger.certifies else None
         ways = wording.by_answer(counts, lower_is_better=lower)
@@ -116,13 +111,8 @@ class Live:
         return {
             "seq": ledger.seq,
             "answer": answer,
-            "budget": ledger.budget,
-            "issued": ledger.issued,
-            "told": ledger.told,
-            "pending": ledger.pending,
+            **{name: getattr(ledger, name) for name in ("budget", "issued", "told", "pending", "open", "done")},
             "settled": ledger.certified,
-            "open": ledger.open,
-            "done": ledger.done,
             "labels": counts,
             "certified": certified,
             "rate": short(rate),
@@ -149,7 +139,7 @@ class Live:
             if self._table[0] != self.seq:
                 self._renew()
                 columns = dict(zip(COLUMNS, map(list, zip(*self._rows, strict=True)), strict=True))
-                history = {"step": self._follower.history.step, "points": self._follower.points}
+                history = {"step": self.history.step, "points": self.points}
                 head = {"format": 1, "seq": self.seq, "labels": LABELS, "columns": COLUMNS, "names": self.arms}
                 self._table = self.seq, encoded({**head, **columns, "history": history, "events": list(self.last)})
             return self._table[1]
@@ -169,23 +159,21 @@ class Live:
         """What is new since an event, for the pages that know the study up to it."""
         with self._lock:
             self._renew()
-            follower, ledger = self._follower, self._follower.ledger
-            head = self._counts(ledger)
+            head = self._counts()
             if self._failures_at > after:
-                head["troubles"] = troubles(ledger)
+                head["troubles"] = troubles(self.ledger)
             if self._guarantee_at > after:
                 head["guarantee"] = self._guarantee
             return {
                 "seq": self.seq,
-                "rows": [(arm, *self._rows[arm]) for arm in follower.arms_since(after)],
+                "rows": [(arm, *self._rows[arm]) for arm in self.arms_since(after)],
                 "events": [event for event in self.last if event["seq"] > after],
-                "history": {"step": follower.history.step, "points": follower.points_since(after)},
+                "history": {"step": self.history.step, "points": self.points_since(after)},
                 "head": head,
             }
 
     def _renew(self) -> None:
         """Update the rows of arms that had events."""
-        ledger = self._follower.ledger
-        for arm in self._follower.arms_since(self._rows_at):
-            self._rows[arm] = columns_of(row_of(ledger, arm), self._look, outside=ledger.is_outside(arm))
+        for arm in self.arms_since(self._rows_at):
+            self._rows[arm] = columns_of(row_of(self.ledger, arm), self._look, outside=self.ledger.is_outside(arm))
         self._rows_at = self.seq
