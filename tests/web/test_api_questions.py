@@ -1,6 +1,7 @@
 """What a study asks, over HTTP: limits, shares and baselines."""
 
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from coins import a_store, coins_app, get, post  # noqa: F401 - fixtures
@@ -150,6 +151,18 @@ def test_arms_that_the_baseline_opens_are_news() -> None:
     rows = {row[0]: dict(zip(COLUMNS, row[1:], strict=True)) for row in live.since(known)["rows"]}
     assert (rows[1]["estimate"], rows[1]["reached"]) == (0.5, 1)
     assert live.head()["labels"]["above"] == len(live.verdict().above) == 1
+
+
+def test_a_study_that_looks_for_some_arms_names_what_it_found(app: Gate) -> None:
+    for reward, found in ((1, "Found: 'a'."), (0, "Found: none.")):
+        name = f"search {reward}"
+        post(app, "", {"name": name, "arms": ["a", "b"], "at_least": 0.5, "find": 1, "budget": 60})
+        assert "Found" not in get(app, f"/{quote(name)}").data["answer"]
+        while pulls := post(app, f"/{quote(name)}/ask", {"n": 1}).data["pulls"]:
+            post(app, f"/{quote(name)}/tell", {"pull": pulls[0]["pull"], "reward": reward * (pulls[0]["arm"] == "a")})
+        answer = get(app, f"/{quote(name)}").data["answer"]
+        assert answer.endswith(found)
+        assert answer == get(app, f"/{quote(name)}/verdict").data["answer"]
 
 
 def test_what_is_wrong_with_a_question_is_said_over_http(app: Gate) -> None:

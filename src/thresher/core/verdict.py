@@ -6,15 +6,13 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
-from ..errors import shown
-from ..text.plural import listed
 from . import checks, layout, sentences
 from .guarantees import USUAL, Words, guarantee
 from .hints import hints
 from .kernel import SHUT
 from .ledger import Ledger
 from .row import LABELS, Label, Row, row_of
-from .wording import Look, answer, by_answer, question
+from .wording import Look, answer, by_answer, found, question
 
 FORMAT = 2  # of the JSON; 1 called a row's arm "name"
 
@@ -145,10 +143,8 @@ class Verdict:
         sure = {label: sum(self[name].certified for name in names) for label, names in parts}
         known = by_answer(sure, lower_is_better=lower) if self.confidence is not None else None
         said = answer(counts, known, issued=self.issued, budget=self.budget, pending=self.pending)
-        found = [name for name in self.reached if self[name].certified]
-        if self.find is None or not (found or self.done):
-            return said
-        return f"{said} Found: {listed(found, show=shown) if found else 'none'}."
+        certified = [name for name in self.reached if self[name].certified]
+        return said if self.find is None else f"{said}{found(certified, done=self.done)}"
 
     @property
     def origin(self) -> str | None:

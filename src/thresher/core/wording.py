@@ -1,11 +1,12 @@
 """Question and answer in words, and numbers as people read them."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from ..errors import shown
 from ..text.escapes import visible
-from ..text.plural import plural
+from ..text.plural import listed, plural
 from .spec import Spec
 
 LONGEST_NAME = 40  # characters of the baseline's name in a sentence
@@ -206,6 +207,15 @@ def answer(
             parts.append(f"{count:,} {reached}")
     waiting = f", {pending:,} pending" if pending else ""
     return f"{', '.join(parts)}, after {pulls_made(issued, budget)}{waiting}."
+
+
+def found(names: Sequence[str], *, done: bool) -> str:
+    """Which arms were found, in a sentence after the answer, where a study looks for some; nothing if it still looks.
+
+    >>> found(["a", "b"], done=False), found([], done=True), found([], done=False)
+    (" Found: 'a', 'b'.", ' Found: none.', '')
+    """
+    return f" Found: {listed(names, show=shown) if names else 'none'}." if names or done else ""
 
 
 def pulls_made(issued: int, budget: int | None) -> str:

@@ -1,9 +1,9 @@
 """What is hidden, and how it is found. Only `masking` imports this module.
 
 The rules, in this order: private keys; passwords in URLs; values behind names that mean a secret; options of programs
-that take a password; tokens of well-known shapes. Rather too much is hidden than too little. But a command, with its
-secrets hidden, is part of a study's identity: two commands that measure different things should stay different. So
-what is perhaps no secret keeps a checksum of two digits.
+that take a password; tokens of well-known shapes. When in doubt, a value is hidden. But a command, with its secrets
+hidden, is part of a study's identity: two commands that measure different things should stay different. So a value that
+may not be a secret keeps a checksum of two digits.
 
 Every pattern looks at a character a bounded number of times: a megabyte of anything takes a few seconds at most.
 """

@@ -96,7 +96,7 @@ def _pull(ledger: Ledger, arm: int, pull: int, look: Look) -> dict[str, Any]:
 def _replayed(commits: list[Commit], stakes: Stakes, spec: Spec) -> Iterator[dict[str, Any]]:
     """After each commit: the evidence for either side, as a share of what settles the arm, and the interval.
 
-    All of it as people see it: where lower is better, what counts in favour of an arm says that it lies below the bar.
+    In people's terms: where lower is better, evidence in favour of an arm says that it lies below the bar.
     """
     if not commits:
         return

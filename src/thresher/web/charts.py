@@ -132,7 +132,7 @@ def history_figure(points: Sequence[Point], *, theme: str = "light") -> Figure:
 
 
 def _styled(style: str, ranked: list[tuple[int, Row]]) -> list[tuple[int, Row]]:
-    """The arms of a colour: that of "above" for those that reach the bar, whichever side of it that is."""
+    """The arms of one colour. Those that reach the bar have the colour of "above", whichever side of it they are on."""
     return [(rank, row) for rank, row in ranked if style_of(row) == style and row.estimate is not None]
 
 

@@ -55,6 +55,10 @@ class Tally:
         self.sure[code] += sure
         self._label[arm], self._sure[arm] = code, sure
 
+    def found(self) -> list[int]:
+        """The arms that are certified to reach the bar."""
+        return [arm for arm, sure in enumerate(self._sure) if sure and self._label[arm] == self._reached]
+
     def point(self, issued: int) -> Point:
         return Point(issued, self.counts[self._reached], self.counts[self._missed], sum(self.sure))
 

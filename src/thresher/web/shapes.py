@@ -44,7 +44,7 @@ def short(value: float | None) -> float | None:
 
 
 def asked_json(look: Look) -> dict[str, Any]:
-    """The question as data, with the words by which pages show it."""
+    """The question as data, and as pages show it: texts, headings, axes."""
     names = ("threshold", "lower_is_better", "share", "baseline", "ratio", "unit", "asks", "bar")
     texts = {
         "bar_text": look.estimate(look.bar),
@@ -82,7 +82,7 @@ def title_of(look: Look) -> str:
 
 
 def axis_of(look: Look) -> dict[str, Any]:
-    """The axis on which arms are compared with the bar, for plotly."""
+    """Plotly's axis for what is compared with the bar."""
     title = html.escape(title_of(look), quote=False)  # plotly takes < for markup
     if look.asks == "share":
         return {"title": {"text": title}, "tickformat": ".0%"}
@@ -90,14 +90,14 @@ def axis_of(look: Look) -> dict[str, Any]:
 
 
 def amounts_of(look: Look) -> dict[str, Any]:
-    """How an axis writes rewards, for plotly: seconds as ms or µs where they are short."""
+    """How plotly's axes write rewards: seconds as ms or µs where they are short."""
     if look.unit == "s":
         return {"tickformat": "~s", "ticksuffix": "s", "automargin": True}
     return {"ticksuffix": f" {html.escape(look.unit, quote=False)}", "automargin": True} if look.unit else {}
 
 
 def hover_of(look: Look) -> str:
-    """What is compared with the bar, where the pointer rests on it, for plotly."""
+    """How plotly writes what is compared with the bar when the pointer is over it."""
     if look.asks == "share":
         return "%{y:.2%}"
     sign = "+" if look.asks == "difference" else ""

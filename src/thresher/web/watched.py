@@ -108,6 +108,8 @@ class Live(Follower):
         known = wording.by_answer(certified, lower_is_better=lower) if ledger.certifies else None
         ways = wording.by_answer(counts, lower_is_better=lower)
         answer = wording.answer(ways, known, issued=ledger.issued, budget=ledger.budget, pending=ledger.pending)
+        if ledger.spec.find is not None:
+            answer += wording.found([self.arms[arm] for arm in self.tally.found()], done=ledger.done)
         return {
             "seq": ledger.seq,
             "answer": answer,
