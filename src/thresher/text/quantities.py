@@ -57,7 +57,7 @@ def read(text: str) -> float | None:
 
 
 def seconds(text: str, *, most: float) -> float | None:
-    """A length of time in seconds, above 0 and at most ``most``; None if it is not one, for which `DURATIONS` is the error.
+    """A length of time in seconds, above 0 and at most ``most``; None if it is not one: then the error is `DURATIONS`.
 
     >>> seconds("1.5h", most=1e9), seconds("90", most=1e9), seconds("1e3", most=1e9), seconds("5%", most=1e9)
     (5400.0, 90.0, None, None)

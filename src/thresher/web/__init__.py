@@ -1,4 +1,4 @@
-"""The live page, the HTTP service and the report. Needs the extra ``web``; nothing here is imported before it is needed.
+"""The live page, the HTTP service and the report. Needs the extra ``web``, and is imported only when it is used.
 
 Where to look:
 

@@ -68,7 +68,7 @@ class NewStudy(Strict):
     margin: Number | None = Field(None, description="By how much an arm must beat the baseline; 0 if left out.")
     ratio: Number | None = Field(
         None,
-        description="Instead of a margin: the ratio to the baseline's reward to reach in half of the pairs, or in `share`: 1.05.",
+        description="Instead of a margin: reach this ratio to the baseline in half of the pairs, or in `share`: 1.05.",
     )
     lower_is_better: StrictBool = Field(False, description="With a baseline: whether a lower reward is a better one.")
     unit: StrictStr | None = Field(None, description="The unit of rewards, for people; `s` is shown as s, ms or µs.")
