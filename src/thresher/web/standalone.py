@@ -32,15 +32,10 @@ MOST_CASES = 100  # the hardest
 def report(study: Study) -> str:
     known, found = study.verdict(), Follower(study.name, study.store)
     verdict = replace(verdicts.read(study.name, found.ledger), earlier=known.earlier, since=known.since)
-    points, spec = found.points, _specification(found.ledger)
-    figures = {
-        theme: [
-            json.loads(arms_figure(verdict, theme=theme).to_json()),
-            json.loads(history_figure(points, theme=theme).to_json()),
-        ]
-        for theme in ("light", "dark")
-    }
-    outside = set(verdict.outside)
+    spec, outside, figures = _specification(found.ledger), set(verdict.outside), {}
+    for theme in ("light", "dark"):
+        both = arms_figure(verdict, theme=theme), history_figure(found.points, theme=theme)
+        figures[theme] = [json.loads(each.to_json()) for each in both]
     rows = ranked(verdict.rows, lower_is_better=verdict.lower_is_better)
     markup = {
         "origin": f"<p class='note origin'>{html.escape(verdict.origin)}</p>" if verdict.origin else "",
