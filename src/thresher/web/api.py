@@ -6,8 +6,9 @@ Handlers that read run on their own threads; writes go through `House.write`. A 
 import json
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Depends, Header, Query, Response
+from fastapi import APIRouter, Body, Depends, Header, Path, Query, Response
 from fastapi.responses import JSONResponse, StreamingResponse
+from pydantic import AfterValidator
 from starlette.concurrency import run_in_threadpool
 
 from ..core import checks
@@ -19,14 +20,18 @@ from ..log.tail import section
 from ..study import look
 from . import models
 from .arm import arm_json
+from .gate import segment
 from .house import House
-from .models import Arm, Name
 from .refusals import Refusal
 from .shapes import event_json
 
 MOST_EVENTS = 10_000  # in one reply
 MOST_CASES = 1000
 LONGEST_NAME = 100  # characters of an agent's name
+Name = Annotated[
+    str, Path(description="The study's name; slashes in it as %2F.", min_length=1), AfterValidator(segment)
+]
+Arm = Annotated[str, Path(description="The arm's name.", min_length=1), AfterValidator(segment)]
 
 
 class Json(JSONResponse):

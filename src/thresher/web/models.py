@@ -2,31 +2,15 @@
 
 from typing import Annotated, Any, Literal
 
-from fastapi import Path
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    JsonValue,
-    StrictBool,
-    StrictFloat,
-    StrictInt,
-    StrictStr,
-)
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StrictBool, StrictFloat, StrictInt, StrictStr
 
 from ..core.events import Cause
 from ..core.spec import Spec
-from .gate import segment
 
 Number = StrictInt | StrictFloat
 Id = Annotated[StrictInt, Field(ge=1, le=10**15, description="The pull's id, as ask gave it.")]
 Seconds = Annotated[Number, Field(gt=0, le=10**9)]
 Reward = Number | StrictBool
-Name = Annotated[
-    str, Path(description="The study's name; slashes in it as %2F.", min_length=1), AfterValidator(segment)
-]
-Arm = Annotated[str, Path(description="The arm's name.", min_length=1), AfterValidator(segment)]
 TWO = Field(min_length=2, max_length=2)
 QUESTIONS: list[JsonValue] = [
     {"name": "prompts", "arms": ["terse", "polite"], "at_least": 0.9},
@@ -67,8 +51,7 @@ class NewStudy(Strict):
     )
     margin: Number | None = Field(None, description="By how much an arm must beat the baseline; 0 if left out.")
     ratio: Number | None = Field(
-        None,
-        description="Instead of a margin: reach this ratio to the baseline in half of the pairs, or in `share`: 1.05.",
+        None, description="Instead of a margin: the ratio to the baseline in half of the pairs, or in `share`: 1.05."
     )
     lower_is_better: StrictBool = Field(False, description="With a baseline: whether a lower reward is a better one.")
     unit: StrictStr | None = Field(None, description="The unit of rewards, for people; `s` is shown as s, ms or µs.")
@@ -115,7 +98,7 @@ class Tell(Strict):
     )
     note: StrictStr | None = Field(None, description="For people; `pulls()`, the export and the log show it.")
     cost: Number | None = Field(
-        None, ge=0, description="What the evaluation cost, in any unit; the verdict has the total."
+        None, ge=0, description="The evaluation's cost, in any unit; the verdict has the total."
     )
 
 

@@ -11,9 +11,9 @@ from ..core.stored import from_json
 from ..errors import DamagedStudy, InvalidInput
 from ..log.store import Store
 from ..log.tail import section
+from .api import Arm, Name
 from .assets import PLOTLY, PLOTLY_VERSION, STATIC, filled
 from .house import House
-from .models import Arm, Name
 from .refusals import Refusal
 
 KINDS = {".css": "text/css", ".js": "text/javascript", ".json": "application/json", ".svg": "image/svg+xml"}
