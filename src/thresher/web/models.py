@@ -97,9 +97,7 @@ class Tell(Strict):
         examples=[0.85, True, [0.8, 0.7]],
     )
     note: StrictStr | None = Field(None, description="For people; `pulls()`, the export and the log show it.")
-    cost: Number | None = Field(
-        None, ge=0, description="The evaluation's cost, in any unit; the verdict has the total."
-    )
+    cost: Number | None = Field(None, ge=0, description="What it cost, in any unit; the verdict has the total.")
 
 
 class Renew(Strict):

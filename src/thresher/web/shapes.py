@@ -11,7 +11,9 @@ from ..core.hardest import hardest, seen_cases
 from ..core.layout import details, estimate_of, further, head_of
 from ..core.ledger import Ledger
 from ..core.row import Row
+from ..core.sentences import SIGNS
 from ..core.wording import Look, look_of
+from ..core.wording import short as short_name
 from ..text.escapes import visible
 from .follow import CODES
 
@@ -46,13 +48,16 @@ def short(value: float | None) -> float | None:
 def asked_json(look: Look) -> dict[str, Any]:
     """The question as data, and as pages show it: texts, headings, axes."""
     names = ("threshold", "lower_is_better", "share", "baseline", "ratio", "unit", "asks", "bar")
-    texts = {
+    return {
+        **{name: getattr(look, name) for name in names},
         "bar_text": look.estimate(look.bar),
         "estimate_head": head_of(look),
         "details": further(look),
         "failing": failing(look),
+        "axis": axis_of(look),
+        "hover": hover_of(look),
+        "lines": lines_of(look),
     }
-    return {**{name: getattr(look, name) for name in names}, **texts, "axis": axis_of(look), "hover": hover_of(look)}
 
 
 def failing(look: Look) -> str:
@@ -87,6 +92,20 @@ def axis_of(look: Look) -> dict[str, Any]:
     if look.asks == "share":
         return {"title": {"text": title}, "tickformat": ".0%"}
     return {"title": {"text": title}, **amounts_of(look)}
+
+
+def lines_of(look: Look) -> list[tuple[str, dict[str, Any]]]:
+    """Plotly's lines at the bar and, where differences are drawn, at the baseline; figures.json has both kinds."""
+
+    def line(y: float, name: str, *, under: bool) -> dict[str, Any]:
+        label = {"text": html.escape(name, quote=False), "yanchor": "top" if under else "bottom"}
+        return {"xref": "paper", "x0": 0, "x1": 1, "y0": y, "y1": y, "label": label}
+
+    differs, lines = look.asks == "difference", []
+    if differs and look.baseline is not None:  # the two may be close: their names stand on the outer sides
+        name = f"{SIGNS['baseline']} {short_name(look.baseline)}"
+        lines.append(("zero", line(0, name, under=look.bar >= 0)))
+    return [*lines, ("bar", line(look.bar, f"bar {look.estimate(look.bar)}", under=differs and look.bar < 0))]
 
 
 def amounts_of(look: Look) -> dict[str, Any]:
