@@ -2,7 +2,6 @@
 
 import html
 import string
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,10 @@ from ..text.pieces import breakable
 STATIC = Path(__file__).parent / "static"
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 PLOTLY_VERSION: str = plotly.__version__
-
-
-@cache
-def _template(name: str) -> string.Template:
-    head = (STATIC / "head.html").read_text()
-    return string.Template((STATIC / f"{name}.html").read_text().replace("$head\n", head))
+_PAGES = {
+    file.stem: file.read_text(encoding="utf-8") for file in STATIC.glob("*.html")
+}  # now: later, descriptors may run out
+_TEMPLATES = {name: string.Template(text.replace("$head\n", _PAGES["head"])) for name, text in _PAGES.items()}
 
 
 def filled(name: str, markup: dict[str, str] | None = None, /, **values: Any) -> str:
@@ -28,4 +25,4 @@ def filled(name: str, markup: dict[str, str] | None = None, /, **values: Any) ->
     """
     texts = {key: html.escape(str(value)) for key, value in values.items()}
     names = {f"{key}_name": breakable(values[key]) for key in ("study", "arm") if key in values}
-    return _template(name).substitute(texts | names | (markup or {}))
+    return _TEMPLATES[name].substitute(texts | names | (markup or {}))
