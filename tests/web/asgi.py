@@ -10,8 +10,9 @@ import pytest
 import thresher
 from thresher.log.memory import MemoryStore
 from thresher.log.store import Store
+from thresher.web.access import Access
 from thresher.web.app import create_app
-from thresher.web.gate import Access, Gate
+from thresher.web.gate import Gate
 from thresher.web.house import House
 
 TOKEN, WRITE_TOKEN = "a-token-for-tests", "a-token-that-writes"

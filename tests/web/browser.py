@@ -11,8 +11,8 @@ from running import Served, served
 
 import thresher
 from thresher.log.stores import open_store
-from thresher.web.library import plotly_script
-from thresher.web.pages import PLOTLY
+from thresher.web.assets import PLOTLY
+from thresher.web.pages import SCRIPT
 from thresher.web.standalone import report
 
 ARGS = [
@@ -117,11 +117,11 @@ class Site(NamedTuple):
         It links to the library of the charts, which the page has compiled before; `test_page_offline` reads one that
         includes it.
         """
-        before, start, script = report(study).partition(f"<script>{plotly_script().read_text(encoding='utf-8')[:100]}")
+        before, start, script = report(study).partition(f"<script>{PLOTLY.read_text(encoding='utf-8')[:100]}")
         _, end, after = script.partition("</script>")
         assert start
         assert end
-        text = f"{before}<script src='{PLOTLY}'>{end}{after}"
+        text = f"{before}<script src='{SCRIPT}'>{end}{after}"
         self.tab.page.route("**/report.html", lambda route: route.fulfill(body=text, content_type="text/html"), times=1)
         return self.open("/report.html", **options)
 

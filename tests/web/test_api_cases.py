@@ -27,7 +27,7 @@ def test_a_pull_carries_its_case_over_http(app: Gate) -> None:
     assert [(row["cases"], row["exact"], row["label"]) for row in rows] == [(2, True, "above")] * 2
     found = get(app, "/evals/cases?limit=1").data
     hardest: dict[str, Any] = {"case": "two", "failed": 2, "passed": 0, "mean": 0.0, "rewards": [[0, 0.0], [1, 0.0]]}
-    hardest |= {"failed_by": [0, 1], "missing_by": []}
+    hardest |= {"failed_by": [0, 1], "missing_by": [], "mean_text": "0", "texts": ["0", "0"]}
     assert (found["cases"], found["seen"], found["rows"]) == (2, 2, [hardest])
     arm = get(app, "/evals/arms/a").data
     assert (arm["cases"], {pull["case"] for pull in arm["rewards"]}) == (2, {"one", "two"})

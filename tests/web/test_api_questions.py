@@ -1,11 +1,14 @@
 """What a study asks, over HTTP: limits, shares and baselines."""
 
 from typing import Any
+from urllib.parse import quote
 
+import pytest
 from coins import a_store, coins_app, get, post  # noqa: F401 - fixtures
 
 import thresher
 from thresher.log.memory import MemoryStore
+from thresher.text.quantities import amount
 from thresher.web.follow import Follower
 from thresher.web.gate import Gate
 from thresher.web.shapes import COLUMNS
@@ -77,6 +80,31 @@ def test_pairs_are_asked_and_told_over_http(app: Gate, store: MemoryStore) -> No
     assert follower.changed[0] == follower.seq, "a pair changes the baseline's row too"
 
 
+@pytest.mark.parametrize("reward", [0.0, 0.000025, 0.0009999, 0.99996, 12.5, 12345.678])
+def test_numbers_are_sent_as_the_library_writes_them(app: Gate, reward: float) -> None:
+    cases = {"name": "costs", "arms": ["a"], "at_most": 9, "bounds": [0, 99_999], "cases": ["one", "two"], "unit": "s"}
+    pairs = {"name": "pairs", "arms": ["old", "new"], "baseline": "old", "bounds": [-9, 99_999], "unit": "points"}
+    for name, new, told in (("costs", cases, reward), ("pairs", pairs, [reward, 7])):
+        assert post(app, "", new).status == 201
+        pull = post(app, f"/{name}/ask").data["pulls"][0]
+        post(app, f"/{name}/tell", {"pull": pull["pull"], "reward": told, "note": "cut off", "cost": 0.5})
+        table, arm = get(app, f"/{name}/arms").data, get(app, f"/{name}/arms/{pull['arm']}").data
+        assert arm["facts"][0][1] == table["texts"][-1][0]
+        if name == "costs":
+            assert table["texts"] == [[amount(reward, "s")]]
+            assert table["events"][-1]["text"] == f"reward {amount(reward, 's')}, cost 0.5 · cut off"
+            assert arm["rewards"][-1]["text"] == amount(reward, "s")
+            assert get(app, "/costs/cases").data["rows"][0]["texts"] == [amount(reward, "s")]
+        else:
+            sign = "+" if reward > 7 else ""
+            assert table["texts"] == [
+                ["", "7 points", ""],
+                [f"{sign}{amount(reward - 7, 'points')}", amount(reward, "points"), "7 points"],
+            ]
+            assert table["events"][-1]["text"] == f"reward {amount(reward, 'points')}, old 7 points, cost 0.5 · cut off"
+            assert arm["rewards"][-1]["baseline_text"] == "7 points"
+
+
 def test_a_reward_of_the_wrong_shape_is_refused_in_one_line(app: Gate) -> None:
     post(app, "", PAIRS)
     pull = post(app, "/pairs/ask").data["pulls"][0]["pull"]
@@ -117,11 +145,24 @@ def test_arms_that_the_baseline_opens_are_news() -> None:
     )
     study.add_many([("new", 1, case) for case in range(4)])
     live = Live("evals", store)
+    known = live.seq
     study.add_many([("old", case % 2, case) for case in range(4)])
     live.look()
-    rows = {row[0]: dict(zip(COLUMNS, row[1:], strict=True)) for row in live.news()["rows"]}
+    rows = {row[0]: dict(zip(COLUMNS, row[1:], strict=True)) for row in live.since(known)["rows"]}
     assert (rows[1]["estimate"], rows[1]["reached"]) == (0.5, 1)
     assert live.head()["labels"]["above"] == len(live.verdict().above) == 1
+
+
+def test_a_study_that_looks_for_some_arms_names_what_it_found(app: Gate) -> None:
+    for reward, found in ((1, "Found: 'a'."), (0, "Found: none.")):
+        name = f"search {reward}"
+        post(app, "", {"name": name, "arms": ["a", "b"], "at_least": 0.5, "find": 1, "budget": 60})
+        assert "Found" not in get(app, f"/{quote(name)}").data["answer"]
+        while pulls := post(app, f"/{quote(name)}/ask", {"n": 1}).data["pulls"]:
+            post(app, f"/{quote(name)}/tell", {"pull": pulls[0]["pull"], "reward": reward * (pulls[0]["arm"] == "a")})
+        answer = get(app, f"/{quote(name)}").data["answer"]
+        assert answer.endswith(found)
+        assert answer == get(app, f"/{quote(name)}/verdict").data["answer"]
 
 
 def test_what_is_wrong_with_a_question_is_said_over_http(app: Gate) -> None:

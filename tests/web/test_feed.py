@@ -22,11 +22,10 @@ def test_what_is_sent_is_what_changed() -> None:
     assert pull
     study.tell(pull, 1)
     live.look()
-    change = live.news()
+    change = live.since(1)
     assert [row[0] for row in change["rows"]] == [0]
     assert len(encoded(change)) < 1200
-    assert live.since(1)["rows"] == change["rows"]
-    assert live.news()["rows"] == live.since(3)["rows"] == []
+    assert live.since(3)["rows"] == []
     table = json.loads(live.table())
     assert (table["seen"][0], table["seq"], change["head"]["labels"]["above"]) == (1, 3, 1)
     assert change["head"]["answer"].startswith("1 does")
@@ -41,7 +40,7 @@ def test_cases_make_no_update_larger() -> None:
     assert pull
     study.tell(pull, 1)
     live.look()
-    assert len(encoded(live.news())) < 1200
+    assert len(encoded(live.since(1))) < 1200
 
 
 def test_the_cases_of_a_large_study_are_cut() -> None:
@@ -65,13 +64,14 @@ def test_failures_and_the_guarantee_are_sent_when_they_change() -> None:
     assert first
     study.drop(first, cause="failed", reason="boom" * 200)
     live.look()
-    head = live.news()["head"]
+    head = live.since(1)["head"]
     assert [(each["arm"], len(each["reason"])) for each in head["troubles"]] == [("a", 300)]
     assert "guarantee" not in head
+    known = live.seq
     while live.head()["settled"] == 0 and (pull := study.ask()):
         study.tell(pull, 1)
         live.look()
-    head = live.news()["head"]
+    head = live.since(known)["head"]
     assert "troubles" not in head
     assert "certified label is right" in head["guarantee"]
 
@@ -83,13 +83,13 @@ def test_the_first_ask_after_an_import_changes_every_arm() -> None:
     live = Live("coins", store)
     assert "weighed all together" in live.head()["guarantee"]
     assert live.head()["certified"]["above"] == 0
+    known = live.seq
     study.ask()
     live.look()
-    change = live.news()
+    change = live.since(known)
     assert [row[0] for row in change["rows"]] == [0, 1, 2]
     assert change["head"]["certified"]["above"] == 2
     assert "both certified labels are right" in change["head"]["guarantee"]
-    assert live.since(change["seq"] - 2)["rows"] == change["rows"]
     assert live.table() == Live("coins", store).table()
 
 
@@ -100,7 +100,7 @@ def test_a_reward_outside_the_bounds_changes_the_guarantee() -> None:
     with pytest.raises(thresher.InvalidInput):
         study.tell(study.ask_many(1)[0], 2)
     live.look()
-    head = live.news()["head"]
+    head = live.since(1)["head"]
     assert "a reward lay outside the bounds: 'a'" in head["guarantee"]
     assert [each["arm"] for each in head["troubles"]] == ["a"]
 
@@ -148,6 +148,19 @@ def test_the_history_is_what_happened_and_ends_with_the_verdict() -> None:
     assert points[800 // step] == [800, len(past.above), len(past.below), sum(row.certified for row in past.rows)]
     now = study.verdict()
     assert points[-1] == [now.issued, len(now.above), len(now.below), sum(row.certified for row in now.rows)]
+
+
+def test_a_page_that_was_away_gets_the_points_of_the_history_that_it_lacks() -> None:
+    store = MemoryStore()
+    study = thresher.create_study("coins", arms=["a", "b", "c", "d"], threshold=0.7, budget=1500, storage=store)
+    live = Live("coins", store)
+    moved(study, live, 100)
+    whole = json.loads(live.table())["history"]
+    asked = [event.seq for event in store.read("coins") if event.kind == "asked"]
+    for pull in (1, 4, 800, 1499):
+        missed = json.loads(encoded(live.since(asked[pull - 1])))["history"]
+        assert missed["step"] == whole["step"]
+        assert missed["points"] == [point for point in whole["points"][:-1] if point[0] > pull] + whole["points"][-1:]
 
 
 def test_viewers_share_one_watch_and_a_latecomer_misses_nothing() -> None:

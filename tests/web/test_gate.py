@@ -8,7 +8,8 @@ from asgi import BEARER, HOST, READER, TOKEN, WRITE_TOKEN, Reply, an_app, reques
 from thresher.errors import InvalidInput
 from thresher.log.memory import MemoryStore
 from thresher.web import serving
-from thresher.web.gate import Access, Gate
+from thresher.web.access import Access
+from thresher.web.gate import Gate
 
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"]
 PATHS = [

@@ -8,7 +8,7 @@ from narrow import PHONE, broken, cut
 from questions import QUESTIONS, TIMES, make
 
 import thresher
-from thresher.core.wording import Look
+from thresher.core.layout import details
 
 GREEN, RED = "rgb(27, 127, 92)", "rgb(180, 84, 58)"
 COLOURS = {True: GREEN, False: RED, None: "rgb(59, 110, 165)"}  # None: the baseline
@@ -30,8 +30,6 @@ LINES = """(id) => document.getElementById(id).layout.shapes.filter((shape) => s
   .map((shape) => [shape.y0, shape.label.text])"""
 POINTS = """(id) => Object.fromEntries(document.getElementById(id).data
   .filter((trace) => trace.text).flatMap((trace) => trace.text.map((name, at) => [name, trace.y[at]])))"""
-FORMAT = """async ([values, look]) => { const { estimate, amount, value } = await import('/static/tools.js');
-  return values.map((x) => [estimate(x, look), amount(x, look.unit), value(x, look)]); }"""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -59,6 +57,8 @@ def test_the_page_answers_each_kind_of_question(site: Site, name: str) -> None:
         assert next(iter(rows)) == verdict.baseline, "the baseline is on top"
         compared[verdict.baseline] = (COLOURS[None], "")
     assert rows == compared
+    further = {arm: texts[: len(HEADS[name]) - 3] for arm, _, _, texts in page.evaluate(ROWS)}
+    assert further == {row.arm: [cells[0] for cells in details([row], look).values()] for row in verdict}
     differs = [[0, f"= {verdict.baseline}"]] if look.asks == "difference" else []
     assert page.evaluate(LINES, "chart-arms") == [*differs, [look.bar, f"bar {look.estimate(look.bar)}"]]
     drawn = {row.arm: row.estimate for row in verdict if row.label != "baseline"}
@@ -114,24 +114,6 @@ def test_an_arm_of_a_pair_has_both_rewards(site: Site) -> None:
     page.get_by_text("the baseline, which the other arms are compared with").first.wait_for()
     page.get_by_text("Its rewards are in the pairs of the other arms.").wait_for()
     assert complaints == []
-
-
-def test_the_page_writes_numbers_as_the_library_does(site: Site) -> None:
-    page = site.at("/docs").page
-    values = [0.0, 1.0, 0.25, -0.25, 0.0123456, 0.00025, 0.0009999, 0.99996, 12.5, -3.0, None]
-    looks = [
-        Look(0.5),
-        Look(0.05, lower_is_better=True, unit="s"),
-        Look(0.2, lower_is_better=True, share=0.95, unit="s"),
-        Look(0.02, baseline="a", unit="points"),
-        Look(0.0, lower_is_better=True, baseline="a", ratio=1.05, share=0.5, unit="s"),
-    ]
-    for look in looks:
-        asked = {"asks": look.asks, "unit": look.unit, "ratio": look.ratio}
-        expected = [[text(look, x) for text in (Look.estimate, Look.amount, Look.value)] for x in values]
-        if look.asks == "share":
-            expected[-1][0] = "–"  # the library has a share where it writes one
-        assert page.evaluate(FORMAT, [values, asked]) == expected
 
 
 def test_a_page_follows_the_baseline_as_pairs_come(site: Site) -> None:

@@ -15,7 +15,7 @@ from running import command
 import thresher
 from thresher.log.memory import MemoryStore
 from thresher.web import charts
-from thresher.web.library import plotly_script
+from thresher.web.assets import PLOTLY
 from thresher.web.shapes import short
 from thresher.web.standalone import report
 
@@ -65,7 +65,7 @@ def test_a_notebook_does_not_display_only_the_data_of_a_figure(study: thresher.S
 
 
 def test_plotly_comes_from_the_installed_package() -> None:
-    assert plotly_script().stat().st_size > 1_000_000
+    assert PLOTLY.stat().st_size > 1_000_000
 
 
 def test_a_report_has_verdict_figures_guarantee_and_specification(study: thresher.Study) -> None:

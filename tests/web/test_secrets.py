@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from thresher.errors import InvalidInput, UnknownStudy
-from thresher.web.refusals import page_or_json, refusal_of
+from thresher.web.refusals import refusal_of, reply
 
 WORD = "hunter2"
 
@@ -23,8 +23,8 @@ WORD = "hunter2"
     ids=lambda error: error.what,
 )
 def test_a_reply_contains_no_secret(error: InvalidInput, accept: bytes) -> None:
-    _, body = page_or_json(refusal_of(error), {"headers": [(b"accept", accept)], "method": "GET"})
-    assert WORD.encode() not in body
+    refused = reply(refusal_of(error), {"headers": [(b"accept", accept)], "method": "GET"})
+    assert WORD.encode() not in refused.body
 
 
 def test_a_server_that_fails_logs_no_secret() -> None:

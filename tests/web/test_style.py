@@ -6,10 +6,11 @@ import re
 import pytest
 
 from thresher.web import pages
+from thresher.web.assets import STATIC
 
 LABELS = ("above", "below", "close", "undecided", "retired", "baseline")
-CSS = (pages.STATIC / "style.css").read_text()
-FIGURES = json.loads((pages.STATIC / "figures.json").read_text())["themes"]
+CSS = (STATIC / "style.css").read_text()
+FIGURES = json.loads((STATIC / "figures.json").read_text())["themes"]
 
 
 def schemes() -> dict[str, dict[str, str]]:
@@ -51,5 +52,5 @@ def test_a_label_has_one_colour_in_text_and_pictures(scheme: str) -> None:
 
 
 def test_every_file_that_a_page_names_is_served() -> None:
-    text = "".join(file.read_text() for file in pages.STATIC.glob("*.html"))
+    text = "".join(file.read_text() for file in STATIC.glob("*.html"))
     assert set(re.findall(r"/static/([\w.]+)", text)) <= set(pages.SHELF)

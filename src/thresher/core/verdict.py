@@ -6,8 +6,6 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
-from ..errors import shown
-from ..text.plural import listed
 from . import checks, layout, wording
 from .guarantees import USUAL, Words, guarantee
 from .hints import hints
@@ -149,10 +147,8 @@ class Verdict:
             budget=self.budget,
             pending=self.pending,
         )
-        found = [name for name in self.reached if self[name].certified]
-        if self.find is None or not (found or self.done):
-            return said
-        return f"{said} Found: {listed(found, show=shown) if found else 'none'}."
+        certified = [name for name in self.reached if self[name].certified]
+        return said if self.find is None else f"{said}{wording.found(certified, done=self.done)}"
 
     @property
     def origin(self) -> str | None:

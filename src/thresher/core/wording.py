@@ -1,10 +1,11 @@
 """Question and answer in words, and what people read about an arm and a log."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from ..errors import shown
 from ..text.escapes import visible
-from ..text.plural import plural
+from ..text.plural import listed, plural
 from ..text.quantities import amount, percent
 from .row import Row, sides
 from .spec import Spec
@@ -183,6 +184,15 @@ def answer(
     parts += [f"{count:,} {label}" for label, count in others.items()]
     waiting = f", {pending:,} pending" if pending else ""
     return f"{', '.join(parts)}, after {pulls_made(issued, budget)}{waiting}."
+
+
+def found(names: Sequence[str], *, done: bool) -> str:
+    """Which arms were found, in a sentence after the answer, where a study looks for some; nothing if it still looks.
+
+    >>> found(["a", "b"], done=False), found([], done=True), found([], done=False)
+    (" Found: 'a', 'b'.", ' Found: none.', '')
+    """
+    return f" Found: {listed(names, show=shown) if names else 'none'}." if names or done else ""
 
 
 def pulls_made(issued: int, budget: int | None) -> str:

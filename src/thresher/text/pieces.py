@@ -1,5 +1,6 @@
 """Where a long name may be broken."""
 
+import html
 import re
 from collections.abc import Callable
 
@@ -14,6 +15,15 @@ def pieces(name: str) -> list[str]:
     ['tests/', 'test_', 'run.py::', 'test_', 'late[', 'a-1]']
     """
     return _PIECES.findall(name)
+
+
+def breakable(name: str) -> str:
+    """A name as HTML that a browser may break between its pieces, and need not break between two letters.
+
+    >>> breakable("tests/test_run.py"), breakable("a <b>")
+    ('tests/<wbr>test_<wbr>run.py', 'a &lt;b&gt;')
+    """
+    return "<wbr>".join(html.escape(piece) for piece in pieces(name))
 
 
 def folded(name: str, width: int, measure: Callable[[str], int] = len) -> list[str]:

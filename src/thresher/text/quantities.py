@@ -39,7 +39,7 @@ class Quantity(float):
 
 
 def read(text: str) -> float | None:
-    """The number that a text says, a `Quantity` if it has a unit; None: it is no number.
+    """The number in a text, a `Quantity` if it has a unit; None if it is not a number.
 
     Exactly rounded: 90% is 0.9, and 1.1ms is 0.0011.
 
@@ -57,7 +57,7 @@ def read(text: str) -> float | None:
 
 
 def seconds(text: str, *, most: float) -> float | None:
-    """A length of time in seconds, above 0 and at most ``most``; None: it is none, and `DURATIONS` says so.
+    """A length of time in seconds, above 0 and at most ``most``; None if it is not one: then the error is `DURATIONS`.
 
     >>> seconds("1.5h", most=1e9), seconds("90", most=1e9), seconds("1e3", most=1e9), seconds("5%", most=1e9)
     (5400.0, 90.0, None, None)

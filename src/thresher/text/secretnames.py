@@ -1,9 +1,11 @@
-"""Which names mean that a secret follows, and what well-known tokens look like."""
+"""Which names mean that a secret follows, which values are none, what well-known tokens look like, and the mask."""
 
 import functools
 import re
+import zlib
 from urllib.parse import unquote
 
+MASK = "***"
 SURE, HEADER = "sure", "header"
 PERHAPS = "perhaps"  # unless the value shows that the name means something else
 UNSURE = "unsure"  # the same, and a value that may be anything keeps a checksum
@@ -43,7 +45,19 @@ _OF_DATA = re.compile(
 _KINDS = {SURE: _SURE, HEADER: _HEADER, PERHAPS: _PERHAPS, UNSURE: _UNSURE, METHOD: _METHOD, PATH: _PATH}
 _OPTION = re.compile(r"--?[\w%.-]+")
 _SWITCH = re.compile(r"(?:no|not|use|skip|show|with|without|disable|enable|ask|prompt|require|allow|print)_")
-IN_QUERIES = re.compile(r"(?:^|_)(?:key|sig|signature)$")  # names that mean a secret in the query of a URL alone
+_IN_QUERIES = re.compile(r"(?:^|_)(?:key|sig|signature)$")  # names that mean a secret in the query of a URL alone
+_HARMLESS = re.compile(  # values that show that a name meant something else
+    r"(?:~|\.{0,2})/\S*\.[a-z]{1,5}|\{\w*\}|\d{1,4}|\d*\.\d+%?|\d{1,3}%|\d{1,3}(?:[,-] ?\w{0,3})+"
+    r"|true|false|yes|no|ok|on|off|none|null|basic|digest|oauth2",
+    re.IGNORECASE,
+)
+PROSE = re.compile(
+    "an?|and|as|at|be|by|can(?:not)?|denied|empty|expected|expired|failed|for|has|if|in|invalid|is|missing|must|needs"
+    "|not|of|on|option|or|rejected|required|that|the|to|unexpected|was|were|when|which|with|without|wrong"
+    "|CODES|FILE|NAME|PATH|TEXT|URL"  # what help shows in place of a value
+)
+_MASKED = re.compile(r"\*\*\*(?:[0-9a-f]{2})?")
+_ANYTHING = re.compile(r"[A-Za-z_-]{1,15}|\d{1,15}|\w{1,5}")  # no more like a secret than like anything else
 
 TOKEN = re.compile(
     r"(?<![A-Za-z0-9])(?:"
@@ -73,6 +87,15 @@ def meaning(name: str) -> str:
     return UNSURE if _VARIABLE.fullmatch(name) and not _OF_DATA.search(plain) else ""
 
 
+def in_query(name: str) -> str:
+    """What a name in the query of a URL says about its value, if it says nothing elsewhere.
+
+    >>> in_query("X-Amz-Signature"), in_query("page")
+    ('sure', '')
+    """
+    return SURE if _IN_QUERIES.search(spelled(name)) else ""
+
+
 def takes(option: str) -> str:
     """What an option says about the next word; nothing if it is a switch, which takes none.
 
@@ -91,3 +114,26 @@ def spelled(name: str) -> str:
     """
     words = _WORDS.findall(unquote(name) if "%" in name else name)
     return "_".join(word.lower() for word in words if not word.isdigit())
+
+
+def is_harmless(value: str, kind: str, between: str) -> bool:
+    """Whether a value shows that it is no secret; ``between`` is what stands between the name and the value."""
+    if _MASKED.fullmatch(value) or ("=" not in between and PROSE.fullmatch(value)):
+        return True
+    if kind == METHOD and value.isalpha():
+        return True
+    return kind in (PERHAPS, UNSURE, METHOD) and _HARMLESS.fullmatch(value) is not None
+
+
+def mask(value: str, kind: str) -> str:
+    """The mask for a value. One that may not be secret keeps a checksum, so that different commands stay different."""
+    return marked(value) if kind == UNSURE and _ANYTHING.fullmatch(value) else MASK
+
+
+def marked(value: str) -> str:
+    """The mask with a checksum of two digits.
+
+    >>> marked("5")
+    '***ae'
+    """
+    return f"{MASK}{zlib.crc32(value.encode('utf-8', 'replace')) & 255:02x}"

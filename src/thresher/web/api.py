@@ -3,10 +3,11 @@
 Handlers that read run on their own threads; writes go through `House.write`. A study is thread-safe.
 """
 
+import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Header, Path, Query, Response
-from fastapi.responses import StreamingResponse
+from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import AfterValidator
 from starlette.concurrency import run_in_threadpool
 
@@ -19,10 +20,9 @@ from ..log.tail import section
 from ..study import look
 from . import models
 from .arm import arm_json
+from .gate import segment
 from .house import House
-from .paths import segment
 from .refusals import Refusal
-from .replies import Json
 from .shapes import event_json
 
 MOST_EVENTS = 10_000  # in one reply
@@ -32,6 +32,13 @@ Name = Annotated[
     str, Path(description="The study's name; slashes in it as %2F.", min_length=1), AfterValidator(segment)
 ]
 Arm = Annotated[str, Path(description="The arm's name.", min_length=1), AfterValidator(segment)]
+
+
+class Json(JSONResponse):
+    """A reply in ASCII: parameters may hold half characters, which JSON can carry and UTF-8 cannot."""
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
 
 
 def _problems(*codes: int) -> dict[int | str, dict[str, Any]]:

@@ -12,20 +12,14 @@ from .._version import __version__
 from ..errors import StoreFailed, ThresherError, UnknownStudy
 from ..text.logs import log
 from . import api, pages
-from .gate import SURPRISE, Access, Gate
+from .access import Access
+from .gate import Gate, segment
 from .house import House
-from .paths import segment
-from .refusals import Refusal, page_or_json, refusal_of
-from .replies import Json
+from .refusals import SURPRISE, Refusal, refusal_of, reply
 
 DIGITS = sys.get_int_max_str_digits()  # of a whole number that Python reads
-RULES = {
-    400: f"must be JSON in UTF-8, not nested too deeply, with whole numbers of at most {DIGITS:,} digits",
-    404: "is not here",
-    405: "is not a method that this address takes",
-}
+NOT_JSON = f"must be JSON in UTF-8, not nested too deeply, with whole numbers of at most {DIGITS:,} digits"
 FIELDS = {"missing": "is needed", "extra_forbidden": "is not a field that this request has"}
-REMEDIES = {404: "/docs lists the addresses of the interface", 405: "/docs lists the methods of each address"}
 
 
 def create_app(house: House, access: Access) -> Gate:
@@ -61,20 +55,23 @@ def _handle(app: FastAPI, house: House) -> None:
 
     @app.exception_handler(HTTPException)
     def other(request: Request, error: HTTPException) -> Response:
-        subjects = {404: ("path", segment(request.url.path)), 405: ("method", request.method)}
-        what, value = subjects.get(error.status_code, ("body", None))
-        rule = RULES.get(error.status_code, str(error.detail))
-        remedy = REMEDIES.get(error.status_code, "/docs describes the interface")
-        answer = _answer(request, Refusal(error.status_code, what, value, rule, remedy))
+        status = error.status_code
+        if status == 404:
+            where = "/docs lists the addresses of the interface"
+            refusal = Refusal(status, "path", segment(request.url.path), "is not here", where)
+        elif status == 405:
+            rule = "is not a method that this address takes"
+            refusal = Refusal(status, "method", request.method, rule, "/docs lists the methods of each address")
+        else:
+            rule = NOT_JSON if status == 400 else str(error.detail)
+            refusal = Refusal(status, "body", None, rule, "/docs describes the interface")
+        answer = _answer(request, refusal)
         answer.headers.update(error.headers or {})
         return answer
 
 
 def _answer(request: Request, refusal: Refusal) -> Response:
-    if request.url.path.startswith("/api/"):
-        return Json(refusal.to_json(), refusal.status, refusal.headers)
-    kind, body = page_or_json(refusal, request.scope)
-    return Response(body, refusal.status, refusal.headers, media_type=kind.decode())
+    return reply(refusal, request.scope, is_page=not request.url.path.startswith("/api/"))
 
 
 def _misshapen(found: Any) -> Refusal:

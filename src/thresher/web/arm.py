@@ -12,8 +12,7 @@ from ..core.ledger import Ledger
 from ..core.row import MOST, Row, row_of
 from ..core.spec import Spec
 from ..core.wording import Look
-from .asked import amounts_of, asked_json
-from .shapes import short
+from .shapes import amounts_of, asked_json, short
 from .watched import Live
 
 MOST_REWARDS = 2000  # the last ones are sent
@@ -23,17 +22,17 @@ MOST_POINTS = 400
 
 def arm_json(live: Live, name: str) -> dict[str, Any]:
     """What the arm's page shows. The replay runs outside the lock."""
-    data, commits, stakes, risk, spec = live.read(lambda ledger: _copied(ledger, ledger.spec.arm(name)))
-    points = list(_replayed(commits, stakes, risk, spec))
+    data, commits, stakes, spec = live.read(lambda ledger: _copied(ledger, ledger.spec.arm(name)))
+    points = list(_replayed(commits, stakes, spec))
     data["evidence"] = points[: -1 : max(1, len(points) // MOST_POINTS)] + points[-1:]
     return data
 
 
-def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Stakes, float, Spec]:
+def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Stakes, Spec]:
     spec, look = ledger.spec, wording.look_of(ledger.spec)
     row = row_of(ledger, arm)
-    pulls = list(_pulls(ledger, arm))
-    rewards = [_pull(ledger, arm, pull) for pull in pulls[-MOST_REWARDS:]]
+    pulls = [pull for pull, of in enumerate(ledger.pull_arm, start=1) if of == arm]
+    rewards = [_pull(ledger, arm, pull, look) for pull in pulls[-MOST_REWARDS:]]
     commits = committed(ledger, arm)[:MOST_REPLAYED] if ledger.certifies else []
     commits = [commit._replace(pull=ledger.pull_number[commit.pull - 1]) for commit in commits]
     data = {
@@ -56,7 +55,7 @@ def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Sta
         "late": sum(ledger.pull_state[pull - 1] == LATE for pull in pulls),
         "rewards": rewards,
     }
-    return data, commits, ledger.stakes, 1.0 / ledger.stakes.level if ledger.certifies else 1.0, spec
+    return data, commits, ledger.stakes, spec
 
 
 def facts(row: Row, look: Look) -> list[tuple[str, str]]:
@@ -70,19 +69,19 @@ def facts(row: Row, look: Look) -> list[tuple[str, str]]:
     return [*found.items(), *((head, cells[0] or "–") for head, cells in details([row], look).items())]
 
 
-def _pull(ledger: Ledger, arm: int, pull: int) -> dict[str, Any]:
+def _pull(ledger: Ledger, arm: int, pull: int, look: Look) -> dict[str, Any]:
     """One pull: its reward, and as ``value`` what a picture shows against the bar or the limit."""
     spec, state, case = ledger.spec, ledger.pull_state[pull - 1], ledger.case_of(pull)
     told = ledger.pull_reward[pull - 1] if ledger.has_reward(pull) else None
     found: dict[str, Any] = {"pull": pull, "number": ledger.pull_number[pull - 1], "state": STATES[state]}
-    found |= {"reward": told, "value": told}
+    found |= {"reward": told, "value": told, "text": look.amount(told)}
     if case is not None:
         found["case"] = spec.case_name(case)
     if ledger.base < 0 or arm == ledger.base:
         return found if spec.share is None or told is None else {**found, "within": spec.counted(told) == 1.0}
     known = None if state in (PENDING, DROPPED) else pull
     other = ledger.table.get(case) if case is not None else ledger.pull_other[known - 1] if known else None
-    found |= {"baseline": other, "value": None}
+    found |= {"baseline": other, "value": None, "baseline_text": look.amount(other)}
     if told is None or other is None or state == OUTSIDE:
         return found
     if spec.share is not None:
@@ -92,26 +91,15 @@ def _pull(ledger: Ledger, arm: int, pull: int) -> dict[str, Any]:
     return {**found, "value": min(told / other, MOST) if other else None}
 
 
-def _pulls(ledger: Ledger, arm: int) -> Iterator[int]:
-    """The arm's pulls in order; with certificates they form a linked list, in which a case is once."""
-    if not ledger.certifies or ledger.cases:
-        yield from (pull for pull, of in enumerate(ledger.pull_arm, start=1) if of == arm)
-        return
-    pull = ledger.first_pull[arm]
-    while pull:
-        yield pull
-        pull = ledger.docket.following[pull]
-
-
-def _replayed(commits: list[Commit], stakes: Stakes, risk: float, spec: Spec) -> Iterator[dict[str, Any]]:
+def _replayed(commits: list[Commit], stakes: Stakes, spec: Spec) -> Iterator[dict[str, Any]]:
     """After each commit: the evidence for either side, as a share of what settles the arm, and the interval.
 
-    All of it as people see it: where lower is better, what counts in favour of an arm says that it lies below the bar.
+    In people's terms: where lower is better, evidence in favour of an arm says that it lies below the bar.
     """
     if not commits:
         return
     capital = evidence.fresh(stakes)
-    interval = Interval(risk)
+    interval = Interval(1.0 / stakes.level)
     for commit in commits:
         bars = (commit.low_bar, commit.high_bar, stakes.tolerance * commit.scale)
         evidence.bet(capital, stakes, commit.low, commit.high, *bars)

@@ -4,7 +4,6 @@ import html
 import json
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import plotly.graph_objects as go
@@ -12,14 +11,12 @@ import plotly.graph_objects as go
 from ..core.layout import style_of
 from ..core.row import LABELS, Row
 from ..core.verdict import Verdict
-from ..core.wording import SIGNS, Look
-from ..core.wording import short as short_name
 from ..errors import InvalidInput
 from ..study import Study
 from ..text.pieces import folded
-from .asked import axis_of, hover_of
+from .assets import STATIC
 from .follow import Follower, Point
-from .shapes import short
+from .shapes import axis_of, hover_of, lines_of, short
 
 FEW = 20  # arms; with more, not every rank is named
 MANY = 500  # arms; with more, whiskers are thin and points small
@@ -62,21 +59,22 @@ def arms_figure(verdict: Verdict, *, theme: str = "light") -> Figure:
 
     With a baseline, differences from it are drawn, against zero and the margin.
     """
-    look, asked = _look(), verdict.look
-    sign = -1.0 if asked.lower_is_better and asked.asks != "share" else 1.0
+    look = verdict.look
+    sign = -1.0 if look.lower_is_better and look.asks != "share" else 1.0
     rows = [row for row in verdict.rows if row.label != "baseline"]
     rows.sort(key=lambda row: float("inf") if row.estimate is None else -sign * row.estimate)
     ranked = list(enumerate(rows, start=1))
     many = len(rows) > MANY
     styles = [label for label in LABELS if label != "baseline"]
-    whiskers = [_whiskers(look, style, ranked, 1 if many else 2) for style in styles]
-    traces = [_points_of(look, style, ranked, 4 if many else 7, hover_of(asked)) for style in styles]
+    whiskers = [_whiskers(style, ranked, 1 if many else 2) for style in styles]
     waiting = [(rank, row.estimate) for rank, row in ranked if row.pending and row.estimate is not None]
-    traces.append(_merged(look["ring"], {"x": [rank for rank, _ in waiting], "y": [value for _, value in waiting]}))
     ranks, seen = [rank for rank, _ in ranked], [row.seen for row in rows]
-    traces.append(_merged(look["pulls"], {"x": ranks, "y": seen, "hovertemplate": "%{y:,} rewards<extra></extra>"}))
-    traces.append(_merged(look["pending"], {"x": ranks, "y": [row.seen + row.pending for row in rows]}))
-    axis = look["axis"]
+    traces = [
+        *(_points_of(style, ranked, 4 if many else 7, hover_of(look)) for style in styles),
+        _part("ring", x=[rank for rank, _ in waiting], y=[value for _, value in waiting]),
+        _part("pulls", x=ranks, y=seen, hovertemplate="%{y:,} rewards<extra></extra>"),
+        _part("pending", x=ranks, y=[row.seen + row.pending for row in rows]),
+    ]
     title = {"text": html.escape(f"{verdict.study}: {verdict.question}"), "font": {"color": "@ink", "size": 15}}
     across = {"range": [0.5, len(rows) + 0.5], "title": {"text": "rank"}, "anchor": "y2", "showgrid": False}
     across |= {"dtick": 1} if len(rows) <= FEW else {}
@@ -84,40 +82,24 @@ def arms_figure(verdict: Verdict, *, theme: str = "light") -> Figure:
         "height": 480,
         "margin": {"t": 40},
         "title": title,
-        "xaxis": _merged(axis, across),
-        "yaxis": _merged(axis, {"domain": [0.3, 1], **axis_of(asked)}),
-        "yaxis2": _merged(axis, {"domain": [0, 0.2], "title": {"text": "pulls"}, "rangemode": "tozero"}),
-        "shapes": [*filter(None, whiskers), *_lines(look, asked)],
+        "xaxis": _part("axis", **across),
+        "yaxis": _part("axis", domain=[0.3, 1], **axis_of(look)),
+        "yaxis2": _part("axis", domain=[0, 0.2], title={"text": "pulls"}, rangemode="tozero"),
+        "shapes": [*filter(None, whiskers), *(_part(kind, **line) for kind, line in lines_of(look))],
     }
     return _drawn(traces, layout, theme)
 
 
-def _lines(look: Mapping[str, Any], asked: Look) -> list[dict[str, Any]]:
-    """The bar, and where differences are drawn, zero: the baseline."""
-
-    def line(kind: str, y: float, name: str, *, under: bool) -> dict[str, Any]:
-        label = {"text": html.escape(name, quote=False), "yanchor": "top" if under else "bottom"}
-        return _merged(look[kind], {"xref": "paper", "x0": 0, "x1": 1, "y0": y, "y1": y, "label": label})
-
-    differs, lines = asked.asks == "difference", []
-    if differs and asked.baseline is not None:  # the two lines may be close: their names stand on the outer sides
-        lines.append(line("zero", 0, f"{SIGNS['baseline']} {short_name(asked.baseline)}", under=asked.bar >= 0))
-    return [*lines, line("bar", asked.bar, f"bar {asked.estimate(asked.bar)}", under=differs and asked.bar < 0)]
-
-
 def history_figure(points: Sequence[Point], *, theme: str = "light") -> Figure:
     """How many arms reached the bar, missed it and were certified, over the pulls."""
-    look = _look()
     lines = {"reached": "@above", "missed": "@below", "certified": "@accent"}
     traces = [
-        _merged(
-            look["line"],
-            {
-                "x": [point.issued for point in points],
-                "y": [getattr(point, name) for point in points],
-                "name": name,
-                "line": {"color": colour, "dash": "dot" if name == "certified" else "solid"},
-            },
+        _part(
+            "line",
+            x=[point.issued for point in points],
+            y=[getattr(point, name) for point in points],
+            name=name,
+            line={"color": colour, "dash": "dot" if name == "certified" else "solid"},
         )
         for name, colour in lines.items()
     ]
@@ -125,41 +107,41 @@ def history_figure(points: Sequence[Point], *, theme: str = "light") -> Figure:
         "height": 300,
         "showlegend": True,
         "legend": {"orientation": "h", "y": 1.15, "x": -0.08, "font": {"size": 11}},
-        "xaxis": _merged(look["axis"], {"title": {"text": "pulls"}, "rangemode": "tozero"}),
-        "yaxis": _merged(look["axis"], {"title": {"text": "arms"}, "rangemode": "tozero"}),
+        "xaxis": _part("axis", title={"text": "pulls"}, rangemode="tozero"),
+        "yaxis": _part("axis", title={"text": "arms"}, rangemode="tozero"),
     }
     return _drawn(traces, layout, theme)
 
 
 def _styled(style: str, ranked: list[tuple[int, Row]]) -> list[tuple[int, Row]]:
-    """The arms of a colour: that of "above" for those that reach the bar, whichever side of it that is."""
+    """The arms of one colour. Those that reach the bar have the colour of "above", whichever side of it they are on."""
     return [(rank, row) for rank, row in ranked if style_of(row) == style and row.estimate is not None]
 
 
-def _whiskers(look: Mapping[str, Any], style: str, ranked: list[tuple[int, Row]], width: float) -> dict[str, Any]:
+def _whiskers(style: str, ranked: list[tuple[int, Row]], width: float) -> dict[str, Any]:
     """All intervals of a colour as one path: plotly would make a node for every piece of a line with gaps."""
     found = [(rank, row) for rank, row in _styled(style, ranked) if row.low is not None]
     path = "".join(f"M{rank},{short(row.low)}V{short(row.high)}" for rank, row in found)
-    return _merged(look["whisker"], {"path": path, "line": {"color": f"@{style}", "width": width}}) if path else {}
+    return _part("whisker", path=path, line={"color": f"@{style}", "width": width}) if path else {}
 
 
-def _points_of(
-    look: Mapping[str, Any], style: str, ranked: list[tuple[int, Row]], size: float, hover: str
-) -> dict[str, Any]:
+def _points_of(style: str, ranked: list[tuple[int, Row]], size: float, hover: str) -> dict[str, Any]:
     found = _styled(style, ranked)
     label = found[0][1].label if found else style
-    symbols = ["diamond" if row.certified else "circle" for _, row in found]
+    marker = {
+        "color": f"@{style}",
+        "size": size,
+        "symbol": ["diamond" if row.certified else "circle" for _, row in found],
+    }
     crowd = {"mode": "lines", "line": {"color": f"@{style}", "width": 3}}  # each point would be a node, too
-    return _merged(
-        look["point"],
-        {
-            "x": [rank for rank, _ in found],
-            "y": [row.estimate for _, row in found],
-            "text": [_hover(row.arm) for _, row in found],
-            "name": label,
-            "hovertemplate": f"%{{text}}<br>{hover}<extra>{label}</extra>",
-            **(crowd if len(ranked) > CROWD else {"marker": {"color": f"@{style}", "size": size, "symbol": symbols}}),
-        },
+    return _part(
+        "point",
+        x=[rank for rank, _ in found],
+        y=[row.estimate for _, row in found],
+        text=[_hover(row.arm) for _, row in found],
+        name=label,
+        hovertemplate=f"%{{text}}<br>{hover}<extra>{label}</extra>",
+        **(crowd if len(ranked) > CROWD else {"marker": marker}),
     )
 
 
@@ -170,12 +152,17 @@ def _hover(name: str) -> str:
 
 @cache
 def _look() -> dict[str, Any]:
-    look: dict[str, Any] = json.loads((Path(__file__).parent / "static" / "figures.json").read_text())
+    look: dict[str, Any] = json.loads((STATIC / "figures.json").read_text())
     return look
 
 
+def _part(kind: str, /, **more: Any) -> dict[str, Any]:
+    """A part of a figure as figures.json describes it, with more."""
+    return _merged(_look()[kind], more)
+
+
 def _drawn(traces: list[dict[str, Any]], layout: dict[str, Any], theme: str) -> Figure:
-    colours, layout = _look()["themes"][theme], _merged(_look()["layout"], layout)
+    colours, layout = _look()["themes"][theme], _part("layout", **layout)
     return Figure(data=[_painted(trace, colours) for trace in traces], layout=_painted(layout, colours))
 
 

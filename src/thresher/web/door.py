@@ -13,13 +13,15 @@ import resource
 import socket
 import ssl
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+from uvicorn import Config
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
 
 from ..errors import InvalidInput
-from .callers import Rarely, caller_of
-
-if TYPE_CHECKING:
-    from .wire import Wire
+from .access import Rarely, caller_of
+from .gate import LET_IN
 
 MOST = 4096  # connections, however many descriptors there are
 ROOM = 100  # descriptors that stores, logs and files need, at least
@@ -28,6 +30,9 @@ PAUSE = 0.5  # seconds until the next try when descriptors have run out
 SPARE = 16  # idle connections that are closed then
 LOOK = 1.0  # seconds between two checks for connections that are too slow
 HANDSHAKE = 10.0  # seconds for TLS
+HEAD = 10.0  # seconds from the connection, or the first byte of a later request, to the end of its headers
+IDLE = 60  # seconds between two requests
+UNREAD = 20.0  # seconds in which a client that has something to read must read some of it
 UNSEEN = 128 * 1024  # bytes that the system buffers for a client that does not read; megabytes by default
 BUSY = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 OUT = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -56,35 +61,81 @@ def limits(connections: int | None = None, each: int | None = None, descriptors:
     return Limits(total, min(total, max(1, total // 2) if each is None else each))
 
 
-class Guest:
-    """One connection as the door tracks it, from accept to close."""
+class Connection(H11Protocol):
+    """One connection, from accept to close: uvicorn's, with limits on the time for requests and for reading replies."""
 
-    def __init__(self, door: "Door", caller: "Caller") -> None:
-        self.door, self.caller = door, caller
-        self.connection: Wire | None = None  # None: the TLS handshake is not over
-        self.entering: asyncio.Task[None] | None = None
-        caller.guests.add(self)
+    def __init__(self, config: Config, state: ServerState, door: "Door", caller: "Caller") -> None:
+        super().__init__(config=config, server_state=state, app_state={LET_IN: self.busy})
+        self._door, self._caller = door, caller
+        self.entering: asyncio.Task[None] | None = None  # until it is open: TLS takes a handshake
+        self._head: float | None = None  # when the head of a request is due; None: no request has begun
+        self._left, self._since = 0, 0.0  # unread bytes, and since when their number has not fallen
+        caller.connections.add(self)
         self.idle()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._head = self.loop.time() + HEAD
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self.leave()
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of a request's head, or of a body that was already answered, do not extend its time."""
+        if self._head is None and not self._is_answering:
+            self._head = self.loop.time() + HEAD
+        super().data_received(data)
+
+    def handle_events(self) -> None:
+        """A request may have begun. Until the gate lets it in, it may be closed to make room."""
+        super().handle_events()
+        if self._is_answering:
+            self._head = None
+
+    def on_response_complete(self) -> None:
+        """A request is answered; the next one may already be there."""
+        self.idle()
+        super().on_response_complete()
+
+    @property
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    @property
+    def _is_open(self) -> bool:
+        return self.transport is not None
+
+    def is_slow(self, now: float) -> bool:
+        """Whether its time is up: for its request, or for reading what was sent. A TLS handshake has its own limit."""
+        if not self._is_open:
+            return False
+        left = self.transport.get_write_buffer_size()
+        if left == 0 or self._left == 0 or left < self._left:
+            self._since = now
+        self._left = left
+        return (self._head is not None and now > self._head) or (left > 0 and now > self._since + UNREAD)
 
     def idle(self) -> None:
         """Nothing is being answered: this one may be closed to make room."""
-        if self in self.caller.guests:
-            self.caller.idle[self] = None
+        if self in self._caller.connections:
+            self._caller.idle[self] = None
 
     def busy(self) -> None:
         """A request was let in, and is being answered."""
-        self.caller.idle.pop(self, None)
+        self._caller.idle.pop(self, None)
 
     def leave(self) -> None:
         """It is closed. Calling this twice does no harm."""
-        if self in self.caller.guests:
-            self.caller.guests.discard(self)
-            self.caller.idle.pop(self, None)
-            self.door.left(self.caller)
+        if self in self._caller.connections:
+            self._caller.connections.discard(self)
+            self._caller.idle.pop(self, None)
+            self._door.left(self._caller)
 
     def cut(self) -> None:
-        if self.connection is not None:
-            self.connection.cut()
+        """Close it now, even if something is left to send."""
+        if self._is_open:
+            self.transport.abort()
         elif self.entering is not None:
             self.entering.cancel()
         self.leave()
@@ -95,8 +146,8 @@ class Caller:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.guests: set[Guest] = set()
-        self.idle: dict[Guest, None] = {}
+        self.connections: set[Connection] = set()
+        self.idle: dict[Connection, None] = {}
 
 
 class Door:
@@ -105,7 +156,7 @@ class Door:
     def __init__(
         self,
         listener: socket.socket,
-        make: Callable[[Guest], asyncio.Protocol],
+        make: Callable[["Door", Caller], Connection],
         *,
         limits: Limits,
         tls: ssl.SSLContext | None = None,
@@ -136,12 +187,12 @@ class Door:
     def _ready(self) -> None:
         for _ in range(AT_ONCE):
             try:
-                connection, address = self._listener.accept()
+                accepted, address = self._listener.accept()
             except OSError as error:
                 if error.errno not in GONE:
                     self._pause(error)
                 return
-            self._receive(connection, caller_of(str(address[0])))
+            self._receive(accepted, caller_of(str(address[0])))
 
     def _pause(self, error: OSError) -> None:
         """The system is out of something: make room, and try again in a moment. The listener would report at once."""
@@ -152,30 +203,30 @@ class Door:
         self._loop.remove_reader(self._listener.fileno())
         self._loop.call_later(PAUSE, self._open)
 
-    def _receive(self, connection: socket.socket, name: str) -> None:
+    def _receive(self, accepted: socket.socket, name: str) -> None:
         caller = self._callers.setdefault(name, Caller(name))
-        full = len(caller.guests) >= self._limits.each or self._total >= self._limits.connections
+        full = len(caller.connections) >= self._limits.each or self._total >= self._limits.connections
         if full:
-            count = f"{self._total:,} connections, {len(caller.guests):,} of them from {name}"
+            count = f"{self._total:,} connections, {len(caller.connections):,} of them from {name}"
             self._full.warn(f"{count}: idle ones are closed to make room")
-            has_room = _evict(caller) if len(caller.guests) >= self._limits.each else self._make_room()
+            has_room = _evict(caller) if len(caller.connections) >= self._limits.each else self._make_room()
             if not has_room:
-                _refuse(connection, plain=self._tls is None)
+                _refuse(accepted, plain=self._tls is None)
                 self._forget(caller)
                 return
             self._callers[name] = caller  # the closed connection may have been the last of its address
-        guest = Guest(self, caller)
+        connection = self._make(self, caller)
         self._total += 1
-        guest.entering = self._loop.create_task(self._enter(connection, guest))
-        guest.entering.add_done_callback(lambda task: _entered(task, connection, guest))
+        connection.entering = self._loop.create_task(self._enter(accepted, connection))
+        connection.entering.add_done_callback(lambda task: _entered(task, accepted, connection))
 
-    async def _enter(self, connection: socket.socket, guest: Guest) -> None:
+    async def _enter(self, accepted: socket.socket, connection: Connection) -> None:
         # asyncio would set it only if the listener had been made with IPPROTO_TCP, which create_server does not do.
         # Without it the second write of a reply waits 40 ms for the client's delayed acknowledgement of the first
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNSEEN)
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNSEEN)
         times = {"ssl_handshake_timeout": HANDSHAKE, "ssl_shutdown_timeout": 1.0} if self._tls else {}
-        await self._loop.connect_accepted_socket(lambda: self._make(guest), connection, ssl=self._tls, **times)
+        await self._loop.connect_accepted_socket(lambda: connection, accepted, ssl=self._tls, **times)
 
     # -- bookkeeping --------------------------------------------------------------------------------------------
 
@@ -185,44 +236,43 @@ class Door:
         self._forget(caller)
 
     def _forget(self, caller: Caller) -> None:
-        if not caller.guests:
+        if not caller.connections:
             del self._callers[caller.name]
 
     def _make_room(self) -> bool:
         """Close an idle connection of the address that has the most; returns whether there was one."""
         found = [caller for caller in self._callers.values() if caller.idle]
-        return bool(found) and _evict(max(found, key=lambda caller: len(caller.guests)))
+        return bool(found) and _evict(max(found, key=lambda caller: len(caller.connections)))
 
     def _look(self) -> None:
         """Close the connections whose time is up."""
         if self._closed:
             return
         now = self._loop.time()
-        guests = [guest for caller in self._callers.values() for guest in caller.guests]
-        for guest in guests:
-            if guest.connection is not None and guest.connection.is_slow(now):
-                guest.cut()
+        for connection in [each for caller in self._callers.values() for each in caller.connections]:
+            if connection.is_slow(now):
+                connection.cut()
         self._loop.call_later(LOOK, self._look)
 
 
-def _entered(task: "asyncio.Task[None]", connection: socket.socket, guest: Guest) -> None:
+def _entered(task: "asyncio.Task[None]", accepted: socket.socket, connection: Connection) -> None:
     """The connection is open, or failed: the client left, or its TLS handshake failed or took too long."""
-    guest.entering = None
+    connection.entering = None
     if task.cancelled() or task.exception() is not None:
-        connection.close()
-        guest.leave()
+        accepted.close()
+        connection.leave()
 
 
 def _evict(caller: Caller) -> bool:
     """Close the connection that has been idle longest; returns whether there was one."""
-    guest = next(iter(caller.idle), None)
-    if guest is not None:
-        guest.cut()
-    return guest is not None
+    connection = next(iter(caller.idle), None)
+    if connection is not None:
+        connection.cut()
+    return connection is not None
 
 
-def _refuse(connection: socket.socket, *, plain: bool) -> None:
-    with contextlib.suppress(OSError), connection:
-        connection.setblocking(False)
+def _refuse(accepted: socket.socket, *, plain: bool) -> None:
+    with contextlib.suppress(OSError), accepted:
+        accepted.setblocking(False)
         if plain:
-            connection.send(BUSY)
+            accepted.send(BUSY)

@@ -46,7 +46,7 @@ class Feed:
         self.live, self._forget = live, forget
         self._viewers: set[asyncio.Queue[Message | None]] = set()
         self._watch: asyncio.Task[None] | None = None
-        self._begun = asyncio.Event()
+        self._mark = live.seq  # the last event that was sent to all viewers
         self._quiet = self._said = time.monotonic()  # when the last news came, and when the last message was sent
         self._slowed = 0  # how often the rate was sent since then
         self._trouble = ""  # why the last poll failed
@@ -62,9 +62,8 @@ class Feed:
         try:
             yield b"retry: 1000\n\n"
             if self._watch is None or self._watch.done():
-                self._begun = asyncio.Event()
-                self._watch = asyncio.create_task(self._look_on(self._begun))
-            await self._begun.wait()
+                self._mark = self.live.seq  # each viewer catches up with this on its own
+                self._watch = asyncio.create_task(self._look_on())
             known, text = await run_in_threadpool(self._missed, after)
             if text:
                 yield text
@@ -74,20 +73,15 @@ class Feed:
         finally:
             self._viewers.discard(queue)
 
-    def _missed(self, after: int) -> tuple[int, bytes]:
-        """The first message to a new viewer, and the last event it knows after it."""
+    def _missed(self, after: int) -> Message:
+        """The first message to a new viewer; empty if it knows all."""
         seq = self.live.seq
         if after > seq:  # it knows another log
-            return seq, message("reset", {})
-        if after == seq:
-            return seq, b""
-        change = self.live.since(after)
-        return change["seq"], message("change", change, change["seq"])
+            return Message(seq, message("reset", {}))
+        return Message(seq, b"") if after == seq else self._changed(after)
 
-    async def _look_on(self, begun: asyncio.Event) -> None:
+    async def _look_on(self) -> None:
         try:
-            await run_in_threadpool(self.live.news)  # skip what came before; new viewers catch up on their own
-            begun.set()
             while self._viewers:
                 await asyncio.sleep(await self._step())
         except UnknownStudy:
@@ -95,7 +89,6 @@ class Feed:
             there = await run_in_threadpool(self.live.store.read, self.live.name, 0, 1)
             self._send(Message(ALWAYS, message("reset" if there else "gone", {})))
         finally:  # however the watch ended: remaining pages reconnect, and start another
-            begun.set()
             self._send(None)
 
     async def _step(self) -> float:
@@ -125,10 +118,14 @@ class Feed:
         return AWAY if self._trouble else TICK
 
     def _news(self) -> Message | None:
-        before = self.live.mark
-        if self.live.look() == before:
+        if self.live.look() == self._mark:
             return None
-        change = self.live.news()
+        found = self._changed(self._mark)
+        self._mark = found.seq
+        return found
+
+    def _changed(self, after: int) -> Message:
+        change = self.live.since(after)
         return Message(change["seq"], message("change", change, change["seq"]))
 
     def _send(self, text: Message | None) -> None:

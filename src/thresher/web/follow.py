@@ -5,6 +5,7 @@ chart can show. It depends on the log alone: the same log always gives the same 
 """
 
 from array import array
+from bisect import bisect
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -54,28 +55,34 @@ class Tally:
         self.sure[code] += sure
         self._label[arm], self._sure[arm] = code, sure
 
+    def found(self) -> list[int]:
+        """The arms that are certified to reach the bar."""
+        return [arm for arm, sure in enumerate(self._sure) if sure and self._label[arm] == self._reached]
+
     def point(self, issued: int) -> Point:
         return Point(issued, self.counts[self._reached], self.counts[self._missed], sum(self.sure))
 
 
 class History:
-    """Points in the order of the pulls."""
+    """Points in the order of the pulls, and the events that they follow."""
 
     def __init__(self) -> None:
         self.step = 1
-        self.points = [Point(0, 0, 0, 0)]
+        self.points, self._seqs = [Point(0, 0, 0, 0)], [1]
 
-    def issued(self, count: int, tally: Tally) -> None:
-        """Pull number ``count`` has just been issued."""
+    def issued(self, count: int, tally: Tally, seq: int) -> None:
+        """Pull number ``count`` has just been issued, by event ``seq``."""
         if count % self.step:
             return
         self.points.append(tally.point(count))
+        self._seqs.append(seq)
         if len(self.points) > MOST:
             self.step *= 2
-            self.points = self.points[::2]
+            self.points, self._seqs = self.points[::2], self._seqs[::2]
 
-    def after(self, issued: int) -> list[Point]:
-        return self.points[issued // self.step + 1 :]
+    def since(self, seq: int) -> list[Point]:
+        """The points that follow later events."""
+        return self.points[bisect(self._seqs, seq) :]
 
 
 class Follower:
@@ -97,7 +104,6 @@ class Follower:
         self._awaits = self.ledger.awaits
         self.history = History()
         self.changed = array("q", [1]) * len(self.ledger.spec.arms)  # the last event of each arm
-        self.touched: set[int] = set()  # arms that had events since a reader emptied it
         self.created = moment(first.time)
         for page in pages(store, name, first):
             self._fold(page)
@@ -109,7 +115,16 @@ class Follower:
 
     @property
     def points(self) -> list[Point]:
-        return [*self.history.points, self.tally.point(self.ledger.issued)]
+        """The history, up to the answer now."""
+        return self.points_since(0)
+
+    def points_since(self, seq: int) -> list[Point]:
+        """The points after an event, and the answer now."""
+        return [*self.history.since(seq), self.tally.point(self.ledger.issued)]
+
+    def arms_since(self, seq: int) -> list[int]:
+        """The arms that had events after this one."""
+        return [arm for arm, last in enumerate(self.changed) if last > seq]
 
     def pages(self) -> Iterator[Sequence[Event]]:
         """What is new in the log, page by page; each page is folded first."""
@@ -133,21 +148,17 @@ class Follower:
         if arm is None and event.pull is not None:
             arm = ledger.pull_arm[event.pull - 1]
         if event.kind == "asked" and arm is not None:
-            self._touch(arm, event.seq)
-            self.history.issued(ledger.issued, tally)
+            self.changed[arm] = event.seq
+            self.history.issued(ledger.issued, tally, event.seq)
             return
         if arm is not None:
-            self._touch(arm, event.seq)
+            self.changed[arm] = event.seq
             tally.update(ledger, arm)
         if event.kind == "told" and ledger.spec.pairs:  # its reward changes the baseline's row
-            self._touch(ledger.base, event.seq)
+            self.changed[ledger.base] = event.seq
         turns = arm == ledger.base and event.kind in ("retired", "restored")
         if turns or event.kind == "weighed" or ledger.awaits != self._awaits or ledger.certified != sum(tally.sure):
             self._awaits = ledger.awaits
             for each in range(len(self.changed)):  # one event that changes many arms
-                self._touch(each, event.seq)
+                self.changed[each] = event.seq
                 tally.update(ledger, each)
-
-    def _touch(self, arm: int, seq: int) -> None:
-        self.changed[arm] = seq
-        self.touched.add(arm)

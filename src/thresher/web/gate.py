@@ -7,28 +7,24 @@ without a traceback.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, quote, urlencode
+import contextlib
+from urllib.parse import parse_qsl, quote, unquote_to_bytes, urlencode
+
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..text.logs import log
-from .callers import Throttle
-from .paths import normalised
-from .refusals import Refusal, page_or_json
-from .sessions import LIFE, Entry, Role
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+from .access import LIFE, Access, Entry, Role, Throttle
+from .refusals import SURPRISE, Refusal, reply
 
 MOST_BYTES = 1_000_000  # of a body
 SLOW = 60.0  # seconds for a body to arrive
 HEALTHY = b'{"ok":true}'
 READING = ("GET", "HEAD", "OPTIONS")
 LET_IN = "thresher.let_in"  # in a request's state: what to call when it has passed the checks
-ONCE = (b"authorization", b"thresher-agent", b"last-event-id", b"idempotency-key")  # headers that may come only once
+ONCE = ("authorization", "thresher-agent", "last-event-id", "idempotency-key")  # headers that may come only once
 # After these the connection is closed: the rest of the body is not read, or the sender is unknown.
 CLOSED = (400, 401, 403, 408, 413, 421, 429)
 POLICY = (
@@ -42,24 +38,14 @@ SAFETY = {
     b"referrer-policy": b"no-referrer",
     b"cross-origin-resource-policy": b"same-origin",
     b"cross-origin-opener-policy": b"same-origin",
+    b"cache-control": b"no-store",
 }
-SURPRISE = Refusal(500, "server", None, "something went wrong", "its log says more; try again")
-
-
-class Access(NamedTuple):
-    """Who may enter, and by which names."""
-
-    token: str
-    hosts: Iterable[str]  # the Host headers that name this server
-    write_token: str | None = None  # None: the server is read-only
-    cookie: str = "thresher"
-    secure: bool = False  # whether the cookie needs TLS
 
 
 class Gate:
     """The application behind its checks."""
 
-    def __init__(self, app: App, access: Access) -> None:
+    def __init__(self, app: ASGIApp, access: Access) -> None:
         self.app, self._access = app, access
         self._entry, self._throttle = Entry(access.token, access.write_token), Throttle()
         self._hosts = {host.lower() for host in access.hosts}
@@ -71,42 +57,42 @@ class Gate:
         if scope["type"] != "http":  # there are no web sockets here
             await send({"type": "websocket.close", "code": 1008})
             return
-        answer = _Answer(send, scope["method"])
+        answer = _Answer(scope, receive, send)
         try:
             passed = normalised(scope)
-            headers = [(name.lower(), value) for name, value in scope["headers"]]
+            headers = Headers(raw=[(name.lower(), value) for name, value in scope["headers"]])
             _check_framing(headers)
             self._check_host(headers)
             self._check_origin(headers)
             _check_repeated(headers)
             if passed["path"] == "/healthz" and scope["method"] in READING:  # neither a store nor a thread is needed
-                await answer.whole(200, [(b"content-type", b"application/json")], HEALTHY)
+                await answer.send(Response(HEALTHY, media_type="application/json"))
                 return
             if await self._entered(passed, answer):
                 return
             self._check_writing(scope["method"], self._role(headers, passed))
             scope.get("state", {}).get(LET_IN, lambda: None)()
-            await self.app(passed, await _bounded(headers, receive), answer)
+            await self.app(passed, await _bounded(passed, headers, receive), answer)
         except Refusal as refusal:
-            await answer.refuse(refusal, scope)
+            await answer.refuse(refusal)
         except Exception:
             # without the query, which may hold the token, and with the path quoted, so that it is one line
             log.exception(f"{scope['method']} {quote(scope['path'])} failed")
-            await answer.refuse(SURPRISE, scope)
+            await answer.refuse(SURPRISE)
 
-    def _check_host(self, headers: list[tuple[bytes, bytes]]) -> None:
+    def _check_host(self, headers: Headers) -> None:
         """Refuse pages of another name that resolves to this address (DNS rebinding)."""
-        found = _all(headers, b"host")
+        found = headers.getlist("host")
         if len(found) != 1:
             raise Refusal(400, "Host", found or None, "there must be exactly one", "send one Host header")
         if found[0].lower() not in self._hosts:
             remedy = "use the address that was printed, or start with --allow-host NAME"
             raise Refusal(421, "Host", found[0], "is not a name of this server", remedy)
 
-    def _check_origin(self, headers: list[tuple[bytes, bytes]]) -> None:
+    def _check_origin(self, headers: Headers) -> None:
         """A page may act only on the server that served it: another port of the same name is another site."""
-        here = [host.lower() for host in _all(headers, b"host")]
-        for origin in _all(headers, b"origin"):
+        here = [host.lower() for host in headers.getlist("host")]
+        for origin in headers.getlist("origin"):
             scheme, _, host = origin.partition("://")
             if scheme.lower() not in ("http", "https") or host.lower() not in here:
                 raise Refusal(403, "Origin", origin, "is not this server's", "use pages that this server served")
@@ -122,16 +108,14 @@ class Gate:
         if role is None or any(other != role for other in roles):
             raise self._wrong(scope)
         rest = urlencode([(name, value) for name, value in query if name != "token"])
-        where = scope["raw_path"] + (b"?" + rest.encode() if rest else b"")
+        where = scope["raw_path"].decode() + (f"?{rest}" if rest else "")
         cookie = f"{self._access.cookie}={self._entry.session(role)}; HttpOnly; SameSite=Strict; Path=/; Max-Age={LIFE}"
         cookie += "; Secure" if self._access.secure else ""
-        await answer.whole(
-            303, [(b"location", where), (b"set-cookie", cookie.encode()), (b"cache-control", b"no-store")], b""
-        )
+        await answer.send(Response(status_code=303, headers={"location": where, "set-cookie": cookie}))
         return True
 
-    def _role(self, headers: list[tuple[bytes, bytes]], scope: Scope) -> Role:
-        for bearer in _all(headers, b"authorization"):  # at most one
+    def _role(self, headers: Headers, scope: Scope) -> Role:
+        for bearer in headers.getlist("authorization"):  # at most one
             kind, _, value = bearer.partition(" ")
             role = self._entry.role(value.strip()) if kind.lower() == "bearer" else None
             if role is None:
@@ -165,49 +149,50 @@ class Gate:
 class _Answer:
     """Sends the application's reply with security headers; knows whether the reply has begun."""
 
-    def __init__(self, send: Send, method: str) -> None:
-        self._send, self._method, self._begun = send, method, False
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._scope, self._receive, self._send, self._begun = scope, receive, send, False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._begun = True
             own = {name.lower() for name, _ in message["headers"]}
             safety = [pair for pair in SAFETY.items() if pair[0] not in own]
-            if b"cache-control" not in own:
-                safety.append((b"cache-control", b"no-store"))
             message = {**message, "headers": [*message["headers"], *safety]}
         await self._send(message)
 
-    async def whole(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
-        headers = [*headers, (b"content-length", str(len(body)).encode())]
-        await self({"type": "http.response.start", "status": status, "headers": headers})
-        await self({"type": "http.response.body", "body": b"" if self._method == "HEAD" else body})
+    async def send(self, response: Response) -> None:
+        if self._scope["method"] == "HEAD":
+            response.body = b""
+        await response(self._scope, self._receive, self)
 
-    async def refuse(self, refusal: Refusal, scope: Scope) -> None:
+    async def refuse(self, refusal: Refusal) -> None:
         if self._begun:  # a reply that broke off cannot be repaired; the server closes the connection
             return
-        kind, body = page_or_json(refusal, scope)
-        headers = [(b"content-type", kind)]
-        headers += [(name.lower().encode(), value.encode()) for name, value in refusal.headers.items()]
+        response = reply(refusal, self._scope)
         if refusal.status in CLOSED:
-            headers.append((b"connection", b"close"))
-        await self.whole(refusal.status, headers, body)
+            response.headers["connection"] = "close"
+        await self.send(response)
 
 
-async def _bounded(headers: list[tuple[bytes, bytes]], receive: Receive) -> Receive:
+async def _bounded(scope: Scope, headers: Headers, receive: Receive) -> Receive:
     """The body, read in full before anything acts on it, if it is small enough."""
-    stated = _all(headers, b"content-length")
-    if not stated and not _all(headers, b"transfer-encoding"):
+    stated = headers.getlist("content-length")
+    if not stated and not headers.getlist("transfer-encoding"):
         return receive
     if any(not length.isdecimal() or len(length) > 10 or int(length) > MOST_BYTES for length in stated):
         raise _too_large()
+    body = bytearray()
     try:
         async with asyncio.timeout(SLOW):
-            body = await _whole(receive)
+            with contextlib.suppress(ClientDisconnect):
+                async for part in Request(scope, receive).stream():
+                    body += part
+                    if len(body) > MOST_BYTES:
+                        raise _too_large()
     except TimeoutError:
         rule = f"must arrive within {SLOW:g} s"
         raise Refusal(408, "body", None, rule, "send it again, and faster") from None
-    left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+    left: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
 
     async def again() -> Message:
         return left.pop() if left else await receive()
@@ -215,42 +200,24 @@ async def _bounded(headers: list[tuple[bytes, bytes]], receive: Receive) -> Rece
     return again
 
 
-async def _whole(receive: Receive) -> bytes:
-    parts, size, more = [], 0, True
-    while more:
-        message = await receive()
-        if message["type"] != "http.request":
-            break
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        more = message.get("more_body", False)
-        if size > MOST_BYTES:
-            raise _too_large()
-    return b"".join(parts)
-
-
-def _check_framing(headers: list[tuple[bytes, bytes]]) -> None:
+def _check_framing(headers: Headers) -> None:
     """Two lengths for one body let a request be smuggled past a proxy that trusts the other one."""
-    if _all(headers, b"content-length") and _all(headers, b"transfer-encoding"):
+    if headers.getlist("content-length") and headers.getlist("transfer-encoding"):
         rule = "must not come with Transfer-Encoding"
         raise Refusal(400, "Content-Length", None, rule, "send one of the two")
 
 
-def _check_repeated(headers: list[tuple[bytes, bytes]]) -> None:
+def _check_repeated(headers: Headers) -> None:
     """A repeated header: a proxy may have checked the other value."""
     for name in ONCE:
-        if len(_all(headers, name)) > 1:
-            shown = name.decode().title().replace("-Id", "-ID")
+        if len(headers.getlist(name)) > 1:
+            shown = name.title().replace("-Id", "-ID")
             raise Refusal(400, shown, None, "must not come more than once", f"send one {shown} header")
 
 
-def _all(headers: list[tuple[bytes, bytes]], wanted: bytes) -> list[str]:
-    return [value.decode("latin-1") for name, value in headers if name == wanted]
-
-
-def _cookies(headers: list[tuple[bytes, bytes]], name: str) -> list[str]:
+def _cookies(headers: Headers, name: str) -> list[str]:
     """All values of a cookie. Other programs on this machine set cookies, too; oddities in theirs are ignored."""
-    pairs = (part.partition("=") for text in _all(headers, b"cookie") for part in text.split(";"))
+    pairs = (part.partition("=") for text in headers.getlist("cookie") for part in text.split(";"))
     return [value.strip().strip('"') for key, _, value in pairs if key.strip() == name]
 
 
@@ -261,3 +228,44 @@ def _unknown() -> Refusal:
 
 def _too_large() -> Refusal:
     return Refusal(413, "body", None, f"must not be larger than {MOST_BYTES:,} bytes", "send less at once")
+
+
+def normalised(scope: Scope) -> Scope:
+    """The request with its path in one form: a check must see the same path as the routes, or it could be evaded.
+
+    A study's name may contain a slash: an encoded one stays encoded in ``path``, and `segment` decodes it.
+
+    >>> normalised({"raw_path": b"/x/../api//studies/a%2Fb", "path": ""})["path"]
+    '/api/studies/a%2Fb'
+    """
+    raw = scope.get("raw_path") or quote(scope["path"]).encode()
+    parts: list[str] = []
+    for piece in raw.partition(b"?")[0].split(b"/"):
+        try:
+            part = unquote_to_bytes(piece).decode()
+        except UnicodeDecodeError:
+            raise Refusal(400, "path", None, "must be UTF-8", "encode it as UTF-8") from None
+        if part == "..":
+            parts = parts[:-1]
+        elif part not in ("", "."):
+            parts.append(part)
+    path = "/" + "/".join(kept(part) for part in parts)
+    return {**scope, "path": path, "raw_path": ("/" + "/".join(quote(part, safe="") for part in parts)).encode()}
+
+
+def kept(part: str) -> str:
+    """A segment as part of a path: its slashes do not separate.
+
+    >>> kept("50%/x")
+    '50%25%2Fx'
+    """
+    return part.replace("%", "%25").replace("/", "%2F")
+
+
+def segment(part: str) -> str:
+    """The segment that `kept` encoded.
+
+    >>> segment(kept("50%/x"))
+    '50%/x'
+    """
+    return part.replace("%2F", "/").replace("%25", "%")

@@ -27,6 +27,7 @@ Found = TypeVar("Found")
 WRITERS = 16  # threads that write at once; readers have others
 WRITES = 300  # writes that run or wait; further ones are refused
 PATIENCE = 20.0  # seconds that a write waits for a thread
+OPENING = 256  # locks, so that one study is read once, and hardly ever waits for another
 LONG = 3600.0  # seconds without requests after which a study is forgotten
 
 
@@ -35,8 +36,7 @@ class House:
 
     def __init__(self, store: Store, reader: Store | None = None) -> None:
         self.store, self.reader = store, reader or store
-        self._lock = threading.Lock()
-        self._opening: dict[tuple[type, str], threading.Lock] = {}
+        self._opening = [threading.Lock() for _ in range(OPENING)]
         self._feeds: dict[str, Feed] = {}
         self._studies: dict[str, Study] = {}
         self._used: dict[str, float] = {}  # when each was last asked for
@@ -62,7 +62,7 @@ class House:
         return found
 
     def feed(self, name: str) -> Feed:
-        return self._opened(Feed, self._feeds, name, lambda: Feed(Live(name, self.reader), lambda: self.forget(name)))
+        return self._opened(self._feeds, name, lambda: Feed(Live(name, self.reader), lambda: self.forget(name)))
 
     # -- writing ------------------------------------------------------------------------------------------------
 
@@ -98,24 +98,18 @@ class House:
 
     def study(self, name: str) -> Study:
         """The study, to ask and to tell. It has its own ledger, which readers do not need."""
-        return self._opened(Study, self._studies, name, lambda: Study(name, self.store))
+        return self._opened(self._studies, name, lambda: Study(name, self.store))
 
     # -- opening and forgetting ---------------------------------------------------------------------------------
 
-    def _opened(self, kind: type, shelf: dict[str, Found], name: str, make: Callable[[], Found]) -> Found:
+    def _opened(self, shelf: dict[str, Found], name: str, make: Callable[[], Found]) -> Found:
         """What is on the shelf; if nothing is there yet, one thread makes it."""
         found = shelf.get(name)
         if found is None:
-            with self._lock:
-                opening = self._opening.setdefault((kind, name), threading.Lock())
-            with opening:
-                try:
-                    found = shelf.get(name)
-                    if found is None:
-                        found = shelf[name] = make()
-                finally:
-                    with self._lock:  # names of unknown studies must not pile up
-                        self._opening.pop((kind, name), None)
+            with self._opening[hash((id(shelf), name)) % OPENING]:
+                found = shelf.get(name)
+                if found is None:
+                    found = shelf[name] = make()
         self._used[name] = time.monotonic()
         return found
 

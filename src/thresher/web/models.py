@@ -51,10 +51,10 @@ class NewStudy(Strict):
     )
     margin: Number | None = Field(None, description="By how much an arm must beat the baseline; 0 if left out.")
     ratio: Number | None = Field(
-        None, description="In place of a margin: of the baseline's reward, in half of the pairs or in `share`: 1.05."
+        None, description="Instead of a margin: the ratio to the baseline in half of the pairs, or in `share`: 1.05."
     )
     lower_is_better: StrictBool = Field(False, description="With a baseline: whether a lower reward is a better one.")
-    unit: StrictStr | None = Field(None, description="Of rewards, for people; `s` is shown as s, ms or µs.")
+    unit: StrictStr | None = Field(None, description="The unit of rewards, for people; `s` is shown as s, ms or µs.")
     bounds: tuple[Number, Number] | None = (0, 1)
     budget: StrictInt | None = None
     policy: StrictStr | None = None
@@ -97,7 +97,7 @@ class Tell(Strict):
         examples=[0.85, True, [0.8, 0.7]],
     )
     note: StrictStr | None = Field(None, description="For people; `pulls()`, the export and the log show it.")
-    cost: Number | None = Field(None, ge=0, description="Of the evaluation, in any unit; the verdict has the total.")
+    cost: Number | None = Field(None, ge=0, description="What it cost, in any unit; the verdict has the total.")
 
 
 class Renew(Strict):
@@ -170,8 +170,10 @@ class CaseOut(BaseModel):
     passed: int
     mean: float
     rewards: list[tuple[int, float]] = Field(description="An arm's number and its reward, the worst first.")
-    failed_by: list[int] = Field(description="Of these arms: the numbers of those that failed it.")
+    failed_by: list[int] = Field(description="The numbers of those arms that failed it.")
     missing_by: list[int] = Field(description="The numbers of arms whose evaluation of it failed for good.")
+    mean_text: str = Field(description="The mean, as people read it.")
+    texts: list[str] = Field(description="The first rewards, as people read them.")
 
 
 class CasesOut(BaseModel):

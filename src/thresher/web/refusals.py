@@ -1,13 +1,15 @@
 """Errors as clients see them: the same four fields everywhere, with a fitting status."""
 
-import html
 import json
 from collections.abc import Mapping
 from typing import Any
 
+from starlette.responses import HTMLResponse, Response
+
 from .. import errors
 from ..errors import ThresherError, shown
 from ..text.masking import masked
+from .assets import filled
 
 STATUS: dict[type[ThresherError], int] = {  # the first that fits
     errors.DamagedStudy: 500,
@@ -21,17 +23,6 @@ STATUS: dict[type[ThresherError], int] = {  # the first that fits
     errors.InvalidInput: 422,
 }
 LARGE = 10**30  # larger whole numbers are shown as text, and shortened
-PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{status} · thresher</title>
-<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
-<style>:root {{ --ground: #fbfaf7; --ink: #1f2623; --soft: #5c6763; --accent: #2f6f62 }}
-@media (prefers-color-scheme: dark) {{
-  :root {{ --ground: #141817; --ink: #e4e9e6; --soft: #9aa6a1; --accent: #6cc2ae }}
-}}
-body {{ background: var(--ground); color: var(--ink); font: 1rem/1.6 system-ui, sans-serif; max-width: 40rem;
-  margin: 15vh auto; padding: 0 1.5rem; overflow-wrap: anywhere }}
-h1 {{ font-size: 1.25rem; line-height: 1.35 }} p {{ color: var(--soft) }} a {{ color: var(--accent) }}</style>
-<main><h1>{what}</h1><p>{remedy}</p><p><a href="/">All studies</a></p></main></html>
-"""
 
 
 class Refusal(Exception):
@@ -52,6 +43,9 @@ class Refusal(Exception):
     def to_json(self) -> dict[str, Any]:
         rest = {"rule": whole(self.rule), "remedy": whole(self.remedy)}
         return {"error": whole(self.what), "value": plain(self.value), **rest}
+
+
+SURPRISE = Refusal(500, "server", None, "something went wrong", "its log says more; try again")
 
 
 def refusal_of(error: ThresherError) -> Refusal:
@@ -86,15 +80,14 @@ def whole(text: str) -> str:
     return masked(text).encode("utf-8", "backslashreplace").decode()
 
 
-def page_or_json(refusal: Refusal, scope: Mapping[str, Any]) -> tuple[bytes, bytes]:
-    """The content type and the body: a page for a browser, otherwise JSON."""
+def reply(refusal: Refusal, scope: Mapping[str, Any], *, is_page: bool = True) -> Response:
+    """The reply to a request that is refused: a page for a browser that asks for one, otherwise JSON."""
     accepts = b",".join(value for name, value in scope["headers"] if name.lower() == b"accept")
-    if scope["method"] == "GET" and b"text/html" in accepts:
+    if is_page and scope["method"] == "GET" and b"text/html" in accepts:
         named = f" “{plain(refusal.value)}”" if isinstance(refusal.value, str) else ""
-        text = PAGE.format(
-            status=refusal.status,
-            what=html.escape(whole(f"{refusal.what}{named}: {refusal.rule}")),
-            remedy=html.escape(whole(refusal.remedy[:1].upper() + refusal.remedy[1:])),
-        )
-        return b"text/html; charset=utf-8", text.encode()
-    return b"application/json", json.dumps(refusal.to_json(), ensure_ascii=True).encode()
+        what = whole(f"{refusal.what}{named}: {refusal.rule}")
+        remedy = whole(refusal.remedy[:1].upper() + refusal.remedy[1:])
+        page = filled("refused", status=refusal.status, what=what, remedy=remedy)
+        return HTMLResponse(page, refusal.status, refusal.headers)
+    body = json.dumps(refusal.to_json(), separators=(",", ":"))
+    return Response(body, refusal.status, refusal.headers, "application/json")

@@ -19,12 +19,10 @@ from ..errors import InvalidInput
 from ..log.store import Store
 from ..text.logs import log
 from ..text.masking import masked
+from .access import Access, ip_of
 from .app import create_app
-from .callers import ip_of
-from .door import Door, Limits, limits
-from .gate import Access
+from .door import IDLE, Connection, Door, Limits, limits
 from .house import House
-from .wire import IDLE, Wire
 
 TOKEN = re.compile(r"[A-Za-z0-9._~-]{8,200}")
 LAST = 2.0  # seconds after Ctrl-C in which threads must have ended
@@ -101,7 +99,7 @@ class Server(uvicorn.Server):
         self._bounds, self._tls, self._house = bounds, tls, house
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        make = functools.partial(Wire, self.config, self.server_state)
+        make = functools.partial(Connection, self.config, self.server_state)
         self.servers = [Door(each, make, limits=self._bounds, tls=self._tls) for each in sockets or []]  # type: ignore[misc]
         self.started = True
 
@@ -176,7 +174,7 @@ def host_headers(host: str, port: int, allowed: Iterable[str]) -> set[str]:
     own = {"127.0.0.1", "localhost", "[::1]"} | (set() if is_any(host) else {bracketed(host)})
     found = {f"{name}:{port}" for name in own} | (own if port == 80 else set())
     for name in allowed:
-        found |= {name} if re.search(r":\d+$", name) and not name.endswith("]") else {name, f"{name}:{port}"}
+        found |= {name, with_port(name, port)}
     return {name.lower() for name in found}
 
 
@@ -216,8 +214,12 @@ def shown(host: str, address: str, port: int, names: list[str]) -> str:
     >>> shown("0", "0.0.0.0", 80, ["box:8000"]), shown("::1", "::1", 9000, [])
     ('box:8000', '[::1]:9000')
     """
-    name = names[0] if is_any(address) else bracketed(host)
-    return name if re.search(r"[^:\]]:\d+$|\]:\d+$", name) else f"{name}:{port}"
+    return with_port(names[0] if is_any(address) else bracketed(host), port)
+
+
+def with_port(name: str, port: int) -> str:
+    """A name as it is if it names a port, otherwise with this one."""
+    return name if re.search(r":\d+$", name) else f"{name}:{port}"
 
 
 def resolved(host: str) -> tuple[socket.AddressFamily, str]:

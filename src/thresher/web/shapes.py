@@ -1,24 +1,35 @@
-"""What goes over the wire: rows, cases, events and pulls as plain data, and as JSON."""
+"""What a study looks like as JSON: its question, with headings and axes, its rows, cases, events and failures."""
 
 import heapq
+import html
 import json
 import math
 from typing import Any
 
-from ..core.events import Event, to_json
+from ..core.events import Event, remarks_of, to_json
 from ..core.hardest import hardest, seen_cases
-from ..core.layout import estimate_of
+from ..core.layout import details, estimate_of, further, head_of
 from ..core.ledger import Ledger
 from ..core.row import Row
-from ..core.wording import Look
+from ..core.wording import SIGNS, Look, look_of
+from ..core.wording import short as short_name
+from ..text.escapes import visible
 from .follow import CODES
 
+LONGEST_NAME = 20  # characters of the baseline's name on an axis
 LONGEST = 300  # characters of a reason that a page shows
 MOST_REWARDS = 200  # of a case, the worst
+MOST_SHOWN = 12  # of these, on a page
+WORDS = {"weighed": "imported results weighed", "accepted": "evaluator accepted"}  # for kinds that say too little
 COLUMNS = (
     "label", "certified", "mean", "low", "high", "seen", "pending", "failures", "progress", "outside",
-    "reached", "estimate", "median", "quantile", "baseline",
+    "reached", "estimate", "median", "quantile", "baseline", "texts",
 )  # fmt: skip
+
+
+def encoded(data: object) -> bytes:
+    """Data as JSON without blanks."""
+    return json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
 
 
 def short(value: float | None) -> float | None:
@@ -30,17 +41,111 @@ def short(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else float(f"{value:.6g}")
 
 
+# -- the question ------------------------------------------------------------------------------------------------
+
+
+def asked_json(look: Look) -> dict[str, Any]:
+    """The question as data, and as pages show it: texts, headings, axes."""
+    names = ("threshold", "lower_is_better", "share", "baseline", "ratio", "unit", "asks", "bar")
+    return {
+        **{name: getattr(look, name) for name in names},
+        "bar_text": look.estimate(look.bar),
+        "estimate_head": head_of(look),
+        "details": further(look),
+        "failing": failing(look),
+        "axis": axis_of(look),
+        "hover": hover_of(look),
+        "lines": lines_of(look),
+    }
+
+
+def failing(look: Look) -> str:
+    """When an arm failed a case, in a sentence."""
+    if look.asks != "difference":
+        return "An arm failed a case if its reward there, by itself, does not reach the bar."
+    margin = f" by more than {look.amount(-look.threshold)}" if look.threshold < 0 else ""
+    return f"An arm failed a case if its reward there is worse than the baseline's{margin}."
+
+
+def title_of(look: Look) -> str:
+    """What arms are compared by.
+
+    >>> title_of(Look(0.2, lower_is_better=True, share=0.95, unit="s")), title_of(Look(0.0, baseline="current"))
+    ('share within 200 ms', 'difference from current')
+    """
+    if look.asks == "mean":
+        return "mean"
+    base = "" if look.baseline is None else visible(look.baseline)
+    base = base if len(base) <= LONGEST_NAME else "the baseline"
+    if look.asks == "difference":
+        return f"difference from {base}"
+    if base and look.ratio is None:
+        return f"share better by {look.amount(look.threshold)}"
+    limit = f"{look.ratio:g} × {base}" if base else look.amount(look.threshold)
+    return f"share {'within' if look.lower_is_better else 'of at least'} {limit}"
+
+
+def axis_of(look: Look) -> dict[str, Any]:
+    """Plotly's axis for what is compared with the bar."""
+    title = html.escape(title_of(look), quote=False)  # plotly takes < for markup
+    if look.asks == "share":
+        return {"title": {"text": title}, "tickformat": ".0%"}
+    return {"title": {"text": title}, **amounts_of(look)}
+
+
+def lines_of(look: Look) -> list[tuple[str, dict[str, Any]]]:
+    """Plotly's lines at the bar and, where differences are drawn, at the baseline; figures.json has both kinds."""
+
+    def line(y: float, name: str, *, under: bool) -> dict[str, Any]:
+        label = {"text": html.escape(name, quote=False), "yanchor": "top" if under else "bottom"}
+        return {"xref": "paper", "x0": 0, "x1": 1, "y0": y, "y1": y, "label": label}
+
+    differs, lines = look.asks == "difference", []
+    if differs and look.baseline is not None:  # the two may be close: their names stand on the outer sides
+        name = f"{SIGNS['baseline']} {short_name(look.baseline)}"
+        lines.append(("zero", line(0, name, under=look.bar >= 0)))
+    return [*lines, ("bar", line(look.bar, f"bar {look.estimate(look.bar)}", under=differs and look.bar < 0))]
+
+
+def amounts_of(look: Look) -> dict[str, Any]:
+    """How plotly's axes write rewards: seconds as ms or µs where they are short."""
+    if look.unit == "s":
+        return {"tickformat": "~s", "ticksuffix": "s", "automargin": True}
+    return {"ticksuffix": f" {html.escape(look.unit, quote=False)}", "automargin": True} if look.unit else {}
+
+
+def hover_of(look: Look) -> str:
+    """How plotly writes what is compared with the bar when the pointer is over it."""
+    if look.asks == "share":
+        return "%{y:.2%}"
+    sign = "+" if look.asks == "difference" else ""
+    if look.unit == "s":
+        return f"%{{y:{sign}.4s}}s"
+    return f"%{{y:{sign}.4g}}" + (f" {html.escape(look.unit, quote=False)}" if look.unit else "")
+
+
+# -- rows, cases and events --------------------------------------------------------------------------------------
+
+
 def columns_of(row: Row, look: Look, *, outside: bool) -> tuple[Any, ...]:
-    """One arm in the order of COLUMNS; a label is its index in LABELS. ``outside``: a reward lay outside the bounds."""
+    """One arm in the order of COLUMNS; a label is its index in LABELS. ``outside``: a reward lay outside the bounds.
+
+    The texts are what is compared with the bar and the further numbers, as people read them.
+    """
     label = (CODES[row.label], int(row.certified), *map(short, (row.mean, row.low, row.high)))
     counts = (row.seen, row.pending, row.failures, short(row.progress), int(outside))
     reached = None if row.reached is None else int(row.reached)
-    return (*label, *counts, reached, *map(short, (estimate_of(row, look), row.median, row.quantile, row.baseline)))
+    estimate = estimate_of(row, look)
+    texts = [
+        "" if row.label == "baseline" else look.estimate(estimate),
+        *(each[0] for each in details([row], look).values()),
+    ]
+    return (*label, *counts, reached, *map(short, (estimate, row.median, row.quantile, row.baseline)), texts)
 
 
 def cases_json(ledger: Ledger, limit: int) -> dict[str, Any]:
     """The hardest cases; of each the worst rewards, with the numbers of their arms."""
-    rows, sign = [], -1.0 if ledger.spec.lower_is_better else 1.0
+    rows, sign, look = [], -1.0 if ledger.spec.lower_is_better else 1.0, look_of(ledger.spec)
     for row in hardest(ledger, limit):
         failed, index = set(row.failed_by), ledger.spec.index
         worst = heapq.nsmallest(
@@ -50,7 +155,8 @@ def cases_json(ledger: Ledger, limit: int) -> dict[str, Any]:
         rewards = [(arm, reward) for *_, arm, reward in worst]
         failing = [arm for passed, _, arm, _ in worst if not passed]
         numbers = {"failed_by": failing, "missing_by": [index[arm] for arm in row.missing_by[:MOST_REWARDS]]}
-        rows.append({**row.to_dict(), "mean": short(row.mean), "rewards": rewards, **numbers})
+        texts = {"mean_text": look.amount(row.mean), "texts": [look.amount(each) for _, each in rewards[:MOST_SHOWN]]}
+        rows.append({**row.to_dict(), "mean": short(row.mean), "rewards": rewards, **numbers, **texts})
     count = ledger.spec.case_count
     return {"format": 1, "seq": ledger.seq, "cases": count, "seen": seen_cases(ledger), "rows": rows}
 
@@ -63,14 +169,37 @@ def event_json(event: Event, arms: tuple[str, ...]) -> dict[str, Any]:
     return data
 
 
-def line_json(event: Event, arms: tuple[str, ...]) -> dict[str, Any]:
-    """An event as a page shows it: only the fields it has, and the beginning of its reason."""
+def line_json(event: Event, arms: tuple[str, ...], look: Look) -> dict[str, Any]:
+    """An event as a page shows it: in words, with the fields it has and the beginning of its reason."""
     data = {name: value for name, value in event_json(event, arms).items() if value is not None}
     for name in ("spec", "agent", "pull", "digest"):
         data.pop(name, None)
     if "reason" in data:
         data["reason"] = data["reason"][:LONGEST]
-    return data
+    return {**data, "text": said(event, look)}
+
+
+def said(event: Event, look: Look) -> str:
+    """What happened, in words.
+
+    >>> said(Event(5, "told", 1, 0, 0.02, reason="0.03"), Look(0.0, baseline="grep", unit="s"))
+    'reward 20 ms, grep 30 ms'
+    """
+    what, reason = WORDS.get(event.kind, event.kind), event.reason
+    if event.kind == "told":
+        what = f"{'late ' if event.late else ''}reward {look.amount(event.reward)}"
+        remarks = None if event.cause == "failed" else remarks_of(event)
+        if remarks is not None:
+            what += "" if remarks.baseline is None else f", {look.baseline} {look.amount(remarks.baseline)}"
+            what += "" if remarks.cost is None else f", cost {remarks.cost:g}"
+            reason = remarks.note
+    elif event.kind == "dropped":
+        what = str(event.cause)
+    elif event.kind == "extended":
+        what = f"extended to {event.budget:,}"
+    elif event.cause == "chosen":
+        what, reason = f"{what}, chosen by the caller", reason and f"case {reason}"
+    return f"{what} · {reason[:LONGEST]}" if reason else what
 
 
 def troubles(ledger: Ledger, most: int = 20) -> list[dict[str, Any]]:
@@ -87,8 +216,3 @@ def troubles(ledger: Ledger, most: int = 20) -> list[dict[str, Any]]:
         }
         for arm in arms[:most]
     ]
-
-
-def encoded(data: object) -> bytes:
-    """Data as JSON without blanks."""
-    return json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")

@@ -2,11 +2,9 @@
 
 import html
 import json
-import string
 import time
 from dataclasses import replace
 from itertools import accumulate, islice
-from pathlib import Path
 from typing import Any
 
 from ..core import verdict as verdicts
@@ -17,14 +15,14 @@ from ..core.ledger import Ledger
 from ..core.row import Row, ranked
 from ..core.wording import SIGNS, Look
 from ..study import Study
-from .asked import failing
+from ..text.pieces import breakable
+from ..text.plural import listed
+from .assets import PLOTLY, STATIC, filled
 from .charts import arms_figure, history_figure
 from .follow import Follower
-from .library import plotly_script
-from .names import breakable
+from .shapes import failing
 
 MARK = b"<!-- thresher report -->"  # in the first lines of report.html: only such files are overwritten
-STATIC = Path(__file__).parent / "static"
 MOST_ARMS = 20  # named in the specification, or as those that failed a case
 MOST_LETTERS = 300  # of the names of those: a phone shows few
 MOST_CASES = 100  # the hardest
@@ -33,49 +31,37 @@ MOST_CASES = 100  # the hardest
 def report(study: Study) -> str:
     known, found = study.verdict(), Follower(study.name, study.store)
     verdict = replace(verdicts.read(study.name, found.ledger), earlier=known.earlier, since=known.since)
-    points, spec = found.points, _specification(found.ledger)
-    figures = {
-        theme: [
-            json.loads(arms_figure(verdict, theme=theme).to_json()),
-            json.loads(history_figure(points, theme=theme).to_json()),
-        ]
-        for theme in ("light", "dark")
+    spec, outside, figures = _specification(found.ledger), set(verdict.outside), {}
+    for theme in ("light", "dark"):
+        both = arms_figure(verdict, theme=theme), history_figure(found.points, theme=theme)
+        figures[theme] = [json.loads(each.to_json()) for each in both]
+    rows = ranked(verdict.rows, lower_is_better=verdict.lower_is_better)
+    markup = {
+        "origin": f"<p class='note origin'>{html.escape(verdict.origin)}</p>" if verdict.origin else "",
+        "hints": "".join(f"<p class='note'>{html.escape(hint)}</p>" for hint in verdict.hints),
+        "style": (STATIC / "style.css").read_text(),
+        "heads": "".join(f"<th class='n'>{html.escape(head)}" for head in _heads(verdict.look)),
+        "rows": "\n".join(_row(row, row.arm in outside, verdict.look) for row in rows),
+        "cases": _cases(found.ledger) if verdict.cases else "",
+        "spec": breakable(json.dumps(spec, indent=2, ensure_ascii=False)),
+        "figures": _embedded(figures),
+        "verdict": _embedded(verdict.to_dict()),
+        "plotly": PLOTLY.read_text(encoding="utf-8").replace("</script", "<\\/script"),
+        "script": (STATIC / "report.js").read_text(),
     }
-    outside = set(verdict.outside)
-    template = string.Template((STATIC / "report.html").read_text())
-    return template.substitute(
-        study=html.escape(verdict.study),
-        study_name=breakable(verdict.study),
-        question=html.escape(verdict.question),
-        answer=html.escape(verdict.answer),
-        origin=f"<p class='note origin'>{html.escape(verdict.origin)}</p>" if verdict.origin else "",
-        guarantee=html.escape(verdict.guarantee),
-        hints="".join(f"<p class='note'>{html.escape(hint)}</p>" for hint in verdict.hints),
-        when=time.strftime("%Y-%m-%d %H:%M %Z"),
-        style=(STATIC / "style.css").read_text(),
-        heads="".join(f"<th class='n'>{html.escape(head)}" for head in _heads(verdict.look)),
-        rows="\n".join(
-            _row(row, row.arm in outside, verdict.look)
-            for row in ranked(verdict.rows, lower_is_better=verdict.lower_is_better)
-        ),
-        cases=_cases(found.ledger) if verdict.cases else "",
-        spec=breakable(json.dumps(spec, indent=2, ensure_ascii=False)),
-        figures=_embedded(figures),
-        verdict=_embedded(verdict.to_dict()),
-        plotly=plotly_script().read_text(encoding="utf-8").replace("</script", "<\\/script"),
-        script=(STATIC / "report.js").read_text(),
-    )
+    words = {"question": verdict.question, "answer": verdict.answer, "guarantee": verdict.guarantee}
+    return filled("report", markup, study=verdict.study, when=time.strftime("%Y-%m-%d %H:%M %Z"), **words)
 
 
 def _specification(ledger: Ledger) -> dict[str, Any]:
+    """The specification as JSON, with the first few arms and cases."""
     spec = {**ledger.spec.to_json(), "budget": ledger.budget}
-    if len(spec["arms"]) > MOST_ARMS:
-        spec["arms"] = [*spec["arms"][:MOST_ARMS], f"… {len(spec['arms']):,} in all; the table has them"]
-        spec["params"] = spec["params"] and [*spec["params"][:MOST_ARMS], "…"]
-    if isinstance(spec.get("cases"), tuple) and len(spec["cases"]) > MOST_ARMS:
-        spec["cases"] = [*spec["cases"][:MOST_ARMS], f"… {len(spec['cases']):,} in all"]
-        if spec.get("case_params"):
-            spec["case_params"] = [*spec["case_params"][:MOST_ARMS], "…"]
+    for names, params, where in (("arms", "params", "; the table has them"), ("cases", "case_params", "")):
+        found = spec.get(names)
+        if isinstance(found, tuple) and len(found) > MOST_ARMS:
+            spec[names] = [*found[:MOST_ARMS], f"… {len(found):,} in all{where}"]
+            if spec.get(params):
+                spec[params] = [*spec[params][:MOST_ARMS], "…"]
     return spec
 
 
@@ -122,9 +108,9 @@ def _case(row: CaseRow, look: Look) -> str:
     failed = row.failed_by
     letters = accumulate(map(len, failed))
     named = max(1, sum(count <= MOST_LETTERS for count in islice(letters, MOST_ARMS)))
-    names = ", ".join(map(breakable, failed[:named])) + (f" and {len(failed) - named:,} more" if failed[named:] else "")
     numbers = {"failed": f"{row.failed:,}", "passed": f"{row.passed:,}", "mean": look.amount(row.mean)}
     cells = "".join(_figure(*each) for each in numbers.items())
+    names = listed(failed, named, show=breakable)
     by = f"<td class='wrap' data-head='failed by'>{names}</td>" if failed else "<td></td>"
     return f"<tr><td class='name'>{breakable(str(row.case))}</td>{cells}{by}</tr>"
 

@@ -1,27 +1,27 @@
 """A study as the server watches it: read once, then followed. Every viewer shares this one watch.
 
-Polling the store costs in proportion to what has changed, and so does sending it: each arm remembers its last event, so
-the changes since any event are known at any time.
+Each arm remembers its last event, so the changes since any event are known at any time. Reading and sending cost in
+proportion to what has changed.
 """
 
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from ..core import guarantees, wording
 from ..core import verdict as verdicts
+from ..core.events import Event
 from ..core.ledger import Ledger
 from ..core.row import LABELS, row_of
 from ..core.verdict import Verdict
 from ..log.store import Store
 from ..log.tail import section
 from ..text.quantities import duration, speed
-from .asked import asked_json
-from .follow import Follower, Point
-from .shapes import COLUMNS, cases_json, columns_of, encoded, line_json, short, troubles
+from .follow import Follower
+from .shapes import COLUMNS, asked_json, cases_json, columns_of, encoded, line_json, short, troubles
 
 LAST = 30  # events that a page shows
 SHORT = 12  # hexadecimal digits of the log's head that a page shows
@@ -30,61 +30,45 @@ WINDOW = 60.0  # seconds over which the rate is measured
 Answer = TypeVar("Answer")
 
 
-class Live:
+class Live(Follower):
     """One study: its rows as they go over the wire, and its history. Thread-safe."""
 
     def __init__(self, name: str, store: Store) -> None:
-        self.name, self.store = name, store
+        super().__init__(name, store)
         self._lock = threading.RLock()
         self._told: deque[float] = deque(maxlen=5000)  # when rewards came
-        self._follower = Follower(name, store)
-        self.arms = self._follower.ledger.spec.arms
-        self._look = wording.look_of(self._follower.ledger.spec)
+        self.arms = self.ledger.spec.arms
+        self._look = wording.look_of(self.ledger.spec)
         self.last: deque[dict[str, Any]] = deque(maxlen=LAST)
         self._rows: list[tuple[Any, ...]] = [()] * len(self.arms)
-        self._stale: Collection[int] = range(len(self.arms))  # arms whose rows must be read again
-        self._news: set[int] = set()  # arms that had events
-        self._mark = (self.seq, self._follower.ledger.issued)  # since this event
+        self._rows_at = 0  # the event up to which the rows are known
         self._failures_at = self._guarantee_at = self.seq  # the last events that changed them
-        self._guarantee = guarantees.guarantee(self._follower.ledger)
-        self.earlier, self.created = self._follower.ledger.told, self._follower.created
+        self._guarantee = guarantees.guarantee(self.ledger)
+        self.earlier = self.ledger.told
         self._table: tuple[int, bytes] = (0, b"")
         self._cases: dict[int, tuple[float, bytes]] = {}  # by limit: until when it is fresh, and the cases
-        self._note(section(store, name, max(1, self.seq - 2000), 2000))
-        self._news.clear()
+        self._remember(section(store, name, max(1, self.seq - 2000), 2000))
         self._renew()
-
-    @property
-    def seq(self) -> int:
-        """The last event that was folded."""
-        return self._follower.seq
-
-    @property
-    def mark(self) -> int:
-        """The last event that `news` has covered."""
-        return self._mark[0]
 
     def look(self) -> int:
         """Read what is new; returns the number of the last event."""
         with self._lock:
-            for page in self._follower.pages():
-                self._note(page)
+            for page in self.pages():
+                self._remember(page)
             return self.seq
 
     def read(self, reader: Callable[[Ledger], Answer]) -> Answer:
         """What ``reader`` returns for the newest state, which it must not change."""
         with self._lock:
             self.look()
-            return reader(self._follower.ledger)
+            return reader(self.ledger)
 
-    def _note(self, events: Any) -> None:
+    def _remember(self, events: Sequence[Event]) -> None:
         self._told.extend(event.time for event in events if event.kind == "told" and event.time is not None)
-        self.last.extend(line_json(event, self.arms) for event in events[-LAST:])
-        touched, self._follower.touched = self._follower.touched, set()
-        self._stale, self._news = {*self._stale, *touched}, self._news | touched
+        self.last.extend(line_json(event, self.arms, self._look) for event in events[-LAST:])
         failures = [each.seq for each in events if each.cause == "failed" or each.kind in ("retired", "restored")]
         self._failures_at = max([self._failures_at, *failures])
-        guarantee = guarantees.guarantee(self._follower.ledger)
+        guarantee = guarantees.guarantee(self.ledger)
         if self._guarantee != guarantee:
             self._guarantee, self._guarantee_at = guarantee, self.seq
 
@@ -98,7 +82,7 @@ class Live:
     def head(self) -> dict[str, Any]:
         """The question, the answer and the progress; its size does not grow with the study."""
         with self._lock:
-            ledger, spec = self._follower.ledger, self._follower.ledger.spec
+            spec = self.ledger.spec
             return {
                 "format": 1,
                 "study": self.name,
@@ -110,17 +94,17 @@ class Live:
                 "confidence": spec.confidence,
                 "tolerance": spec.tolerance,
                 "cases": spec.case_count or None,
-                **self._counts(ledger),
-                "guarantee": guarantees.guarantee(ledger),
-                "troubles": troubles(ledger),
+                **self._counts(),
+                "guarantee": self._guarantee,
+                "troubles": troubles(self.ledger),
             }
 
-    def _counts(self, ledger: Ledger) -> dict[str, Any]:
+    def _counts(self) -> dict[str, Any]:
         """What changes with every pull."""
-        tally, rate = self._follower.tally, self._rate()
+        ledger, rate = self.ledger, self._rate()
         over = ledger.done and not ledger.pending
         left = None if ledger.left is None or rate <= 0 or over else ledger.left / rate
-        counts, certified = (dict(zip(LABELS, each, strict=True)) for each in (tally.counts, tally.sure))
+        counts, certified = (dict(zip(LABELS, each, strict=True)) for each in (self.tally.counts, self.tally.sure))
         answer = wording.answer(
             counts,
             certified if ledger.certifies else None,
@@ -129,16 +113,13 @@ class Live:
             budget=ledger.budget,
             pending=ledger.pending,
         )
+        if ledger.spec.find is not None:
+            answer += wording.found([self.arms[arm] for arm in self.tally.found()], done=ledger.done)
         return {
             "seq": ledger.seq,
             "answer": answer,
-            "budget": ledger.budget,
-            "issued": ledger.issued,
-            "told": ledger.told,
-            "pending": ledger.pending,
+            **{name: getattr(ledger, name) for name in ("budget", "issued", "told", "pending", "open", "done")},
             "settled": ledger.certified,
-            "open": ledger.open,
-            "done": ledger.done,
             "labels": counts,
             "certified": certified,
             "rate": short(rate),
@@ -165,8 +146,8 @@ class Live:
             if self._table[0] != self.seq:
                 self._renew()
                 columns = dict(zip(COLUMNS, map(list, zip(*self._rows, strict=True)), strict=True))
-                history = {"step": self._follower.history.step, "points": self._follower.points}
-                head = {"format": 1, "seq": self.seq, "labels": LABELS, "names": self.arms}
+                history = {"step": self.history.step, "points": self.points}
+                head = {"format": 1, "seq": self.seq, "labels": LABELS, "columns": COLUMNS, "names": self.arms}
                 self._table = self.seq, encoded({**head, **columns, "history": history, "events": list(self.last)})
             return self._table[1]
 
@@ -181,38 +162,25 @@ class Live:
                 known = self._cases[limit] = (now + SHARE * (now - began), text)
             return known[1]
 
-    def news(self) -> dict[str, Any]:
-        """What is new since the last call, for the pages that have followed so far."""
-        with self._lock:
-            (after, issued), arms = self._mark, sorted(self._news)
-            self._mark, self._news = (self.seq, self._follower.ledger.issued), set()
-            return self._change(after, arms, self._follower.history.after(issued))
-
     def since(self, after: int) -> dict[str, Any]:
-        """What is new since an event, for a page that was away or joined between two polls."""
+        """What is new since an event, for the pages that know the study up to it."""
         with self._lock:
-            arms = [arm for arm, seq in enumerate(self._follower.changed) if seq > after]
-            return self._change(after, arms, self._follower.history.points)
-
-    def _change(self, after: int, arms: Iterable[int], points: list[Point]) -> dict[str, Any]:
-        self._renew()
-        follower, ledger = self._follower, self._follower.ledger
-        head = self._counts(ledger)
-        if self._failures_at > after:
-            head["troubles"] = troubles(ledger)
-        if self._guarantee_at > after:
-            head["guarantee"] = guarantees.guarantee(ledger)
-        return {
-            "seq": self.seq,
-            "rows": [(arm, *self._rows[arm]) for arm in arms],
-            "events": [event for event in self.last if event["seq"] > after],
-            "history": {"step": follower.history.step, "points": [*points, follower.tally.point(ledger.issued)]},
-            "head": head,
-        }
+            self._renew()
+            head = self._counts()
+            if self._failures_at > after:
+                head["troubles"] = troubles(self.ledger)
+            if self._guarantee_at > after:
+                head["guarantee"] = self._guarantee
+            return {
+                "seq": self.seq,
+                "rows": [(arm, *self._rows[arm]) for arm in self.arms_since(after)],
+                "events": [event for event in self.last if event["seq"] > after],
+                "history": {"step": self.history.step, "points": self.points_since(after)},
+                "head": head,
+            }
 
     def _renew(self) -> None:
         """Update the rows of arms that had events."""
-        ledger = self._follower.ledger
-        for arm in self._stale:
-            self._rows[arm] = columns_of(row_of(ledger, arm), self._look, outside=ledger.is_outside(arm))
-        self._stale = ()
+        for arm in self.arms_since(self._rows_at):
+            self._rows[arm] = columns_of(row_of(self.ledger, arm), self._look, outside=self.ledger.is_outside(arm))
+        self._rows_at = self.seq

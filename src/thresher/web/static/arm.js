@@ -1,7 +1,7 @@
 // One arm: its rewards and its evidence. It is fetched again when the stream says that it changed.
 import * as charts from "./charts.js";
 import { follow } from "./stream.js";
-import { amount, at, breakable, fetched, figure, grouped, make, say, seen, set } from "./tools.js";
+import { at, breakable, fetched, figure, grouped, make, say, seen, set } from "./tools.js";
 
 const study = `/api/studies/${document.body.dataset.study}`;
 const address = `${study}/arms/${document.body.dataset.arm}`;
@@ -24,7 +24,7 @@ function show() {
   at("params").replaceChildren(...breakable(JSON.stringify(data.params, null, 2)));
   at("pulls").replaceChildren(...data.rewards.slice(-20).reverse().map((each) => make("tr", {},
     make("td", { "data-head": "pull" }, grouped(each.pull)), make("td", { "data-head": "of this arm" }, grouped(each.number)), make("td", { class: "label" }, each.state),
-    ...(each.case === undefined ? [] : [make("td", { class: "name" }, ...breakable(String(each.case)))]), figure("reward", amount(each.reward, data.unit), "key"), ...(pairs ? [figure("baseline", amount(each.baseline, data.unit))] : []))));
+    ...(each.case === undefined ? [] : [make("td", { class: "name" }, ...breakable(String(each.case)))]), figure("reward", each.text, "key"), ...(pairs ? [figure("baseline", each.baseline_text)] : []))));
 }
 
 async function draw() {

@@ -1,9 +1,8 @@
 // The tab of cases: fetched when it is opened, and again now and then while it is open.
-import { amount, at, breakable, fetched, figure, grouped, make, set } from "./tools.js";
+import { at, breakable, fetched, figure, grouped, make, set } from "./tools.js";
 
 const some = 100; // cases at once
 const most = 1000; // that the server sends
-const named = 12; // rewards of a case that are shown
 const longest = 300; // letters of their arms' names: a phone shows few
 const pause = 5000; // milliseconds between two reads
 
@@ -58,16 +57,16 @@ export class Cases {
     this.readSoon();
   }
 
-  row({ case: name, failed, passed, mean, rewards, failed_by }) {
-    const [cell, { unit, baseline }] = [make("td", { class: "wrap" }), this.head];
+  row({ case: name, failed, passed, mean_text, rewards, texts, failed_by }) {
+    const [cell, { baseline }] = [make("td", { class: "wrap" }), this.head];
     let letters = 0;
-    const shown = rewards.slice(0, named).filter(([arm], place) => (letters += this.names[arm].length) <= longest || !place);
-    for (const [arm, reward] of shown) {
-      cell.append(make("a", { class: `reward ${failed_by.includes(arm) ? "below" : this.names[arm] === baseline ? "baseline" : "above"}`, href: this.armAddress(this.names[arm]) }, ...breakable(this.names[arm]), make("b", {}, ` ${amount(reward, unit)}`)), " ");
-    }
+    const shown = rewards.slice(0, texts.length).filter(([arm], place) => (letters += this.names[arm].length) <= longest || !place);
+    shown.forEach(([arm], place) => {
+      cell.append(make("a", { class: `reward ${failed_by.includes(arm) ? "below" : this.names[arm] === baseline ? "baseline" : "above"}`, href: this.armAddress(this.names[arm]) }, ...breakable(this.names[arm]), make("b", {}, ` ${texts[place]}`)), " ");
+    });
     const rest = failed + passed - shown.length;
     if (rest) cell.append(make("span", { class: "quiet" }, `and ${grouped(rest)} more`));
     return make("tr", {}, make("td", { class: "name" }, ...breakable(String(name))), figure("failed", grouped(failed)),
-      figure("passed", grouped(passed)), figure("mean", amount(mean, unit)), cell);
+      figure("passed", grouped(passed)), figure("mean", mean_text), cell);
   }
 }

@@ -1,5 +1,5 @@
 // The charts. Their look is defined in figures.json, which the library's own figures use, too.
-import { LABELS, SIGNS, pieces, style } from "./tools.js";
+import { pieces, style } from "./tools.js";
 
 const CROWD = 2000; // arms
 const LINE = 28; // characters of a name in a line of a hover text
@@ -72,24 +72,19 @@ export const byEstimate = ({ names, estimate }, { asks, lower_is_better }) => {
   return names.map((_, arm) => arm).sort((a, b) => (worth(a) === worth(b) ? a - b : worth(b) - worth(a)));
 };
 
-// The bar, and where differences are drawn, zero: the baseline.
-function lines(look, { asks, bar, bar_text: text, baseline }) {
-  const line = (kind, y, label, yanchor) => merged(kind, { xref: "paper", x0: 0, x1: 1, y0: y, y1: y, label: { text: plain(label), yanchor } });
-  const differs = asks === "difference"; // the two lines may be close: their names stand on the outer sides
-  const zero = differs ? [line(look.zero, 0, `${SIGNS.baseline} ${baseline.length > 40 ? `${baseline.slice(0, 39)}…` : baseline}`, bar < 0 ? "bottom" : "top")] : [];
-  return [...zero, line(look.bar, bar, `bar ${text}`, differs && bar < 0 ? "top" : "bottom")];
-}
+// The bar, and where differences are drawn, the baseline.
+const lines = (look, head) => head.lines.map(([kind, line]) => merged(look[kind], line));
 
 // All intervals of a colour are one path: plotly makes a node for every piece of a line with gaps, which takes seconds.
 function whiskers(look, table, order, width, lower) {
-  const paths = LABELS.map(() => []);
+  const paths = table.labels.map(() => []);
   order.forEach((arm, rank) => { if (table.low[arm] !== null && table.estimate[arm] !== null) paths[table.label[arm]].push(`M${rank + 1},${table.low[arm]}V${table.high[arm]}`); });
-  return paths.flatMap((path, label) => (path.length ? [merged(look.whisker, { path: path.join(""), line: { color: `@${style(LABELS[label], lower)}`, width } })] : []));
+  return paths.flatMap((path, label) => (path.length ? [merged(look.whisker, { path: path.join(""), line: { color: `@${style(table.labels[label], lower)}`, width } })] : []));
 }
 
 function dots(look, table, order, size, { lower_is_better, hover: number }) {
   const crowd = order.length > CROWD; // each point would be a node, too; the points are sorted, so draw a line through them
-  return LABELS.flatMap((label, code) => {
+  return table.labels.flatMap((label, code) => {
     const ranks = [];
     order.forEach((arm, rank) => { if (table.label[arm] === code && table.estimate[arm] !== null) ranks.push(rank); });
     if (!ranks.length) return [];

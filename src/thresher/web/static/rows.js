@@ -1,20 +1,19 @@
 // The table of arms: which ones, in which order, and what a row looks like.
-import { LABELS, SIGNS, amount, at, breakable, estimate, figure, grouped, make, seen, set, style, value } from "./tools.js";
+import { SIGNS, at, breakable, figure, grouped, labelOf, make, seen, set, style } from "./tools.js";
 import { byEstimate } from "./charts.js";
 
-export const COLUMNS = ["label", "certified", "mean", "low", "high", "seen", "pending", "failures", "progress", "outside", "reached", "estimate", "median", "quantile", "baseline"];
 const OTHERS = ["retired", "baseline"]; // labels of arms that take no pulls
-const isBase = (table, arm) => LABELS[table.label[arm]] === "baseline";
+const isBase = (table, arm) => labelOf(table, arm) === "baseline";
 const TESTS = {
   certified: (t, arm) => t.certified[arm] === 1,
-  open: (t, arm) => !t.certified[arm] && !t.outside[arm] && !OTHERS.includes(LABELS[t.label[arm]]),
+  open: (t, arm) => !t.certified[arm] && !t.outside[arm] && !OTHERS.includes(labelOf(t, arm)),
   pending: (t, arm) => t.pending[arm] > 0,
   failing: (t, arm) => t.failures[arm] > 0,
 };
 
 export function chosen(table, head, { text, label, sort }) {
   const wanted = text.trim().toLowerCase();
-  const fits = TESTS[label] ?? ((t, arm) => !label || LABELS[t.label[arm]] === label);
+  const fits = TESTS[label] ?? ((t, arm) => !label || labelOf(t, arm) === label);
   let order = sort === "mean" ? byEstimate(table, head) : table.names.map((_, arm) => arm);
   if (sort === "name") order.sort((a, b) => (table.names[a] < table.names[b] ? -1 : 1));
   if (sort === "seen" || sort === "progress") order.sort((a, b) => (table[sort][b] ?? 0) - (table[sort][a] ?? 0) || a - b);
@@ -57,7 +56,7 @@ function whisker(table, arm, head, [low, high]) {
 }
 
 function armRow(table, arm, head, ends, address) {
-  const label = LABELS[table.label[arm]];
+  const label = labelOf(table, arm);
   const sure = table.certified[arm] ? (table.seen[arm] === head.cases ? " ✓ exact" : " ✓") : "";
   const way = make("span", { class: "way", title: "evidence, as a share of what settles the arm" });
   if (table.progress[arm] !== null && !sure && !table.outside[arm] && !OTHERS.includes(label)) {
@@ -70,10 +69,11 @@ function armRow(table, arm, head, ends, address) {
   if (table.outside[arm] && label !== "baseline") cell.append(make("span", { class: "quiet", title: "a reward lay outside the bounds" }, "not certified"));
   if (sure) cell.append(make("span", { class: "hidden" }, "certified"));
   const base = label === "baseline"; // it is compared with nothing
-  const more = Object.entries(head.details).map(([name, title]) => figure(title, detail(table[name][arm], name, head)));
+  const [key, ...numbers] = table.texts[arm].map((text) => parts(text, head.unit));
+  const more = Object.values(head.details).map((title, place) => figure(title, numbers[place]));
   return make("tr", { class: style(label, head.lower_is_better) },
     make("td", { class: "name" }, make("a", { href: address }, ...breakable(table.names[arm]))), cell,
-    base ? make("td", { class: "n key" }) : figure(head.estimate_head, parts(estimate(table.estimate[arm], head), head.unit), "key"),
+    base ? make("td", { class: "n key" }) : figure(head.estimate_head, key, "key"),
     make("td", { class: "line" }, ...(base && head.asks === "share" ? [] : [whisker(table, arm, head, ends)])), ...more,
     figure(head.cases === null ? "pulls" : "cases", seen(table.seen[arm], head.cases)),
     figure("pending", table.pending[arm] ? grouped(table.pending[arm]) : "", "minor"), figure("failed", table.failures[arm] ? grouped(table.failures[arm]) : "", "minor"));
@@ -83,7 +83,6 @@ function armRow(table, arm, head, ends, address) {
 function parts(text, unit) {
   return unit && text.endsWith(` ${unit}`) ? [text.slice(0, -1 - unit.length), make("span", { class: "unit" }, ` ${unit}`)] : [text];
 }
-const detail = (x, name, head) => (x === null ? [""] : parts(name === "median" || name === "quantile" ? value(x, head) : amount(x, head.unit), head.unit));
 
 // Rows that did not change are left alone, so that selection, focus and hover survive.
 export class Rows {
@@ -113,7 +112,7 @@ export class Rows {
     const ends = scale(table, head);
     const made = new Map();
     arms.forEach((arm, place) => {
-      const text = JSON.stringify([ends, ...COLUMNS.map((name) => table[name][arm])]);
+      const text = JSON.stringify([ends, ...table.columns.map((name) => table[name][arm])]);
       let row = this.made.get(arm);
       if (row?.text !== text) row = { text, node: this.renewed(row?.node, armRow(table, arm, head, ends, this.address(table.names[arm]))) };
       made.set(arm, row);

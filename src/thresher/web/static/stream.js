@@ -1,5 +1,5 @@
 // Keeps a page up to date: loads the study, follows it, and reconnects when the connection is lost.
-import { at, fetched } from "./tools.js";
+import { EXPIRED, at, fetched } from "./tools.js";
 
 const SILENT = 45; // seconds; a stream that works sends something every 15
 const ASIDE = 10; // seconds in the background after which a page closes its stream: browsers allow few of them
@@ -64,7 +64,7 @@ export function follow(address, { load, seq, ...handlers }) {
     failures += 1;
     if (error.status === 404 && loaded) return ended();
     show("lost", error.status === 401 ? "signed out" : `lost since ${clock(since)}`);
-    if (error.status === 401) notice("Your session has expired: it lasts 12 hours, and ends when the server restarts. Open the address that the server printed; then this page continues.");
+    if (error.status === 401) notice(`${EXPIRED}; then this page continues.`);
     else if (error.status) notice(error.message, ["All studies", "/"]);
     else if (failures > 1) notice(`No connection to the server since ${clock(since)}. This page keeps trying.`);
     const wait = error.status === 401 ? 2000 : Math.min(20000, 250 * 2 ** failures);

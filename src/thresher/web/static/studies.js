@@ -1,5 +1,5 @@
 // The list of studies: names at once, then the state of each, one after the other; refreshed every few seconds.
-import { at, breakable, fetched, grouped, make, set } from "./tools.js";
+import { EXPIRED, at, breakable, fetched, grouped, make, progress, set } from "./tools.js";
 
 const AGAIN = 5000; // milliseconds
 const known = new Map();
@@ -16,7 +16,7 @@ async function fill(name, part) {
     const head = await fetched(`/api/studies/${encodeURIComponent(name)}`);
     part.question.textContent = head.question;
     part.answer.textContent = `${head.answer} ${head.done ? (head.pending ? "The last pulls are pending." : "Done.") : head.pending ? "" : "No agent is working."}`;
-    part.bar.value = head.budget ? head.issued / head.budget : head.settled / (head.arms - (head.baseline !== null));
+    part.bar.value = progress(head);
     part.over = head.done && !head.pending;
   } catch (error) {
     if (!error.status) throw error;
@@ -42,7 +42,7 @@ async function again() {
     if (!document.hidden) await look();
   } catch (error) {
     if (!("status" in error)) throw error;
-    set("lead", error.status === 401 ? "Your session has expired: it lasts 12 hours, and ends when the server restarts. Open the address that the server printed." : `${error.message} This page keeps trying.`);
+    set("lead", error.status === 401 ? `${EXPIRED}.` : `${error.message} This page keeps trying.`);
   }
   setTimeout(again, AGAIN);
 }

@@ -1,9 +1,9 @@
 // The page of one study: text first, then the charts; after that only changes arrive.
 import { Cases } from "./cases.js";
 import * as charts from "./charts.js";
-import { COLUMNS, Rows, chosen } from "./rows.js";
+import { Rows, chosen } from "./rows.js";
 import { follow } from "./stream.js";
-import { SIGNS, amount, at, breakable, fetched, figure, grouped, make, say, set, style } from "./tools.js";
+import { SIGNS, at, breakable, fetched, figure, grouped, make, progress, say, set, style } from "./tools.js";
 
 const address = `/api/studies/${document.body.dataset.study}`;
 const page = 100; // rows at once
@@ -38,7 +38,7 @@ function showHead(news) {
   set("f-told", grouped(head.told));
   set("f-rate", head.pace[0]);
   set("f-left", head.pace[1]);
-  at("budget-bar").value = head.budget ? head.issued / head.budget : head.settled / (head.arms - (head.baseline !== null));
+  at("budget-bar").value = progress(head);
   set("guarantee", head.guarantee);
   set("head", head.log);
   rows.headings(head);
@@ -56,21 +56,12 @@ function showTroubles(troubles) {
     figure("failures", grouped(each.failures)), make("td", { class: "wrap" }, each.reason))));
 }
 
-function told(event) {
-  const what = { asked: event.cause === "chosen" ? "asked, chosen by the caller" : "asked", told: event.late ? "late reward" : "reward", dropped: event.cause, retired: "retired", restored: "restored", extended: "extended", created: "created", weighed: "imported results weighed", accepted: "evaluator accepted" }[event.kind];
-  const { unit, baseline, cases: of } = state.head;
-  const other = event.kind === "told" && baseline !== null && of === null ? Number(event.reason ?? NaN) : NaN; // of a pair
-  const pair = !Number.isNaN(other);
-  const value = pair ? ` ${amount(event.reward, unit)}, ${baseline} ${amount(other, unit)}` : event.kind === "told" ? ` ${amount(event.reward, unit)}` : event.kind === "extended" ? ` to ${grouped(event.budget)}` : "";
-  return [...(event.arm === undefined ? [] : [...breakable(event.arm), " · "]), `${what}${value}${event.reason && !pair ? ` · ${event.cause === "chosen" ? "case " : ""}${event.reason}` : ""}`];
-}
-
 // Put only new lines in front: rebuilding the list would lose the reader's selection.
 function showEvents(news) {
   const list = at("events");
   const newest = Number(list.firstElementChild?.dataset.seq ?? 0);
   const lines = news.filter((event) => event.seq > newest).reverse().map((event) => make("li", { "data-seq": event.seq },
-    make("time", {}, event.time ? new Date(event.time * 1000).toLocaleTimeString("en-GB") : "–"), make("span", {}, ...told(event))));
+    make("time", {}, event.time ? new Date(event.time * 1000).toLocaleTimeString("en-GB") : "–"), make("span", {}, ...(event.arm === undefined ? [] : [...breakable(event.arm), " · "]), event.text)));
   list.prepend(...lines);
   while (list.children.length > 30) list.lastChild.remove();
 }
@@ -114,7 +105,7 @@ function drawSoon() {
 }
 
 function change(news) {
-  for (const [arm, ...values] of news.rows) COLUMNS.forEach((name, i) => { state.table[name][arm] = values[i]; });
+  for (const [arm, ...values] of news.rows) state.table.columns.forEach((name, i) => { state.table[name][arm] = values[i]; });
   state.table.seq = news.seq;
   addPoints(state.table.history, news.history);
   showHead(news.head);

@@ -1,27 +1,16 @@
-// Small things that every page needs. Text goes into the page as text, never as markup; sentences come from the server.
-export const LABELS = ["above", "below", "close", "undecided", "retired", "baseline"];
+// Small things that every page needs. Text goes into the page as text, never as markup; sentences and numbers come from the server.
 export const SIGNS = { above: "▲", below: "▼", close: "≈", undecided: "·", retired: "✕", baseline: "=" };
 export const at = (id) => document.getElementById(id);
 const numbers = new Intl.NumberFormat("en-US");
 export const grouped = (n) => numbers.format(n ?? 0);
+export const EXPIRED = "Your session has expired: it lasts 12 hours, and ends when the server restarts. Open the address that the server printed";
 export const seen = (n, cases) => (cases === null ? grouped(n) : `${grouped(n)} of ${grouped(cases)}`);
-export const short = (x) => (x === null || x === undefined ? "–" : String(Number(x.toPrecision(4))));
 
-// Numbers as people read them, the same as in text/quantities.py and core/wording.py: a reward with its unit, and what is compared with the bar.
-export function amount(x, unit) {
-  if (x === null || x === undefined) return "–";
-  if (unit !== "s" || x === 0 || Math.abs(x) >= 1) return `${short(x)}${unit ? ` ${unit}` : ""}`;
-  const small = Math.abs(x) < 0.00099995;
-  return `${short(x * (small ? 1e6 : 1e3))} ${small ? "µs" : "ms"}`;
-}
-export function estimate(x, { asks, unit }) {
-  if (x === null || x === undefined) return "–";
-  if (asks === "share") return `${short(100 * x)} %`;
-  return `${asks === "difference" && x > 0 ? "+" : ""}${amount(x, unit)}`;
-}
-// A median or quantile: with a ratio, of the arm's reward over the baseline's.
-export const value = (x, { ratio, unit }) => (ratio === null ? amount(x, unit) : `${short(x)}${x ? "×" : ""}`);
+// How far a study has come: the share of its budget that is issued, or of its arms that are settled.
+export const progress = ({ budget, issued, settled, arms, baseline }) => (budget ? issued / budget : settled / (arms - (baseline !== null)));
 
+// The label of an arm in the table; the server sends its place among all labels.
+export const labelOf = (table, arm) => table.labels[table.label[arm]];
 // The colour of an arm: that of "above" for one that reaches the bar, whichever side of it that is.
 export const style = (label, lower) => (lower ? { above: "below", below: "above" }[label] ?? label : label);
 
