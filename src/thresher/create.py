@@ -2,17 +2,17 @@
 
 import os
 import time
-from collections.abc import Iterable, Mapping
-from typing import Literal, NamedTuple
+from collections.abc import Iterable
+from typing import Literal, NamedTuple, Unpack
 
 from .core import checks
+from .core.arguments import SpecArguments, named_arguments
 from .core.differences import differences
 from .core.events import Event
 from .core.kernel import Formula
 from .core.ledger import Ledger
-from .core.policies import Policy
 from .core.scores import register
-from .core.spec import Guarantee, Params, Spec
+from .core.spec import Spec
 from .errors import Conflict, Interrupted, InvalidInput, StudyExists, shown
 from .inner import accept
 from .log.chain import chained
@@ -23,36 +23,14 @@ from .study import LEASE, Study, look
 ATTEMPTS = 3  # to flush a new study to the disk, if connections are lost
 
 
+@named_arguments
 def create_study(
     name: str,
     *,
-    arms: Iterable[str] | Mapping[str, Params],
-    threshold: float | None = None,
-    at_least: float | None = None,
-    at_most: float | None = None,
-    share: float | None = None,
-    baseline: str | None = None,
-    margin: float | None = None,
-    ratio: float | None = None,
-    lower_is_better: bool = False,
-    unit: str | None = None,
-    bounds: tuple[float, float] | None = (0.0, 1.0),
-    budget: int | None = None,
-    policy: Policy | str | None = None,
-    confidence: float | None = 0.95,
-    tolerance: float = 0.0,
-    failure: float | Literal["worst", "ignore"] = "worst",
     storage: Storage = None,
-    seed: int | None = None,
-    max_failures: int | None = 3,
-    clip: bool = False,
-    evaluator: str | None = None,
-    cases: int | Iterable[str] | Mapping[str, Params] | None = None,
-    tries: int = 3,
-    guarantee: Guarantee = "all",
-    find: int | None = None,
     if_exists: Literal["error", "join"] = "error",
     lease: float = LEASE,
+    **question: Unpack[SpecArguments],
 ) -> Study:
     """Ask which of the ``arms`` have a mean reward of at least, or at most, a bar.
 
@@ -121,33 +99,7 @@ def create_study(
     >>> print(study.verdict().question, study.verdict().missed)
     Does the arm stay within 1.05 times before in at least 50 % of pairs? ['after']
     """
-    spec = Spec(
-        arms=arms,
-        threshold=threshold,
-        at_least=at_least,
-        at_most=at_most,
-        share=share,
-        baseline=baseline,
-        margin=margin,
-        ratio=ratio,
-        lower_is_better=lower_is_better,
-        unit=unit,
-        bounds=bounds,
-        budget=budget,
-        policy=policy,
-        confidence=confidence,
-        tolerance=tolerance,
-        failure=failure,
-        seed=seed,
-        max_failures=max_failures,
-        clip=clip,
-        evaluator=evaluator,
-        cases=cases,
-        tries=tries,
-        guarantee=guarantee,
-        find=find,
-    )
-    return create(name, spec, storage=storage, if_exists=if_exists, lease=lease)
+    return create(name, Spec(**question), storage=storage, if_exists=if_exists, lease=lease)
 
 
 def create(
@@ -195,6 +147,7 @@ def _created(name: str, store: Store, spec: Spec) -> bool:
     return True
 
 
+@named_arguments
 def open_study(name: str, *, storage: Storage = None, lease: float = LEASE, scores: Iterable[Formula] = ()) -> Study:
     """The study of that name in that store.
 

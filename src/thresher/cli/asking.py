@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from ..core import policies
+from ..core.arguments import SpecArguments
 from ..core.question import HALF
 from ..core.spec import Params, Spec
 from ..errors import InvalidInput
@@ -108,22 +109,20 @@ def question(arms: dict[str, Params], given: dict[str, Any], *, evaluator: str |
     _check_bars(given)
     for name, value in _units(given):
         _check_unit(name, value, given, of_shares=of_shares, measured=measured)
-    same = (*BARS, "baseline", "margin", "ratio", "budget", "policy", "tolerance", "seed", "max_failures", "clip")
-    more = ("cases", "tries", "guarantee", "find")
     bare = given["no_bounds"] and not of_shares
     _check_times(given, measured=measured)
+    asked = {name: given[name] for name in SpecArguments.__annotations__ if name in given} | {
+        "arms": arms,
+        "share": share,
+        "lower_is_better": given["lower_is_better"] or (measured and given["baseline"] is not None),
+        "unit": "s" if measured else None,
+        "bounds": None if given["no_bounds"] or of_shares else given["bounds"] or UNIT,
+        "confidence": _confidence(given["confidence"], given["no_confidence"], bare),
+        "failure": reward_of_failure(given["failure"]),
+        "evaluator": evaluator,
+    }
     with rewording(given):
-        spec = Spec(
-            arms=arms,
-            share=share,
-            lower_is_better=given["lower_is_better"] or (measured and given["baseline"] is not None),
-            unit="s" if measured else None,
-            bounds=None if given["no_bounds"] or of_shares else given["bounds"] or UNIT,
-            confidence=_confidence(given["confidence"], given["no_confidence"], bare),
-            failure=reward_of_failure(given["failure"]),
-            evaluator=evaluator,
-            **{name: given[name] for name in (*same, *more)},
-        )
+        spec = Spec(**asked)
     _check_ignored(spec, given)
     return spec
 

@@ -23,7 +23,7 @@ class Asked(NamedTuple):
     baseline: str | None
     ratio: float | None
     bounds: Bounds | None  # of rewards
-    span: Bounds | None  # of what counts
+    limits: Bounds | None  # of what counts
     bar: float  # of what counts
     measure: Measure
 
@@ -32,11 +32,11 @@ class Asked(NamedTuple):
 
         Plain bars without cases keep what logs of version 0.1 were decided by.
         """
-        if self.span is None or self.share is not None:
+        if self.limits is None or self.share is not None:
             return self.bar
         if self.baseline is None and not self.lower_is_better and not cases:
             return self.bar
-        return self.bar - ROUNDING * max(map(abs, self.span))
+        return self.bar - ROUNDING * max(map(abs, self.limits))
 
 
 def asked(
