@@ -5,6 +5,7 @@ import difflib
 import importlib
 import io
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterable, Iterator
@@ -46,6 +47,7 @@ COMMANDS = {  # command: its module
     "report": "serve",
 }
 
+EXAMPLES = re.compile(r"\n\n( *)(?=Examples?:\n)")  # in a help text; click joins lines unless \b comes before them
 LONGEST = 2000  # characters of an error message: a value that it quotes may be a megabyte
 FINISHED, NOT_MET, WRONG_USE, COULD_NOT_GO_ON = 0, 1, 2, 3
 UNREAD = 128 + signal.SIGPIPE  # nobody reads standard output any more
@@ -92,6 +94,7 @@ class Commands(click.Group):
             return None
         module = importlib.import_module(f".{COMMANDS[cmd_name]}", __package__)
         command: click.Command = getattr(module, "import_" if cmd_name == "import" else cmd_name)
+        command.help = EXAMPLES.sub("\n\n\\1\b\n\\1", command.help or "")
         return command
 
     def resolve_command(

@@ -37,7 +37,6 @@ more pulls: it is settled or retired, or has no case left.
 If the arms are compared with a baseline, without cases, every pull evaluates both with the same seed. The line then
 ends with the baseline and which of the two comes first: arm or baseline.
 
-\b
 Examples:
   thresher ask prompts
   thresher ask prompts -n 8 --lease 2h --format json
@@ -113,12 +112,11 @@ def tell(
 
     Where a pull evaluates an arm and the baseline, tell both: the arm's REWARD and then the BASELINE's.
 
-    \b
     Examples:
       thresher tell prompts 17 0.85
       thresher tell prompts 17 0.85 --cost 0.02 --note 'answer was cut off'
       thresher tell rivals 17 0.85 0.8
-    """  # noqa: D301 - click wants the character itself
+    """
     study = study_at(name, storage)
     told = _told(study, reward, baseline)
     late = tell_for_reply(study, pull, told, note=note, cost=cost)
@@ -160,10 +158,9 @@ def renew(name: str, pulls: tuple[int, ...], lease: float, storage: str | None) 
 
     Exit status 1 means that one of them is no longer pending: it was told or dropped.
 
-    \b
     Example:
       thresher renew prompts 17 18 --lease 2h
-    """  # noqa: D301 - click wants the character itself
+    """
     study = study_at(name, storage)
     study.renew(pulls, lease)
     over = look(study, lambda ledger: [pull for pull in pulls if ledger.state_of(pull) != PENDING])
@@ -187,11 +184,10 @@ def drop(
 
     Where a study has cases, the first reward of a case counts, late or not.
 
-    \b
     Examples:
       thresher drop prompts 17 --cause failed --reason "out of memory"
       thresher drop prompts --older-than 2h
-    """  # noqa: D301 - click wants the character itself
+    """
     if not pulls and older_than is None:
         raise InvalidInput("pulls", rule="none is named", remedy="give their ids, as in 17 18, or --older-than 2h")
     if pulls and older_than is not None:

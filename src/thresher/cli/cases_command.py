@@ -35,12 +35,11 @@ def cases(name: str, everything: bool, storage: str | None, style: str) -> int:
     An arm failed a case if its reward does not reach the bar, or is worse than the baseline's. Where rewards are
     graded, the worst mean comes first. A case whose evaluation failed for good is missing for that arm.
 
-    \b
     Examples:
       thresher cases prompts
       thresher cases prompts --all
       thresher cases prompts --format csv
-    """  # noqa: D301 - click wants the character itself
+    """
     study = study_at(name, storage)
     most = None if everything or style != "text" else MOST
     rows, seen, arms, missing = look(study, lambda ledger: _read(ledger, most))

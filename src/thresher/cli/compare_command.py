@@ -27,7 +27,6 @@ reward. So the differences from the first policy, with their standard errors, ar
 themselves. A * marks differences of at least 3 standard errors; in a table of many cells, a few may be chance, and the
 last line says how many to expect. A POLICY is a name, such as evt, or module:function for a score of your own.
 
-\b
 Examples:
 thresher compare --policy evt --policy mine:score
 thresher compare --policy anytime-evt --policy uniform --policy mine:score --family bernoulli --picture mine.png

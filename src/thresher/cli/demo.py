@@ -61,7 +61,6 @@ HELP = f"""A real study that needs nothing but Python: which compression setting
 source; the reward is the share of bytes saved. It ends when every setting is settled at a confidence of 95 %: above,
 below, or close (within ±{TOLERANCE} of the bar). It takes about half a minute on 2 cores.
 
-\b
 Examples:
   thresher demo
   thresher demo --budget 500 --workers 4

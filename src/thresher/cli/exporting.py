@@ -32,11 +32,10 @@ def export(name: str, style: str, storage: str | None) -> int:
     The state of a pull is pending, told, dropped, late (told after it was charged to the certificate), outside (the
     reward lies outside the bounds) or cancelled (it does not count in the certificate).
 
-    \b
     Examples:
       thresher export prompts csv
       thresher export prompts json --storage postgresql://me@server/lab
-    """  # noqa: D301 - click wants the character itself
+    """
     study = study_at(name, storage)
     if style == "json":
         _print_log(study)

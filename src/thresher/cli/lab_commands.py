@@ -94,7 +94,6 @@ def simulate(
 
     The defaults are those of Section 4.1 of the paper, with small variance.
 
-    \b
     Examples:
     thresher simulate --policy evt --repetitions 1000
     thresher simulate --policy ap-evt --delay fifo:100 --format json
@@ -106,7 +105,7 @@ def simulate(
     thresher simulate --matrix last-month.csv --threshold 0.9
     thresher simulate --matrix last-month.csv --baseline current --margin 0.02
     thresher simulate --family normal --means 0.1:0.3 --spread 0.05 --at-most 0.25 --share 0.95 --confidence 0.95
-    """  # noqa: D301 - click wants the character itself
+    """
     from ..lab import delays
     from ..lab import simulate as play
     from ..lab.writing import progress_bar
@@ -160,13 +159,12 @@ def paper(what: tuple[str, ...], out: str, **given: Any) -> None:
     certificates measures how many pulls it takes to settle every arm, compared with HDoC, LUCB-G and APT-G;
     guarantee tests what the guarantee of the certificates depends on.
 
-    \b
     Examples:
     thresher paper all --out paper
     thresher paper figure2 --out paper --repetitions 1000
     thresher paper certificates --out paper --repetitions 1000
     thresher paper figure1 figure2 --policy mine:score --out paper
-    """  # noqa: D301 - click wants the character itself
+    """
     from ..paper import report
 
     for name in whole(lambda: report.write(what, out, **given)):
@@ -210,14 +208,13 @@ def plan(pilot: str | None, picture: str | None, style: str, threads: int | None
     arms: how many pulls until the labels are right, and until they are settled. With --cases, it also says what that
     is of a full run. From a pilot, each simulated study draws the arms anew from what the pilot leaves possible.
 
-    \b
     Examples:
     thresher plan --threshold 0.9 --arms 40 --means 0.7:0.99 --workers 16 --seconds-per-pull 3
     thresher plan --threshold 0.9 --arms 40 --means 0.7:0.99 --tolerance 0.02
     thresher plan --threshold 0.9 --arms 40 --means 0.7:0.99 --cases 500 --guarantee rate
     thresher plan --threshold 0.5 --pilot results.csv --picture plan.png
     thresher plan --baseline 0 --margin 0.05 --arms 10 --means 0.5:0.8
-    """  # noqa: D301 - click wants the character itself
+    """
     from ..lab import Setup, pictures, planning
     from ..lab.pilot import pilot_setup
     from ..text.files import replacing

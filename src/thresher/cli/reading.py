@@ -37,10 +37,9 @@ POLL = 0.25  # seconds between two reads of --follow
 def status(name: str, storage: str | None, style: str) -> int:
     """Show how far study NAME is, who works on it, and which pulls are pending. It changes nothing.
 
-    \b
     Example:
       thresher status prompts --format json
-    """  # noqa: D301 - click wants the character itself
+    """
     study = study_at(name, storage)
     found = {**summary_of(study), **_people(study)}
     if style == "json":
@@ -77,10 +76,9 @@ def status(name: str, storage: str | None, style: str) -> int:
 def verdict(name: str, storage: str | None, style: str) -> int:
     """Print the answer of study NAME so far.
 
-    \b
     Example:
       thresher verdict prompts --format markdown
-    """  # noqa: D301 - click wants the character itself
+    """
     from .output import print_verdict
 
     print_verdict(study_at(name, storage).verdict(), style)
@@ -184,11 +182,10 @@ def _people(study: Study) -> dict[str, Any]:
 def log(name: str, follow: bool, after: int, storage: str | None, style: str) -> int:
     """Print the log of study NAME, one event per line, as text or as JSON objects.
 
-    \b
     Examples:
       thresher log prompts --follow
       thresher log prompts --after 1000 --format json
-    """  # noqa: D301 - click wants the character itself
+    """
     study = study_at(name, storage)
     names, last = study.spec.arms, event_at(study.store, name, after)
     last = look(study, lambda ledger: ledger.last) if last is None and after else last  # that event does not exist yet

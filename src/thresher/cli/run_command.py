@@ -58,7 +58,6 @@ after Ctrl-C, a crash or a reboot; a larger --budget extends it; --fresh starts 
 same postgresql:// URL. The name does not depend on the files that COMMAND reads, such as the code under test: use
 --fresh after they change.
 
-\b
 Examples:
   Which prompts pass 90 % of my cases? ask.py runs one case and prints 1 or 0; thresher cases lists the hardest.
     thresher run --threshold 0.9 --arms prompts.txt --cases questions.jsonl -- python ask.py {arm} {case}

@@ -60,13 +60,12 @@ def serve(context: click.Context, /, storage: str | None, scores: tuple[object, 
     The first line of output is the address, with the token for reading. With --write, the second line has the token
     for writing. Ctrl-C stops the server; studies and their agents are not affected.
 
-    \b
     Examples:
       thresher serve
       thresher serve --storage sqlite:///prompts.db --write --port 9000
       THRESHER_WRITE_TOKEN=a-long-secret thresher serve --write
       thresher serve --host 0.0.0.0 --allow-host lab-box.example --tls-cert box.pem --tls-key box.key
-    """  # noqa: D301 - click wants the character itself
+    """
     if not given["write"] and context.get_parameter_source("write_token") is ParameterSource.COMMANDLINE:
         raise InvalidInput("write token", rule="has no effect on a read-only server", remedy="add --write")
     serving, store = web("serving"), store_at(storage)
@@ -87,10 +86,9 @@ def report(name: str, out: Path, force: bool, storage: str | None) -> int:
 
     FILE is replaced as a whole or not at all.
 
-    \b
     Example:
       thresher report prompts --out report.html
-    """  # noqa: D301 - click wants the character itself
+    """
     reports = web("standalone")
     kind = Kind("a report that thresher wrote", lambda head: reports.MARK in head)
 

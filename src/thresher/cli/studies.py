@@ -42,11 +42,10 @@ def studies(storage: str | None, style: str) -> int:
 
     Exit status 1 means that a study is damaged.
 
-    \b
     Examples:
       thresher studies
       thresher studies --storage postgresql://me@server/lab --format json
-    """  # noqa: D301 - click wants the character itself
+    """
     store = store_at(storage)
     found: list[dict[str, Any]] = []
     for name in store.studies():
@@ -79,12 +78,11 @@ def studies(storage: str | None, style: str) -> int:
 def create(name: str, storage: str | None, **given: Any) -> int:
     """Create study NAME, for agents that ask and tell.
 
-    \b
     Examples:
       thresher create prompts --threshold 0.9 --arms prompts.txt --budget 2000
       thresher create prompts --threshold 0.9 --arms prompts.txt --cases questions.jsonl
       thresher create rivals --baseline current --margin 2% --arms prompts.txt --cases questions.jsonl
-    """  # noqa: D301 - click wants the character itself
+    """
     given["cases"] = read_cases(given["cases"])
     asked, store = question(arms_given(given["file"], given["names"]), given), store_at(storage)
     results = baseline_results(given, asked)
@@ -107,10 +105,9 @@ def create(name: str, storage: str | None, **given: Any) -> int:
 def extend(name: str, budget: int, storage: str | None) -> int:
     """Give study NAME a larger budget.
 
-    \b
     Example:
       thresher extend prompts --budget 4000
-    """  # noqa: D301 - click wants the character itself
+    """
     study = study_at(name, storage)
     before = look(study, lambda ledger: ledger.budget)
     study.extend(budget=budget)
@@ -127,10 +124,9 @@ def extend(name: str, budget: int, storage: str | None) -> int:
 def retire(name: str, arm: str, reason: str, storage: str | None) -> int:
     """Retire ARM of study NAME: it takes no more pulls. Its rewards are kept, and restore lets it take pulls again.
 
-    \b
     Example:
       thresher retire prompts terse --reason "too expensive"
-    """  # noqa: D301 - click wants the character itself
+    """
     study = study_at(name, storage)
     before = _is_retired(study, arm)
     study.retire(arm, reason=reason)
@@ -145,10 +141,9 @@ def retire(name: str, arm: str, reason: str, storage: str | None) -> int:
 def restore(name: str, arm: str, storage: str | None) -> int:
     """Let the retired ARM of study NAME take pulls again, with its failures forgiven.
 
-    \b
     Example:
       thresher restore prompts terse
-    """  # noqa: D301 - click wants the character itself
+    """
     study = study_at(name, storage)
     before = _is_retired(study, arm)
     study.restore(arm)
@@ -167,10 +162,9 @@ def _is_retired(study: Study, arm: str) -> bool:
 def delete(name: str, yes: bool, storage: str | None) -> int:
     """Delete study NAME and its log. This cannot be undone. Agents that still work on it stop with a message.
 
-    \b
     Example:
       thresher delete prompts --yes
-    """  # noqa: D301 - click wants the character itself
+    """
     store = store_at(storage)
     try:
         study = study_at(name, store)

@@ -44,11 +44,10 @@ def import_(file: str, name: str | None, again: bool, storage: str | None) -> in
     If the study has cases, every row needs its case, in a column case. These rewards are known values, not samples:
     each case of an arm is given once, and pulls without a reward use up no case.
 
-    \b
     Examples:
       thresher import prompts.json
       thresher import results.csv --study prompts
-    """  # noqa: D301 - click wants the character itself
+    """
     text = read_text(file)
     data = read_json(text, file)
     if isinstance(data, dict) and "events" in data:
