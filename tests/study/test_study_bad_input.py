@@ -65,9 +65,7 @@ def test_a_bad_specification_gets_one_clear_line(given: dict[str, Any], words: s
 MISSPELT: dict[str, Callable[[], object]] = {
     "create_study has no such argument; did you mean 'budget'": lambda: make(budgett=3),
     "create_study has no such argument; did you mean 'storage'": lambda: make(storag=None),
-    "create_study has no such argument; help\\(create_study\\) lists them": lambda: make(
-        rule=1
-    ),
+    "create_study has no such argument; help\\(create_study\\) lists them": lambda: make(rule=1),
     "open_study has no such argument; did you mean 'lease'": lambda: thresher.open_study("s", leas=3),  # type: ignore[call-arg]
     "Spec has no such argument; did you mean 'tries'": lambda: thresher.Spec(arms=["a"], trys=3),  # type: ignore[call-arg]
     "run has no such argument; did you mean 'workers'": lambda: thresher.run(make(), bool, worker=3),  # type: ignore[call-arg]

@@ -158,7 +158,7 @@ def main() -> None:
             say(importlib.import_module("..run.tracebacks", __package__).traceback_text(error))
         printed = _is_written()  # else that was it, and is said
         status = _complain(_unexpected(error), COULD_NOT_GO_ON) if printed else COULD_NOT_GO_ON
-    status = status if isinstance(status, int) else FINISHED
+    status = status if isinstance(status, int) else FINISHED  # a command that returns nothing
     sys.exit(status if _is_written() else status or COULD_NOT_GO_ON)
 
 

@@ -105,7 +105,7 @@ def tell(
     cost: float | None,
     storage: str | None,
     style: str,
-) -> int:
+) -> None:
     """Tell the REWARD of PULL, a number. Telling the same reward again is fine: a lost reply may be retried.
 
     The note and the cost of the first time stay.
@@ -124,7 +124,6 @@ def tell(
         print_lines([json.dumps({"format": 1, "pull": pull, "reward": told, "late": late})])
     elif said := look(study, lambda ledger: _what_counts(ledger, pull, late=late)):
         say(f"the reward of pull {pull} {said}")
-    return FINISHED
 
 
 def _what_counts(ledger: Ledger, pull: int, *, late: bool) -> str:
@@ -179,7 +178,7 @@ def renew(name: str, pulls: tuple[int, ...], lease: float, storage: str | None) 
 @format_option("text", "json")
 def drop(
     name: str, pulls: tuple[int, ...], older_than: float | None, storage: str | None, style: str, **why: Any
-) -> int:
+) -> None:
     """Drop PULLs. A reward that still comes is late: it counts in the statistics, not in the certificate.
 
     Where a study has cases, the first reward of a case counts, late or not.
@@ -213,7 +212,6 @@ def drop(
             raise first
         others = f"the others were dropped: {shown(dropped)}" if dropped else ""
         raise InvalidInput("pulls", list(refused), f"were not dropped, the first because: {first}", others)
-    return FINISHED
 
 
 def _older(study: Study, seconds: float) -> Iterator[int]:

@@ -15,7 +15,7 @@ from ..core.wording import amount
 from ..study import look
 from ..text.escapes import cell, csv_line, visible
 from ..text.plural import listed, plural
-from . import FINISHED, drain, put
+from . import drain, put
 from .options import format_option, name_argument, option, storage_option, study_at
 from .reading import ASKED
 
@@ -29,7 +29,7 @@ LONGEST = 32  # characters of a case's name, for people
 @option("--all", f"List all cases, not only the {MOST} hardest.", to="everything")
 @storage_option
 @format_option("text", "json", "csv", text="JSON and CSV have all cases; CSV has a column for each arm.")
-def cases(name: str, everything: bool, storage: str | None, style: str) -> int:
+def cases(name: str, everything: bool, storage: str | None, style: str) -> None:
     """List the cases of study NAME that have a reward: those first that most arms failed, each with the arms' rewards.
 
     An arm failed a case if its reward does not reach the bar, or is worse than the baseline's. Where rewards are
@@ -57,7 +57,6 @@ def cases(name: str, everything: bool, storage: str | None, style: str) -> int:
             put(line)
     except BrokenPipeError:  # the reader, such as head, has read enough
         drain(sys.stdout)
-    return FINISHED
 
 
 class Read(NamedTuple):

@@ -14,7 +14,7 @@ from ..core.ledger import Ledger
 from ..core.results import CANCELLED, SPARE, WITH_REWARD, Row
 from ..study import Study, look
 from ..text.escapes import cell, remark
-from . import FINISHED, put
+from . import put
 from .options import name_argument, storage_option, study_at
 
 LINES = 1000  # lines of CSV that are written at once
@@ -24,7 +24,7 @@ LINES = 1000  # lines of CSV that are written at once
 @name_argument
 @click.argument("style", type=click.Choice(["csv", "json"]), metavar="csv|json")
 @storage_option
-def export(name: str, style: str, storage: str | None) -> int:
+def export(name: str, style: str, storage: str | None) -> None:
     """Write study NAME to standard output: csv has one line per pull, json has the whole log. import reads both.
 
     Where every pull evaluates an arm and the baseline, csv has a column baseline, and import reads json alone.
@@ -41,7 +41,6 @@ def export(name: str, style: str, storage: str | None) -> int:
         _print_log(study)
     else:
         look(study, _print_pulls)
-    return FINISHED
 
 
 def _print_log(study: Study) -> None:

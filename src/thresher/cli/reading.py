@@ -18,7 +18,7 @@ from ..log.tail import event_at, pages
 from ..study import Study, look
 from ..text.masking import masked, one_line
 from ..text.plural import listed
-from . import FINISHED, put
+from . import put
 from .options import Whole, format_option, name_argument, option, place_of, storage_option, study_at
 
 MOST_PULLS = 20  # pending pulls that a status for people lists
@@ -34,7 +34,7 @@ POLL = 0.25  # seconds between two reads of --follow
 @name_argument
 @storage_option
 @format_option("text", "json")
-def status(name: str, storage: str | None, style: str) -> int:
+def status(name: str, storage: str | None, style: str) -> None:
     """Show how far study NAME is, who works on it, and which pulls are pending. It changes nothing.
 
     Example:
@@ -44,7 +44,7 @@ def status(name: str, storage: str | None, style: str) -> int:
     found = {**summary_of(study), **_people(study)}
     if style == "json":
         put(json.dumps({"format": 2, **found}, indent=2, ensure_ascii=False))
-        return FINISHED
+        return
     for key in SHOWN:
         hidden = key == "threshold" and found["ratio"] is not None
         if found[key] not in (None, [], "all") and not hidden:  # "all" is the usual guarantee
@@ -66,14 +66,13 @@ def status(name: str, storage: str | None, style: str) -> int:
         put(f"pending    {what}, for {age}, by {one_line(pull['agent'] or '?')}{lost}")
     if len(found["pending_pulls"]) > MOST_PULLS:
         put(f"           … and {len(found['pending_pulls']) - MOST_PULLS:,} more: --format json has all")
-    return FINISHED
 
 
 @click.command(short_help="Print the answer of a study so far.")
 @name_argument
 @storage_option
 @format_option("table", "json", "csv", "markdown")
-def verdict(name: str, storage: str | None, style: str) -> int:
+def verdict(name: str, storage: str | None, style: str) -> None:
     """Print the answer of study NAME so far.
 
     Example:
@@ -82,7 +81,6 @@ def verdict(name: str, storage: str | None, style: str) -> int:
     from .output import print_verdict
 
     print_verdict(study_at(name, storage).verdict(), style)
-    return FINISHED
 
 
 def _in_words(key: str, found: dict[str, Any]) -> str:
@@ -179,7 +177,7 @@ def _people(study: Study) -> dict[str, Any]:
 @option("--after SEQ", "Print only events after this one.", type=Whole(0, MAX_WHOLE), default=0)
 @storage_option
 @format_option("text", "json")
-def log(name: str, follow: bool, after: int, storage: str | None, style: str) -> int:
+def log(name: str, follow: bool, after: int, storage: str | None, style: str) -> None:
     """Print the log of study NAME, one event per line, as text or as JSON objects.
 
     Examples:
@@ -199,7 +197,7 @@ def log(name: str, follow: bool, after: int, storage: str | None, style: str) ->
         except (DamagedStudy, UnknownStudy):  # look raises the reason, unless a crash cut off the log's end
             last = look(study, lambda ledger: ledger.last)
         if not follow:
-            return FINISHED
+            return
         time.sleep(POLL)
         look(study, lambda ledger: None)  # raises if the study was deleted or replaced
 

@@ -13,7 +13,7 @@ from ..errors import CannotGoOn, InvalidInput
 from ..log.memory import MemoryStore
 from ..run.signals import until_stopped
 from ..text.files import Kind, check, replacing
-from . import FINISHED, put, say, say_done
+from . import put, say, say_done
 from .options import Whole, name_argument, option, storage_option, store_at, study_at
 from .scoring import scores_option
 from .speaking import spoken
@@ -54,7 +54,7 @@ def web(module: str) -> ModuleType:
 )
 @click.option("--max-per-address", "each", type=Whole(1), help="Connections from one address.  [default: half of all]")
 @click.pass_context
-def serve(context: click.Context, /, storage: str | None, scores: tuple[object, ...], **given: Any) -> int:
+def serve(context: click.Context, /, storage: str | None, scores: tuple[object, ...], **given: Any) -> None:
     """Serve a live page of the studies in a store, and an HTTP API for agents in any language.
 
     The first line of output is the address, with the token for reading. With --write, the second line has the token
@@ -73,7 +73,6 @@ def serve(context: click.Context, /, storage: str | None, scores: tuple[object, 
     reader = None if isinstance(store, MemoryStore) else store_at(storage)
     with spoken(say, "thresher", "asyncio"):
         serving.serve(store, serving.Options(**given), put, reader=reader)
-    return FINISHED
 
 
 @click.command(short_help="Write a report of a study to one HTML file.")

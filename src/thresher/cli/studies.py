@@ -75,7 +75,7 @@ def studies(storage: str | None, style: str) -> int:
     type=click.Choice(MEASURED),
 )
 @storage_option
-def create(name: str, storage: str | None, **given: Any) -> int:
+def create(name: str, storage: str | None, **given: Any) -> None:
     """Create study NAME, for agents that ask and tell.
 
     Examples:
@@ -95,14 +95,13 @@ def create(name: str, storage: str | None, **given: Any) -> int:
     say_done(name, f"created in {place_of(store)}, with {plural(len(asked.arms), 'arm')}{cases}")
     if results is not None:
         results.bring(study)
-    return FINISHED
 
 
 @click.command(short_help="Give a study a larger budget.")
 @name_argument
 @option("--budget N", "The new total of pulls.", type=Whole(), required=True)
 @storage_option
-def extend(name: str, budget: int, storage: str | None) -> int:
+def extend(name: str, budget: int, storage: str | None) -> None:
     """Give study NAME a larger budget.
 
     Example:
@@ -113,7 +112,6 @@ def extend(name: str, budget: int, storage: str | None) -> int:
     study.extend(budget=budget)
     larger = f"extended from {before:,} to {plural(budget, 'pull')}"
     say_done(name, f"its budget is already {budget:,}" if budget == before else larger)
-    return FINISHED
 
 
 @click.command(short_help="Stop pulling an arm.")
@@ -121,7 +119,7 @@ def extend(name: str, budget: int, storage: str | None) -> int:
 @arm_argument
 @click.option("--reason", default="retired by hand", help="Why, for the log and the verdict.")
 @storage_option
-def retire(name: str, arm: str, reason: str, storage: str | None) -> int:
+def retire(name: str, arm: str, reason: str, storage: str | None) -> None:
     """Retire ARM of study NAME: it takes no more pulls. Its rewards are kept, and restore lets it take pulls again.
 
     Example:
@@ -131,14 +129,13 @@ def retire(name: str, arm: str, reason: str, storage: str | None) -> int:
     before = _is_retired(study, arm)
     study.retire(arm, reason=reason)
     say_done(name, f"arm {shown(arm)} {'was already' if before else 'is'} retired")
-    return FINISHED
 
 
 @click.command(short_help="Let a retired arm take pulls again.")
 @name_argument
 @arm_argument
 @storage_option
-def restore(name: str, arm: str, storage: str | None) -> int:
+def restore(name: str, arm: str, storage: str | None) -> None:
     """Let the retired ARM of study NAME take pulls again, with its failures forgiven.
 
     Example:
@@ -148,7 +145,6 @@ def restore(name: str, arm: str, storage: str | None) -> int:
     before = _is_retired(study, arm)
     study.restore(arm)
     say_done(name, f"arm {shown(arm)} {'is restored' if before else 'was not retired'}")
-    return FINISHED
 
 
 def _is_retired(study: Study, arm: str) -> bool:
@@ -159,7 +155,7 @@ def _is_retired(study: Study, arm: str) -> bool:
 @name_argument
 @option("--yes", "Do not ask for confirmation.")
 @storage_option
-def delete(name: str, yes: bool, storage: str | None) -> int:
+def delete(name: str, yes: bool, storage: str | None) -> None:
     """Delete study NAME and its log. This cannot be undone. Agents that still work on it stop with a message.
 
     Example:
@@ -177,7 +173,6 @@ def delete(name: str, yes: bool, storage: str | None) -> int:
     with store.turn(name):
         store.delete(name)
     say_done(name, "deleted")
-    return FINISHED
 
 
 def _is_agreed(name: str, question: str) -> bool:

@@ -20,7 +20,7 @@ from ..log.journal import plain
 from ..study import import_pulls, look
 from ..text.files import read_text
 from ..text.plural import plural
-from . import FINISHED, say, say_done
+from . import say, say_done
 from .exporting import rows_of
 from .options import option, place_of, storage_option, store_at, study_at
 
@@ -30,7 +30,7 @@ from .options import option, place_of, storage_option, store_at, study_at
 @option("--study NAME", "The study that the results belong to, or a new name for an exported study.", to="name")
 @option("--again", "Count results that the study already has once more.")
 @storage_option
-def import_(file: str, name: str | None, again: bool, storage: str | None) -> int:
+def import_(file: str, name: str | None, again: bool, storage: str | None) -> None:
     """Read FILE (- is standard input): a study that export json wrote, or results that you already have.
 
     Results are CSV, such as export csv writes, or a JSON list, with arm, reward and optionally state. The study must
@@ -52,7 +52,7 @@ def import_(file: str, name: str | None, again: bool, storage: str | None) -> in
     data = read_json(text, file)
     if isinstance(data, dict) and "events" in data:
         _restore(data, name, storage, file)
-        return FINISHED
+        return
     rows = list(read_rows(data, text, file))
     if name is None:
         raise InvalidInput("--study", rule="is missing: results belong to a study", remedy="name it with --study NAME")
@@ -75,7 +75,6 @@ def import_(file: str, name: str | None, again: bool, storage: str | None) -> in
         look(study, lambda ledger: _check_is_new(pulls, ledger, file))
     import_pulls(study, pulls)
     say_done(name, look(study, lambda ledger: _imported(Counter(row.state for row in rows), ledger)))
-    return FINISHED
 
 
 def _check_is_new(pulls: list[Result], ledger: Ledger, file: str) -> None:
