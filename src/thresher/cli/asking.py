@@ -15,7 +15,7 @@ from ..text.quantities import PERCENT, Quantity
 from . import say
 from .arms import checked, read_arms
 from .cautions import arms_caution
-from .options import Amount, Command, Number, Whole, option
+from .options import Amount, Number, Whole, option, together
 from .rewording import as_written, option_of, rewording
 from .scoring import PolicyName
 
@@ -24,7 +24,7 @@ SHARE = 0.95  # of measured times without bounds or a baseline, unless another i
 BARS = ("threshold", "at_least", "at_most")
 ON_REWARDS = (*BARS, "margin", "tolerance")  # numbers on the scale of rewards
 
-ARM_OPTIONS = (
+arm_options = together(  # what defines a study's question
     option("--at-least B", "The bar that an arm's mean must reach, such as 0.9 or 90%.", type=Amount()),
     option("--at-most B", "The bar that an arm's mean must stay within, such as 5%, or 50ms.", type=Amount()),
     option("--threshold B", "Another name for --at-least.", type=Amount()),
@@ -79,13 +79,6 @@ ARM_OPTIONS = (
         type=Whole(),
     ),
 )
-
-
-def arm_options(command: Command) -> Command:
-    """Add the options that define a study's question."""
-    for add in reversed(ARM_OPTIONS):
-        command = add(command)
-    return command
 
 
 def arms_given(file: str | None, names: tuple[str, ...]) -> dict[str, Params]:

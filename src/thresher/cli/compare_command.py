@@ -2,13 +2,12 @@
 
 import math
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import InvalidInput
-from .lab_options import DELAY_HELP, OUTPUT, SEED, THREADS, checkpoints_in, confidence_in, range_in, whole
+from . import lab_options as lab
 from .lab_tables import print_data
 from .options import Number, Whole
 from .rewording import rewording
@@ -46,38 +45,30 @@ thresher compare --policy balanced --policy mine:score --confidence 0.95 --arms 
     help="uniform, bernoulli, beta, normal, clipped or constant; repeat it [default: the first five; with --confidence "
     "bernoulli, beta and clipped].",
 )
-@click.option("--arms", type=Whole(), default=100, help="How many arms.")
+@lab.ARMS
 @click.option("--threshold", type=Number(), default=0.7, help="The bar.")
-@click.option("--means", default="0.6:0.8", help="LO:HI (drawn again in each repetition), a number, or A,B,C,…")
-@click.option("--spread", default="0.15:0.25", help="Half-width of uniform arms, otherwise standard deviation.")
+@lab.MEANS
+@lab.SPREAD
 @click.option("--budget", type=Whole(), default=20_000, help="Pulls.")
-@click.option("--checkpoints", help="Pulls after which to measure: A,B,C [default: 1, 2, 5, 10, … and the budget].")
-@click.option("--delay", default="none", help=DELAY_HELP)
+@lab.CHECKPOINTS
+@lab.DELAY
 @click.option("--confidence", default="off", help="off, or a number: settle arms at this confidence.")
 @click.option("--repetitions", type=Whole(), default=1000, help="How many studies to simulate with each policy.")
-@click.option("--picture", type=click.Path(), help="Also draw the comparison to this file (.png, .pdf, .svg).")
-@click.option("--force", is_flag=True, help="Overwrite the --picture file even if it is not a picture.")
-@THREADS
-@SEED
-@OUTPUT
+@lab.PICTURE
+@lab.THREADS
+@lab.SEED
+@lab.OUTPUT
 def compare(picture: str | None, style: str, force: bool, **given: Any) -> None:
     """Compare, print, and draw."""
-    from ..lab import comparing, pictures
+    from ..lab import compare_picture, comparing
     from ..lab.writing import progress_bar
-    from ..text.files import replacing
 
-    if picture is not None and not picture.lower().endswith((".png", ".pdf", ".svg")):
-        raise InvalidInput("--picture", picture, "must end with .png, .pdf or .svg")
-    if picture is not None:
-        pictures.check_ready()
     words = {**given, "policy": None, "family": None}  # options that may be given several times
     with rewording(words):
         asked = {
-            **{name: given[name] for name in ("arms", "threshold", "budget", "delay")},
-            "means": range_in("means", given["means"]),
-            "spreads": range_in("spread", given["spread"]),
-            "checkpoints": checkpoints_in(given["checkpoints"]),
-            "confidence": confidence_in(given["confidence"]),
+            **{name: given[name] for name in ("arms", "threshold", "means", "budget", "checkpoints", "delay")},
+            "spreads": given["spread"],
+            "confidence": lab.confidence_in(given["confidence"]),
         }
         if "recorded" in given["kinds"]:
             raise InvalidInput("--family", "recorded", "compare draws its arms", "choose another family")
@@ -90,21 +81,8 @@ def compare(picture: str | None, style: str, force: bool, **given: Any) -> None:
         with progress_bar("comparing", many * given["repetitions"] * given["budget"]) as progress:
             return comparing.compare(given["policies"], **fixed, progress=progress)
 
-    def drawn() -> "list[Comparison]":
-        if picture is None:
-            return work()
-        from ..lab import compare_picture
-        from ..lab.plan_picture import PICTURE
-
-        with replacing(
-            picture, PICTURE, force=force
-        ) as partial:  # first: if it cannot be written, nothing is simulated
-            found = work()
-            compare_picture.draw(found, Path(partial))
-        return found
-
     with rewording(words):
-        found = whole(drawn)
+        found = lab.drawn(picture, work, compare_picture.draw, force=force)
     if style == "table":
         _print(found)
     else:

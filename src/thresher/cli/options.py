@@ -1,6 +1,5 @@
 """Options that several commands share: numbers and durations, formats, and where studies are stored."""
 
-import difflib
 import os
 import re
 from collections.abc import Callable
@@ -9,7 +8,7 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
-from ..core.checks import MAX_SECONDS
+from ..core.checks import MAX_SECONDS, nearest
 from ..create import open_study
 from ..errors import DamagedStudy, InvalidInput, UnknownStudy, shown
 from ..log.memory import MemoryStore
@@ -147,6 +146,17 @@ def option(usage: str, text: str, *, to: str = "", **more: Any) -> Callable[[Com
     return click.option(*names, help=text, **more)
 
 
+def together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Several options as one, in this order."""
+
+    def add(command: Command) -> Command:
+        for each in reversed(options):
+            command = each(command)
+        return command
+
+    return add
+
+
 storage_option = option(
     "--storage URL",
     f"sqlite:///FILE, postgresql://… or memory.  [default: ${VARIABLE}, else thresher.db in this folder]",
@@ -181,9 +191,7 @@ def study_at(name: str, storage: "str | Store | None") -> Study:
             raise UnknownStudy("study", name, f"there is no file {path}", remedy) from None
         others = store.studies()
         there = f"there are {listed(others, show=lambda other: shown(other, 40))}" if others else "it is empty"
-        remedy = f"{there}; --storage or {VARIABLE} names another store"
-        if near := difflib.get_close_matches(name, others, n=1):
-            remedy = f"did you mean {shown(near[0])}?"
+        remedy = nearest(name, others) or f"{there}; --storage or {VARIABLE} names another store"
         raise UnknownStudy("study", name, f"is not in {place_of(store)}", remedy) from None
 
 

@@ -75,7 +75,6 @@ class Spec(CaseNames):
         keep = vars(self).update  # the fields are frozen for everybody else
 
         # What is compared, and on which cases
-        keep(rule=rules.rule(of("rule"), plain=of("cases") is of("find") is None and of("guarantee") == "all"))
         keep(arms=rules.arm_names(of("arms")))
         keep(params=rules.params_or_none("arm", of("arms"), of("params"), len(self.arms)))
         keep(cases=rules.cases_or_none(of("cases")))
@@ -96,8 +95,9 @@ class Spec(CaseNames):
             clip=self.clip,
             arms=self.arms,
         )
-        rules.check_rule_asks(self.rule, asked.measure)
         keep(**asked._asdict(), reach=asked.reach(cases=has_cases))
+        plain = self.measure == question.PLAIN and not has_cases and not finds and of("guarantee") == "all"
+        keep(rule=rules.rule(of("rule"), plain=plain))
 
         # How sure to be, and when to end
         keep(confidence=rules.confidence_or_none(of("confidence"), self.bar, self.limits, rule=self.rule))

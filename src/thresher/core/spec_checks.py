@@ -11,7 +11,6 @@ from ..text.plural import plural
 from . import checks, policies
 from .arguments import Guarantee, Params
 from .policies import Policy
-from .question import PLAIN, Measure
 
 MAX_BUDGET = 10**15  # pulls; stores count with 64 bits
 MAX_EVALUATOR = 10_000  # characters
@@ -23,18 +22,13 @@ Bounds = tuple[float, float]
 
 
 def rule(given: object, *, plain: bool) -> int:
-    """The rule of certificates; the first one knew only ``plain`` studies."""
+    """The rule of certificates; the first one knows only ``plain`` studies."""
     if given not in (1, 2) or isinstance(given, bool):
         raise InvalidInput("rule", given, "is not a rule of certificates that this version knows", "update thresher")
     if given == 1 and not plain:
-        raise InvalidInput("rule", given, "knows no cases, rates or finds", "leave the rule out")
+        rule = "knows no cases, rates or finds, and only means of at least a bar"
+        raise InvalidInput("rule", given, rule, "leave the rule out")
     return int(given)
-
-
-def check_rule_asks(rule: int, measure: Measure) -> None:
-    """Raise if the rule does not know the question."""
-    if rule == 1 and measure != PLAIN:
-        raise InvalidInput("rule", rule, "knows one question alone", "leave the rule out")
 
 
 def arm_names(given: object) -> tuple[str, ...]:
