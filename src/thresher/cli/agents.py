@@ -16,8 +16,17 @@ from ..inner import ask_for_reply, tell_for_reply
 from ..study import Pull, Study, look
 from ..text.plural import plural
 from . import FINISHED, NOT_MET, print_lines, say, say_done
-from .options import Duration, Number, Whole, format_option, name_argument, option, storage_option, study_at
-from .scoring import scores_option
+from .options import (
+    Duration,
+    Number,
+    Whole,
+    format_option,
+    name_argument,
+    option,
+    scores_option,
+    storage_option,
+    study_at,
+)
 
 PAUSE = 1.0  # seconds between two asks of one that waits
 MOST = 100_000  # pulls of one ask: a study without a budget sets no other limit

@@ -15,9 +15,8 @@ from ..text.quantities import PERCENT, Quantity
 from . import say
 from .arms import checked, read_arms
 from .cautions import arms_caution
-from .options import Amount, Number, Whole, option, together
+from .options import Amount, Number, PolicyName, Whole, option, together
 from .rewording import as_written, option_of, rewording
-from .scoring import PolicyName
 
 UNIT = (0.0, 1.0)  # the bounds, unless others are given
 SHARE = 0.95  # of measured times without bounds or a baseline, unless another is asked about

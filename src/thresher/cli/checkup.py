@@ -15,8 +15,7 @@ from ..log.tail import pages
 from ..text.masking import masked, one_line
 from ..text.plural import plural
 from . import FINISHED, NOT_MET, put
-from .options import format_option, name_argument, storage_option, store_at, study_at, study_or_damage
-from .scoring import scores_option
+from .options import format_option, name_argument, scores_option, storage_option, store_at, study_at, study_or_damage
 
 
 @click.command(short_help="Check every decision of a study.")

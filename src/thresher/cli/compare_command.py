@@ -9,9 +9,8 @@ import click
 from ..errors import InvalidInput
 from . import lab_options as lab
 from .lab_tables import print_data
-from .options import Number, Whole
+from .options import Number, PolicyName, Whole
 from .rewording import rewording
-from .scoring import PolicyName
 
 if TYPE_CHECKING:
     from ..lab.comparing import Comparison

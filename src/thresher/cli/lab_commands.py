@@ -8,9 +8,8 @@ from ..errors import InvalidInput
 from . import lab_options as lab
 from . import put, say
 from .lab_tables import print_data, print_plan, print_result
-from .options import Number, Whole
+from .options import Number, PolicyName, Whole
 from .rewording import rewording
-from .scoring import PolicyName
 
 if TYPE_CHECKING:
     from ..lab.planning import Plan

@@ -1,16 +1,20 @@
-"""Options that several commands share: numbers and durations, formats, and where studies are stored."""
+"""Options that several commands share: numbers and durations, policies, formats, and where studies are stored."""
 
+import importlib
 import os
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import click
 
+from ..core import policies, scores
 from ..core.checks import MAX_SECONDS, nearest
+from ..core.policies import Policy
 from ..create import open_study
-from ..errors import DamagedStudy, InvalidInput, UnknownStudy, shown
+from ..errors import DamagedStudy, InvalidInput, UnknownStudy, shown, told_of
 from ..log.memory import MemoryStore
 from ..log.store import Store
 from ..log.stores import open_store
@@ -20,6 +24,7 @@ from ..text.quantities import DURATIONS, UNITS, Quantity, read, seconds
 
 DEFAULT = "sqlite:///thresher.db"
 VARIABLE = "THRESHER_STORAGE"
+EXAMPLE = "write --policy module:function, with the file module.py in this folder"
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -118,6 +123,44 @@ class Duration(click.ParamType[float]):
         return found
 
 
+class PolicyName(click.ParamType[Any]):
+    """The name of a policy, or module:function, where the function is a score, or the object a policy.
+
+    A function is passed to `custom` with its defaults; for other settings, name a policy that the module makes.
+    """
+
+    name = "policy"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The policy; a plain name stays as it is, for the library to look up."""
+        return imported(value) if isinstance(value, str) and ":" in value else value
+
+
+def imported(text: str) -> Policy:
+    """The policy at module:name, which is imported now: only what a command line names is ever imported."""
+    module, _, name = text.partition(":")
+    if not all(part.isidentifier() for part in (*module.split("."), *name.split("."))):
+        raise InvalidInput("--policy", text, "must be a name, or module:function", EXAMPLE)
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found: Any = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise InvalidInput("--policy", text, f"there is no module {error.name!r}", EXAMPLE) from None
+    except (Exception, SystemExit) as error:  # a script without a main guard may exit: nothing was done yet
+        raise InvalidInput("--policy", text, f"importing it raised {told_of(error)}", "correct the module") from error
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise InvalidInput("--policy", text, f"{module} has no {name}", EXAMPLE)
+        found = getattr(found, part)
+    if isinstance(found, Policy):
+        return found
+    try:
+        return policies.custom(found)
+    except InvalidInput as error:  # about the object: say where it is
+        raise InvalidInput("--policy", text, error.rule, f"write def score({', '.join(scores.ARGUMENTS)})") from None
+
+
 class BoundsCommand(click.Command):
     """A command whose ``--bounds`` takes two numbers or the word none."""
 
@@ -162,6 +205,13 @@ storage_option = option(
     f"sqlite:///FILE, postgresql://… or memory.  [default: ${VARIABLE}, else thresher.db in this folder]",
 )
 name_argument = click.argument("name", metavar="NAME")
+scores_option = option(
+    "--policy MODULE:FUNCTION",
+    "The score function of a study that was created with one; repeat it for more. Reading does not need it.",
+    to="scores",
+    type=PolicyName(),
+    multiple=True,
+)
 
 
 def format_option(*styles: str, text: str | None = None) -> Callable[[Command], Command]:

@@ -14,8 +14,7 @@ from ..log.memory import MemoryStore
 from ..run.signals import until_stopped
 from ..text.files import Kind, check, replacing
 from . import put, say, say_done
-from .options import Whole, name_argument, option, storage_option, store_at, study_at
-from .scoring import scores_option
+from .options import Whole, name_argument, option, scores_option, storage_option, store_at, study_at
 from .speaking import spoken
 
 EXTRA = "pip install 'thresher[web]'"

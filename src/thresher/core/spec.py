@@ -63,7 +63,7 @@ class Spec(CaseNames):
     baseline: str | None  # the arm that the others are compared with; the threshold is the margin
     ratio: float | None  # of the baseline's reward; None: the difference counts
     unit: str | None  # of rewards, for people
-    measure: ClassVar[question.Measure]  # what a reward counts as; the next two are on its scale
+    measure: ClassVar[question.Measure]  # what a reward counts as; the next three are on its scale
     limits: ClassVar[tuple[float, float] | None]
     bar: ClassVar[float]
     reach: ClassVar[float]  # the bar for means that are known exactly
@@ -96,13 +96,13 @@ class Spec(CaseNames):
             arms=self.arms,
         )
         keep(**asked._asdict(), reach=asked.reach(cases=has_cases))
+        keep(unit=question_checks.unit_or_none(of("unit")))
         plain = self.measure == question.PLAIN and not has_cases and not finds and of("guarantee") == "all"
         keep(rule=rules.rule(of("rule"), plain=plain))
 
         # How sure to be, and when to end
         keep(confidence=rules.confidence_or_none(of("confidence"), self.bar, self.limits, rule=self.rule))
         certifies, rivals = self.confidence is not None, self.contenders
-        keep(unit=question_checks.unit_or_none(of("unit")))
         rules.check_offset(self.limits, counts=certifies and has_cases)
         before = self.case_count if self.baseline is not None else 0
         ends = certifies or has_cases
@@ -113,8 +113,8 @@ class Spec(CaseNames):
         keep(find=rules.find_or_none(of("find"), rivals, self.guarantee, certifies=certifies))
 
         # What failures mean
-        kind = {"cases": has_cases, "pairs": self.pairs, "ratio": self.ratio is not None}
-        keep(failure=rules.reward_of_failure(of("failure"), self.bounds, **kind))
+        asks = {"cases": has_cases, "pairs": self.pairs, "ratio": self.ratio is not None}
+        keep(failure=rules.reward_of_failure(of("failure"), self.bounds, **asks))
         keep(tries=rules.tries(of("tries"), cases=has_cases, told=isinstance(self.failure, float)))
         most = of("max_failures")
         keep(max_failures=None if most is None else checks.whole("max_failures", most, least=1))
