@@ -8,6 +8,7 @@ import click
 from ..core import policies
 from ..core.arguments import SpecArguments
 from ..core.question import HALF
+from ..core.question_checks import BARS
 from ..core.spec import Params, Spec
 from ..errors import InvalidInput
 from ..run.command.timing import MEASURED, SECONDS
@@ -20,7 +21,6 @@ from .rewording import as_written, option_of, rewording
 
 UNIT = (0.0, 1.0)  # the bounds, unless others are given
 SHARE = 0.95  # of measured times without bounds or a baseline, unless another is asked about
-BARS = ("threshold", "at_least", "at_most")
 ON_REWARDS = (*BARS, "margin", "tolerance")  # numbers on the scale of rewards
 
 arm_options = together(  # what defines a study's question

@@ -20,8 +20,8 @@ from ..run.signals import until_stopped
 from ..study import Pull, Study, look
 from . import say
 from .livetable import watching
-from .options import Whole, format_option
-from .output import FORMATS, print_verdict
+from .options import FORMATS, Whole, format_option
+from .output import print_verdict
 
 WINDOW = 256 * 1024  # bytes that one pull compresses
 BAR, TOLERANCE = 0.76, 0.03

@@ -63,7 +63,7 @@ def _print_pulls(ledger: Ledger) -> None:
     more += ["note", "cost"] if has_remarks else []
     table.writerow(("pull", "arm", "number", "seed", "state", "reward", *more))
     for pull, row in enumerate(rows_of(ledger), start=1):
-        last: list[object] = [cell(str(row.case))] if has_cases else [_other(ledger, pull, row)] if pairs else []
+        last: list[object] = [cell(str(row.case))] if has_cases else [_other(ledger, pull)] if pairs else []
         if has_remarks:
             remarks = remarks_of(Event(0, "told", reason=ledger.remarks.get(pull))) or Remarks()
             last += [remark(remarks.note or ""), remarks.cost]
@@ -76,7 +76,7 @@ def _print_pulls(ledger: Ledger) -> None:
     put(text.getvalue(), end="")
 
 
-def _other(ledger: Ledger, pull: int, row: Row) -> float | None:
+def _other(ledger: Ledger, pull: int) -> float | None:
     """The baseline's reward in a pair that was told."""
     return ledger.pull_other[pull - 1] if ledger.pull_state[pull - 1] in (TOLD, LATE) else None
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ..core.checks import share
-from ..core.question_checks import named_bar
+from ..core.question_checks import BARS, named_bar
 from ..errors import InvalidInput, shown
 from ..run.signals import until_stopped
 from ..text.plural import listed, plural
@@ -169,7 +169,7 @@ def drawn(picture: str | None, work: Callable[[], Found], draw: Callable[[Found,
 
 def question_in(given: dict[str, Any]) -> dict[str, Any]:
     """What is asked, as `lab.Setup` takes it; the baseline as it was written."""
-    name, bar = named_bar({name: given[name] for name in ("threshold", "at_least", "at_most")})
+    name, bar = named_bar({name: given[name] for name in BARS})
     if name == "at_least" and given["lower_is_better"]:
         raise InvalidInput("at_least", bar, "where lower is better, arms stay within a bar", "give --at-most")
     asked = {name: given[name] for name in ("share", "baseline", "margin", "ratio")}

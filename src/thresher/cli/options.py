@@ -25,6 +25,7 @@ from ..text.quantities import DURATIONS, UNITS, Quantity, read, seconds
 DEFAULT = "sqlite:///thresher.db"
 VARIABLE = "THRESHER_STORAGE"
 EXAMPLE = "write --policy module:function, with the file module.py in this folder"
+FORMATS = ("table", "json", "csv", "markdown")  # of a verdict
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 

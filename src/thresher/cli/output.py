@@ -19,11 +19,10 @@ COLOURS = {
     "baseline": "cyan",
 }
 STYLES = {**COLOURS, "strong": "bold", "quiet": "dim", "notice": "yellow", "failure": "magenta"}
-FORMATS = ("table", "json", "csv", "markdown")
 
 
 def print_verdict(verdict: Verdict, style: str) -> None:
-    """Print it in one of FORMATS."""
+    """Print it in one of the formats of `options.FORMATS`."""
     if style == "csv" and verdict.origin:
         say(verdict.origin)  # rows have no place for it
     makers = {

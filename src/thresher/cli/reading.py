@@ -19,7 +19,7 @@ from ..study import Study, look
 from ..text.masking import masked, one_line
 from ..text.plural import listed
 from . import put
-from .options import Whole, format_option, name_argument, option, place_of, storage_option, study_at
+from .options import FORMATS, Whole, format_option, name_argument, option, place_of, storage_option, study_at
 
 MOST_PULLS = 20  # pending pulls that a status for people lists
 SHOWN = (  # in a status for people
@@ -71,7 +71,7 @@ def status(name: str, storage: str | None, style: str) -> None:
 @click.command(short_help="Print the answer of a study so far.")
 @name_argument
 @storage_option
-@format_option("table", "json", "csv", "markdown")
+@format_option(*FORMATS)
 def verdict(name: str, storage: str | None, style: str) -> None:
     """Print the answer of study NAME so far.
 

@@ -23,6 +23,7 @@ from .checking import check_command, check_exits, check_reader, check_resources,
 from .keeping import Kept, evaluator_of
 from .livetable import watching
 from .options import (
+    FORMATS,
     BoundsCommand,
     Duration,
     Whole,
@@ -32,7 +33,7 @@ from .options import (
     storage_option,
     store_at,
 )
-from .output import FORMATS, print_verdict
+from .output import print_verdict
 from .requiring import Required, are_met, requirements
 from .rewording import of_engine
 from .stay_option import arms_of, check_placeholders, staying, workers_of

@@ -86,15 +86,7 @@ class Spec(CaseNames):
         keep(policy=policies.policy(of("policy"), certificates=certificates, finds=finds))
         bounds = rules.bounds_or_none(of("bounds"))
         keep(clip=rules.clips(of("clip"), bounds))
-        asked = question_checks.asked(
-            {name: of(name) for name in ("threshold", "at_least", "at_most")},
-            {name: of(name) for name in ("baseline", "margin", "ratio")},
-            lower_is_better=of("lower_is_better"),
-            share=of("share"),
-            bounds=bounds,
-            clip=self.clip,
-            arms=self.arms,
-        )
+        asked = question_checks.asked(given, bounds=bounds, clip=self.clip, arms=self.arms)
         keep(**asked._asdict(), reach=asked.reach(cases=has_cases))
         keep(unit=question_checks.unit_or_none(of("unit")))
         plain = self.measure == question.PLAIN and not has_cases and not finds and of("guarantee") == "all"
