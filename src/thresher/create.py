@@ -48,7 +48,7 @@ def create_study(
             may be worse.
         ratio: how many times the baseline's reward an arm must reach (where lower is better, stay within), in at least
             half of the pairs, or a ``share`` of them.
-        lower_is_better: with a baseline, that lower rewards are better; ``at_most`` says so by itself.
+        lower_is_better: with a baseline, whether lower rewards are better; ``at_most`` says so by itself.
         unit: the unit of rewards, for people; times in ``"s"`` are shown in milliseconds where that reads better.
         bounds: where rewards can lie. None takes them as they are, without certificates unless a share is asked about.
         budget: pulls, over all agents. None: until every arm is settled.
@@ -58,8 +58,8 @@ def create_study(
         tolerance: an arm provably within ± this of the bar is "close".
         failure: what a failed pull means to the certificate: ``"worst"``, ``"ignore"``, or the reward that it is told.
         storage: ``"sqlite:///file.db"``, ``Path("file.db")``, ``"postgresql://…"``, a store, or None for memory.
-        seed: keys the seeds of the pulls and, with cases, each arm's order of them. None is 0; with cases, every new
-            study draws its own, so that an arm that was improved on the first cases does not meet them first again.
+        seed: the seeds of pulls and, with cases, each arm's order of them follow from it. None is 0; with cases, every
+            new study draws its own, so that an arm that was improved on the first cases does not meet them first again.
         max_failures: this many failures in a row retire an arm; None: never. With cases, a case fails when it has
             failed ``tries`` times.
         clip: count rewards outside the bounds as the bound. Without it such a reward proves the bounds wrong, and its
@@ -127,7 +127,7 @@ def create(
 
 def _created(name: str, store: Store, spec: Spec) -> bool:
     """Whether this call created the study. If the reply is lost, the event's key shows it."""
-    if spec.is_seed_open:  # with the order of the last study, whoever improved an arm on it would meet its cases first
+    if spec.is_seed_open:  # else an arm that was improved on its first cases would meet them first again
         spec = spec.seeded(int.from_bytes(os.urandom(4)))
     created = Event(1, "created", spec=spec.to_json(), key=os.urandom(8).hex(), time=time.time())
     (event,) = chained([created])

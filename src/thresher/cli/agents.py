@@ -28,7 +28,7 @@ from .options import (
     study_at,
 )
 
-PAUSE = 1.0  # seconds between two asks of one that waits
+PAUSE = 1.0  # seconds between two asks with --wait
 MOST = 100_000  # pulls of one ask: a study without a budget sets no other limit
 
 ASK = """Hand out the next pull of study NAME, or several: which arm to evaluate, and with which seed.

@@ -138,7 +138,7 @@ def _check_times(given: dict[str, Any], *, measured: bool) -> None:
 
 
 def _share(given: dict[str, Any]) -> float | None:
-    """The share that is asked about. For measured times nobody has to guess bounds, so they have one anyway."""
+    """The share that is asked about. Measured times have one by default, so that nobody has to guess bounds."""
     share: float | None = given["share"]
     plain = share is None and given["ratio"] is None and given["bounds"] is None and not given["no_bounds"]
     if not plain or given.get("reward") not in MEASURED:

@@ -30,7 +30,7 @@ LONGEST = 32  # characters of a case's name, for people
 @storage_option
 @format_option("text", "json", "csv", text="JSON and CSV have all cases; CSV has a column for each arm.")
 def cases(name: str, everything: bool, storage: str | None, style: str) -> None:
-    """List the cases of study NAME that have a reward: those first that most arms failed, each with the arms' rewards.
+    """List the cases of study NAME that have a reward, with the arms' rewards. Cases that most arms failed come first.
 
     An arm failed a case if its reward does not reach the bar, or is worse than the baseline's. Where rewards are
     graded, the worst mean comes first. A case whose evaluation failed for good is missing for that arm.
@@ -69,7 +69,7 @@ class Read(NamedTuple):
 
 
 def _read(ledger: Ledger, most: int | None) -> Read:
-    rows, names = hardest(ledger, most), ledger.spec.arms  # which refuses a study without cases
+    rows, names = hardest(ledger, most), ledger.spec.arms  # hardest refuses a study without cases
     missing = {name: ledger.cases.missing[arm] if ledger.cases else 0 for arm, name in enumerate(names)}
     arms = [name for arm, name in enumerate(names) if ledger.board.seen[arm] or missing[name]]
     counts = [f"{visible(name)} {count:,}" for name, count in missing.items() if count]
