@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from ..core import policies
-from ..core.arguments import SpecArguments
+from ..core.arguments import DEFAULTS, SpecArguments
 from ..core.question import HALF
 from ..core.question_checks import BARS
 from ..core.spec import Params, Spec
@@ -19,7 +19,7 @@ from .cautions import arms_caution
 from .options import Amount, Number, PolicyName, Whole, option, together
 from .rewording import as_written, option_of, rewording
 
-UNIT = (0.0, 1.0)  # the bounds, unless others are given
+UNIT = DEFAULTS["bounds"]
 SHARE = 0.95  # of measured times without bounds or a baseline, unless another is asked about
 ON_REWARDS = (*BARS, "margin", "tolerance")  # numbers on the scale of rewards
 
@@ -50,7 +50,7 @@ arm_options = together(  # what defines a study's question
     ),
     option("--arm NAME", "An arm; repeat it for more.", to="names", multiple=True),
     option("--cases FILE|N", "An eval set: a file of cases, written like --arms, or how many there are."),
-    option("--tries N", "How often a case is tried that fails.", type=Whole(), default=3),
+    option("--tries N", "How often a case is tried that fails.", type=Whole(), default=DEFAULTS["tries"]),
     option("--budget N", "Pulls in total.  [default: until every arm is settled]", type=Whole()),
     option("--bounds LO HI", "The range of rewards, or none.  [default: 0 1]", type=Amount(), nargs=2),
     option("--no-bounds", "The same as --bounds none.", hidden=True),
@@ -66,12 +66,21 @@ arm_options = together(  # what defines a study's question
         "--guarantee [all|rate]",
         "Certify that no label is wrong, or that few are on average, which takes far fewer pulls for many arms.",
         type=click.Choice(["all", "rate"]),
-        default="all",
+        default=DEFAULTS["guarantee"],
     ),
     option("--find M", "End when M arms are certified to reach the bar.", type=Whole()),
-    option("--tolerance T", "An arm provably within ± T of the bar is settled as close.", type=Amount(), default=0.0),
-    option("--failure REWARD", "What a failed pull counts as: worst, ignore, or a reward.", default="worst"),
-    option("--max-failures N", "Retire an arm after N failures in a row.", type=Whole(), default=3),
+    option(
+        "--tolerance T",
+        "An arm provably within ± T of the bar is settled as close.",
+        type=Amount(),
+        default=DEFAULTS["tolerance"],
+    ),
+    option(
+        "--failure REWARD", "What a failed pull counts as: worst, ignore, or a reward.", default=DEFAULTS["failure"]
+    ),
+    option(
+        "--max-failures N", "Retire an arm after N failures in a row.", type=Whole(), default=DEFAULTS["max_failures"]
+    ),
     option(
         "--seed S",
         "The pulls' seeds and the order of cases follow from it.  [default: 0; with --cases, a new one]",
@@ -205,7 +214,7 @@ def _check_unit(name: str, value: Quantity, given: dict[str, Any], *, of_shares:
 
 def _confidence(given: float | None, without: bool, no_bounds: bool) -> float | None:
     if not without and not no_bounds:
-        return 0.95 if given is None else given
+        return DEFAULTS["confidence"] if given is None else given
     if given is not None:
         other = "--no-confidence" if without else "--bounds none"
         raise InvalidInput("--confidence", given, f"there are no certificates with {other}", "use one of the two")

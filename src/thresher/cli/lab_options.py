@@ -119,7 +119,7 @@ DELAY = click.option(
     "workers:16[:exponential|:lognormal:0.5|:failures:5].",
 )
 PICTURE = together(
-    click.option("--picture", type=click.Path(), help="Also draw a picture to this file (.png, .pdf, .svg)."),
+    click.option("--picture", type=click.Path(), help="Also draw it to this file (.png, .pdf, .svg)."),
     click.option("--force", is_flag=True, help="Overwrite the --picture file even if it is not a picture."),
 )
 

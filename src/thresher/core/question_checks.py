@@ -6,13 +6,14 @@ from typing import NamedTuple
 from ..errors import InvalidInput, shown
 from ..text.plural import listed
 from . import checks
+from .arguments import DEFAULTS
 from .question import HALF, ROUNDING, Measure
 from .spec_checks import MAX_REWARD, Bounds
 from .spec_checks import bar as inside
 
 BARS = ("threshold", "at_least", "at_most")  # the names by which a bar can be given
 LONGEST_UNIT = 16  # characters
-DEFAULT: Bounds = (0.0, 1.0)  # the bounds, unless others are given
+DEFAULT: Bounds = DEFAULTS["bounds"]
 
 
 class Asked(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Literal
 from ..errors import InvalidInput, shown
 from ..text.plural import plural
 from . import checks, policies
-from .arguments import Guarantee, Params
+from .arguments import DEFAULTS, Guarantee, Params
 from .policies import Policy
 
 MAX_BUDGET = 10**15  # pulls; stores count with 64 bits
@@ -80,9 +80,11 @@ def params_or_none(what: str, given: object, stored: object, count: int) -> tupl
 def tries(given: object, *, cases: bool, told: bool) -> int:
     """How often a failing case is tried; ``told``: a failure is told a reward, and so is never tried again."""
     found = checks.whole("tries", given, least=1, most=1000)
-    if found != 3 and not cases:
+    if found == DEFAULTS["tries"]:
+        return found
+    if not cases:
         raise InvalidInput("tries", given, "only cases can be tried again", "give cases, or leave tries out")
-    if found != 3 and told:
+    if told:
         rule = "a failed case has the reward of a failure at once, and is not tried again"
         raise InvalidInput("tries", given, rule, "leave tries out, or failure")
     return found
