@@ -173,12 +173,19 @@ def say_done(study: str, what: str) -> None:
     say(f"study {shown(study)}: {what}")
 
 
+def standard_output() -> TextIO:
+    """Standard output, or an error if it is closed."""
+    if sys.stdout is None:
+        raise CannotGoOn("standard output", rule="is closed")
+    return sys.stdout
+
+
 def put(text: str, *, end: str = "\n", styled: bool = False) -> None:
     """Write text to standard output: unchanged to files and pipes, with control characters escaped on a terminal.
 
     ``styled`` text contains terminal codes on purpose; text from others was escaped when it was built.
     """
-    plain = styled or sys.stdout is None or not sys.stdout.isatty()
+    plain = styled or not standard_output().isatty()
     click.echo(f"{text if plain else visible(text)}{end}", nl=False, color=True)  # else click would remove codes
 
 
@@ -189,15 +196,22 @@ def drain(stream: TextIO) -> None:
 
 def print_lines(lines: Iterable[str]) -> None:
     """Write lines to standard output; fail loudly if they cannot be written."""
-    if sys.stdout is None:
-        raise CannotGoOn("standard output", rule="is closed")
+    out = standard_output()
     try:
         for line in lines:
             put(line)
-        sys.stdout.flush()
     except OSError as error:
-        drain(sys.stdout)
+        drain(out)
         raise CannotGoOn("standard output", rule=f"cannot be written ({error.strerror})") from None
+
+
+@contextlib.contextmanager
+def read_in_part() -> Iterator[None]:
+    """Within this, the reader of standard output, such as head, may stop reading; the exit status still tells."""
+    try:
+        yield
+    except BrokenPipeError:
+        drain(sys.stdout)
 
 
 def _unexpected(error: Exception) -> str:

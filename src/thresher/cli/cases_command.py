@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import sys
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
@@ -15,7 +14,7 @@ from ..core.wording import amount
 from ..study import look
 from ..text.escapes import cell, csv_line, visible
 from ..text.plural import listed, plural
-from . import drain, put
+from . import put, read_in_part, standard_output
 from .options import format_option, name_argument, option, storage_option, study_at
 from .reading import ASKED
 
@@ -52,11 +51,9 @@ def cases(name: str, everything: bool, storage: str | None, style: str) -> None:
         lines = (line.removesuffix("\n") for line in _csv(rows, spec.arms))
     else:
         lines = chain(_text(rows, arms, spec.unit), ["", _summary(len(rows), seen, spec.case_count), *missing])
-    try:
+    with read_in_part():
         for line in lines:
             put(line)
-    except BrokenPipeError:  # the reader, such as head, has read enough
-        drain(sys.stdout)
 
 
 class Read(NamedTuple):
@@ -94,7 +91,7 @@ def _csv(rows: Sequence[CaseRow], arms: Sequence[str]) -> Iterator[str]:
 
 def _text(rows: Sequence[CaseRow], arms: Sequence[str], unit: str | None) -> Iterator[str]:
     """A table: a column for each arm if they fit, otherwise the names of those that failed."""
-    width = shutil.get_terminal_size((WIDE, 24)).columns if sys.stdout is not None and sys.stdout.isatty() else WIDE
+    width = shutil.get_terminal_size((WIDE, 24)).columns if standard_output().isatty() else WIDE
     table = [
         ["case", *(_shortened(str(row.case)) for row in rows)],
         ["failed", *(f"{row.failed:,}" for row in rows)],

@@ -1,13 +1,13 @@
 """``thresher compare``: several policies on the same draws. Nothing heavy is imported before the command runs."""
 
 import math
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import InvalidInput
 from . import lab_options as lab
+from . import standard_output
 from .lab_tables import print_data
 from .options import Number, PolicyName, Whole
 from .rewording import rewording
@@ -95,7 +95,7 @@ def _print(found: "list[Comparison]") -> None:
     from rich.console import Console
     from rich.table import Table
 
-    console, marks = Console(file=sys.stdout), found[0].first.repetitions >= ENOUGH
+    console, marks = Console(file=standard_output()), found[0].first.repetitions >= ENOUGH
     for one in found:
         first, *others = one.results
         certifies = one.first.setup.confidence is not None

@@ -1,13 +1,12 @@
 """Tables for people, of the laboratory's commands."""
 
 import json
-import sys
 from typing import TYPE_CHECKING, Any
 
 from ..core.sentences import duration
 from ..core.wording import question
 from ..text.plural import plural
-from . import put
+from . import put, standard_output
 
 if TYPE_CHECKING:
     from ..lab.planning import Plan
@@ -44,7 +43,7 @@ def print_result(result: "Result") -> None:
             error = row[f"{name}_se"]
             cells.append(f"{row[name]:.2%}" + ("" if error is None else f" ± {error:.2%}"))
         table.add_row(*cells, *([f"{row['seconds']:,.1f}"] if "seconds" in row else []))
-    console = Console(file=sys.stdout)
+    console = Console(file=standard_output())
     console.print(table)
     console.print("; ".join(_words(result)), highlight=False)
 
@@ -104,7 +103,7 @@ def print_plan(plan: "Plan") -> None:
     arms = "arms of the pilot" if is_pilot else f"{plan.setup.family} arms"
     title = f"{asked_by(plan.setup)} {arms}, {plural(plan.workers, 'worker')}"
     title += ", error rate" if plan.setup.guarantee == "rate" else ""
-    console = Console(file=sys.stdout)
+    console = Console(file=standard_output())
     wide = console.width >= 110  # there is room for bars
     table = Table(title=title, title_justify="left", padding=(0, 1 if console.width >= 90 else 0))
     sides: Any = (("to have", "left"), ("with", "left"), ("pulls", "right"), ("time", "right"), ("runs", "right"))
