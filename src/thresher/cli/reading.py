@@ -48,24 +48,26 @@ def status(name: str, storage: str | None, style: str) -> None:
     for key in SHOWN:
         hidden = key == "threshold" and found["ratio"] is not None
         if found[key] not in (None, [], "all") and not hidden:  # "all" is the usual guarantee
-            name = _bar_name(found) if key == "threshold" else key
-            put(f"{name:10} {_in_words(key, found)}")
-    over = "no case is free, some are pending" if found["waits"] else "done" if found["done"] else "not done"
-    put(f"{'state':10} {over}")
-    put(f"{'head':10} event {found['events']:,}, {found['head']}")
+            _put(_bar_name(found) if key == "threshold" else key, _in_words(key, found))
+    _put("state", "no case is free, some are pending" if found["waits"] else "done" if found["done"] else "not done")
+    _put("head", f"event {found['events']:,}, {found['head']}")
     for agent in found["agents"]:
         seen = f"last {duration(max(0.0, time.time() - agent['last']))} ago" if agent["last"] else "nothing yet"
         runs = f", runs {one_line(agent['command'])}" if agent["command"] else ""
         counts = f"{agent['asked']:,} asked, {agent['told']:,} told"
-        put(f"agent      {one_line(agent['agent'])}: {counts}, {seen}{runs}")
+        _put("agent", f"{one_line(agent['agent'])}: {counts}, {seen}{runs}")
     for pull in found["pending_pulls"][:MOST_PULLS]:
         age = duration(max(0.0, time.time() - pull["since"]))
         lost = ", whose heartbeat stopped: the next ask drops it" if pull["expired"] else ""
         case = f", case {pull['case']}" if "case" in pull else ""
         what = f"pull {pull['pull']} of {pull['arm']}{case}"
-        put(f"pending    {what}, for {age}, by {one_line(pull['agent'] or '?')}{lost}")
+        _put("pending", f"{what}, for {age}, by {one_line(pull['agent'] or '?')}{lost}")
     if len(found["pending_pulls"]) > MOST_PULLS:
-        put(f"           … and {len(found['pending_pulls']) - MOST_PULLS:,} more: --format json has all")
+        _put("", f"… and {len(found['pending_pulls']) - MOST_PULLS:,} more: --format json has all")
+
+
+def _put(name: str, text: str) -> None:
+    put(f"{name:10} {text}")
 
 
 @click.command(short_help="Print the answer of a study so far.")
