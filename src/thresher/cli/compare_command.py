@@ -8,7 +8,7 @@ import click
 from ..errors import InvalidInput
 from . import lab_options as lab
 from . import standard_output
-from .lab_tables import print_data
+from .lab_tables import print_data, within
 from .options import Number, PolicyName, Whole
 from .rewording import rewording
 
@@ -107,9 +107,9 @@ def _print(found: "list[Comparison]") -> None:
             rows = list(one.rows())
             for place, pulls in enumerate(one.pulls):
                 mine = [row for row in rows if row["pulls"] == pulls]
-                base = _cell(mine[0][measure], mine[0][f"{measure}_se"])
+                base = within(mine[0][measure], mine[0][f"{measure}_se"])
                 apart = [
-                    _cell(row[f"{measure}_difference"], row[f"{measure}_difference_se"], sign=True, marks=marks)
+                    _difference(row[f"{measure}_difference"], row[f"{measure}_difference_se"], marks=marks)
                     for row in mine[1:]
                 ]
                 table.add_row(f"{pulls:,}", base, *apart, end_section=place == len(one.pulls) - 1)
@@ -131,8 +131,6 @@ def _marks(found: "list[Comparison]") -> str:
     )
 
 
-def _cell(value: float, error: float | None, *, sign: bool = False, marks: bool = False) -> str:
-    text = f"{value:+.2%}" if sign else f"{value:.2%}"
-    text = "0.00%" if text in ("-0.00%", "+0.00%") else text
-    mark = "*" if marks and error is not None and abs(value) >= CLEAR * error and value != 0 else ""
-    return text + ("" if error is None else f" ± {error:.2%}") + mark
+def _difference(value: float, error: float | None, *, marks: bool) -> str:
+    text = within(value, error, sign="+").replace("+0.00%", "0.00%").replace("-0.00%", "0.00%")
+    return f"{text}*" if marks and error is not None and abs(value) >= CLEAR * error and value != 0 else text

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     help="Replay an eval: CSV with a row per arm and a column per case, or with arm,case,reward, or an export.",
 )
 @click.option(
-    "--cases", type=Whole(), help="Each arm meets this many cases, each once; drawn again in each repetition."
+    "--cases", type=Whole(1), help="Each arm meets this many cases, each once; drawn again in each repetition."
 )
 @lab.GUARANTEE
 @click.option("--find", type=Whole(), help="End when this many arms are settled above.")
@@ -98,7 +98,7 @@ def simulate(
             recorded,
             matrix,
             family=given["family"] or ("bernoulli" if given["cases"] else "uniform"),
-            cases=lab.cases_in(given["cases"]),
+            cases=given["cases"] or 0,
             spreads=given["spread"],
             delay=delays.parse(given["delay"], seconds=given["seconds_per_pull"]),
             confidence=lab.confidence_in(given["confidence"] or ("0.95" if certifies else "off")),
@@ -160,7 +160,7 @@ def paper(what: tuple[str, ...], out: str, **given: Any) -> None:
     type=click.Path(),
     help="Instead of --arms and --means: rewards so far, as CSV with arm,reward, or an export.",
 )
-@click.option("--cases", type=Whole(), help="Each arm is to be judged by its mean on this many cases, an eval set.")
+@click.option("--cases", type=Whole(1), help="Each arm is to be judged by its mean on this many cases, an eval set.")
 @click.option(
     "--policy",
     type=PolicyName(),
@@ -206,7 +206,7 @@ def plan(
             **{name: given[name] for name in ("policy", "tolerance", "guarantee", "bounds")},
             **lab.question_in(given),
             "confidence": None if given["no_confidence"] else lab.confidence_in(given["confidence"]),
-            "cases": lab.cases_in(given["cases"]),
+            "cases": given["cases"] or 0,
             "budget": 10**12,  # not used: the plan finds the number of pulls
         }
         if all(shared[name] is None for name in ("threshold", "baseline", "margin", "ratio")):

@@ -258,17 +258,6 @@ def matrix_in(file: str) -> "Recorded":
     return matrix.gather(matrix.cells_of(rows_of(ledger)), file)
 
 
-def cases_in(given: int | None) -> int:
-    """How many cases there are; 0: rewards have none.
-
-    >>> cases_in(None), cases_in(500)
-    (0, 500)
-    """
-    if given is not None and given < 1:
-        raise InvalidInput("cases", given, "there must be at least one", "leave --cases out to go without")
-    return given or 0
-
-
 def confidence_in(text: str) -> float | None:
     """A confidence, or None for ``off``."""
     if text.strip().lower() == "off":
