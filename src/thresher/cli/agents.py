@@ -16,17 +16,7 @@ from ..inner import ask_for_reply, tell_for_reply
 from ..study import Pull, Study, look
 from ..text.plural import plural
 from . import FINISHED, NOT_MET, print_lines, say, say_done
-from .options import (
-    Duration,
-    Number,
-    Whole,
-    format_option,
-    name_argument,
-    option,
-    scores_option,
-    storage_option,
-    study_at,
-)
+from .options import Duration, Number, Whole, format_option, on_study, option, scores_option
 
 PAUSE = 1.0  # seconds between two asks with --wait
 MOST = 100_000  # pulls of one ask: a study without a budget sets no other limit
@@ -55,26 +45,17 @@ Examples:
 
 
 @click.command(help=ASK, short_help="Hand out the next pull of a study.")
-@name_argument
+@on_study
 @click.option("-n", "count", type=Whole(1, MOST), default=1, help="How many pulls.")
 @option("--arm NAME", "Pull this arm, instead of the one that the study chooses.")
 @option("--wait", "While other agents have the last cases, wait until one is free again or all are told.")
 @click.option("--lease", type=Duration(), default="1h", help="Time after which the next ask drops the pull as lost.")
 @scores_option
-@storage_option
 @format_option("text", "json")
 def ask(
-    name: str,
-    count: int,
-    arm: str | None,
-    wait: bool,
-    lease: float,
-    scores: tuple[object, ...],
-    storage: str | None,
-    style: str,
+    study: Study, count: int, arm: str | None, wait: bool, lease: float, scores: tuple[object, ...], style: str
 ) -> int:
     """Print pulls."""
-    study = study_at(name, storage)
     asked = ask_for_reply(study, count, lease=lease, key=None, arm=arm)
     while wait and asked.wait:
         time.sleep(PAUSE)
@@ -97,23 +78,15 @@ def _line(pull: Pull) -> str:
 
 
 @click.command(short_help="Tell the reward of a pull.", context_settings={"ignore_unknown_options": True})
-@name_argument
+@on_study
 @click.argument("pull", type=Whole())
 @click.argument("reward", type=Number())
 @click.argument("baseline", type=Number(), required=False)
 @click.option("--note", metavar="TEXT", help="Words about the evaluation, for people.")
 @click.option("--cost", type=Number(), help="What the evaluation cost, in any unit; the verdict has the total.")
-@storage_option
 @format_option("text", "json")
 def tell(
-    name: str,
-    pull: int,
-    reward: float,
-    baseline: float | None,
-    note: str | None,
-    cost: float | None,
-    storage: str | None,
-    style: str,
+    study: Study, pull: int, reward: float, baseline: float | None, note: str | None, cost: float | None, style: str
 ) -> None:
     """Tell the REWARD of PULL, a number. Telling the same reward again is fine: a lost reply may be retried.
 
@@ -126,7 +99,6 @@ def tell(
       thresher tell prompts 17 0.85 --cost 0.02 --note 'answer was cut off'
       thresher tell rivals 17 0.85 0.8
     """
-    study = study_at(name, storage)
     told = _told(study, reward, baseline)
     late = tell_for_reply(study, pull, told, note=note, cost=cost)
     if style == "json":
@@ -157,11 +129,10 @@ def _told(study: Study, reward: float, baseline: float | None) -> float | tuple[
 
 
 @click.command(short_help="Renew the leases of pulls.")
-@name_argument
+@on_study
 @click.argument("pulls", type=Whole(), nargs=-1, required=True, metavar="PULL…")
 @click.option("--lease", type=Duration(), default="1h", help="Time from now after which the next ask drops them.")
-@storage_option
-def renew(name: str, pulls: tuple[int, ...], lease: float, storage: str | None) -> int:
+def renew(study: Study, pulls: tuple[int, ...], lease: float) -> int:
     """Renew the leases of PULLs: work on them continues, so they do not count as lost yet.
 
     Exit status 1 means that one of them is no longer pending: it was told or dropped.
@@ -169,7 +140,6 @@ def renew(name: str, pulls: tuple[int, ...], lease: float, storage: str | None) 
     Example:
       thresher renew prompts 17 18 --lease 2h
     """
-    study = study_at(name, storage)
     study.renew(pulls, lease)
     over = look(study, lambda ledger: [pull for pull in pulls if ledger.state_of(pull) != PENDING])
     if over:
@@ -178,16 +148,13 @@ def renew(name: str, pulls: tuple[int, ...], lease: float, storage: str | None) 
 
 
 @click.command(short_help="Drop pulls.")
-@name_argument
+@on_study
 @click.argument("pulls", type=Whole(), nargs=-1, metavar="[PULL…]")
 @option("--older-than DURATION", "Drop all that have been pending for longer than this.", type=Duration())
 @option("--cause [failed|lost]", "failed counts against its arm.", type=click.Choice(CAUSES), default="lost")
 @click.option("--reason", default="dropped by hand")
-@storage_option
 @format_option("text", "json")
-def drop(
-    name: str, pulls: tuple[int, ...], older_than: float | None, storage: str | None, style: str, **why: Any
-) -> None:
+def drop(study: Study, pulls: tuple[int, ...], older_than: float | None, style: str, **why: Any) -> None:
     """Drop PULLs. A reward that still comes is late: it counts in the statistics, not in the certificate.
 
     Where a study has cases, the first reward of a case counts, late or not.
@@ -200,7 +167,6 @@ def drop(
         raise InvalidInput("pulls", rule="none is named", remedy="give their ids, as in 17 18, or --older-than 2h")
     if pulls and older_than is not None:
         raise InvalidInput("pulls", list(pulls), "name pulls or give --older-than, not both")
-    study = study_at(name, storage)
     chosen = list(pulls) if older_than is None else list(_older(study, older_than))
     dropped: list[int] = []
     refused: dict[int, ThresherError] = {}
@@ -215,7 +181,7 @@ def drop(
         left = [{"pull": pull, "reason": str(error)} for pull, error in refused.items()]
         print_lines([json.dumps({"format": 1, "dropped": dropped, "refused": left})])
     elif not refused:
-        say_done(name, f"dropped {plural(len(dropped), 'pull')}")
+        say_done(study.name, f"dropped {plural(len(dropped), 'pull')}")
     for first in refused.values():
         if len(chosen) == 1:
             raise first

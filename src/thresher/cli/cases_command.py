@@ -11,11 +11,11 @@ import click
 from ..core.hardest import CaseRow, hardest, seen_cases
 from ..core.ledger import Ledger
 from ..core.wording import amount
-from ..study import look
+from ..study import Study, look
 from ..text.escapes import cell, csv_line, visible
 from ..text.plural import listed, plural
 from . import put, read_in_part, standard_output
-from .options import format_option, name_argument, option, storage_option, study_at
+from .options import format_option, on_study, option
 from .reading import ASKED
 
 MOST = 20  # cases for people, without --all
@@ -24,11 +24,10 @@ LONGEST = 32  # characters of a case's name, for people
 
 
 @click.command(short_help="List the cases of a study, the hardest first.")
-@name_argument
+@on_study
 @option("--all", f"List all cases, not only the {MOST} hardest.", to="everything")
-@storage_option
 @format_option("text", "json", "csv", text="JSON and CSV have all cases; CSV has a column for each arm.")
-def cases(name: str, everything: bool, storage: str | None, style: str) -> None:
+def cases(study: Study, everything: bool, style: str) -> None:
     """List the cases of study NAME that have a reward, with the arms' rewards. Cases that most arms failed come first.
 
     An arm failed a case if its reward does not reach the bar, or is worse than the baseline's. Where rewards are
@@ -39,7 +38,6 @@ def cases(name: str, everything: bool, storage: str | None, style: str) -> None:
       thresher cases prompts --all
       thresher cases prompts --format csv
     """
-    study = study_at(name, storage)
     most = None if everything or style != "text" else MOST
     rows, seen, arms, missing = look(study, lambda ledger: _read(ledger, most))
     spec = study.spec

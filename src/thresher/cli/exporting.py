@@ -15,16 +15,15 @@ from ..core.results import CANCELLED, SPARE, WITH_REWARD, Row
 from ..study import Study, look
 from ..text.escapes import cell, remark
 from . import put
-from .options import name_argument, storage_option, study_at
+from .options import on_study
 
 LINES = 1000  # lines of CSV that are written at once
 
 
 @click.command(short_help="Write a study as CSV or JSON.")
-@name_argument
+@on_study
 @click.argument("style", type=click.Choice(["csv", "json"]), metavar="csv|json")
-@storage_option
-def export(name: str, style: str, storage: str | None) -> None:
+def export(study: Study, style: str) -> None:
     """Write study NAME to standard output: csv has one line per pull, json has the whole log. import reads both.
 
     Where every pull evaluates an arm and the baseline, csv has a column baseline, and import reads json alone.
@@ -36,7 +35,6 @@ def export(name: str, style: str, storage: str | None) -> None:
       thresher export prompts csv
       thresher export prompts json --storage postgresql://me@server/lab
     """
-    study = study_at(name, storage)
     if style == "json":
         _print_log(study)
     else:

@@ -1,5 +1,6 @@
 """Options that several commands share: numbers and durations, policies, formats, and where studies are stored."""
 
+import functools
 import importlib
 import os
 import re
@@ -27,6 +28,7 @@ VARIABLE = "THRESHER_STORAGE"
 EXAMPLE = "write --policy module:function, with the file module.py in this folder"
 FORMATS = ("table", "json", "csv", "markdown")  # of a verdict
 Command = TypeVar("Command", bound=Callable[..., Any])
+Status = TypeVar("Status", int, None)  # what a command returns
 
 
 class Number(click.ParamType[float]):
@@ -244,6 +246,18 @@ def study_at(name: str, storage: "str | Store | None") -> Study:
         there = f"there are {listed(others, show=lambda other: shown(other, 40))}" if others else "it is empty"
         remedy = nearest(name, others) or f"{there}; --storage or {VARIABLE} names another store"
         raise UnknownStudy("study", name, f"is not in {place_of(store)}", remedy) from None
+
+
+def on_study(command: Callable[..., Status]) -> Callable[..., Status]:
+    """Give a command NAME and ``--storage``, and open that study for it."""
+
+    @name_argument
+    @storage_option
+    @functools.wraps(command)
+    def call(name: str, storage: str | None, **given: Any) -> Status:
+        return command(study_at(name, storage), **given)
+
+    return call
 
 
 def study_or_damage(name: str, store: Store) -> tuple[Study | None, str]:

@@ -19,7 +19,7 @@ from ..study import Study, look
 from ..text.masking import masked, one_line
 from ..text.plural import listed
 from . import put
-from .options import FORMATS, Whole, format_option, name_argument, option, place_of, storage_option, study_at
+from .options import FORMATS, Whole, format_option, on_study, option, place_of
 
 MOST_PULLS = 20  # pending pulls that a status for people lists
 SHOWN = (  # in a status for people
@@ -31,16 +31,14 @@ POLL = 0.25  # seconds between two reads of --follow
 
 
 @click.command(short_help="Show how far a study is, and who works on it.")
-@name_argument
-@storage_option
+@on_study
 @format_option("text", "json")
-def status(name: str, storage: str | None, style: str) -> None:
+def status(study: Study, style: str) -> None:
     """Show how far study NAME is, who works on it, and which pulls are pending. It changes nothing.
 
     Example:
       thresher status prompts --format json
     """
-    study = study_at(name, storage)
     found = {**summary_of(study), **_people(study)}
     if style == "json":
         put(json.dumps({"format": 2, **found}, indent=2, ensure_ascii=False))
@@ -71,10 +69,9 @@ def _put(name: str, text: str) -> None:
 
 
 @click.command(short_help="Print the answer of a study so far.")
-@name_argument
-@storage_option
+@on_study
 @format_option(*FORMATS)
-def verdict(name: str, storage: str | None, style: str) -> None:
+def verdict(study: Study, style: str) -> None:
     """Print the answer of study NAME so far.
 
     Example:
@@ -82,7 +79,7 @@ def verdict(name: str, storage: str | None, style: str) -> None:
     """
     from .output import print_verdict
 
-    print_verdict(study_at(name, storage).verdict(), style)
+    print_verdict(study.verdict(), style)
 
 
 def _in_words(key: str, found: dict[str, Any]) -> str:
@@ -174,24 +171,22 @@ def _people(study: Study) -> dict[str, Any]:
 
 
 @click.command(short_help="Print the events of a study.")
-@name_argument
+@on_study
 @option("--follow", "Keep printing new events until Ctrl-C.")
 @option("--after SEQ", "Print only events after this one.", type=Whole(0, MAX_WHOLE), default=0)
-@storage_option
 @format_option("text", "json")
-def log(name: str, follow: bool, after: int, storage: str | None, style: str) -> None:
+def log(study: Study, follow: bool, after: int, style: str) -> None:
     """Print the log of study NAME, one event per line, as text or as JSON objects.
 
     Examples:
       thresher log prompts --follow
       thresher log prompts --after 1000 --format json
     """
-    study = study_at(name, storage)
-    names, last = study.spec.arms, event_at(study.store, name, after)
+    names, last = study.spec.arms, event_at(study.store, study.name, after)
     last = look(study, lambda ledger: ledger.last) if last is None and after else last  # that event does not exist yet
     while True:
         try:
-            for page in pages(study.store, name, last):
+            for page in pages(study.store, study.name, last):
                 for event in page:
                     if event.seq > after:
                         put(json.dumps(to_json(event)) if style == "json" else line(event, names))

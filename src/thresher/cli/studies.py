@@ -22,6 +22,7 @@ from .options import (
     Whole,
     format_option,
     name_argument,
+    on_study,
     option,
     place_of,
     storage_option,
@@ -98,53 +99,47 @@ def create(name: str, storage: str | None, **given: Any) -> None:
 
 
 @click.command(short_help="Give a study a larger budget.")
-@name_argument
+@on_study
 @option("--budget N", "The new total of pulls.", type=Whole(), required=True)
-@storage_option
-def extend(name: str, budget: int, storage: str | None) -> None:
+def extend(study: Study, budget: int) -> None:
     """Give study NAME a larger budget.
 
     Example:
       thresher extend prompts --budget 4000
     """
-    study = study_at(name, storage)
     before = look(study, lambda ledger: ledger.budget)
     study.extend(budget=budget)
     larger = f"extended from {before:,} to {plural(budget, 'pull')}"
-    say_done(name, f"its budget is already {budget:,}" if budget == before else larger)
+    say_done(study.name, f"its budget is already {budget:,}" if budget == before else larger)
 
 
 @click.command(short_help="Stop pulling an arm.")
-@name_argument
+@on_study
 @arm_argument
 @click.option("--reason", default="retired by hand", help="Why, for the log and the verdict.")
-@storage_option
-def retire(name: str, arm: str, reason: str, storage: str | None) -> None:
+def retire(study: Study, arm: str, reason: str) -> None:
     """Retire ARM of study NAME: it takes no more pulls. Its rewards are kept, and restore lets it take pulls again.
 
     Example:
       thresher retire prompts terse --reason "too expensive"
     """
-    study = study_at(name, storage)
     before = _is_retired(study, arm)
     study.retire(arm, reason=reason)
-    say_done(name, f"arm {shown(arm)} {'was already' if before else 'is'} retired")
+    say_done(study.name, f"arm {shown(arm)} {'was already' if before else 'is'} retired")
 
 
 @click.command(short_help="Let a retired arm take pulls again.")
-@name_argument
+@on_study
 @arm_argument
-@storage_option
-def restore(name: str, arm: str, storage: str | None) -> None:
+def restore(study: Study, arm: str) -> None:
     """Let the retired ARM of study NAME take pulls again, with its failures forgiven.
 
     Example:
       thresher restore prompts terse
     """
-    study = study_at(name, storage)
     before = _is_retired(study, arm)
     study.restore(arm)
-    say_done(name, f"arm {shown(arm)} {'is restored' if before else 'was not retired'}")
+    say_done(study.name, f"arm {shown(arm)} {'is restored' if before else 'was not retired'}")
 
 
 def _is_retired(study: Study, arm: str) -> bool:
