@@ -69,7 +69,7 @@ DEFAULTS: dict[str, Any] = {  # None for all others. A log leaves out what is eq
 
 
 def named_arguments(function: Callable[Given, Found]) -> Callable[Given, Found]:
-    """Make a misspelt argument's name one of our errors, and show ``**`` arguments of a `TypedDict` one by one.
+    """Refuse an unknown argument in one line, and show each argument of ``**given: Unpack[…]`` in the signature.
 
     >>> @named_arguments
     ... def run(*, workers=16): ...
