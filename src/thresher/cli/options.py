@@ -25,7 +25,7 @@ from ..text.quantities import DURATIONS, UNITS, Quantity, read, seconds
 
 DEFAULT = "sqlite:///thresher.db"
 VARIABLE = "THRESHER_STORAGE"
-EXAMPLE = "write --policy module:function, with the file module.py in this folder"
+POLICY_EXAMPLE = "write --policy module:function, with the file module.py in this folder"
 FORMATS = ("table", "json", "csv", "markdown")  # of a verdict
 Command = TypeVar("Command", bound=Callable[..., Any])
 Status = TypeVar("Status", int, None)  # what a command returns
@@ -143,18 +143,18 @@ def imported(text: str) -> Policy:
     """The policy at module:name, which is imported now: only what a command line names is ever imported."""
     module, _, name = text.partition(":")
     if not all(part.isidentifier() for part in (*module.split("."), *name.split("."))):
-        raise InvalidInput("--policy", text, "must be a name, or module:function", EXAMPLE)
+        raise InvalidInput("--policy", text, "must be a name, or module:function", POLICY_EXAMPLE)
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)
     try:
         found: Any = importlib.import_module(module)
     except ModuleNotFoundError as error:
-        raise InvalidInput("--policy", text, f"there is no module {error.name!r}", EXAMPLE) from None
+        raise InvalidInput("--policy", text, f"there is no module {error.name!r}", POLICY_EXAMPLE) from None
     except (Exception, SystemExit) as error:  # a script without a main guard may exit: nothing was done yet
         raise InvalidInput("--policy", text, f"importing it raised {told_of(error)}", "correct the module") from error
     for part in name.split("."):
         if not hasattr(found, part):
-            raise InvalidInput("--policy", text, f"{module} has no {name}", EXAMPLE)
+            raise InvalidInput("--policy", text, f"{module} has no {name}", POLICY_EXAMPLE)
         found = getattr(found, part)
     if isinstance(found, Policy):
         return found
