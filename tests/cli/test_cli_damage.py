@@ -166,10 +166,10 @@ def test_a_password_in_the_wrong_place_is_not_shown(place: Place, args: tuple[st
 
 
 BREAK = """
-import sys, thresher.cli, thresher.cli.agents
+import sys, thresher.cli, thresher.cli.options
 from thresher.study import look
 def broken(*args, **kwargs): raise KeyError("nobody\\nthought of this")
-thresher.cli.agents.study_at = broken
+thresher.cli.options.study_at = broken
 sys.argv = ["thresher", "ask", "s"]
 thresher.cli.main()
 """

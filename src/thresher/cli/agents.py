@@ -16,7 +16,18 @@ from ..inner import ask_for_reply, tell_for_reply
 from ..study import Pull, Study, look
 from ..text.plural import plural
 from . import FINISHED, NOT_MET, print_lines, say, say_done
-from .options import Duration, Number, Whole, format_option, on_study, option, scores_option
+from .options import (
+    Duration,
+    Number,
+    Whole,
+    format_option,
+    name_argument,
+    on_study,
+    option,
+    scores_option,
+    storage_option,
+    study_at,
+)
 
 PAUSE = 1.0  # seconds between two asks with --wait
 MOST = 100_000  # pulls of one ask: a study without a budget sets no other limit
@@ -148,13 +159,16 @@ def renew(study: Study, pulls: tuple[int, ...], lease: float) -> int:
 
 
 @click.command(short_help="Drop pulls.")
-@on_study
+@name_argument
 @click.argument("pulls", type=Whole(), nargs=-1, metavar="[PULL…]")
 @option("--older-than DURATION", "Drop all that have been pending for longer than this.", type=Duration())
 @option("--cause [failed|lost]", "failed counts against its arm.", type=click.Choice(CAUSES), default="lost")
 @click.option("--reason", default="dropped by hand")
+@storage_option
 @format_option("text", "json")
-def drop(study: Study, pulls: tuple[int, ...], older_than: float | None, style: str, **why: Any) -> None:
+def drop(
+    name: str, pulls: tuple[int, ...], older_than: float | None, storage: str | None, style: str, **why: Any
+) -> None:
     """Drop PULLs. A reward that still comes is late: it counts in the statistics, not in the certificate.
 
     Where a study has cases, the first reward of a case counts, late or not.
@@ -167,6 +181,7 @@ def drop(study: Study, pulls: tuple[int, ...], older_than: float | None, style: 
         raise InvalidInput("pulls", rule="none is named", remedy="give their ids, as in 17 18, or --older-than 2h")
     if pulls and older_than is not None:
         raise InvalidInput("pulls", list(pulls), "name pulls or give --older-than, not both")
+    study = study_at(name, storage)
     chosen = list(pulls) if older_than is None else list(_older(study, older_than))
     dropped: list[int] = []
     refused: dict[int, ThresherError] = {}
@@ -181,7 +196,7 @@ def drop(study: Study, pulls: tuple[int, ...], older_than: float | None, style: 
         left = [{"pull": pull, "reason": str(error)} for pull, error in refused.items()]
         print_lines([json.dumps({"format": 1, "dropped": dropped, "refused": left})])
     elif not refused:
-        say_done(study.name, f"dropped {plural(len(dropped), 'pull')}")
+        say_done(name, f"dropped {plural(len(dropped), 'pull')}")
     for first in refused.values():
         if len(chosen) == 1:
             raise first
