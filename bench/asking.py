@@ -29,7 +29,7 @@ NEW = {"name": "asked", "arms": ["a", "b", "c"], "threshold": 0.5, "budget": 10_
 
 @contextlib.contextmanager
 def served(storage: str, *options: str) -> Iterator[str]:
-    argv = [sys.executable, "-m", "thresher.cli", "serve", "--storage", storage, "--port", "0", "--token", TOKEN]
+    argv = [sys.executable, "-m", "thresher", "serve", "--storage", storage, "--port", "0", "--token", TOKEN]
     with subprocess.Popen([*argv, *options], stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout

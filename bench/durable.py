@@ -164,12 +164,10 @@ def command_line(folder: Path) -> Iterator[Figure]:
     asking, telling = [], []
     for _ in range(16):
         began = time.perf_counter()
-        out = subprocess.check_output(
-            [sys.executable, "-m", "thresher.cli", "ask", "s", "--format=json"], env=environment
-        )
+        out = subprocess.check_output([sys.executable, "-m", "thresher", "ask", "s", "--format=json"], env=environment)
         asked = time.perf_counter()
         pull = str(json.loads(out)["pull"])
-        subprocess.check_call([sys.executable, "-m", "thresher.cli", "tell", "s", pull, "0.5"], env=environment)
+        subprocess.check_call([sys.executable, "-m", "thresher", "tell", "s", pull, "0.5"], env=environment)
         asking.append(asked - began)
         telling.append(time.perf_counter() - asked)
     rounds = len(asking)

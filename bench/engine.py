@@ -142,7 +142,7 @@ def figures() -> Iterator[Figure]:
     yield Figure("arun, 64 coroutines that return at once", 1 / here, "pulls/s")
     yield Figure("run with the same coroutine function", 1 / apart, "pulls/s")
     yield Figure("arun: its time / run's", here / apart, "times", 1.2, at_most=True)
-    version, bare = fastest(program("-m", "thresher.cli", "--version"), program("-c", "pass"))
+    version, bare = fastest(program("-m", "thresher", "--version"), program("-c", "pass"))
     yield Figure("thresher --version", 1000 * version, "ms", 150, at_most=True)
     yield Figure("of which Python's own start", 1000 * bare, "ms")
     (imported,) = fastest(program("-c", "import thresher"))

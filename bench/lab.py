@@ -43,7 +43,7 @@ def cold_command(*words: str) -> float:
         environment = {**os.environ, "XDG_CACHE_HOME": folder}
         filled = [word.replace("{folder}", folder) for word in words]
         before = time.perf_counter()
-        command = [sys.executable, "-m", "thresher.cli", *filled]
+        command = [sys.executable, "-m", "thresher", *filled]
         subprocess.run(command, env=environment, check=True, capture_output=True, cwd=folder)
         return time.perf_counter() - before
 

@@ -54,7 +54,7 @@ def with_the_command() -> float:
     arms = [word for k in range(ARMS) for word in ("--arm", f"arm {k}")]
     command = ["--stay", f"--workers={WORKERS}", f"--per-process={PER_PROCESS}", "--", sys.executable, "-c", STAYS]
     start = time.perf_counter()
-    argv = [sys.executable, "-m", "thresher.cli", "run", *options, *arms, *command]
+    argv = [sys.executable, "-m", "thresher", "run", *options, *arms, *command]
     subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
     return (time.perf_counter() - start) / PULLS
 

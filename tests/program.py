@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from forked import Server
 
-THRESHER = [sys.executable, "-m", "thresher.cli"]
+THRESHER = [sys.executable, "-m", "thresher"]
 PATIENCE = 60.0  # seconds until a test gives up waiting; far more than anything takes
 ENVIRONMENT = {
     key: value

@@ -2,5 +2,5 @@
 
 from .cli import main
 
-if __name__ == "__main__":
+if __name__ == "__main__":  # not in a worker that imports it again
     main()

@@ -2,17 +2,17 @@
 
 import os
 import time
-from collections.abc import Iterable, Mapping
-from typing import Literal, NamedTuple
+from collections.abc import Iterable
+from typing import Literal, NamedTuple, Unpack
 
 from .core import checks
+from .core.arguments import SpecArguments, named_arguments
 from .core.differences import differences
 from .core.events import Event
 from .core.kernel import Formula
 from .core.ledger import Ledger
-from .core.policies import Policy
 from .core.scores import register
-from .core.spec import Guarantee, Params, Spec
+from .core.spec import Spec
 from .errors import Conflict, Interrupted, InvalidInput, StudyExists, shown
 from .inner import accept
 from .log.chain import chained
@@ -23,36 +23,14 @@ from .study import LEASE, Study, look
 ATTEMPTS = 3  # to flush a new study to the disk, if connections are lost
 
 
+@named_arguments
 def create_study(
     name: str,
     *,
-    arms: Iterable[str] | Mapping[str, Params],
-    threshold: float | None = None,
-    at_least: float | None = None,
-    at_most: float | None = None,
-    share: float | None = None,
-    baseline: str | None = None,
-    margin: float | None = None,
-    ratio: float | None = None,
-    lower_is_better: bool = False,
-    unit: str | None = None,
-    bounds: tuple[float, float] | None = (0.0, 1.0),
-    budget: int | None = None,
-    policy: Policy | str | None = None,
-    confidence: float | None = 0.95,
-    tolerance: float = 0.0,
-    failure: float | Literal["worst", "ignore"] = "worst",
     storage: Storage = None,
-    seed: int | None = None,
-    max_failures: int | None = 3,
-    clip: bool = False,
-    evaluator: str | None = None,
-    cases: int | Iterable[str] | Mapping[str, Params] | None = None,
-    tries: int = 3,
-    guarantee: Guarantee = "all",
-    find: int | None = None,
     if_exists: Literal["error", "join"] = "error",
     lease: float = LEASE,
+    **question: Unpack[SpecArguments],
 ) -> Study:
     """Ask which of the ``arms`` have a mean reward of at least, or at most, a bar.
 
@@ -70,7 +48,7 @@ def create_study(
             may be worse.
         ratio: how many times the baseline's reward an arm must reach (where lower is better, stay within), in at least
             half of the pairs, or a ``share`` of them.
-        lower_is_better: with a baseline, that lower rewards are better; ``at_most`` says so by itself.
+        lower_is_better: with a baseline, whether lower rewards are better; ``at_most`` says so by itself.
         unit: the unit of rewards, for people; times in ``"s"`` are shown in milliseconds where that reads better.
         bounds: where rewards can lie. None takes them as they are, without certificates unless a share is asked about.
         budget: pulls, over all agents. None: until every arm is settled.
@@ -80,8 +58,8 @@ def create_study(
         tolerance: an arm provably within ± this of the bar is "close".
         failure: what a failed pull means to the certificate: ``"worst"``, ``"ignore"``, or the reward that it is told.
         storage: ``"sqlite:///file.db"``, ``Path("file.db")``, ``"postgresql://…"``, a store, or None for memory.
-        seed: keys the seeds of the pulls and, with cases, each arm's order of them. None is 0; with cases, every new
-            study draws its own, so that an arm that was improved on the first cases does not meet them first again.
+        seed: the seeds of pulls and, with cases, each arm's order of them follow from it. None is 0; with cases, every
+            new study draws its own, so that an arm that was improved on the first cases does not meet them first again.
         max_failures: this many failures in a row retire an arm; None: never. With cases, a case fails when it has
             failed ``tries`` times.
         clip: count rewards outside the bounds as the bound. Without it such a reward proves the bounds wrong, and its
@@ -121,33 +99,7 @@ def create_study(
     >>> print(study.verdict().question, study.verdict().missed)
     Does the arm stay within 1.05 times before in at least 50 % of pairs? ['after']
     """
-    spec = Spec(
-        arms=arms,
-        threshold=threshold,
-        at_least=at_least,
-        at_most=at_most,
-        share=share,
-        baseline=baseline,
-        margin=margin,
-        ratio=ratio,
-        lower_is_better=lower_is_better,
-        unit=unit,
-        bounds=bounds,
-        budget=budget,
-        policy=policy,
-        confidence=confidence,
-        tolerance=tolerance,
-        failure=failure,
-        seed=seed,
-        max_failures=max_failures,
-        clip=clip,
-        evaluator=evaluator,
-        cases=cases,
-        tries=tries,
-        guarantee=guarantee,
-        find=find,
-    )
-    return create(name, spec, storage=storage, if_exists=if_exists, lease=lease)
+    return create(name, Spec(**question), storage=storage, if_exists=if_exists, lease=lease)
 
 
 def create(
@@ -175,7 +127,7 @@ def create(
 
 def _created(name: str, store: Store, spec: Spec) -> bool:
     """Whether this call created the study. If the reply is lost, the event's key shows it."""
-    if spec.is_seed_open:  # with the order of the last study, whoever improved an arm on it would meet its cases first
+    if spec.is_seed_open:  # else an arm that was improved on its first cases would meet them first again
         spec = spec.seeded(int.from_bytes(os.urandom(4)))
     created = Event(1, "created", spec=spec.to_json(), key=os.urandom(8).hex(), time=time.time())
     (event,) = chained([created])
@@ -195,6 +147,7 @@ def _created(name: str, store: Store, spec: Spec) -> bool:
     return True
 
 
+@named_arguments
 def open_study(name: str, *, storage: Storage = None, lease: float = LEASE, scores: Iterable[Formula] = ()) -> Study:
     """The study of that name in that store.
 

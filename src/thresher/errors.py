@@ -35,6 +35,10 @@ class UnknownArm(InvalidInput, KeyError):
     __str__ = Exception.__str__  # a KeyError alone would put quotes around the text
 
 
+class UnknownArgument(InvalidInput, TypeError):
+    """A function has no argument of that name."""
+
+
 class NoScore(InvalidInput):
     """The study's policy is a user's function, which was not passed in, or has changed since."""
 

@@ -153,7 +153,7 @@ def test_an_unknown_command_is_wrong_use() -> None:
 
 
 def test_a_closed_standard_input_is_reported_as_closed() -> None:
-    script = '"$0" -m thresher.cli run --threshold=0.5 --arms=- --budget=9 -- echo 1 <&-'
+    script = '"$0" -m thresher run --threshold=0.5 --arms=- --budget=9 -- echo 1 <&-'
     done = subprocess.run(["sh", "-c", script, sys.executable], capture_output=True, text=True)
     assert (done.returncode, done.stderr.splitlines()) == (
         2,

@@ -96,6 +96,20 @@ def test_output_that_cannot_be_written_is_reported_in_one_line(place: Place, com
     assert "standard output: cannot be written" in complaint(Result(done.returncode, "", done.stderr), 3)
 
 
+@pytest.mark.parametrize(
+    "command", [["status", "s"], ["verdict", "s"], ["export", "s", "csv"], ["verify", "s"], ["studies"]]
+)
+def test_a_closed_standard_output_is_reported_in_one_line(place: Place, command: list[str]) -> None:
+    argv = ["sh", "-c", '"$@" >&-', "x", *THRESHER, *command, "--storage", place.url]
+    done = subprocess.run(argv, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, timeout=PATIENCE)
+    assert complaint(Result(done.returncode, "", done.stderr), 3) == "thresher: error: standard output: is closed"
+
+
+def test_a_command_that_prints_nothing_works_without_a_standard_output(place: Place) -> None:
+    argv = ["sh", "-c", '"$@" >&-', "x", *THRESHER, "extend", "s", "--budget=5000", "--storage", place.url]
+    subprocess.run(argv, stderr=subprocess.PIPE, env=ENVIRONMENT, timeout=PATIENCE, check=True)
+
+
 HUGE = "9" * 30
 
 
@@ -152,10 +166,10 @@ def test_a_password_in_the_wrong_place_is_not_shown(place: Place, args: tuple[st
 
 
 BREAK = """
-import sys, thresher.cli, thresher.cli.agents
+import sys, thresher.cli, thresher.cli.options
 from thresher.study import look
 def broken(*args, **kwargs): raise KeyError("nobody\\nthought of this")
-thresher.cli.agents.study_at = broken
+thresher.cli.options.study_at = broken
 sys.argv = ["thresher", "ask", "s"]
 thresher.cli.main()
 """

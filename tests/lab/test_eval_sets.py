@@ -158,7 +158,6 @@ def test_a_matrix_that_is_wrong_is_refused_in_one_line(name: str, tmp_path: Path
 
 
 REFUSED = {
-    "no cases": (["--cases", "0"], "cases 0"),
     "cases without certificates": (["--cases", "5", "--confidence", "off"], "cases 5"),
     "an unknown guarantee": (["--guarantee", "some"], "guarantee 'some'"),
     "a rate without certificates": (["--guarantee", "rate", "--confidence", "off"], "guarantee 'rate'"),
@@ -177,6 +176,12 @@ def test_what_does_not_go_together_is_refused_in_one_line(name: str) -> None:
         run("simulate", *PROMPTS, "--family", "bernoulli", *words)
     assert part in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_an_eval_set_has_at_least_one_case() -> None:
+    result = CliRunner().invoke(cli, ["simulate", "--cases", "0"])
+    assert result.exit_code == 2
+    assert "'--cases': 0 is too small; give at least 1" in result.output
 
 
 def test_a_study_without_cases_is_no_matrix(tmp_path: Path) -> None:

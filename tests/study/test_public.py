@@ -1,6 +1,8 @@
 """The public API: what `import thresher` offers, and what it costs."""
 
 import ast
+import importlib
+import inspect
 import subprocess
 import sys
 import typing
@@ -11,6 +13,7 @@ import pytest
 
 import thresher
 from thresher.core import events
+from thresher.core.arguments import DEFAULTS, SpecArguments
 from thresher.core.events import moment
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -68,6 +71,26 @@ def test_every_name_is_where_the_table_says_and_where_type_checkers_look() -> No
     }
     assert found == thresher._HOME
     assert {*found, "live", "__version__"} == set(thresher.__all__)
+
+
+def test_every_argument_of_a_study_is_seen_with_its_type_and_default() -> None:
+    seen = inspect.signature(thresher.create_study).parameters
+    assert list(seen) == ["name", "storage", "if_exists", "lease", *SpecArguments.__annotations__]
+    assert seen["arms"].default is inspect.Parameter.empty
+    assert (seen["budget"].default, seen["bounds"].default, seen["tries"].default) == (None, (0.0, 1.0), 3)
+    assert (seen["unit"].annotation, seen["clip"].annotation) == (str | None, bool)
+    assert all(
+        inspect.signature(thresher.Spec).parameters[name] == seen[name] for name in SpecArguments.__annotations__
+    )
+
+
+def test_the_command_line_and_http_take_the_arguments_of_a_study() -> None:
+    models, asking = pytest.importorskip("thresher.web.models"), importlib.import_module("thresher.cli.asking")
+    over_http = models.NewStudy.model_fields
+    assert {*over_http} == {"name", "if_exists", *SpecArguments.__annotations__}
+    assert all(over_http[name].default == DEFAULTS.get(name) for name in {*SpecArguments.__annotations__} - {"arms"})
+    options = {option.name for option in asking.arm_options(lambda: None).__click_params__}
+    assert {*SpecArguments.__annotations__} - options == {"arms", "unit", "evaluator"}, "--arms or --arm; the command"
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -59,6 +60,28 @@ def test_a_bad_specification_gets_one_clear_line(given: dict[str, Any], words: s
         make(**given)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 400
+
+
+MISSPELT: dict[str, Callable[[], object]] = {
+    "create_study has no such argument; did you mean 'budget'": lambda: make(budgett=3),
+    "create_study has no such argument; did you mean 'storage'": lambda: make(storag=None),
+    "create_study has no such argument; help\\(create_study\\) lists them": lambda: make(rule=1),
+    "open_study has no such argument; did you mean 'lease'": lambda: thresher.open_study("s", leas=3),  # type: ignore[call-arg]
+    "Spec has no such argument; did you mean 'tries'": lambda: thresher.Spec(arms=["a"], trys=3),  # type: ignore[call-arg]
+    "run has no such argument; did you mean 'workers'": lambda: thresher.run(make(), bool, worker=3),  # type: ignore[call-arg]
+}
+
+
+@pytest.mark.parametrize("words", MISSPELT)
+def test_a_misspelt_argument_gets_one_clear_line(words: str) -> None:
+    with pytest.raises(thresher.InvalidInput, match=f"argument '[a-z]+': {words}") as caught:
+        MISSPELT[words]()
+    assert isinstance(caught.value, TypeError), "as Python has it"
+
+
+def test_a_study_without_arms_says_so() -> None:
+    with pytest.raises(thresher.InvalidInput, match="arms None: must be a list of names"):
+        thresher.create_study("s", at_least=0.5)  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("name", ["", " ", "a\x00b", "x" * 2000, None, 3])

@@ -110,7 +110,7 @@ def a_writer(tmp_path: Path) -> Callable[..., "subprocess.CompletedProcess[str]"
     storage = f"sqlite:///{tmp_path}/s.db"
     thresher.create_study("coins", arms=["a"], threshold=0.5, budget=4, storage=storage).store.close()
     argv = ["report", "coins", "--storage", storage, "--out"]
-    program = [sys.executable, "-m", "thresher.cli", *argv]
+    program = [sys.executable, "-m", "thresher", *argv]
 
     def write(*args: object, **options: Any) -> "subprocess.CompletedProcess[str]":
         """The real program where a test needs a pipe or sets limits."""

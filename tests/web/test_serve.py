@@ -15,7 +15,7 @@ from running import BEARER, TOKEN, WRITE_TOKEN, WRITER, command, served, stuck, 
 
 import thresher
 
-SERVE = [sys.executable, "-m", "thresher.cli", "serve", "--storage", "memory"]
+SERVE = [sys.executable, "-m", "thresher", "serve", "--storage", "memory"]
 
 
 def test_it_prints_its_address_with_a_token_that_grants_access() -> None:

@@ -5,6 +5,7 @@ import difflib
 import importlib
 import io
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterable, Iterator
@@ -46,6 +47,7 @@ COMMANDS = {  # command: its module
     "report": "serve",
 }
 
+EXAMPLES = re.compile(r"\n\n( *)(?=Examples?:\n)")  # in a help text; click joins lines unless \b comes before them
 LONGEST = 2000  # characters of an error message: a value that it quotes may be a megabyte
 FINISHED, NOT_MET, WRONG_USE, COULD_NOT_GO_ON = 0, 1, 2, 3
 UNREAD = 128 + signal.SIGPIPE  # nobody reads standard output any more
@@ -92,6 +94,7 @@ class Commands(click.Group):
             return None
         module = importlib.import_module(f".{COMMANDS[cmd_name]}", __package__)
         command: click.Command = getattr(module, "import_" if cmd_name == "import" else cmd_name)
+        command.help = EXAMPLES.sub("\n\n\\1\b\n\\1", command.help or "")
         return command
 
     def resolve_command(
@@ -153,9 +156,9 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("THRESHER_TRACEBACK"):
             say(importlib.import_module("..run.tracebacks", __package__).traceback_text(error))
-        printed = _is_written()  # else that was it, and is said
+        printed = _is_written()  # if not, that was the error, and it has been reported
         status = _complain(_unexpected(error), COULD_NOT_GO_ON) if printed else COULD_NOT_GO_ON
-    status = status if isinstance(status, int) else FINISHED
+    status = status if isinstance(status, int) else FINISHED  # a command that returns nothing
     sys.exit(status if _is_written() else status or COULD_NOT_GO_ON)
 
 
@@ -170,12 +173,19 @@ def say_done(study: str, what: str) -> None:
     say(f"study {shown(study)}: {what}")
 
 
+def standard_output() -> TextIO:
+    """Standard output, or an error if it is closed."""
+    if sys.stdout is None:
+        raise CannotGoOn("standard output", rule="is closed")
+    return sys.stdout
+
+
 def put(text: str, *, end: str = "\n", styled: bool = False) -> None:
     """Write text to standard output: unchanged to files and pipes, with control characters escaped on a terminal.
 
     ``styled`` text contains terminal codes on purpose; text from others was escaped when it was built.
     """
-    plain = styled or sys.stdout is None or not sys.stdout.isatty()
+    plain = styled or not standard_output().isatty()
     click.echo(f"{text if plain else visible(text)}{end}", nl=False, color=True)  # else click would remove codes
 
 
@@ -186,15 +196,22 @@ def drain(stream: TextIO) -> None:
 
 def print_lines(lines: Iterable[str]) -> None:
     """Write lines to standard output; fail loudly if they cannot be written."""
-    if sys.stdout is None:
-        raise CannotGoOn("standard output", rule="is closed")
+    out = standard_output()
     try:
         for line in lines:
             put(line)
-        sys.stdout.flush()
     except OSError as error:
-        drain(sys.stdout)
+        drain(out)
         raise CannotGoOn("standard output", rule=f"cannot be written ({error.strerror})") from None
+
+
+@contextlib.contextmanager
+def read_in_part() -> Iterator[None]:
+    """Within this, the reader of standard output, such as head, may stop reading; the exit status still tells."""
+    try:
+        yield
+    except BrokenPipeError:
+        drain(sys.stdout)
 
 
 def _unexpected(error: Exception) -> str:

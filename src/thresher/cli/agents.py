@@ -16,10 +16,20 @@ from ..inner import ask_for_reply, tell_for_reply
 from ..study import Pull, Study, look
 from ..text.plural import plural
 from . import FINISHED, NOT_MET, print_lines, say, say_done
-from .options import Duration, Number, Whole, format_option, name_argument, option, storage_option, study_at
-from .scoring import scores_option
+from .options import (
+    Duration,
+    Number,
+    Whole,
+    format_option,
+    name_argument,
+    on_study,
+    option,
+    scores_option,
+    storage_option,
+    study_at,
+)
 
-PAUSE = 1.0  # seconds between two asks of one that waits
+PAUSE = 1.0  # seconds between two asks with --wait
 MOST = 100_000  # pulls of one ask: a study without a budget sets no other limit
 
 ASK = """Hand out the next pull of study NAME, or several: which arm to evaluate, and with which seed.
@@ -37,7 +47,6 @@ more pulls: it is settled or retired, or has no case left.
 If the arms are compared with a baseline, without cases, every pull evaluates both with the same seed. The line then
 ends with the baseline and which of the two comes first: arm or baseline.
 
-\b
 Examples:
   thresher ask prompts
   thresher ask prompts -n 8 --lease 2h --format json
@@ -47,26 +56,17 @@ Examples:
 
 
 @click.command(help=ASK, short_help="Hand out the next pull of a study.")
-@name_argument
+@on_study
 @click.option("-n", "count", type=Whole(1, MOST), default=1, help="How many pulls.")
 @option("--arm NAME", "Pull this arm, instead of the one that the study chooses.")
 @option("--wait", "While other agents have the last cases, wait until one is free again or all are told.")
 @click.option("--lease", type=Duration(), default="1h", help="Time after which the next ask drops the pull as lost.")
 @scores_option
-@storage_option
 @format_option("text", "json")
 def ask(
-    name: str,
-    count: int,
-    arm: str | None,
-    wait: bool,
-    lease: float,
-    scores: tuple[object, ...],
-    storage: str | None,
-    style: str,
+    study: Study, count: int, arm: str | None, wait: bool, lease: float, scores: tuple[object, ...], style: str
 ) -> int:
     """Print pulls."""
-    study = study_at(name, storage)
     asked = ask_for_reply(study, count, lease=lease, key=None, arm=arm)
     while wait and asked.wait:
         time.sleep(PAUSE)
@@ -89,44 +89,33 @@ def _line(pull: Pull) -> str:
 
 
 @click.command(short_help="Tell the reward of a pull.", context_settings={"ignore_unknown_options": True})
-@name_argument
+@on_study
 @click.argument("pull", type=Whole())
 @click.argument("reward", type=Number())
 @click.argument("baseline", type=Number(), required=False)
 @click.option("--note", metavar="TEXT", help="Words about the evaluation, for people.")
 @click.option("--cost", type=Number(), help="What the evaluation cost, in any unit; the verdict has the total.")
-@storage_option
 @format_option("text", "json")
 def tell(
-    name: str,
-    pull: int,
-    reward: float,
-    baseline: float | None,
-    note: str | None,
-    cost: float | None,
-    storage: str | None,
-    style: str,
-) -> int:
+    study: Study, pull: int, reward: float, baseline: float | None, note: str | None, cost: float | None, style: str
+) -> None:
     """Tell the REWARD of PULL, a number. Telling the same reward again is fine: a lost reply may be retried.
 
     The note and the cost of the first time stay.
 
     Where a pull evaluates an arm and the baseline, tell both: the arm's REWARD and then the BASELINE's.
 
-    \b
     Examples:
       thresher tell prompts 17 0.85
       thresher tell prompts 17 0.85 --cost 0.02 --note 'answer was cut off'
       thresher tell rivals 17 0.85 0.8
-    """  # noqa: D301 - click wants the character itself
-    study = study_at(name, storage)
+    """
     told = _told(study, reward, baseline)
     late = tell_for_reply(study, pull, told, note=note, cost=cost)
     if style == "json":
         print_lines([json.dumps({"format": 1, "pull": pull, "reward": told, "late": late})])
     elif said := look(study, lambda ledger: _what_counts(ledger, pull, late=late)):
         say(f"the reward of pull {pull} {said}")
-    return FINISHED
 
 
 def _what_counts(ledger: Ledger, pull: int, *, late: bool) -> str:
@@ -151,20 +140,17 @@ def _told(study: Study, reward: float, baseline: float | None) -> float | tuple[
 
 
 @click.command(short_help="Renew the leases of pulls.")
-@name_argument
+@on_study
 @click.argument("pulls", type=Whole(), nargs=-1, required=True, metavar="PULL…")
 @click.option("--lease", type=Duration(), default="1h", help="Time from now after which the next ask drops them.")
-@storage_option
-def renew(name: str, pulls: tuple[int, ...], lease: float, storage: str | None) -> int:
+def renew(study: Study, pulls: tuple[int, ...], lease: float) -> int:
     """Renew the leases of PULLs: work on them continues, so they do not count as lost yet.
 
     Exit status 1 means that one of them is no longer pending: it was told or dropped.
 
-    \b
     Example:
       thresher renew prompts 17 18 --lease 2h
-    """  # noqa: D301 - click wants the character itself
-    study = study_at(name, storage)
+    """
     study.renew(pulls, lease)
     over = look(study, lambda ledger: [pull for pull in pulls if ledger.state_of(pull) != PENDING])
     if over:
@@ -182,16 +168,15 @@ def renew(name: str, pulls: tuple[int, ...], lease: float, storage: str | None) 
 @format_option("text", "json")
 def drop(
     name: str, pulls: tuple[int, ...], older_than: float | None, storage: str | None, style: str, **why: Any
-) -> int:
+) -> None:
     """Drop PULLs. A reward that still comes is late: it counts in the statistics, not in the certificate.
 
     Where a study has cases, the first reward of a case counts, late or not.
 
-    \b
     Examples:
       thresher drop prompts 17 --cause failed --reason "out of memory"
       thresher drop prompts --older-than 2h
-    """  # noqa: D301 - click wants the character itself
+    """
     if not pulls and older_than is None:
         raise InvalidInput("pulls", rule="none is named", remedy="give their ids, as in 17 18, or --older-than 2h")
     if pulls and older_than is not None:
@@ -217,7 +202,6 @@ def drop(
             raise first
         others = f"the others were dropped: {shown(dropped)}" if dropped else ""
         raise InvalidInput("pulls", list(refused), f"were not dropped, the first because: {first}", others)
-    return FINISHED
 
 
 def _older(study: Study, seconds: float) -> Iterator[int]:

@@ -6,7 +6,9 @@ from typing import Any
 import click
 
 from ..core import policies
+from ..core.arguments import DEFAULTS, SpecArguments
 from ..core.question import HALF
+from ..core.question_checks import BARS
 from ..core.spec import Params, Spec
 from ..errors import InvalidInput
 from ..run.command.timing import MEASURED, SECONDS
@@ -14,16 +16,14 @@ from ..text.quantities import PERCENT, Quantity
 from . import say
 from .arms import checked, read_arms
 from .cautions import arms_caution
-from .options import Amount, Command, Number, Whole, option
+from .options import Amount, Number, PolicyName, Whole, option, together
 from .rewording import as_written, option_of, rewording
-from .scoring import PolicyName
 
-UNIT = (0.0, 1.0)  # the bounds, unless others are given
+UNIT = DEFAULTS["bounds"]
 SHARE = 0.95  # of measured times without bounds or a baseline, unless another is asked about
-BARS = ("threshold", "at_least", "at_most")
 ON_REWARDS = (*BARS, "margin", "tolerance")  # numbers on the scale of rewards
 
-ARM_OPTIONS = (
+arm_options = together(  # what defines a study's question
     option("--at-least B", "The bar that an arm's mean must reach, such as 0.9 or 90%.", type=Amount()),
     option("--at-most B", "The bar that an arm's mean must stay within, such as 5%, or 50ms.", type=Amount()),
     option("--threshold B", "Another name for --at-least.", type=Amount()),
@@ -50,7 +50,7 @@ ARM_OPTIONS = (
     ),
     option("--arm NAME", "An arm; repeat it for more.", to="names", multiple=True),
     option("--cases FILE|N", "An eval set: a file of cases, written like --arms, or how many there are."),
-    option("--tries N", "How often a case is tried that fails.", type=Whole(), default=3),
+    option("--tries N", "How often a case is tried that fails.", type=Whole(), default=DEFAULTS["tries"]),
     option("--budget N", "Pulls in total.  [default: until every arm is settled]", type=Whole()),
     option("--bounds LO HI", "The range of rewards, or none.  [default: 0 1]", type=Amount(), nargs=2),
     option("--no-bounds", "The same as --bounds none.", hidden=True),
@@ -66,25 +66,27 @@ ARM_OPTIONS = (
         "--guarantee [all|rate]",
         "Certify that no label is wrong, or that few are on average, which takes far fewer pulls for many arms.",
         type=click.Choice(["all", "rate"]),
-        default="all",
+        default=DEFAULTS["guarantee"],
     ),
     option("--find M", "End when M arms are certified to reach the bar.", type=Whole()),
-    option("--tolerance T", "An arm provably within ± T of the bar is settled as close.", type=Amount(), default=0.0),
-    option("--failure REWARD", "What a failed pull counts as: worst, ignore, or a reward.", default="worst"),
-    option("--max-failures N", "Retire an arm after N failures in a row.", type=Whole(), default=3),
+    option(
+        "--tolerance T",
+        "An arm provably within ± T of the bar is settled as close.",
+        type=Amount(),
+        default=DEFAULTS["tolerance"],
+    ),
+    option(
+        "--failure REWARD", "What a failed pull counts as: worst, ignore, or a reward.", default=DEFAULTS["failure"]
+    ),
+    option(
+        "--max-failures N", "Retire an arm after N failures in a row.", type=Whole(), default=DEFAULTS["max_failures"]
+    ),
     option(
         "--seed S",
         "The pulls' seeds and the order of cases follow from it.  [default: 0; with --cases, a new one]",
         type=Whole(),
     ),
 )
-
-
-def arm_options(command: Command) -> Command:
-    """Add the options that define a study's question."""
-    for add in reversed(ARM_OPTIONS):
-        command = add(command)
-    return command
 
 
 def arms_given(file: str | None, names: tuple[str, ...]) -> dict[str, Params]:
@@ -108,22 +110,20 @@ def question(arms: dict[str, Params], given: dict[str, Any], *, evaluator: str |
     _check_bars(given)
     for name, value in _units(given):
         _check_unit(name, value, given, of_shares=of_shares, measured=measured)
-    same = (*BARS, "baseline", "margin", "ratio", "budget", "policy", "tolerance", "seed", "max_failures", "clip")
-    more = ("cases", "tries", "guarantee", "find")
     bare = given["no_bounds"] and not of_shares
     _check_times(given, measured=measured)
+    asked = {name: given[name] for name in SpecArguments.__annotations__ if name in given} | {
+        "arms": arms,
+        "share": share,
+        "lower_is_better": given["lower_is_better"] or (measured and given["baseline"] is not None),
+        "unit": "s" if measured else None,
+        "bounds": None if given["no_bounds"] or of_shares else given["bounds"] or UNIT,
+        "confidence": _confidence(given["confidence"], given["no_confidence"], bare),
+        "failure": reward_of_failure(given["failure"]),
+        "evaluator": evaluator,
+    }
     with rewording(given):
-        spec = Spec(
-            arms=arms,
-            share=share,
-            lower_is_better=given["lower_is_better"] or (measured and given["baseline"] is not None),
-            unit="s" if measured else None,
-            bounds=None if given["no_bounds"] or of_shares else given["bounds"] or UNIT,
-            confidence=_confidence(given["confidence"], given["no_confidence"], bare),
-            failure=reward_of_failure(given["failure"]),
-            evaluator=evaluator,
-            **{name: given[name] for name in (*same, *more)},
-        )
+        spec = Spec(**asked)
     _check_ignored(spec, given)
     return spec
 
@@ -147,7 +147,7 @@ def _check_times(given: dict[str, Any], *, measured: bool) -> None:
 
 
 def _share(given: dict[str, Any]) -> float | None:
-    """The share that is asked about. For measured times nobody has to guess bounds, so they have one anyway."""
+    """The share that is asked about. Measured times have one by default, so that nobody has to guess bounds."""
     share: float | None = given["share"]
     plain = share is None and given["ratio"] is None and given["bounds"] is None and not given["no_bounds"]
     if not plain or given.get("reward") not in MEASURED:
@@ -214,7 +214,7 @@ def _check_unit(name: str, value: Quantity, given: dict[str, Any], *, of_shares:
 
 def _confidence(given: float | None, without: bool, no_bounds: bool) -> float | None:
     if not without and not no_bounds:
-        return 0.95 if given is None else given
+        return DEFAULTS["confidence"] if given is None else given
     if given is not None:
         other = "--no-confidence" if without else "--bounds none"
         raise InvalidInput("--confidence", given, f"there are no certificates with {other}", "use one of the two")

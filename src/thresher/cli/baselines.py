@@ -11,7 +11,7 @@ from ..log.imports import Result
 from ..study import Study, import_pulls, look
 from ..text.plural import plural
 from . import say
-from .transfer import checked, rows_in, with_cases
+from .transfer import checked, results_in, with_cases
 
 OPTION = "--baseline-results"
 
@@ -26,7 +26,7 @@ class BaselineResults:
         if spec.cases is None:
             rule = "only results on the same cases can be compared"
             raise InvalidInput(OPTION, file, rule, "give the cases with --cases, or leave the results out")
-        rows = list(rows_in(file, arm=spec.baseline))
+        rows = list(results_in(file, arm=spec.baseline)[0])
         results = list(checked(rows, spec))
         for row, result in zip(rows, results, strict=True):
             if result.arm != spec.baseline:

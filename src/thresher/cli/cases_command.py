@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import sys
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
@@ -11,12 +10,12 @@ import click
 
 from ..core.hardest import CaseRow, hardest, seen_cases
 from ..core.ledger import Ledger
-from ..study import look
+from ..study import Study, look
 from ..text.escapes import cell, csv_line, visible
 from ..text.plural import listed, plural
 from ..text.quantities import amount
-from . import FINISHED, drain, put
-from .options import format_option, name_argument, option, storage_option, study_at
+from . import put, read_in_part, standard_output
+from .options import format_option, on_study, option
 from .reading import ASKED
 
 MOST = 20  # cases for people, without --all
@@ -25,23 +24,20 @@ LONGEST = 32  # characters of a case's name, for people
 
 
 @click.command(short_help="List the cases of a study, the hardest first.")
-@name_argument
+@on_study
 @option("--all", f"List all cases, not only the {MOST} hardest.", to="everything")
-@storage_option
 @format_option("text", "json", "csv", text="JSON and CSV have all cases; CSV has a column for each arm.")
-def cases(name: str, everything: bool, storage: str | None, style: str) -> int:
-    """List the cases of study NAME that have a reward: those first that most arms failed, each with the arms' rewards.
+def cases(study: Study, everything: bool, style: str) -> None:
+    """List the cases of study NAME that have a reward, with the arms' rewards. Cases that most arms failed come first.
 
     An arm failed a case if its reward does not reach the bar, or is worse than the baseline's. Where rewards are
     graded, the worst mean comes first. A case whose evaluation failed for good is missing for that arm.
 
-    \b
     Examples:
       thresher cases prompts
       thresher cases prompts --all
       thresher cases prompts --format csv
-    """  # noqa: D301 - click wants the character itself
-    study = study_at(name, storage)
+    """
     most = None if everything or style != "text" else MOST
     rows, seen, arms, missing = look(study, lambda ledger: _read(ledger, most))
     spec = study.spec
@@ -53,12 +49,9 @@ def cases(name: str, everything: bool, storage: str | None, style: str) -> int:
         lines = (line.removesuffix("\n") for line in _csv(rows, spec.arms))
     else:
         lines = chain(_text(rows, arms, spec.unit), ["", _summary(len(rows), seen, spec.case_count), *missing])
-    try:
+    with read_in_part():
         for line in lines:
             put(line)
-    except BrokenPipeError:  # the reader, such as head, has read enough
-        drain(sys.stdout)
-    return FINISHED
 
 
 class Read(NamedTuple):
@@ -71,7 +64,7 @@ class Read(NamedTuple):
 
 
 def _read(ledger: Ledger, most: int | None) -> Read:
-    rows, names = hardest(ledger, most), ledger.spec.arms  # which refuses a study without cases
+    rows, names = hardest(ledger, most), ledger.spec.arms  # hardest refuses a study without cases
     missing = {name: ledger.cases.missing[arm] if ledger.cases else 0 for arm, name in enumerate(names)}
     arms = [name for arm, name in enumerate(names) if ledger.board.seen[arm] or missing[name]]
     counts = [f"{visible(name)} {count:,}" for name, count in missing.items() if count]
@@ -96,7 +89,7 @@ def _csv(rows: Sequence[CaseRow], arms: Sequence[str]) -> Iterator[str]:
 
 def _text(rows: Sequence[CaseRow], arms: Sequence[str], unit: str | None) -> Iterator[str]:
     """A table: a column for each arm if they fit, otherwise the names of those that failed."""
-    width = shutil.get_terminal_size((WIDE, 24)).columns if sys.stdout is not None and sys.stdout.isatty() else WIDE
+    width = shutil.get_terminal_size((WIDE, 24)).columns if standard_output().isatty() else WIDE
     table = [
         ["case", *(_shortened(str(row.case)) for row in rows)],
         ["failed", *(f"{row.failed:,}" for row in rows)],

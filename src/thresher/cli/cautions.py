@@ -8,12 +8,13 @@ from ..core.ledger import Ledger
 from ..core.spec import Params
 from ..core.wording import look_of
 from ..errors import shown
-from ..run.command.process import CASE, PLACEHOLDER
+from ..run.command.process import CASE
 from ..run.progress import Progress
 from ..study import Study, look
 from ..text.logs import log
 from ..text.plural import plural
 from ..text.quantities import percent
+from .checking import placeholders
 
 ENOUGH = 20  # rewards after which a pattern is not likely to be chance
 WIDE = 10.0  # bounds this many times wider than needed cost a large multiple of the pulls
@@ -35,7 +36,7 @@ def arms_caution(names: Sequence[str]) -> str | None:
 
 def command_cautions(argv: Sequence[str], arms: Mapping[str, Params], *, cases: bool = False) -> Iterator[str]:
     """Warnings if the command seems to do the same for every arm, or for every case."""
-    used = {found[1] for part in argv for found in PLACEHOLDER.finditer(part) if found[1]}
+    used = placeholders(*argv)
     of_case = {name for name in used if cases and name.split(".")[0] == CASE}
     if len(arms) > 1 and not used - of_case - {"seed", "number", "pull"} and not _reads("THRESHER_ARM", argv):
         yield (

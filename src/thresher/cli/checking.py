@@ -34,7 +34,7 @@ def check_command(
     On a cluster (``elsewhere``), whether the program exists is not checked.
     """
     _check_there_is_one(argv)
-    names = {found[1] for part in argv for found in PLACEHOLDER.finditer(part) if found[1]} - set(PULL_FIELDS)
+    names = placeholders(*argv) - set(PULL_FIELDS)
     if cases is not None:
         names -= set(_of_cases(names, arms, cases))
     for name in sorted(names):
@@ -48,6 +48,15 @@ def check_command(
     for program in () if elsewhere else _programs(argv[0], arms):
         _check_exists(program, argv)
     return tuple(argv)
+
+
+def placeholders(*words: str) -> set[str]:
+    """The names in braces in the words of a command.
+
+    >>> placeholders("./run.sh", "{arm}-{{1}}")
+    {'arm'}
+    """
+    return {found[1] for word in words for found in PLACEHOLDER.finditer(word) if found[1]}
 
 
 def check_program(argv: Sequence[str], *, elsewhere: bool = False) -> None:
@@ -107,7 +116,7 @@ def _instead(argv: Sequence[str]) -> str:
 
 def _programs(template: str, arms: Mapping[str, Params]) -> list[str]:
     """The programs that a template can mean; none if it depends on more than the arm."""
-    wanted = {found[1] for found in PLACEHOLDER.finditer(template) if found[1]}
+    wanted = placeholders(template)
     if not wanted:
         return [fill(template, {})]
     known = [pull_values(Pull(0, arm, 0, params, 0)) for arm, params in arms.items()]

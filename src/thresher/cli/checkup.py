@@ -15,8 +15,7 @@ from ..log.tail import pages
 from ..text.masking import masked, one_line
 from ..text.plural import plural
 from . import FINISHED, NOT_MET, put
-from .options import format_option, name_argument, storage_option, store_at, study_at, study_or_damage
-from .scoring import scores_option
+from .options import format_option, name_argument, scores_option, storage_option, store_at, study_at, study_or_damage
 
 
 @click.command(short_help="Check every decision of a study.")
@@ -31,11 +30,10 @@ def verify(name: str, scores: tuple[object, ...], storage: str | None, style: st
     can see that they have the same log, and a digest of the state that is the same on any machine. Exit status 1 means
     that something is wrong.
 
-    \b
     Examples:
       thresher verify prompts
       thresher verify prompts --policy mine:score
-    """  # noqa: D301 - click wants the character itself
+    """
     store = store_at(storage)
     if name not in store.studies():
         study_at(name, store)  # raises an error that lists what exists
@@ -59,10 +57,9 @@ def verify(name: str, scores: tuple[object, ...], storage: str | None, style: st
 def doctor(storage: str | None, style: str) -> int:
     """Print versions, how durable the store is, and what is wrong with it. Exit status 1 means that something is wrong.
 
-    \b
     Example:
       thresher doctor --storage postgresql://me@server/lab
-    """  # noqa: D301 - click wants the character itself
+    """
     found = {"thresher": __version__, "python": f"{platform.python_version()} on {platform.platform()}"}
     for package in ("apsw", "psycopg", "click", "rich"):
         try:

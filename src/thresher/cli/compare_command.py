@@ -1,18 +1,16 @@
 """``thresher compare``: several policies on the same draws. Nothing heavy is imported before the command runs."""
 
 import math
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import InvalidInput
-from .lab_options import DELAY_HELP, OUTPUT, SEED, THREADS, checkpoints_in, confidence_in, range_in, whole
-from .lab_tables import print_data
-from .options import Number, Whole
+from . import lab_options as lab
+from . import standard_output
+from .lab_tables import print_data, within
+from .options import Number, PolicyName, Whole
 from .rewording import rewording
-from .scoring import PolicyName
 
 if TYPE_CHECKING:
     from ..lab.comparing import Comparison
@@ -27,7 +25,6 @@ reward. So the differences from the first policy, with their standard errors, ar
 themselves. A * marks differences of at least 3 standard errors; in a table of many cells, a few may be chance, and the
 last line says how many to expect. A POLICY is a name, such as evt, or module:function for a score of your own.
 
-\b
 Examples:
 thresher compare --policy evt --policy mine:score
 thresher compare --policy anytime-evt --policy uniform --policy mine:score --family bernoulli --picture mine.png
@@ -47,38 +44,30 @@ thresher compare --policy balanced --policy mine:score --confidence 0.95 --arms 
     help="uniform, bernoulli, beta, normal, clipped or constant; repeat it [default: the first five; with --confidence "
     "bernoulli, beta and clipped].",
 )
-@click.option("--arms", type=Whole(), default=100, help="How many arms.")
+@lab.ARMS
 @click.option("--threshold", type=Number(), default=0.7, help="The bar.")
-@click.option("--means", default="0.6:0.8", help="LO:HI (drawn again in each repetition), a number, or A,B,C,…")
-@click.option("--spread", default="0.15:0.25", help="Half-width of uniform arms, otherwise standard deviation.")
+@lab.MEANS
+@lab.SPREAD
 @click.option("--budget", type=Whole(), default=20_000, help="Pulls.")
-@click.option("--checkpoints", help="Pulls after which to measure: A,B,C [default: 1, 2, 5, 10, … and the budget].")
-@click.option("--delay", default="none", help=DELAY_HELP)
+@lab.CHECKPOINTS
+@lab.DELAY
 @click.option("--confidence", default="off", help="off, or a number: settle arms at this confidence.")
 @click.option("--repetitions", type=Whole(), default=1000, help="How many studies to simulate with each policy.")
-@click.option("--picture", type=click.Path(), help="Also draw the comparison to this file (.png, .pdf, .svg).")
-@click.option("--force", is_flag=True, help="Overwrite the --picture file even if it is not a picture.")
-@THREADS
-@SEED
-@OUTPUT
+@lab.PICTURE
+@lab.THREADS
+@lab.SEED
+@lab.OUTPUT
 def compare(picture: str | None, style: str, force: bool, **given: Any) -> None:
     """Compare, print, and draw."""
-    from ..lab import comparing, pictures
+    from ..lab import compare_picture, comparing
     from ..lab.writing import progress_bar
-    from ..text.files import replacing
 
-    if picture is not None and not picture.lower().endswith((".png", ".pdf", ".svg")):
-        raise InvalidInput("--picture", picture, "must end with .png, .pdf or .svg")
-    if picture is not None:
-        pictures.check_ready()
     words = {**given, "policy": None, "family": None}  # options that may be given several times
     with rewording(words):
         asked = {
-            **{name: given[name] for name in ("arms", "threshold", "budget", "delay")},
-            "means": range_in("means", given["means"]),
-            "spreads": range_in("spread", given["spread"]),
-            "checkpoints": checkpoints_in(given["checkpoints"]),
-            "confidence": confidence_in(given["confidence"]),
+            **{name: given[name] for name in ("arms", "threshold", "means", "budget", "checkpoints", "delay")},
+            "spreads": given["spread"],
+            "confidence": lab.confidence_in(given["confidence"]),
         }
         if "recorded" in given["kinds"]:
             raise InvalidInput("--family", "recorded", "compare draws its arms", "choose another family")
@@ -91,21 +80,8 @@ def compare(picture: str | None, style: str, force: bool, **given: Any) -> None:
         with progress_bar("comparing", many * given["repetitions"] * given["budget"]) as progress:
             return comparing.compare(given["policies"], **fixed, progress=progress)
 
-    def drawn() -> "list[Comparison]":
-        if picture is None:
-            return work()
-        from ..lab import compare_picture
-        from ..lab.plan_picture import PICTURE
-
-        with replacing(
-            picture, PICTURE, force=force
-        ) as partial:  # first: if it cannot be written, nothing is simulated
-            found = work()
-            compare_picture.draw(found, Path(partial))
-        return found
-
     with rewording(words):
-        found = whole(drawn)
+        found = lab.drawn(picture, work, compare_picture.draw, force=force)
     if style == "table":
         _print(found)
     else:
@@ -119,7 +95,7 @@ def _print(found: "list[Comparison]") -> None:
     from rich.console import Console
     from rich.table import Table
 
-    console, marks = Console(file=sys.stdout), found[0].first.repetitions >= ENOUGH
+    console, marks = Console(file=standard_output()), found[0].first.repetitions >= ENOUGH
     for one in found:
         first, *others = one.results
         certifies = one.first.setup.confidence is not None
@@ -131,9 +107,9 @@ def _print(found: "list[Comparison]") -> None:
             rows = list(one.rows())
             for place, pulls in enumerate(one.pulls):
                 mine = [row for row in rows if row["pulls"] == pulls]
-                base = _cell(mine[0][measure], mine[0][f"{measure}_se"])
+                base = within(mine[0][measure], mine[0][f"{measure}_se"])
                 apart = [
-                    _cell(row[f"{measure}_difference"], row[f"{measure}_difference_se"], sign=True, marks=marks)
+                    _difference(row[f"{measure}_difference"], row[f"{measure}_difference_se"], marks=marks)
                     for row in mine[1:]
                 ]
                 table.add_row(f"{pulls:,}", base, *apart, end_section=place == len(one.pulls) - 1)
@@ -155,8 +131,6 @@ def _marks(found: "list[Comparison]") -> str:
     )
 
 
-def _cell(value: float, error: float | None, *, sign: bool = False, marks: bool = False) -> str:
-    text = f"{value:+.2%}" if sign else f"{value:.2%}"
-    text = "0.00%" if text in ("-0.00%", "+0.00%") else text
-    mark = "*" if marks and error is not None and abs(value) >= CLEAR * error and value != 0 else ""
-    return text + ("" if error is None else f" ± {error:.2%}") + mark
+def _difference(value: float, error: float | None, *, marks: bool) -> str:
+    text = within(value, error, sign="+").replace("+0.00%", "0.00%").replace("-0.00%", "0.00%")
+    return f"{text}*" if marks and error is not None and abs(value) >= CLEAR * error and value != 0 else text

@@ -20,8 +20,8 @@ from ..study import Pull, Study, look
 from ..text.quantities import duration
 from . import say
 from .livetable import watching
-from .options import Whole, format_option
-from .output import FORMATS, print_verdict
+from .options import FORMATS, Whole, format_option
+from .output import print_verdict
 
 WINDOW = 256 * 1024  # bytes that one pull compresses
 BAR, TOLERANCE = 0.76, 0.03
@@ -61,7 +61,6 @@ HELP = f"""A real study that needs nothing but Python: which compression setting
 source; the reward is the share of bytes saved. It ends when every setting is settled at a confidence of 95 %: above,
 below, or close (within ±{TOLERANCE} of the bar). It takes about half a minute on 2 cores.
 
-\b
 Examples:
   thresher demo
   thresher demo --budget 500 --workers 4

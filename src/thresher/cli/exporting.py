@@ -15,17 +15,16 @@ from ..core.pulls import pull_of
 from ..core.results import CANCELLED, SPARE, WITH_REWARD, Row
 from ..study import Study, look
 from ..text.escapes import cell, remark
-from . import FINISHED, put
-from .options import name_argument, storage_option, study_at
+from . import put
+from .options import on_study
 
 LINES = 1000  # lines of CSV that are written at once
 
 
 @click.command(short_help="Write a study as CSV or JSON.")
-@name_argument
+@on_study
 @click.argument("style", type=click.Choice(["csv", "json"]), metavar="csv|json")
-@storage_option
-def export(name: str, style: str, storage: str | None) -> int:
+def export(study: Study, style: str) -> None:
     """Write study NAME to standard output: csv has one line per pull, json has the whole log. import reads both.
 
     Where every pull evaluates an arm and the baseline, csv has a column baseline, and import reads json alone.
@@ -33,17 +32,14 @@ def export(name: str, style: str, storage: str | None) -> int:
     The state of a pull is pending, told, dropped, late (told after it was charged to the certificate), outside (the
     reward lies outside the bounds) or cancelled (it does not count in the certificate).
 
-    \b
     Examples:
       thresher export prompts csv
       thresher export prompts json --storage postgresql://me@server/lab
-    """  # noqa: D301 - click wants the character itself
-    study = study_at(name, storage)
+    """
     if style == "json":
         _print_log(study)
     else:
         look(study, _print_pulls)
-    return FINISHED
 
 
 def _print_log(study: Study) -> None:
@@ -66,7 +62,7 @@ def _print_pulls(ledger: Ledger) -> None:
     more += ["note", "cost"] if has_remarks else []
     table.writerow(("pull", "arm", "number", "seed", "state", "reward", *more))
     for pull, row in enumerate(rows_of(ledger), start=1):
-        last: list[object] = [cell(str(row.case))] if has_cases else [_other(ledger, pull, row)] if pairs else []
+        last: list[object] = [cell(str(row.case))] if has_cases else [_other(ledger, pull)] if pairs else []
         if has_remarks:
             remarks = remarks_of(Event(0, "told", reason=ledger.remarks.get(pull))) or Remarks()
             last += [remark(remarks.note or ""), remarks.cost]
@@ -79,7 +75,7 @@ def _print_pulls(ledger: Ledger) -> None:
     put(text.getvalue(), end="")
 
 
-def _other(ledger: Ledger, pull: int, row: Row) -> float | None:
+def _other(ledger: Ledger, pull: int) -> float | None:
     """The baseline's reward in a pair that was told."""
     return ledger.pull_other[pull - 1] if ledger.pull_state[pull - 1] in (TOLD, LATE) else None
 

@@ -5,38 +5,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import InvalidInput
+from . import lab_options as lab
 from . import put, say
-from .lab_options import (
-    DELAY_HELP,
-    GUARANTEE,
-    OUTPUT,
-    SEED,
-    THREADS,
-    TOLERANCE,
-    LabCommand,
-    cases_in,
-    checkpoints_in,
-    confidence_in,
-    numbered,
-    pair_in,
-    pilot_in,
-    question_in,
-    questioned,
-    range_in,
-    setup_of,
-    whole,
-)
 from .lab_tables import print_data, print_plan, print_result
-from .options import Number, Whole
+from .options import Number, PolicyName, Whole
 from .rewording import rewording
-from .scoring import PolicyName
 
 if TYPE_CHECKING:
     from ..lab.planning import Plan
     from ..lab.result import Result
 
 
-@click.command(cls=LabCommand)
+@click.command(cls=lab.LabCommand)
 @click.option(
     "--policy",
     type=PolicyName(),
@@ -45,13 +25,11 @@ if TYPE_CHECKING:
 @click.option(
     "--family", help="uniform, bernoulli, beta, normal, clipped or constant [default: uniform; with --cases bernoulli]."
 )
-@click.option("--arms", type=Whole(), default=100, help="How many arms.")
-@questioned
-@click.option("--means", default="0.6:0.8", help="LO:HI (drawn again in each repetition), a number, or A,B,C,…")
-@click.option(
-    "--spread", default="0.15:0.25", help="In the same form: half-width of uniform arms, otherwise standard deviation."
-)
-@click.option("--bounds", default="0:1", help="The range of rewards, LO:HI.")
+@lab.ARMS
+@lab.QUESTION
+@lab.MEANS
+@lab.SPREAD
+@lab.BOUNDS
 @click.option("--recorded", type=click.Path(), help="Resample the rewards in a CSV with arm,reward, or in an export.")
 @click.option(
     "--matrix",
@@ -59,28 +37,31 @@ if TYPE_CHECKING:
     help="Replay an eval: CSV with a row per arm and a column per case, or with arm,case,reward, or an export.",
 )
 @click.option(
-    "--cases", type=Whole(), help="Each arm meets this many cases, each once; drawn again in each repetition."
+    "--cases", type=Whole(1), help="Each arm meets this many cases, each once; drawn again in each repetition."
 )
-@GUARANTEE
+@lab.GUARANTEE
 @click.option("--find", type=Whole(), help="End when this many arms are settled above.")
 @click.option("--budget", type=Whole(), help="Pulls [default: 20000; with cases, all cases of all arms].")
-@click.option("--checkpoints", help="Pulls after which to measure: A,B,C [default: 1, 2, 5, 10, … and the budget].")
+@lab.CHECKPOINTS
 @click.option("--repetitions", type=Whole(), default=100, help="How many studies to simulate.")
-@click.option("--delay", default="none", help=DELAY_HELP)
+@lab.DELAY
 @click.option("--seconds-per-pull", type=Number(), default=1.0, help="On the simulated clock.")
 @click.option(
     "--confidence",
     help="off, or a number: settle arms at this confidence [default: off; with cases, a rate or --find 0.95].",
 )
-@TOLERANCE
+@lab.TOLERANCE
 @click.option(
-    "--lost", default="0:0", help="Share of pulls lost, BAD:GOOD: with a reward below the bar, and with another."
+    "--lost",
+    type=lab.PAIR,
+    default="0:0",
+    help="Share of pulls lost, BAD:GOOD: with a reward below the bar, and with another.",
 )
 @click.option("--hung", type=Number(), default=0.0, help="Share of pulls that never return.")
 @click.option("--failure", default="worst", help="What a lost pull counts as: worst or ignore.")
-@THREADS
-@SEED
-@OUTPUT
+@lab.THREADS
+@lab.SEED
+@lab.OUTPUT
 def simulate(
     recorded: str | None,
     matrix: str | None,
@@ -94,7 +75,6 @@ def simulate(
 
     The defaults are those of Section 4.1 of the paper, with small variance.
 
-    \b
     Examples:
     thresher simulate --policy evt --repetitions 1000
     thresher simulate --policy ap-evt --delay fifo:100 --format json
@@ -106,35 +86,31 @@ def simulate(
     thresher simulate --matrix last-month.csv --threshold 0.9
     thresher simulate --matrix last-month.csv --baseline current --margin 0.02
     thresher simulate --family normal --means 0.1:0.3 --spread 0.05 --at-most 0.25 --share 0.95 --confidence 0.95
-    """  # noqa: D301 - click wants the character itself
+    """
     from ..lab import delays
     from ..lab import simulate as play
     from ..lab.writing import progress_bar
 
     certifies = bool(given["cases"] or matrix or given["find"] is not None or given["guarantee"] != "all")
-    same = ("policy", "arms", "budget", "tolerance", "hung", "failure", "guarantee", "find")
+    same = ("policy", "arms", "means", "bounds", "budget", "checkpoints", "tolerance", "lost", "hung", "failure")
     with rewording(given):
-        setup = setup_of(
+        setup = lab.setup_of(
             recorded,
             matrix,
             family=given["family"] or ("bernoulli" if given["cases"] else "uniform"),
-            cases=cases_in(given["cases"]),
-            means=range_in("means", given["means"]),
-            spreads=range_in("spread", given["spread"]),
-            bounds=pair_in("bounds", given["bounds"]),
-            checkpoints=checkpoints_in(given["checkpoints"]),
+            cases=given["cases"] or 0,
+            spreads=given["spread"],
             delay=delays.parse(given["delay"], seconds=given["seconds_per_pull"]),
-            confidence=confidence_in(given["confidence"] or ("0.95" if certifies else "off")),
-            lost=pair_in("lost", given["lost"]),
-            **{name: given[name] for name in same},
-            **question_in(given),
+            confidence=lab.confidence_in(given["confidence"] or ("0.95" if certifies else "off")),
+            **{name: given[name] for name in (*same, "guarantee", "find")},
+            **lab.question_in(given),
         )
 
     def work() -> "Result":
         with progress_bar("simulating", max(1, repetitions) * setup.budget) as progress:
             return play(setup, repetitions=repetitions, seed=seed, threads=threads, progress=progress)
 
-    result = whole(work)
+    result = lab.whole(work)
     if style == "table":
         print_result(result)
     else:
@@ -153,39 +129,38 @@ def simulate(
     multiple=True,
     help="Add this policy, or module:function, to the figures, table 1 and the claims; repeat it for more.",
 )
-@SEED
+@lab.SEED
 def paper(what: tuple[str, ...], out: str, **given: Any) -> None:
     """Repeat the experiments of the paper: data, figures, and whether each of its claims holds.
 
     certificates measures how many pulls it takes to settle every arm, compared with HDoC, LUCB-G and APT-G;
     guarantee tests what the guarantee of the certificates depends on.
 
-    \b
     Examples:
     thresher paper all --out paper
     thresher paper figure2 --out paper --repetitions 1000
     thresher paper certificates --out paper --repetitions 1000
     thresher paper figure1 figure2 --policy mine:score --out paper
-    """  # noqa: D301 - click wants the character itself
+    """
     from ..paper import report
 
-    for name in whole(lambda: report.write(what, out, **given)):
+    for name in lab.whole(lambda: report.write(what, out, **given)):
         put(f"{out.rstrip('/')}/{name}")
 
 
-@click.command(cls=LabCommand)
-@questioned
+@click.command(cls=lab.LabCommand)
+@lab.QUESTION
 @click.option("--arms", type=Whole(), help="How many arms.")
 @click.option("--family", default="bernoulli", help="bernoulli, uniform, beta, normal or clipped.")
-@click.option("--means", help="Where you expect the arms' means: LO:HI, or A,B,C,…")
-@click.option("--spread", default="0.15:0.25", help="Half-width of uniform arms, otherwise standard deviation.")
-@click.option("--bounds", default="0:1", help="The range of rewards, LO:HI.")
+@click.option("--means", type=lab.RANGE, help="Where you expect the arms' means: LO:HI, or A,B,C,…")
+@lab.SPREAD
+@lab.BOUNDS
 @click.option(
     "--pilot",
     type=click.Path(),
     help="Instead of --arms and --means: rewards so far, as CSV with arm,reward, or an export.",
 )
-@click.option("--cases", type=Whole(), help="Each arm is to be judged by its mean on this many cases, an eval set.")
+@click.option("--cases", type=Whole(1), help="Each arm is to be judged by its mean on this many cases, an eval set.")
 @click.option(
     "--policy",
     type=PolicyName(),
@@ -193,81 +168,68 @@ def paper(what: tuple[str, ...], out: str, **given: Any) -> None:
 )
 @click.option("--confidence", default="0.95", help="Settle arms at this confidence, or off.")
 @click.option("--no-confidence", is_flag=True, help="The same as --confidence off.")
-@TOLERANCE
-@GUARANTEE
+@lab.TOLERANCE
+@lab.GUARANTEE
 @click.option("--workers", type=Whole(), default=1, help="How many pulls run at once.")
 @click.option("--seconds-per-pull", type=Number(), default=1.0, help="How long a pull takes.")
 @click.option("--service", default="constant", help="constant, exponential, lognormal:0.5, failures:5.")
-@click.option("--picture", type=click.Path(), help="Also draw the plan to this file (.png, .pdf, .svg).")
-@click.option("--force", is_flag=True, help="Overwrite the --picture file even if it is not a picture.")
-@THREADS
-@SEED
-@OUTPUT
-def plan(pilot: str | None, picture: str | None, style: str, threads: int | None, seed: int, **given: Any) -> None:
+@lab.PICTURE
+@lab.THREADS
+@lab.SEED
+@lab.OUTPUT
+def plan(
+    pilot: str | None, picture: str | None, force: bool, style: str, threads: int | None, seed: int, **given: Any
+) -> None:
     """Estimate how many pulls, and how much time, a problem will need.
 
     Simulates your problem with the default policy, with equal allocation, and with equal allocation that skips settled
     arms: how many pulls until the labels are right, and until they are settled. With --cases, it also says what that
     is of a full run. From a pilot, each simulated study draws the arms anew from what the pilot leaves possible.
 
-    \b
     Examples:
     thresher plan --threshold 0.9 --arms 40 --means 0.7:0.99 --workers 16 --seconds-per-pull 3
     thresher plan --threshold 0.9 --arms 40 --means 0.7:0.99 --tolerance 0.02
     thresher plan --threshold 0.9 --arms 40 --means 0.7:0.99 --cases 500 --guarantee rate
     thresher plan --threshold 0.5 --pilot results.csv --picture plan.png
     thresher plan --baseline 0 --margin 0.05 --arms 10 --means 0.5:0.8
-    """  # noqa: D301 - click wants the character itself
-    from ..lab import Setup, pictures, planning
+    """
+    from ..lab import Setup, plan_picture, planning
     from ..lab.pilot import pilot_setup
-    from ..text.files import replacing
 
     if pilot is None and (given["arms"] is None or given["means"] is None):
         missing = "--arms" if given["arms"] is None else "--means"
         raise InvalidInput(missing, rule="is missing", remedy="give it, or --pilot with the rewards so far")
     if pilot is not None and (given["arms"] is not None or given["means"] is not None):
         raise InvalidInput("pilot", pilot, "already gives the arms and their rewards", "leave out --arms and --means")
-    if picture is not None and not picture.lower().endswith((".png", ".pdf", ".svg")):
-        raise InvalidInput("picture", picture, "must end with .png, .pdf or .svg")
-    if picture is not None:
-        pictures.check_ready()
     with rewording(given):
         shared = {
-            **{name: given[name] for name in ("policy", "tolerance", "guarantee")},
-            **question_in(given),
-            "bounds": pair_in("bounds", given["bounds"]),
-            "confidence": None if given["no_confidence"] else confidence_in(given["confidence"]),
-            "cases": cases_in(given["cases"]),
+            **{name: given[name] for name in ("policy", "tolerance", "guarantee", "bounds")},
+            **lab.question_in(given),
+            "confidence": None if given["no_confidence"] else lab.confidence_in(given["confidence"]),
+            "cases": given["cases"] or 0,
             "budget": 10**12,  # not used: the plan finds the number of pulls
         }
         if all(shared[name] is None for name in ("threshold", "baseline", "margin", "ratio")):
             raise InvalidInput("--at-least", rule="is missing", remedy="give it, --at-most, or a --baseline")
         if pilot is not None:
-            data, shared["cases"] = pilot_in(pilot, shared["cases"])
-            shared["baseline"] = numbered(shared["baseline"], data.names)
+            data, shared["cases"] = lab.pilot_in(pilot, shared["cases"])
+            shared["baseline"] = lab.numbered(shared["baseline"], data.names)
             if data.lost:
                 share = f"{data.lost:,} of the pilot's {data.pulls:,} pulls"
                 say(f"{share} were lost or are pending; the plan loses the same share")
             setup = pilot_setup(data, **shared)
         else:
-            means, spreads = range_in("means", given["means"]), range_in("spread", given["spread"])
-            shared["baseline"] = numbered(shared["baseline"], ())
-            setup = Setup(**shared, family=given["family"], arms=given["arms"], means=means, spreads=spreads)
+            shared["baseline"] = lab.numbered(shared["baseline"], ())
+            setup = Setup(
+                **shared, **{name: given[name] for name in ("family", "arms", "means")}, spreads=given["spread"]
+            )
     timing = {"workers": given["workers"], "seconds": given["seconds_per_pull"], "service": given["service"]}
 
     def work() -> "Plan":
-        if picture is None:
-            return planning.plan(setup, seed=seed, threads=threads, **timing)
-        from ..lab import plan_picture
-
-        # first, so that nothing is simulated if it cannot be written
-        with replacing(picture, plan_picture.PICTURE, force=given["force"]) as partial:
-            found = planning.plan(setup, seed=seed, threads=threads, **timing)
-            plan_picture.draw(found, partial)
-        return found
+        return planning.plan(setup, seed=seed, threads=threads, **timing)
 
     with rewording(given):
-        found = whole(work)
+        found = lab.drawn(picture, work, plan_picture.draw, force=force)
     if style == "table":
         print_plan(found)
     else:

@@ -2,26 +2,83 @@
 
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from ..core.checks import share
-from ..core.question_checks import named_bar
+from ..core.question_checks import BARS, named_bar
 from ..errors import InvalidInput, shown
 from ..run.signals import until_stopped
 from ..text.plural import listed, plural
 from ..text.quantities import read
 from . import say
-from .options import Number, Whole, format_option
+from .options import Number, Whole, format_option, option, together
+from .rewording import option_of
 
 if TYPE_CHECKING:
     from ..lab.recorded import Recorded
     from ..lab.setup import Setup
 
 Found = TypeVar("Found")
-Command = TypeVar("Command", bound=Callable[..., Any])
 
+
+class Read(click.ParamType[Any]):
+    """What a function reads in the text of an option. Its error names the option."""
+
+    name = "text"
+
+    def __init__(self, reads: Callable[[str, str], object]) -> None:
+        self._reads = reads
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """What the text says; click also passes what it has read before."""
+        return self._reads(option_of(str(param and param.name)), value) if isinstance(value, str) else value
+
+
+def numbers_in(name: str, text: str) -> list[float]:
+    """Numbers with commas between them.
+
+    >>> numbers_in("--means", "0.5,0.7")
+    [0.5, 0.7]
+    """
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidInput(name, text, "must be numbers with commas between them") from None
+
+
+def checkpoints_in(name: str, text: str) -> tuple[int, ...]:
+    """The pulls after which to measure: A,B,C."""
+    points = numbers_in(name, text)
+    if not all(point.is_integer() for point in points):
+        raise InvalidInput(name, text, "must be whole numbers")
+    return tuple(int(point) for point in points)
+
+
+def pair_in(name: str, text: str) -> tuple[float, float]:
+    """Two numbers with a colon between them.
+
+    >>> pair_in("--bounds", "0:1")
+    (0.0, 1.0)
+    """
+    try:
+        low, high = (float(part) for part in text.split(":"))
+    except ValueError:
+        raise InvalidInput(name, text, "must be two numbers with a colon between them", "write LO:HI") from None
+    return low, high
+
+
+def range_in(name: str, text: str) -> tuple[float, float] | list[float] | float:
+    """A range LO:HI, a list A,B,C, or one number."""
+    if ":" in text:
+        return pair_in(name, text)
+    numbers = numbers_in(name, text)
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+PAIR, RANGE = Read(pair_in), Read(range_in)
 OUTPUT = format_option("table", "json", "csv", text="How to print.")
 SEED = click.option("--seed", type=Whole(), default=0, help="The same seed gives the same numbers.")
 THREADS = click.option("--threads", type=Whole(), help="Threads [default: one per core]; results do not depend on it.")
@@ -31,7 +88,7 @@ TOLERANCE = click.option(
 GUARANTEE = click.option(
     "--guarantee", default="all", help="all: no settled label is wrong; rate: few are, list by list."
 )
-QUESTION = (
+QUESTION = together(
     click.option("--at-least", type=Number(), help="The bar that an arm's mean must reach."),
     click.option("--at-most", type=Number(), help="The bar that an arm's mean must stay within."),
     click.option("--threshold", type=Number(), help="Another name for --at-least."),
@@ -41,8 +98,29 @@ QUESTION = (
     click.option("--ratio", type=Number(), help="Or how many times the baseline's reward, in a share of pairs."),
     click.option("--lower-is-better", is_flag=True, help="With a baseline: lower rewards are better."),
 )
-DELAY_HELP = (
-    "When rewards come back: none, fifo:50, random:50, batch:16, workers:16[:exponential|:lognormal:0.5|:failures:5]."
+ARMS = click.option("--arms", type=Whole(), default=100, help="How many arms.")
+MEANS = option(
+    "--means TEXT", "LO:HI (drawn again in each repetition), a number, or A,B,C,…", type=RANGE, default="0.6:0.8"
+)
+SPREAD = option(
+    "--spread TEXT", "Half-width of uniform arms, otherwise standard deviation.", type=RANGE, default="0.15:0.25"
+)
+BOUNDS = click.option("--bounds", type=PAIR, default="0:1", help="The range of rewards, LO:HI.")
+CHECKPOINTS = click.option(
+    "--checkpoints",
+    type=Read(checkpoints_in),
+    default=(),
+    help="Pulls after which to measure: A,B,C [default: 1, 2, 5, 10, … and the budget].",
+)
+DELAY = click.option(
+    "--delay",
+    default="none",
+    help="When rewards come back: none, fifo:50, random:50, batch:16, "
+    "workers:16[:exponential|:lognormal:0.5|:failures:5].",
+)
+PICTURE = together(
+    click.option("--picture", type=click.Path(), help="Also draw it to this file (.png, .pdf, .svg)."),
+    click.option("--force", is_flag=True, help="Overwrite the --picture file even if it is not a picture."),
 )
 
 
@@ -68,16 +146,30 @@ def whole(work: Callable[[], Found]) -> Found:
     return found[0]
 
 
-def questioned(command: Command) -> Command:
-    """Give a command the options of a question."""
-    for option in reversed(QUESTION):
-        command = option(command)
-    return command
+def drawn(picture: str | None, work: Callable[[], Found], draw: Callable[[Found, Path], None], *, force: bool) -> Found:
+    """What the work finds, all of it, and drawn if a picture is wanted. If none can be written, no work is done."""
+    if picture is None:
+        return whole(work)
+    from ..lab.pictures import check_ready
+    from ..lab.plan_picture import PICTURE
+    from ..text.files import replacing
+
+    if not picture.lower().endswith((".png", ".pdf", ".svg")):
+        raise InvalidInput("--picture", picture, "must end with .png, .pdf or .svg")
+    check_ready()
+
+    def draws() -> Found:
+        with replacing(picture, PICTURE, force=force) as partial:
+            found = work()
+            draw(found, partial)
+        return found
+
+    return whole(draws)
 
 
 def question_in(given: dict[str, Any]) -> dict[str, Any]:
     """What is asked, as `lab.Setup` takes it; the baseline as it was written."""
-    name, bar = named_bar({name: given[name] for name in ("threshold", "at_least", "at_most")})
+    name, bar = named_bar({name: given[name] for name in BARS})
     if name == "at_least" and given["lower_is_better"]:
         raise InvalidInput("at_least", bar, "where lower is better, arms stay within a bar", "give --at-most")
     asked = {name: given[name] for name in ("share", "baseline", "margin", "ratio")}
@@ -104,29 +196,30 @@ def setup_of(recorded: str | None, matrix: str | None, **settings: Any) -> "Setu
     """A setup of the laboratory, with the recorded rewards of a file if one is given."""
     from ..lab import Setup
 
+    if matrix is not None and (recorded is not None or settings["cases"]):
+        other = "--recorded" if recorded is not None else "--cases"
+        raise InvalidInput("matrix", matrix, "already gives the cases and their rewards", f"leave {other} out")
+    data = None
     if matrix is not None:
-        if recorded is not None or settings["cases"]:
-            other = "--recorded" if recorded is not None else "--cases"
-            raise InvalidInput("matrix", matrix, "already gives the cases and their rewards", f"leave {other} out")
-        results = matrix_in(matrix)
-        settings["baseline"] = numbered(settings["baseline"], results.names)
-        return Setup(**{**settings, "family": "recorded", "recorded": results, "cases": len(results.rewards[0])})
-    if recorded is None:
-        return Setup(**{**settings, "baseline": numbered(settings["baseline"], ())})
-    data = recorded_in(recorded)
-    settings["baseline"] = numbered(settings["baseline"], data.names)
-    if data.lost and not any(settings["lost"]):
-        share = f"{data.lost:,} of the {data.pulls:,} recorded pulls"
-        say(f"{share} were lost or are pending; give --lost to lose some here")
-    return Setup(**{**settings, "family": "recorded", "recorded": data})
+        data = matrix_in(matrix)
+        settings["cases"] = len(data.rewards[0])
+    elif recorded is not None:
+        data = recorded_in(recorded)
+        if data.lost and not any(settings["lost"]):
+            share = f"{data.lost:,} of the {data.pulls:,} recorded pulls"
+            say(f"{share} were lost or are pending; give --lost to lose some here")
+    if data is not None:
+        settings |= {"family": "recorded", "recorded": data}
+    settings["baseline"] = numbered(settings["baseline"], data.names if data else ())
+    return Setup(**settings)
 
 
 def recorded_in(file: str) -> "Recorded":
     """The rewards in a file: CSV or JSON with arm and reward, or an export. Names arms without rewards."""
     from ..lab import recorded
-    from .transfer import rows_in
+    from .transfer import results_in
 
-    return _named(recorded.gather(rows_in(file), file))
+    return _named(recorded.gather(results_in(file)[0], file))
 
 
 def _named(data: "Recorded") -> "Recorded":
@@ -152,72 +245,17 @@ def pilot_in(file: str, cases: int) -> "tuple[Recorded, int]":
 
 def matrix_in(file: str) -> "Recorded":
     """The rewards of every arm and case in a file: wide or long CSV, a JSON list, or the export of a study."""
-    from ..core.results import read_json
     from ..lab import matrix
-    from ..text.files import read_text
     from .exporting import rows_of
-    from .transfer import folded
+    from .transfer import contents
 
-    text = read_text(file)
-    data = read_json(text, file)
-    if isinstance(data, dict) and "events" in data:
-        _, ledger = folded(data, file)
-        if ledger.spec.cases is None:
-            raise InvalidInput("file", file, "is a study without cases", "a matrix has a reward for every arm and case")
-        return matrix.gather(matrix.cells_of(rows_of(ledger)), file)
-    return matrix.gather(matrix.cells_in(data, text, file), file)
-
-
-def numbers_in(name: str, text: str) -> list[float]:
-    """Numbers with commas between them.
-
-    >>> numbers_in("means", "0.5,0.7")
-    [0.5, 0.7]
-    """
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise InvalidInput(name, text, "must be numbers with commas between them") from None
-
-
-def checkpoints_in(text: str | None) -> tuple[int, ...]:
-    """The pulls after which to measure: A,B,C; none if nothing is given."""
-    points = numbers_in("checkpoints", text) if text else []
-    if not all(point.is_integer() for point in points):
-        raise InvalidInput("checkpoints", text, "must be whole numbers")
-    return tuple(int(point) for point in points)
-
-
-def pair_in(name: str, text: str) -> tuple[float, float]:
-    """Two numbers with a colon between them.
-
-    >>> pair_in("bounds", "0:1")
-    (0.0, 1.0)
-    """
-    try:
-        low, high = (float(part) for part in text.split(":"))
-    except ValueError:
-        raise InvalidInput(name, text, "must be two numbers with a colon between them", "write LO:HI") from None
-    return low, high
-
-
-def range_in(name: str, text: str) -> tuple[float, float] | list[float] | float:
-    """A range LO:HI, a list A,B,C, or one number."""
-    if ":" in text:
-        return pair_in(name, text)
-    numbers = numbers_in(name, text)
-    return numbers[0] if len(numbers) == 1 else numbers
-
-
-def cases_in(given: int | None) -> int:
-    """How many cases there are; 0: rewards have none.
-
-    >>> cases_in(None), cases_in(500)
-    (0, 500)
-    """
-    if given is not None and given < 1:
-        raise InvalidInput("cases", given, "there must be at least one", "leave --cases out to go without")
-    return given or 0
+    text, data, log = contents(file)
+    if log is None:
+        return matrix.gather(matrix.cells_in(data, text, file), file)
+    _, ledger = log
+    if ledger.spec.cases is None:
+        raise InvalidInput("file", file, "is a study without cases", "a matrix has a reward for every arm and case")
+    return matrix.gather(matrix.cells_of(rows_of(ledger)), file)
 
 
 def confidence_in(text: str) -> float | None:

@@ -1,13 +1,12 @@
 """Tables for people, of the laboratory's commands."""
 
 import json
-import sys
 from typing import TYPE_CHECKING, Any
 
 from ..core.wording import question
 from ..text.plural import plural
 from ..text.quantities import duration
-from . import put
+from . import put, standard_output
 
 if TYPE_CHECKING:
     from ..lab.planning import Plan
@@ -21,6 +20,15 @@ def print_data(style: str, rows: list[dict[str, Any]], data: dict[str, Any]) -> 
     from ..lab.writing import csv_text
 
     put(json.dumps(data, indent=1) if style == "json" else csv_text(rows), end="\n" if style == "json" else "")
+
+
+def within(share: float, error: float | None, *, sign: str = "") -> str:
+    """A share with its standard error, if that is known.
+
+    >>> within(0.5, 0.01), within(0.5, None)
+    ('50.00% ± 1.00%', '50.00%')
+    """
+    return f"{share:{sign}.2%}" + ("" if error is None else f" ± {error:.2%}")
 
 
 def print_result(result: "Result") -> None:
@@ -41,10 +49,9 @@ def print_result(result: "Result") -> None:
     for row in result.rows():
         cells = [f"{row['pulls']:,}"]
         for name in shares.values():
-            error = row[f"{name}_se"]
-            cells.append(f"{row[name]:.2%}" + ("" if error is None else f" ± {error:.2%}"))
+            cells.append(within(row[name], row[f"{name}_se"]))
         table.add_row(*cells, *([f"{row['seconds']:,.1f}"] if "seconds" in row else []))
-    console = Console(file=sys.stdout)
+    console = Console(file=standard_output())
     console.print(table)
     console.print("; ".join(_words(result)), highlight=False)
 
@@ -84,9 +91,8 @@ def _certified(found: "Certificates", *, is_replay: bool) -> list[str]:
         words.append(f"thresher would have needed {share:.1%} of the {found.full_run:,} recorded pulls")
     elif found.full_run:
         words.append(f"{share:.1%} of a full run, which takes {found.full_run:,} pulls")
-    for name, (wrong, wrong_error) in found.false_shares.items():
-        within = "" if wrong_error is None else f" ± {wrong_error:.2%}"
-        words.append(f"of the arms settled {name}, {wrong:.2%}{within} were wrong")
+    for name, wrong in found.false_shares.items():
+        words.append(f"of the arms settled {name}, {within(*wrong)} were wrong")
     return words
 
 
@@ -104,7 +110,7 @@ def print_plan(plan: "Plan") -> None:
     arms = "arms of the pilot" if is_pilot else f"{plan.setup.family} arms"
     title = f"{asked_by(plan.setup)} {arms}, {plural(plan.workers, 'worker')}"
     title += ", error rate" if plan.setup.guarantee == "rate" else ""
-    console = Console(file=sys.stdout)
+    console = Console(file=standard_output())
     wide = console.width >= 110  # there is room for bars
     table = Table(title=title, title_justify="left", padding=(0, 1 if console.width >= 90 else 0))
     sides: Any = (("to have", "left"), ("with", "left"), ("pulls", "right"), ("time", "right"), ("runs", "right"))

@@ -153,7 +153,7 @@ def arms_table(rows: list[Row], ledger: Ledger, width: int) -> Table:
 
 
 def _columns(rows: list[Row], asked: Look) -> dict[str, list[Text]]:
-    """The cells by column, without the names; columns of which no arm has a cell are left out."""
+    """The cells by column, without the names; some columns are left out if they are empty."""
     found = {
         "": [Text(SIGNS[row.label], style=COLOURS[style_of(row)]) for row in rows],
         "certified": [Text(text, style=STYLES[style]) for text, style in map(certainty, rows)],

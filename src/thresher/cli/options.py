@@ -1,17 +1,21 @@
-"""Options that several commands share: numbers and durations, formats, and where studies are stored."""
+"""Options that several commands share: numbers and durations, policies, formats, and where studies are stored."""
 
-import difflib
+import functools
+import importlib
 import os
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import click
 
-from ..core.checks import MAX_SECONDS
+from ..core import policies
+from ..core.checks import MAX_SECONDS, nearest
+from ..core.policies import Policy
 from ..create import open_study
-from ..errors import DamagedStudy, InvalidInput, UnknownStudy, shown
+from ..errors import DamagedStudy, InvalidInput, UnknownStudy, shown, told_of
 from ..log.memory import MemoryStore
 from ..log.store import Store
 from ..log.stores import open_store
@@ -21,7 +25,10 @@ from ..text.quantities import DURATIONS, UNITS, Quantity, read, seconds
 
 DEFAULT = "sqlite:///thresher.db"
 VARIABLE = "THRESHER_STORAGE"
+POLICY_EXAMPLE = "write --policy module:function, with the file module.py in this folder"
+FORMATS = ("table", "json", "csv", "markdown")  # of a verdict
 Command = TypeVar("Command", bound=Callable[..., Any])
+Status = TypeVar("Status", int, None)  # what a command returns
 
 
 class Number(click.ParamType[float]):
@@ -119,6 +126,44 @@ class Duration(click.ParamType[float]):
         return found
 
 
+class PolicyName(click.ParamType[Any]):
+    """The name of a policy, or module:function, where the function is a score, or the object a policy.
+
+    A function is passed to `custom` with its defaults; for other settings, name a policy that the module makes.
+    """
+
+    name = "policy"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The policy; a plain name stays as it is, for the library to look up."""
+        return imported(value) if isinstance(value, str) and ":" in value else value
+
+
+def imported(text: str) -> Policy:
+    """The policy at module:name, which is imported now: only what a command line names is ever imported."""
+    module, _, name = text.partition(":")
+    if not all(part.isidentifier() for part in (*module.split("."), *name.split("."))):
+        raise InvalidInput("--policy", text, "must be a name, or module:function", POLICY_EXAMPLE)
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found: Any = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise InvalidInput("--policy", text, f"there is no module {error.name!r}", POLICY_EXAMPLE) from None
+    except (Exception, SystemExit) as error:  # a script without a main guard may exit: nothing was done yet
+        raise InvalidInput("--policy", text, f"importing it raised {told_of(error)}", "correct the module") from error
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise InvalidInput("--policy", text, f"{module} has no {name}", POLICY_EXAMPLE)
+        found = getattr(found, part)
+    if isinstance(found, Policy):
+        return found
+    try:
+        return policies.custom(found)
+    except InvalidInput as error:  # about the object: say where it is
+        raise InvalidInput("--policy", text, error.rule, error.remedy) from None
+
+
 class BoundsCommand(click.Command):
     """A command whose ``--bounds`` takes two numbers or the word none."""
 
@@ -147,11 +192,29 @@ def option(usage: str, text: str, *, to: str = "", **more: Any) -> Callable[[Com
     return click.option(*names, help=text, **more)
 
 
+def together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Several options as one, in this order."""
+
+    def add(command: Command) -> Command:
+        for each in reversed(options):
+            command = each(command)
+        return command
+
+    return add
+
+
 storage_option = option(
     "--storage URL",
     f"sqlite:///FILE, postgresql://… or memory.  [default: ${VARIABLE}, else thresher.db in this folder]",
 )
 name_argument = click.argument("name", metavar="NAME")
+scores_option = option(
+    "--policy MODULE:FUNCTION",
+    "The score function of a study that was created with one; repeat it for more. Reading does not need it.",
+    to="scores",
+    type=PolicyName(),
+    multiple=True,
+)
 
 
 def format_option(*styles: str, text: str | None = None) -> Callable[[Command], Command]:
@@ -181,10 +244,20 @@ def study_at(name: str, storage: "str | Store | None") -> Study:
             raise UnknownStudy("study", name, f"there is no file {path}", remedy) from None
         others = store.studies()
         there = f"there are {listed(others, show=lambda other: shown(other, 40))}" if others else "it is empty"
-        remedy = f"{there}; --storage or {VARIABLE} names another store"
-        if near := difflib.get_close_matches(name, others, n=1):
-            remedy = f"did you mean {shown(near[0])}?"
+        remedy = nearest(name, others) or f"{there}; --storage or {VARIABLE} names another store"
         raise UnknownStudy("study", name, f"is not in {place_of(store)}", remedy) from None
+
+
+def on_study(command: Callable[..., Status]) -> Callable[..., Status]:
+    """Give a command NAME and ``--storage``, and open that study for it."""
+
+    @name_argument
+    @storage_option
+    @functools.wraps(command)
+    def call(name: str, storage: str | None, **given: Any) -> Status:
+        return command(study_at(name, storage), **given)
+
+    return call
 
 
 def study_or_damage(name: str, store: Store) -> tuple[Study | None, str]:

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from ..core.verdict import Verdict
 from ..errors import CannotGoOn
-from . import drain, put, say
+from . import drain, put, read_in_part, say, standard_output
 
 COLOURS = {
     "above": "green",
@@ -19,24 +19,22 @@ COLOURS = {
     "baseline": "cyan",
 }
 STYLES = {**COLOURS, "strong": "bold", "quiet": "dim", "notice": "yellow", "failure": "magenta"}
-FORMATS = ("table", "json", "csv", "markdown")
 
 
 def print_verdict(verdict: Verdict, style: str) -> None:
-    """Print it in one of FORMATS."""
+    """Print it in one of the formats of `options.FORMATS`."""
     if style == "csv" and verdict.origin:
         say(verdict.origin)  # rows have no place for it
     makers = {
-        "table": lambda: _coloured(verdict) if sys.stdout.isatty() else str(verdict),
+        "table": lambda: _coloured(verdict) if standard_output().isatty() else str(verdict),
         "json": verdict.to_json,
         "csv": verdict.to_csv,
         "markdown": verdict.to_markdown,
     }
     text = makers[style]()
     try:
-        put(text, end="" if text.endswith("\n") else "\n", styled=style == "table")
-    except BrokenPipeError:  # the reader, such as head, has read enough; the exit status still tells
-        drain(sys.stdout)
+        with read_in_part():
+            put(text, end="" if text.endswith("\n") else "\n", styled=style == "table")
     except OSError as error:
         drain(sys.stdout)
         rule = f"cannot be written ({error.strerror}), and the verdict is lost"

@@ -18,8 +18,8 @@ from ..study import Study, look
 from ..text.masking import masked, one_line
 from ..text.plural import listed
 from ..text.quantities import amount, duration
-from . import FINISHED, put
-from .options import Whole, format_option, name_argument, option, place_of, storage_option, study_at
+from . import put
+from .options import FORMATS, Whole, format_option, on_study, option, place_of
 
 MOST_PULLS = 20  # pending pulls that a status for people lists
 SHOWN = (  # in a status for people
@@ -31,60 +31,55 @@ POLL = 0.25  # seconds between two reads of --follow
 
 
 @click.command(short_help="Show how far a study is, and who works on it.")
-@name_argument
-@storage_option
+@on_study
 @format_option("text", "json")
-def status(name: str, storage: str | None, style: str) -> int:
+def status(study: Study, style: str) -> None:
     """Show how far study NAME is, who works on it, and which pulls are pending. It changes nothing.
 
-    \b
     Example:
       thresher status prompts --format json
-    """  # noqa: D301 - click wants the character itself
-    study = study_at(name, storage)
+    """
     found = {**summary_of(study), **_people(study)}
     if style == "json":
         put(json.dumps({"format": 2, **found}, indent=2, ensure_ascii=False))
-        return FINISHED
+        return
     for key in SHOWN:
         hidden = key == "threshold" and found["ratio"] is not None
         if found[key] not in (None, [], "all") and not hidden:  # "all" is the usual guarantee
-            name = _bar_name(found) if key == "threshold" else key
-            put(f"{name:10} {_in_words(key, found)}")
-    over = "no case is free, some are pending" if found["waits"] else "done" if found["done"] else "not done"
-    put(f"{'state':10} {over}")
-    put(f"{'head':10} event {found['events']:,}, {found['head']}")
+            _put(_bar_name(found) if key == "threshold" else key, _in_words(key, found))
+    _put("state", "no case is free, some are pending" if found["waits"] else "done" if found["done"] else "not done")
+    _put("head", f"event {found['events']:,}, {found['head']}")
     for agent in found["agents"]:
         seen = f"last {duration(max(0.0, time.time() - agent['last']))} ago" if agent["last"] else "nothing yet"
         runs = f", runs {one_line(agent['command'])}" if agent["command"] else ""
         counts = f"{agent['asked']:,} asked, {agent['told']:,} told"
-        put(f"agent      {one_line(agent['agent'])}: {counts}, {seen}{runs}")
+        _put("agent", f"{one_line(agent['agent'])}: {counts}, {seen}{runs}")
     for pull in found["pending_pulls"][:MOST_PULLS]:
         age = duration(max(0.0, time.time() - pull["since"]))
         lost = ", whose heartbeat stopped: the next ask drops it" if pull["expired"] else ""
         case = f", case {pull['case']}" if "case" in pull else ""
         what = f"pull {pull['pull']} of {pull['arm']}{case}"
-        put(f"pending    {what}, for {age}, by {one_line(pull['agent'] or '?')}{lost}")
+        _put("pending", f"{what}, for {age}, by {one_line(pull['agent'] or '?')}{lost}")
     if len(found["pending_pulls"]) > MOST_PULLS:
-        put(f"           … and {len(found['pending_pulls']) - MOST_PULLS:,} more: --format json has all")
-    return FINISHED
+        _put("", f"… and {len(found['pending_pulls']) - MOST_PULLS:,} more: --format json has all")
+
+
+def _put(name: str, text: str) -> None:
+    put(f"{name:10} {text}")
 
 
 @click.command(short_help="Print the answer of a study so far.")
-@name_argument
-@storage_option
-@format_option("table", "json", "csv", "markdown")
-def verdict(name: str, storage: str | None, style: str) -> int:
+@on_study
+@format_option(*FORMATS)
+def verdict(study: Study, style: str) -> None:
     """Print the answer of study NAME so far.
 
-    \b
     Example:
       thresher verdict prompts --format markdown
-    """  # noqa: D301 - click wants the character itself
+    """
     from .output import print_verdict
 
-    print_verdict(study_at(name, storage).verdict(), style)
-    return FINISHED
+    print_verdict(study.verdict(), style)
 
 
 def _in_words(key: str, found: dict[str, Any]) -> str:
@@ -176,25 +171,22 @@ def _people(study: Study) -> dict[str, Any]:
 
 
 @click.command(short_help="Print the events of a study.")
-@name_argument
+@on_study
 @option("--follow", "Keep printing new events until Ctrl-C.")
 @option("--after SEQ", "Print only events after this one.", type=Whole(0, MAX_WHOLE), default=0)
-@storage_option
 @format_option("text", "json")
-def log(name: str, follow: bool, after: int, storage: str | None, style: str) -> int:
+def log(study: Study, follow: bool, after: int, style: str) -> None:
     """Print the log of study NAME, one event per line, as text or as JSON objects.
 
-    \b
     Examples:
       thresher log prompts --follow
       thresher log prompts --after 1000 --format json
-    """  # noqa: D301 - click wants the character itself
-    study = study_at(name, storage)
-    names, last = study.spec.arms, event_at(study.store, name, after)
+    """
+    names, last = study.spec.arms, event_at(study.store, study.name, after)
     last = look(study, lambda ledger: ledger.last) if last is None and after else last  # that event does not exist yet
     while True:
         try:
-            for page in pages(study.store, name, last):
+            for page in pages(study.store, study.name, last):
                 for event in page:
                     if event.seq > after:
                         put(json.dumps(to_json(event)) if style == "json" else line(event, names))
@@ -202,7 +194,7 @@ def log(name: str, follow: bool, after: int, storage: str | None, style: str) ->
         except (DamagedStudy, UnknownStudy):  # look raises the reason, unless a crash cut off the log's end
             last = look(study, lambda ledger: ledger.last)
         if not follow:
-            return FINISHED
+            return
         time.sleep(POLL)
         look(study, lambda ledger: None)  # raises if the study was deleted or replaced
 

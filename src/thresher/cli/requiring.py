@@ -49,7 +49,7 @@ def requirements(above: str | None, below: str | None, more: Sequence[Requiremen
 
 
 def are_met(verdict: Verdict, required: Sequence[Requirement]) -> bool:
-    """Whether the requirements hold; prints on standard error which do not. The baseline is required nothing of."""
+    """Whether the requirements hold; prints on standard error which do not. Nothing is required of the baseline."""
     fine, arms = True, len(verdict.rows) - (verdict.baseline is not None)
     sure = "" if verdict.confidence is None else "certified "
     for option, side, least in required:

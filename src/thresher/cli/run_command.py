@@ -23,6 +23,7 @@ from .checking import check_command, check_exits, check_reader, check_resources,
 from .keeping import Kept, evaluator_of
 from .livetable import watching
 from .options import (
+    FORMATS,
     BoundsCommand,
     Duration,
     Whole,
@@ -32,8 +33,8 @@ from .options import (
     storage_option,
     store_at,
 )
-from .output import FORMATS, print_verdict
-from .requiring import Required, are_met, requirements
+from .output import print_verdict
+from .requiring import Required, Requirement, are_met, requirements
 from .rewording import of_engine
 from .stay_option import arms_of, check_placeholders, staying, workers_of
 
@@ -58,7 +59,6 @@ after Ctrl-C, a crash or a reboot; a larger --budget extends it; --fresh starts 
 same postgresql:// URL. The name does not depend on the files that COMMAND reads, such as the code under test: use
 --fresh after they change.
 
-\b
 Examples:
   Which prompts pass 90 % of my cases? ask.py runs one case and prints 1 or 0; thresher cases lists the hardest.
     thresher run --threshold 0.9 --arms prompts.txt --cases questions.jsonl -- python ask.py {arm} {case}
@@ -191,23 +191,28 @@ def run(command: tuple[str, ...], **given: Any) -> int:
     if job.study is None:  # stopped while the engine started
         say("stopped before the first pull")
         return status
+    return _conclude(job.study, status, given["style"], required)
+
+
+def _conclude(study: Study, status: int, style: str, required: list[Requirement]) -> int:
+    """Print the verdict, say what to do next, and return the exit status."""
     try:
-        verdict = job.study.verdict()
+        verdict = study.verdict()
     except StoreFailed as error:
         if status == FINISHED:
             raise
         say(f"stopped; the verdict so far cannot be read: {error}")
         return status
-    print_verdict(verdict, given["style"])
+    print_verdict(verdict, style)
     if status != FINISHED and verdict.done and not verdict.pending:
         say("stopped, when the study had just finished: this is its verdict")
         return status
     if status != FINISHED:
-        rest = "the same command resumes it" if is_kept(job.study) else "nothing was stored: a new run starts over"
+        rest = "the same command resumes it" if is_kept(study) else "nothing was stored: a new run starts over"
         say(f"stopped; this is the verdict so far, and {rest}")
         return status
-    if verdict.cases and is_kept(job.study):
-        say(f"thresher cases {shlex.quote(job.study.name)} lists the hardest cases")
+    if verdict.cases and is_kept(study):
+        say(f"thresher cases {shlex.quote(study.name)} lists the hardest cases")
     if not verdict.told:
         reason = next((row.reason for row in verdict.rows if row.reason), "no pull was made")
         raise CannotGoOn("run", rule=f"no pull gave a reward, the last: {reason}", remedy="fix the command")

@@ -13,9 +13,8 @@ from ..errors import CannotGoOn, InvalidInput
 from ..log.memory import MemoryStore
 from ..run.signals import until_stopped
 from ..text.files import Kind, check, replacing
-from . import FINISHED, put, say, say_done
-from .options import Whole, name_argument, option, storage_option, store_at, study_at
-from .scoring import scores_option
+from . import put, say, say_done
+from .options import Whole, name_argument, option, scores_option, storage_option, store_at, study_at
 from .speaking import spoken
 
 EXTRA = "pip install 'thresher[web]'"
@@ -54,19 +53,18 @@ def web(module: str) -> ModuleType:
 )
 @click.option("--max-per-address", "each", type=Whole(1), help="Connections from one address.  [default: half of all]")
 @click.pass_context
-def serve(context: click.Context, /, storage: str | None, scores: tuple[object, ...], **given: Any) -> int:
+def serve(context: click.Context, /, storage: str | None, scores: tuple[object, ...], **given: Any) -> None:
     """Serve a live page of the studies in a store, and an HTTP API for agents in any language.
 
     The first line of output is the address, with the token for reading. With --write, the second line has the token
     for writing. Ctrl-C stops the server; studies and their agents are not affected.
 
-    \b
     Examples:
       thresher serve
       thresher serve --storage sqlite:///prompts.db --write --port 9000
       THRESHER_WRITE_TOKEN=a-long-secret thresher serve --write
       thresher serve --host 0.0.0.0 --allow-host lab-box.example --tls-cert box.pem --tls-key box.key
-    """  # noqa: D301 - click wants the character itself
+    """
     if not given["write"] and context.get_parameter_source("write_token") is ParameterSource.COMMANDLINE:
         raise InvalidInput("write token", rule="has no effect on a read-only server", remedy="add --write")
     serving, store = web("serving"), store_at(storage)
@@ -74,7 +72,6 @@ def serve(context: click.Context, /, storage: str | None, scores: tuple[object, 
     reader = None if isinstance(store, MemoryStore) else store_at(storage)
     with spoken(say, "thresher", "asyncio"):
         serving.serve(store, serving.Options(**given), put, reader=reader)
-    return FINISHED
 
 
 @click.command(short_help="Write a report of a study to one HTML file.")
@@ -87,10 +84,9 @@ def report(name: str, out: Path, force: bool, storage: str | None) -> int:
 
     FILE is replaced as a whole or not at all.
 
-    \b
     Example:
       thresher report prompts --out report.html
-    """  # noqa: D301 - click wants the character itself
+    """
     reports = web("standalone")
     kind = Kind("a report that thresher wrote", lambda head: reports.MARK in head)
 

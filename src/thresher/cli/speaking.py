@@ -15,7 +15,7 @@ from . import say
 def spoken(speak: Callable[[str], object], *names: str) -> Iterator[None]:
     """Pass the records of these loggers, with tracebacks, to ``speak``, without secrets and control characters.
 
-    A forked child writes them plainly: a thread of its parent may have held a lock of the terminal's.
+    A forked child writes them plainly: a thread of its parent may have held a lock on the terminal.
     """
     handler, format_, owner = logging.Handler(), logging.Formatter().format, os.getpid()
 

@@ -9,12 +9,12 @@ from click.core import ParameterSource
 from ..core import checks
 from ..core.spec import Params
 from ..errors import InvalidInput
-from ..run.command.process import CASE, PLACEHOLDER, PULL_FIELDS
+from ..run.command.process import CASE, PULL_FIELDS
 from ..run.command.staying import Staying
 from ..run.engines import cores
 from .arms import arms_listed
 from .asking import arms_given
-from .checking import check_program
+from .checking import check_program, placeholders
 
 STAY = "--stay"
 ANSWERS = 'COMMAND answers {"pull": …, "reward": …} instead'
@@ -56,13 +56,11 @@ def arms_of(evaluate: Staying, given: dict[str, Any], *, engine: str) -> dict[st
 def check_placeholders(argv: Sequence[str], arms: Mapping[str, Params]) -> None:
     """Raise if COMMAND has a placeholder: it is started before there is a pull."""
     known = {*PULL_FIELDS, CASE, *(key for params in arms.values() for key in params)}
-    for part in argv:
-        for found in PLACEHOLDER.finditer(part):
-            if found[1] and (found[1] in known or found[1].startswith(f"{CASE}.")):
-                rule = f"has no value with {STAY}: COMMAND is started once, for all pulls"
-                raise InvalidInput(
-                    "placeholder", found[0], rule, "leave it out: COMMAND reads it from each pull's line"
-                )
+    for name in sorted(placeholders(*argv)):
+        if name in known or name.startswith(f"{CASE}."):
+            rule = f"has no value with {STAY}: COMMAND is started once, for all pulls"
+            remedy = "leave it out: COMMAND reads it from each pull's line"
+            raise InvalidInput("placeholder", f"{{{name}}}", rule, remedy)
 
 
 def workers_of(evaluate: object, workers: int | None, engine: str) -> int | None:

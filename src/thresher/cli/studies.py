@@ -22,6 +22,7 @@ from .options import (
     Whole,
     format_option,
     name_argument,
+    on_study,
     option,
     place_of,
     storage_option,
@@ -42,11 +43,10 @@ def studies(storage: str | None, style: str) -> int:
 
     Exit status 1 means that a study is damaged.
 
-    \b
     Examples:
       thresher studies
       thresher studies --storage postgresql://me@server/lab --format json
-    """  # noqa: D301 - click wants the character itself
+    """
     store = store_at(storage)
     found: list[dict[str, Any]] = []
     for name in store.studies():
@@ -76,15 +76,14 @@ def studies(storage: str | None, style: str) -> int:
     type=click.Choice(MEASURED),
 )
 @storage_option
-def create(name: str, storage: str | None, **given: Any) -> int:
+def create(name: str, storage: str | None, **given: Any) -> None:
     """Create study NAME, for agents that ask and tell.
 
-    \b
     Examples:
       thresher create prompts --threshold 0.9 --arms prompts.txt --budget 2000
       thresher create prompts --threshold 0.9 --arms prompts.txt --cases questions.jsonl
       thresher create rivals --baseline current --margin 2% --arms prompts.txt --cases questions.jsonl
-    """  # noqa: D301 - click wants the character itself
+    """
     given["cases"] = read_cases(given["cases"])
     asked, store = question(arms_given(given["file"], given["names"]), given), store_at(storage)
     results = baseline_results(given, asked)
@@ -97,63 +96,50 @@ def create(name: str, storage: str | None, **given: Any) -> int:
     say_done(name, f"created in {place_of(store)}, with {plural(len(asked.arms), 'arm')}{cases}")
     if results is not None:
         results.bring(study)
-    return FINISHED
 
 
 @click.command(short_help="Give a study a larger budget.")
-@name_argument
+@on_study
 @option("--budget N", "The new total of pulls.", type=Whole(), required=True)
-@storage_option
-def extend(name: str, budget: int, storage: str | None) -> int:
+def extend(study: Study, budget: int) -> None:
     """Give study NAME a larger budget.
 
-    \b
     Example:
       thresher extend prompts --budget 4000
-    """  # noqa: D301 - click wants the character itself
-    study = study_at(name, storage)
+    """
     before = look(study, lambda ledger: ledger.budget)
     study.extend(budget=budget)
     larger = f"extended from {before:,} to {plural(budget, 'pull')}"
-    say_done(name, f"its budget is already {budget:,}" if budget == before else larger)
-    return FINISHED
+    say_done(study.name, f"its budget is already {budget:,}" if budget == before else larger)
 
 
 @click.command(short_help="Stop pulling an arm.")
-@name_argument
+@on_study
 @arm_argument
 @click.option("--reason", default="retired by hand", help="Why, for the log and the verdict.")
-@storage_option
-def retire(name: str, arm: str, reason: str, storage: str | None) -> int:
+def retire(study: Study, arm: str, reason: str) -> None:
     """Retire ARM of study NAME: it takes no more pulls. Its rewards are kept, and restore lets it take pulls again.
 
-    \b
     Example:
       thresher retire prompts terse --reason "too expensive"
-    """  # noqa: D301 - click wants the character itself
-    study = study_at(name, storage)
+    """
     before = _is_retired(study, arm)
     study.retire(arm, reason=reason)
-    say_done(name, f"arm {shown(arm)} {'was already' if before else 'is'} retired")
-    return FINISHED
+    say_done(study.name, f"arm {shown(arm)} {'was already' if before else 'is'} retired")
 
 
 @click.command(short_help="Let a retired arm take pulls again.")
-@name_argument
+@on_study
 @arm_argument
-@storage_option
-def restore(name: str, arm: str, storage: str | None) -> int:
+def restore(study: Study, arm: str) -> None:
     """Let the retired ARM of study NAME take pulls again, with its failures forgiven.
 
-    \b
     Example:
       thresher restore prompts terse
-    """  # noqa: D301 - click wants the character itself
-    study = study_at(name, storage)
+    """
     before = _is_retired(study, arm)
     study.restore(arm)
-    say_done(name, f"arm {shown(arm)} {'is restored' if before else 'was not retired'}")
-    return FINISHED
+    say_done(study.name, f"arm {shown(arm)} {'is restored' if before else 'was not retired'}")
 
 
 def _is_retired(study: Study, arm: str) -> bool:
@@ -164,13 +150,12 @@ def _is_retired(study: Study, arm: str) -> bool:
 @name_argument
 @option("--yes", "Do not ask for confirmation.")
 @storage_option
-def delete(name: str, yes: bool, storage: str | None) -> int:
+def delete(name: str, yes: bool, storage: str | None) -> None:
     """Delete study NAME and its log. This cannot be undone. Agents that still work on it stop with a message.
 
-    \b
     Example:
       thresher delete prompts --yes
-    """  # noqa: D301 - click wants the character itself
+    """
     store = store_at(storage)
     try:
         study = study_at(name, store)
@@ -183,7 +168,6 @@ def delete(name: str, yes: bool, storage: str | None) -> int:
     with store.turn(name):
         store.delete(name)
     say_done(name, "deleted")
-    return FINISHED
 
 
 def _is_agreed(name: str, question: str) -> bool:

@@ -20,7 +20,7 @@ from ..log.journal import plain
 from ..study import import_pulls, look
 from ..text.files import read_text
 from ..text.plural import plural
-from . import FINISHED, say, say_done
+from . import say, say_done
 from .exporting import rows_of
 from .options import option, place_of, storage_option, store_at, study_at
 
@@ -30,7 +30,7 @@ from .options import option, place_of, storage_option, store_at, study_at
 @option("--study NAME", "The study that the results belong to, or a new name for an exported study.", to="name")
 @option("--again", "Count results that the study already has once more.")
 @storage_option
-def import_(file: str, name: str | None, again: bool, storage: str | None) -> int:
+def import_(file: str, name: str | None, again: bool, storage: str | None) -> None:
     """Read FILE (- is standard input): a study that export json wrote, or results that you already have.
 
     Results are CSV, such as export csv writes, or a JSON list, with arm, reward and optionally state. The study must
@@ -44,16 +44,14 @@ def import_(file: str, name: str | None, again: bool, storage: str | None) -> in
     If the study has cases, every row needs its case, in a column case. These rewards are known values, not samples:
     each case of an arm is given once, and pulls without a reward use up no case.
 
-    \b
     Examples:
       thresher import prompts.json
       thresher import results.csv --study prompts
-    """  # noqa: D301 - click wants the character itself
-    text = read_text(file)
-    data = read_json(text, file)
-    if isinstance(data, dict) and "events" in data:
-        _restore(data, name, storage, file)
-        return FINISHED
+    """
+    text, data, log = contents(file)
+    if log is not None:
+        _restore(log[0], name or data.get("study"), storage)
+        return
     rows = list(read_rows(data, text, file))
     if name is None:
         raise InvalidInput("--study", rule="is missing: results belong to a study", remedy="name it with --study NAME")
@@ -76,7 +74,6 @@ def import_(file: str, name: str | None, again: bool, storage: str | None) -> in
         look(study, lambda ledger: _check_is_new(pulls, ledger, file))
     import_pulls(study, pulls)
     say_done(name, look(study, lambda ledger: _imported(Counter(row.state for row in rows), ledger)))
-    return FINISHED
 
 
 def _check_is_new(pulls: list[Result], ledger: Ledger, file: str) -> None:
@@ -91,19 +88,23 @@ def _check_is_new(pulls: list[Result], ledger: Ledger, file: str) -> None:
         raise InvalidInput("file", file, rule, "import only new results, or say --again if these are new")
 
 
-def rows_in(file: str, *, arm: str | None = None) -> Iterator[Row]:
-    """The pulls in a file of results or in an exported log; ``arm``: of this one, where rows name none."""
-    return results_in(file, arm=arm)[0]
+def contents(file: str) -> tuple[str, Any, tuple[list[Event], Ledger] | None]:
+    """The text of a file, the JSON in it, and the log in that if it is an exported study."""
+    text = read_text(file)
+    data = read_json(text, file)
+    return text, data, folded(data, file) if isinstance(data, dict) and "events" in data else None
 
 
 def results_in(file: str, *, arm: str | None = None) -> tuple[Iterator[Row], int | None]:
-    """The same, and how many cases there are; None: a file of results does not say."""
-    text = read_text(file)
-    data = read_json(text, file)
-    if isinstance(data, dict) and "events" in data:
-        ledger = folded(data, file)[1]
-        return rows_of(ledger), ledger.spec.case_count
-    return read_rows(data, text, file, arm=arm), None
+    """The pulls in a file of results or in an exported log, and how many cases there are; None: it does not say.
+
+    They are pulls of ``arm`` if their rows name none.
+    """
+    text, data, log = contents(file)
+    if log is None:
+        return read_rows(data, text, file, arm=arm), None
+    _, ledger = log
+    return rows_of(ledger), ledger.spec.case_count
 
 
 def checked(rows: Iterable[Row], spec: Spec) -> Iterator[Result]:
@@ -166,10 +167,9 @@ def _imported(states: Counter[str], ledger: Ledger) -> str:
     return said
 
 
-def _restore(data: dict[str, Any], name: str | None, storage: str | None, file: str) -> None:
-    """Store a whole log, if it is valid, under its own name or a new one."""
-    events, _ = folded(data, file)
-    study, store = checked_name("study", name or data.get("study")), store_at(storage)
+def _restore(events: list[Event], name: object, storage: str | None) -> None:
+    """Store a whole log under its own name or a new one."""
+    study, store = checked_name("study", name), store_at(storage)
     with store.turn(study):
         try:
             store.append(study, events, lease=3600.0)

@@ -3,7 +3,7 @@
 import math
 import numbers
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
 from ..errors import InvalidInput, UnknownArm, shown
@@ -132,9 +132,13 @@ def unknown_arm(name: object, arms: Sequence[str]) -> UnknownArm:
     >>> str(unknown_arm("terze", ["terse", "long"]))
     "arm 'terze': is not an arm of this study; did you mean 'terse'?"
     """
+    remedy = nearest(name, arms) or f"its arms are {listed(list(arms), show=shown)}"
+    return UnknownArm("arm", name, "is not an arm of this study", remedy)
+
+
+def nearest(name: object, known: Iterable[str]) -> str:
+    """The question whether one of the known names was meant; empty if none is near."""
     from difflib import get_close_matches  # here: only mistakes need it
 
-    near = get_close_matches(name, arms) if isinstance(name, str) else []
-    names = listed(near or list(arms), show=shown)
-    remedy = f"did you mean {names}?" if near else f"its arms are {names}"
-    return UnknownArm("arm", name, "is not an arm of this study", remedy)
+    near = get_close_matches(name, list(known)) if isinstance(name, str) else []
+    return f"did you mean {listed(near, show=shown)}?" if near else ""

@@ -6,12 +6,14 @@ from typing import NamedTuple
 from ..errors import InvalidInput, shown
 from ..text.plural import listed
 from . import checks
+from .arguments import DEFAULTS
 from .question import HALF, ROUNDING, Measure
 from .spec_checks import MAX_REWARD, Bounds
 from .spec_checks import bar as inside
 
+BARS = ("threshold", "at_least", "at_most")  # the names by which a bar can be given
 LONGEST_UNIT = 16  # characters
-DEFAULT: Bounds = (0.0, 1.0)  # the bounds, unless others are given
+DEFAULT: Bounds = DEFAULTS["bounds"]
 
 
 class Asked(NamedTuple):
@@ -23,7 +25,7 @@ class Asked(NamedTuple):
     baseline: str | None
     ratio: float | None
     bounds: Bounds | None  # of rewards
-    span: Bounds | None  # of what counts
+    limits: Bounds | None  # of what counts
     bar: float  # of what counts
     measure: Measure
 
@@ -32,61 +34,53 @@ class Asked(NamedTuple):
 
         Plain bars without cases keep what logs of version 0.1 were decided by.
         """
-        if self.span is None or self.share is not None:
+        if self.limits is None or self.share is not None:
             return self.bar
         if self.baseline is None and not self.lower_is_better and not cases:
             return self.bar
-        return self.bar - ROUNDING * max(map(abs, self.span))
+        return self.bar - ROUNDING * max(map(abs, self.limits))
 
 
-def asked(
-    bars: Mapping[str, object],
-    against: Mapping[str, object],
-    *,
-    lower_is_better: object,
-    share: object,
-    bounds: Bounds | None,
-    clip: bool,
-    arms: tuple[str, ...],
-) -> Asked:
-    """The question that these arguments ask together: bars by name, and baseline, margin and ratio."""
-    if lower_is_better not in (False, True):
-        raise InvalidInput("lower_is_better", lower_is_better, "must be True or False")
-    name, given = named_bar(bars)
-    baseline, margin, ratio = (against[what] for what in ("baseline", "margin", "ratio"))
-    base = baseline_or_none(baseline, arms)
+def asked(given: Mapping[str, object], *, bounds: Bounds | None, clip: bool, arms: tuple[str, ...]) -> Asked:
+    """The question that some arguments of a study ask together."""
+    lower = given.get("lower_is_better", False)
+    if lower not in (False, True):
+        raise InvalidInput("lower_is_better", lower, "must be True or False")
+    name, number = named_bar({bar: given.get(bar) for bar in BARS})
+    base, margin = baseline_or_none(given.get("baseline"), arms), given.get("margin")
     if base is None:
-        for what, value in (("margin", margin), ("ratio", ratio)):
-            if value is not None:
-                raise InvalidInput(what, value, "belongs to a baseline", "name one of the arms as baseline")
+        for what in ("margin", "ratio"):
+            if given.get(what) is not None:
+                raise InvalidInput(what, given[what], "belongs to a baseline", "name one of the arms as baseline")
         if name is None:
             raise InvalidInput("threshold", None, "there is no bar", "give at_least or at_most, or a baseline")
     elif name is not None:
         rule = "with a baseline, the bar is what the baseline reaches"
-        raise InvalidInput(name, given, rule, "leave it out, or give a margin or a ratio")
-    lower = bool(lower_is_better) or name == "at_most"
-    if lower and name == "at_least":
-        raise InvalidInput("at_least", given, "where lower is better, arms stay within a bar", "give at_most")
-    times = _ratio_or_none(ratio, margin)
-    part = _share_or_none(share, times)
-    if part is not None:
-        _check_no_bounds(bounds, part, clip=clip)
-        bounds = None
-    number = given if base is None else 0.0 if margin is None else margin
-    what = name or "margin"
-    sign = -1.0 if lower else 1.0
-    span = (0.0, 1.0) if part is not None else spanned(bounds, lower=lower, paired=base is not None)
-    if part is not None:
-        bar, counts = inside(number, None, what), part
-    elif base is not None:
-        bar = counts = inside(number, span, what)
+        raise InvalidInput(name, number, rule, "leave it out, or give a margin or a ratio")
     else:
-        bar = inside(number, bounds, what)
-        counts = sign * bar + 0.0
-    limit = 0.0 if part is None else bar if base is not None else sign * bar + 0.0
+        name, number = "margin", 0.0 if margin is None else margin
+    lower = bool(lower) or name == "at_most"
+    if lower and name == "at_least":
+        raise InvalidInput("at_least", number, "where lower is better, arms stay within a bar", "give at_most")
+    ratio = _ratio_or_none(given.get("ratio"), margin)
+    share = _share_or_none(given.get("share"), ratio)
+    sign, limit = -1.0 if lower else 1.0, 0.0
+    limits: Bounds | None
+    if share is not None:  # what counts is whether a pull is within the limit
+        _check_no_bounds(bounds, share, clip=clip)
+        bounds, limits, bar = None, (0.0, 1.0), share
+        threshold = inside(number, None, name)
+        limit = threshold if base is not None else sign * threshold + 0.0
+    elif base is not None:  # the difference from the baseline
+        limits = spanned(bounds, lower=lower, paired=True)
+        threshold = bar = inside(number, limits, name)
+    else:  # the reward
+        limits = spanned(bounds, lower=lower, paired=False)
+        threshold = inside(number, bounds, name)
+        bar = sign * threshold + 0.0
     low, high = bounds if clip and bounds else (-float("inf"), float("inf"))
-    measure = Measure(sign, low, high, base is not None, times or 0.0, part is not None, limit)
-    return Asked(bar, lower, part, base, times, bounds, span, counts, measure)
+    measure = Measure(sign, low, high, base is not None, ratio or 0.0, share is not None, limit)
+    return Asked(threshold, lower, share, base, ratio, bounds, limits, bar, measure)
 
 
 def spanned(bounds: Bounds | None, *, lower: bool, paired: bool) -> Bounds | None:

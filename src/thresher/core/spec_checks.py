@@ -4,11 +4,12 @@ import json
 import math
 import numbers
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from ..errors import InvalidInput, shown
 from ..text.plural import plural
 from . import checks, policies
+from .arguments import DEFAULTS, Guarantee, Params
 from .policies import Policy
 
 MAX_BUDGET = 10**15  # pulls; stores count with 64 bits
@@ -17,9 +18,17 @@ MAX_REWARD = 1e100  # without bounds: beyond it, squares of rewards leave the ra
 NEAREST = 1e-9  # the least distance from the bar to a bound, as a share of the range: nearer, rounding would decide
 MOST_CASES = 10**9
 MOST_NAMED_CASES = 5_000_000  # their names are in the log's first event
-Params = Mapping[str, Any]
-Guarantee = Literal["all", "rate"]
 Bounds = tuple[float, float]
+
+
+def rule(given: object, *, plain: bool) -> int:
+    """The rule of certificates; the first one knows only ``plain`` studies."""
+    if given not in (1, 2) or isinstance(given, bool):
+        raise InvalidInput("rule", given, "is not a rule of certificates that this version knows", "update thresher")
+    if given == 1 and not plain:
+        rule = "knows no cases, rates or finds, and only means of at least a bar"
+        raise InvalidInput("rule", given, rule, "leave the rule out")
+    return int(given)
 
 
 def arm_names(given: object) -> tuple[str, ...]:
@@ -40,11 +49,6 @@ def cases_or_none(given: object) -> tuple[str, ...] | int | None:
     return names
 
 
-def count_of(cases: tuple[str, ...] | int | None) -> int:
-    """How many cases there are; 0 if there are none."""
-    return len(cases) if isinstance(cases, tuple) else cases or 0
-
-
 def _names(what: str, given: object, *, empty: str) -> tuple[str, ...]:
     """Names that are all different; ``what`` is what they name."""
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
@@ -61,25 +65,26 @@ def _names(what: str, given: object, *, empty: str) -> tuple[str, ...]:
     return names
 
 
-def params_by_name(what: str, given: Mapping[str, object]) -> tuple[Params, ...]:
-    """The parameters of each arm or case, as a user gives them, as plain JSON data."""
-    return tuple(_params(f"{what} {shown(name)}", params) for name, params in given.items())
-
-
-def stored_params(field: str, params: object, count: int) -> tuple[Params, ...]:
-    """The parameters of each arm or case, as a log has them."""
-    fits = isinstance(params, list | tuple) and len(params) == count and all(isinstance(one, dict) for one in params)
-    if not fits:
-        raise InvalidInput(field, params, f"must be a list of {count:,} objects")
-    return tuple(params)  # type: ignore[arg-type]  # checked
+def params_or_none(what: str, given: object, stored: object, count: int) -> tuple[Params, ...] | None:
+    """The parameters of each arm or case: a user gives them with the names, and a log has them by themselves."""
+    if isinstance(given, Mapping):
+        return tuple(_params(f"{what} {shown(name)}", params) for name, params in given.items())
+    if stored is None:
+        return None
+    if isinstance(stored, list | tuple) and len(stored) == count and all(isinstance(one, dict) for one in stored):
+        return tuple(stored)
+    field = "params" if what == "arm" else "case_params"
+    raise InvalidInput(field, stored, f"must be a list of {count:,} objects")
 
 
 def tries(given: object, *, cases: bool, told: bool) -> int:
     """How often a failing case is tried; ``told``: a failure is told a reward, and so is never tried again."""
     found = checks.whole("tries", given, least=1, most=1000)
-    if found != 3 and not cases:
+    if found == DEFAULTS["tries"]:
+        return found
+    if not cases:
         raise InvalidInput("tries", given, "only cases can be tried again", "give cases, or leave tries out")
-    if found != 3 and told:
+    if told:
         rule = "a failed case has the reward of a failure at once, and is not tried again"
         raise InvalidInput("tries", given, rule, "leave tries out, or failure")
     return found
@@ -164,7 +169,7 @@ def bar(threshold: object, bounds: Bounds | None, what: str = "threshold") -> fl
     return found
 
 
-def confidence_or_none(confidence: object, threshold: float, bounds: Bounds | None, *, nearest: float) -> float | None:
+def confidence_or_none(confidence: object, threshold: float, bounds: Bounds | None, *, rule: int) -> float | None:
     """The confidence, if certificates are wanted and can be given."""
     if confidence is None:
         return None
@@ -173,6 +178,7 @@ def confidence_or_none(confidence: object, threshold: float, bounds: Bounds | No
     if bounds is None:
         remedy = "give bounds, ask about a share, or confidence=None"
         raise InvalidInput("bounds", None, "certificates need bounded rewards", remedy)
+    nearest = 0.0 if rule == 1 else NEAREST
     scaled = (threshold - bounds[0]) / (bounds[1] - bounds[0])
     if not nearest < scaled < 1.0 - nearest:
         wide = f"are so wide that the bar {threshold:g} cannot be told from one of them"

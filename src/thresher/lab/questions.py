@@ -24,15 +24,9 @@ def asked_by(setup: "Setup") -> Asked:
             rule = f"is not the number of one of {plural(setup.arms, 'arm')}"
             raise InvalidInput("baseline", setup.baseline, rule, "they are numbered from 0")
         name = name_of(setup, setup.baseline)
-    found = question_checks.asked(
-        {"threshold": setup.threshold},
-        {"baseline": name, "margin": setup.margin, "ratio": setup.ratio},
-        lower_is_better=setup.lower_is_better,
-        share=setup.share,
-        bounds=setup.bounds,
-        clip=False,
-        arms=others if name is None else (name, *others),
-    )
+    given = {key: getattr(setup, key) for key in ("threshold", "margin", "ratio", "lower_is_better", "share")}
+    arms = others if name is None else (name, *others)
+    found = question_checks.asked({**given, "baseline": name}, bounds=setup.bounds, clip=False, arms=arms)
     if found.measure.within and not setup.cases:
         _check_truth(setup, found)
     if found.measure.ratio and _least(setup) < 0.0:

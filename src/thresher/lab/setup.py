@@ -10,11 +10,11 @@ from typing import Any, Literal
 import numpy as np
 
 from ..core import checks, columns, policies, question_checks, spec_checks
-from ..core.evidence import Stakes
+from ..core.arguments import Guarantee
+from ..core.evidence import RULE, Stakes
 from ..core.policies import Policy
 from ..core.question import PLAIN
 from ..core.question_checks import Asked
-from ..core.spec_checks import Guarantee
 from ..errors import InvalidInput
 from . import delays, families, questions
 from .delays import Delay
@@ -135,8 +135,7 @@ bernoulli, beta, normal, clipped, constant
         if self.hung > 0.0 and self.timing.model != delays.WORKERS:
             raise InvalidInput("hung", self.hung, "only workers can hang", "write workers:16 as delay")
         if self.confidence is not None and self.counts:
-            nearest = spec_checks.NEAREST
-            spec_checks.confidence_or_none(self.confidence, self.asked.bar, self.asked.span, nearest=nearest)
+            spec_checks.confidence_or_none(self.confidence, self.asked.bar, self.asked.limits, rule=RULE)
         if self.confidence is not None and self.asked.share is None and not families.family(self.family).bounded:
             self._check_bounded()
 
@@ -224,7 +223,7 @@ bernoulli, beta, normal, clipped, constant
     @property
     def span(self) -> tuple[float, float]:
         """The range of what counts."""
-        return self.asked.span or self.bounds
+        return self.asked.limits or self.bounds
 
     @property
     def contenders(self) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..core import checks
+from ..core.arguments import named_arguments
 from ..core.verdict import Verdict
 from ..errors import InvalidInput
 from ..study import Study, look
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from .shared import Sharing
 
 
+@named_arguments
 def run(
     study: Study,
     evaluate: Evaluate | EvaluateSharing,

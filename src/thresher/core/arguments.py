@@ -1,0 +1,104 @@
+"""The arguments of a specification: the one list of them. `create_study` takes the same and documents them."""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, ParamSpec, Required, TypedDict, TypeVar, get_args, get_type_hints
+
+from ..errors import UnknownArgument
+from .checks import nearest
+from .evidence import RULE
+from .policies import Policy
+
+Params = Mapping[str, Any]
+Guarantee = Literal["all", "rate"]
+Given = ParamSpec("Given")
+Found = TypeVar("Found")
+
+
+class SpecArguments(TypedDict, total=False):
+    """What a study can be asked. All but the arms may be left out."""
+
+    arms: Required[Iterable[str] | Mapping[str, Params]]
+    threshold: float | None
+    at_least: float | None
+    at_most: float | None
+    share: float | None
+    baseline: str | None
+    margin: float | None
+    ratio: float | None
+    lower_is_better: bool
+    unit: str | None
+    bounds: tuple[float, float] | None
+    budget: int | None
+    policy: Policy | str | None
+    confidence: float | None
+    tolerance: float
+    failure: float | Literal["worst", "ignore"]
+    seed: int | None
+    max_failures: int | None
+    clip: bool
+    evaluator: str | None
+    cases: int | Iterable[str] | Mapping[str, Params] | None
+    tries: int
+    guarantee: Guarantee
+    find: int | None
+
+
+class StoredArguments(SpecArguments, total=False):
+    """What a log also has."""
+
+    params: Sequence[Params] | None  # of each arm, where the arms are names alone
+    case_params: Sequence[Params] | None  # of each case, where the cases are names alone
+    settling_constant: float | None  # None: it is computed
+    rule: int  # of certificates
+
+
+DEFAULTS: dict[str, Any] = {  # None for all others. A log leaves out what is equal to these, so they cannot change.
+    "lower_is_better": False,
+    "bounds": (0.0, 1.0),
+    "confidence": 0.95,
+    "tolerance": 0.0,
+    "failure": "worst",
+    "max_failures": 3,
+    "clip": False,
+    "tries": 3,
+    "guarantee": "all",
+    "rule": RULE,
+}
+
+
+def named_arguments(function: Callable[Given, Found]) -> Callable[Given, Found]:
+    """Refuse an unknown argument in one line, and show each argument of ``**given: Unpack[…]`` in the signature.
+
+    >>> @named_arguments
+    ... def run(*, workers=16): ...
+    >>> run(worker=3)
+    Traceback (most recent call last):
+    thresher.errors.UnknownArgument: argument 'worker': run has no such argument; did you mean 'workers'?
+    """
+    signature = inspect.signature(function)
+    shown = signature.replace(parameters=[one for given in signature.parameters.values() for one in _each(given)])
+
+    @functools.wraps(function)
+    def call(*args: Given.args, **given: Given.kwargs) -> Found:
+        for name in given:
+            if name not in shown.parameters:
+                whose = function.__qualname__.removesuffix(".__init__")
+                meant = nearest(name, shown.parameters) or f"help({whose}) lists them"
+                raise UnknownArgument("argument", name, f"{whose} has no such argument", meant)
+        return function(*args, **given)
+
+    call.__signature__ = shown  # type: ignore[attr-defined]  # for inspect.signature, help and completion
+    return call
+
+
+def _each(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
+    """The parameter, or the keyword arguments that it stands for."""
+    if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
+        yield parameter
+        return
+    (listed,) = get_args(parameter.annotation)
+    for name, kind in get_type_hints(listed).items():
+        default = inspect.Parameter.empty if name in listed.__required_keys__ else DEFAULTS.get(name)
+        yield inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
