@@ -15,7 +15,7 @@ from thresher.core.spec import Spec
 from thresher.run.command.process import Command
 from thresher.run.command.reward import CommandFailed
 from thresher.run.command.timing import Stopwatch, TimedOut, cut_off
-from thresher.run.pairs import Paired
+from thresher.run.wrapped import Wrapped
 
 PULL = thresher.Pull(1, "a", 1, {}, 7)
 SPIN = "import time\nwhile time.process_time() < {}: pass"  # uses this many CPU seconds
@@ -138,7 +138,7 @@ def pair(arm: str, base: str, *, timeout: float, first: bool, **question: Any) -
     asked: dict[str, Any] = {"baseline": "b", "lower_is_better": True, **question}
     command = Command(("sleep", "{time}"), "seconds", timeout).asked(Spec(arms=["a", "b"], **asked))
     pull = PULL._replace(params={"time": arm}, baseline="b", baseline_params={"time": base}, baseline_first=first)
-    return Paired(command)(pull)
+    return Wrapped(command)(pull)
 
 
 @pytest.mark.parametrize("first", [False, True])

@@ -108,7 +108,9 @@ def test_the_traceback_of_another_process_is_its_text_and_a_command_has_none() -
     assert "ValueError: deep" in traceback_text(caused(EvaluationFailed("x"), cause=raised(ValueError("deep"))))
 
 
-@pytest.mark.parametrize("file", ["engines/threads.py", "loop.py", "pairs.py", "concurrent/futures/thread.py"])
+@pytest.mark.parametrize(
+    "file", ["engines/threads.py", "loop.py", "wrapped.py", "pairs.py", "concurrent/futures/thread.py"]
+)
 def test_our_own_frames_are_left_out(file: str) -> None:
     ours = tracebacks._OURS[0].removesuffix("engines")
     name = file if file.startswith("concurrent") else f"{ours}{file}"

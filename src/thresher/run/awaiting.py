@@ -10,14 +10,13 @@ from typing import Any, TypeVar
 from ..core.verdict import Verdict
 from ..errors import InvalidInput
 from ..study import Study, look
-from .coroutine import is_coroutine
 from .engines import check_evaluator
 from .engines.coroutines import WIND_UP, Coroutines, log_left
 from .loop import Runner
-from .pairs import PairedCoroutine
 from .progress import Progress
 from .runner import Limits
 from .shared import Sharing, awaited, checked
+from .wrapped import WrappedCoroutine, is_coroutine
 
 Tell = Callable[[Progress], object]
 Answer = TypeVar("Answer")
@@ -36,9 +35,9 @@ async def run_here(
     _check(evaluate, workers, on_progress)
     sharing = checked(shared, awaits=True)
     await _until_done(_in_thread(lambda: look(study, lambda ledger: ledger.seq)))  # before anything is set up
-    paired = PairedCoroutine(evaluate)
-    async with awaited(sharing) as paired.more:
-        return await Awaited(study, Coroutines(paired, workers, asyncio.get_running_loop()), limits, on_progress).run()
+    wrapped = WrappedCoroutine(evaluate)
+    async with awaited(sharing) as wrapped.more:
+        return await Awaited(study, Coroutines(wrapped, workers, asyncio.get_running_loop()), limits, on_progress).run()
 
 
 def _check(evaluate: object, workers: int, on_progress: object) -> None:

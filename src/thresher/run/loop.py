@@ -2,6 +2,7 @@
 
 import concurrent.futures as futures
 import contextlib
+import functools
 import queue
 import signal
 import time
@@ -18,7 +19,7 @@ from . import signals
 from .engines import Engine, WorkerLost
 from .evaluations import Evaluation, Evaluations
 from .outage import WINDOW, Failure, Watch
-from .pairs import check_reward
+from .pairs import check_pair
 from .progress import TICK, Meter, Progress
 from .rewards import Rewards
 from .runner import Limits
@@ -39,7 +40,7 @@ class Runner:
         self.signal: signal.Signals | None = None
         self._engine = engine
         self._end = None if limits.seconds is None else time.monotonic() + limits.seconds
-        self._spec = study.spec
+        self._check = functools.partial(check_pair, study.spec) if study.spec.pairs else study.spec.reward
         self._inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()  # finished futures, signals, STOP
         self._suspects = Suspects()
         self._evaluations = Evaluations(study, engine, self._suspects, self._inbox.put)
@@ -203,7 +204,7 @@ class Runner:
 
     def _returned(self, evaluation: Evaluation, value: object) -> None:
         try:
-            check_reward(self._spec, value)
+            self._check(value)
         except OutsideBounds:
             pass  # not a failure: telling it retires the arm
         except InvalidInput as error:
@@ -224,7 +225,7 @@ class Runner:
             with contextlib.suppress(BaseException):
                 value = self._engine.result(future)
                 with contextlib.suppress(OutsideBounds):  # telling it retires the arm
-                    check_reward(self._spec, value)
+                    self._check(value)
                 self._watch.start.close()
                 self._watch.let_go(evaluation.pull)
                 self._rewards.add(evaluation, value)

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import CannotGoOn, InvalidInput, told_of
 from ..text.logs import log
-from .coroutine import is_coroutine
+from .wrapped import is_coroutine
 
 Pair = tuple[Callable[[], Any], Callable[[Any], Any]]  # set_up, clean_up
 Sharing = AbstractAsyncContextManager[Any] | AbstractContextManager[Any] | Pair
