@@ -3,16 +3,8 @@
 import pytest
 
 from thresher.errors import NoReward
-from thresher.run.command.reward import (
-    CommandFailed,
-    check_exit,
-    codes_text,
-    ending,
-    last_lines,
-    last_words,
-    printable,
-    read_reward,
-)
+from thresher.run.command.endings import CommandFailed, codes_text, ending, last_lines, last_words, printable
+from thresher.run.command.reward import read_reward
 
 
 def found(reward: str, out: str, code: int = 0, err: str = "") -> float:
@@ -85,10 +77,10 @@ def test_a_failure_carries_the_last_lines_of_its_errors_or_else_of_its_output() 
             found("last-float", "out", err=err)
         assert caught.value.output == expected
         with pytest.raises(CommandFailed) as failed:
-            check_exit(3, b"out", err.encode())
+            read_reward("last-float", 3, b"out", err.encode())
         assert (failed.value.output, failed.value.kind) == (expected, "exited with 3")
         assert str(failed.value) == ("exited with 3: 'err'" if err else "exited with 3")
-    check_exit(0, b"out", b"err")
+    assert read_reward("last-float", 0, b"1", b"err") == 1.0
 
 
 def test_only_the_last_lines_that_are_not_blank_are_kept() -> None:

@@ -19,8 +19,9 @@ from thresher.errors import CannotGoOn
 from thresher.log.memory import MemoryStore
 from thresher.run import outage, progress, signals
 from thresher.run.command import guard
+from thresher.run.command.endings import CommandFailed
 from thresher.run.command.process import Command
-from thresher.run.command.reward import CommandFailed, read_reward
+from thresher.run.command.reward import read_reward
 from thresher.run.engines import Engine
 from thresher.run.engines.threads import Threads
 from thresher.run.loop import Runner

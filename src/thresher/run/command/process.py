@@ -15,15 +15,14 @@ from dataclasses import dataclass, field, replace
 
 from ...core.question import Measure
 from ...core.spec import Spec
-from ...errors import shown
 from ...log.forks import renewed
 from ...study import Pull
 from . import guard
-from .reward import FAILING, PASSING, CommandFailed, check_exit, read_reward
-from .timing import MEASURED, Stopwatch, TimedOut, cut_off
+from .endings import FAILING, PASSING, cannot_start
+from .reward import read_reward
+from .timing import CPU_SECONDS, MEASURED, SECONDS, TimedOut, cut_off
 
 TAIL = 64 * 1024  # bytes of output that count, from the end
-TOO_MANY = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY)  # a start that may work later
 POLL = 0.002  # seconds between two looks at a program, where the system does not say when one exits
 PLACEHOLDER = re.compile(r"\{\{|\}\}|\{((?:case\.)?[A-Za-z_][A-Za-z0-9_-]*)\}")
 PULL_FIELDS = ("arm", "seed", "number", "pull")
@@ -59,10 +58,8 @@ class Command:
             if self.measure is None or self.measure.paired:  # of a pair, the baseline's time decides
                 raise
             return error.reward()
-        if self.reward in MEASURED:
-            check_exit(run.code, run.out, run.err)
-            return run.watch.measured(self.reward)
-        return read_reward(self.reward, run.code, run.out, run.err, passing=self.passing, failing=self.failing)
+        code, exits = run.process.returncode, {"passing": self.passing, "failing": self.failing}
+        return read_reward(self.reward, code, run.out, run.err, times=run.times, **exits)
 
     def asked(self, spec: Spec) -> "Command":
         """The same command for this question: a run that was cut off may count, if the question is about a limit.
@@ -92,36 +89,36 @@ class Command:
             except BaseException as error:
                 self._runs.kill(run)
                 if isinstance(error, TimeoutError) and self.timeout is not None:
-                    raise cut_off(run.watch, self.timeout, self.reward, self.measure) from None
+                    raise cut_off(run.times, self.timeout, self.reward, self.measure) from None
                 raise
         return run
 
 
 @dataclass
 class Run:
-    """One run of a program, and the ends of its outputs."""
+    """One run of a program, the ends of its outputs, and the time it took."""
 
     process: "subprocess.Popen[bytes]"
-    watch: Stopwatch
+    began: float  # just before the program was executed
     out: bytes = b""
     err: bytes = b""
+    times: dict[str, float] = field(default_factory=dict)  # once it has ended, unless it was reaped elsewhere
 
     @property
     def pid(self) -> int:
         return self.process.pid
 
-    @property
-    def code(self) -> int:
-        return self.process.returncode
-
     def is_over(self, noticed: float | None) -> bool:
-        """Whether the program has exited; then it is reaped."""
-        try:
-            code = None if self.process.returncode is not None else self.watch.reap(self.pid, noticed)
-        except ChildProcessError:
-            code = self.process.poll()
-        if code is not None:
-            self.process.returncode = code
+        """Whether the program has exited; then it is reaped. ``noticed`` is when its exit was; None: now."""
+        if self.process.returncode is None:
+            try:
+                pid, status, used = os.wait4(self.pid, os.WNOHANG)
+            except ChildProcessError:  # it was reaped elsewhere
+                return self.process.poll() is not None
+            if pid:
+                seconds = (time.monotonic() if noticed is None else noticed) - self.began
+                self.times = {SECONDS: seconds, CPU_SECONDS: used.ru_utime + used.ru_stime}
+                self.process.returncode = os.waitstatus_to_exitcode(status)
         return self.process.returncode is not None
 
 
@@ -144,7 +141,7 @@ class Runs:
         with self._lock:  # starts are serial anyway, and this way none slips past `stop`
             if self._stopped:
                 raise OSError(errno.ECANCELED, "the run was stopped")
-            watch = Stopwatch()
+            began = time.monotonic()
             process = subprocess.Popen(
                 argv,
                 stdin=subprocess.DEVNULL,
@@ -155,7 +152,7 @@ class Runs:
             )
             self._running.add(process.pid)
             guard.GUARD.watch(process.pid)
-            return Run(process, watch)
+            return Run(process, began)
 
     def over(self, run: Run, noticed: float | None = None) -> bool:
         """Whether the program has exited. What it started may keep running, unless the program was killed."""
@@ -199,20 +196,6 @@ def _was_killed(pid: int) -> bool:
         found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         return found is not None and (found.si_code, found.si_status) == (os.CLD_KILLED, signal.SIGKILL)
     return False
-
-
-def cannot_start(program: str, error: OSError | ValueError) -> CommandFailed:
-    """The failure of a pull whose program cannot be started."""
-    busy = isinstance(error, OSError) and error.errno in TOO_MANY
-    text = f"cannot start {shown(program)}: {_why(error)}"
-    return CommandFailed(text, kind=f"cannot start: {_why(error)}", transient=busy)
-
-
-def _why(error: OSError | ValueError) -> str:
-    if isinstance(error, OSError):
-        hint = "; does it begin with a line such as #!/bin/sh?" if error.errno == errno.ENOEXEC else ""
-        return f"{error.strerror}{hint}"
-    return str(error)
 
 
 def _follow(

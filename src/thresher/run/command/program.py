@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from ...log.forks import renewed
 from ...text.logs import evaluators
 from . import guard
+from .endings import ending
 from .lines import PROTOCOL, VARIABLE
 from .process import TAIL, kill_group
-from .reward import ending
 
 CHUNK = 1 << 16
 LAST_BREATH = 1.0  # seconds for a process to exit after it closed its output, and for the end of its standard error

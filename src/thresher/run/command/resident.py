@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from ...study import Pull
 from ...text.logs import log
 from ..lost import EvaluatorLost
+from .endings import CommandFailed, last_lines, last_words
 from .lines import LONGEST, Greeting, NotAnAnswer, line_of, quoted, read_line
 from .program import CHUNK, Program
-from .reward import CommandFailed, last_lines, last_words
 from .timing import TimedOut
 from .waiting import Gone, Waiter
 

@@ -16,11 +16,10 @@ from ...log.forks import renewed
 from ...study import Pull
 from ...text.plural import listed
 from ..lost import EvaluatorRefused
+from .endings import CommandFailed, cannot_start
 from .guard import GRACE
 from .lines import PROTOCOL, Greeting
-from .process import cannot_start
 from .resident import Resident
-from .reward import CommandFailed
 from .timing import TimedOut
 from .waiting import Gone
 

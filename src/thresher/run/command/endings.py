@@ -1,0 +1,106 @@
+"""How programs end, and what they print last: why a command gave no reward."""
+
+import errno
+import re
+import signal
+from collections.abc import Iterable
+
+from ...errors import EvaluationFailed, shown
+from ...text.escapes import visible
+from ...text.masking import masked
+
+PASSING, FAILING = frozenset({0}), frozenset({1})  # exit codes, unless --pass and --fail say otherwise
+LINES, WIDTH = 10, 500  # how much of the output a failure keeps, for people
+COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+TOO_MANY = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY)  # a start that may work later
+
+
+class CommandFailed(EvaluationFailed):
+    """The command gave no reward; the text says why."""
+
+
+def cannot_start(program: str, error: OSError | ValueError) -> CommandFailed:
+    """The failure of a pull whose program cannot be started."""
+    why, transient = str(error), False
+    if isinstance(error, OSError):
+        hint = "; does it begin with a line such as #!/bin/sh?" if error.errno == errno.ENOEXEC else ""
+        why, transient = f"{error.strerror}{hint}", error.errno in TOO_MANY
+    return CommandFailed(f"cannot start {shown(program)}: {why}", kind=f"cannot start: {why}", transient=transient)
+
+
+# -- exit codes --------------------------------------------------------------------------------------------------
+
+
+def reward_of_exit(code: int, err: bytes, passing: frozenset[int], failing: frozenset[int]) -> float:
+    """1 or 0 for the codes that mean that. A program that was killed, not found or misused gave no reward."""
+    if code in passing or code in failing:
+        return float(code in passing)
+    how, words = ending(code), last_words(err)
+    if code < 0 or code in (126, 127):
+        raise CommandFailed(f"{how}{words}", kind=how)
+    rule = f"which is neither --pass {codes_text(passing)} nor --fail {codes_text(failing)}"
+    raise CommandFailed(f"{how}, {rule}{words}; add --fail {code} if that means failed", kind=how)
+
+
+def codes_text(codes: Iterable[int]) -> str:
+    """Exit codes as ``--pass`` and ``--fail`` take them.
+
+    >>> codes_text({7, 5, 6, 0, 2, 3})
+    '0,2-3,5-7'
+    """
+    runs: list[list[int]] = []
+    for code in sorted(codes):
+        if runs and runs[-1][-1] == code - 1:
+            runs[-1].append(code)
+        else:
+            runs.append([code])
+    return ",".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def ending(code: int) -> str:
+    """How a program ended.
+
+    >>> ending(-9), ending(3), ending(137), ending(255)
+    ('was ended by SIGKILL', 'exited with 3', 'exited with 137, perhaps ended by SIGKILL', 'exited with 255')
+    """
+    if code < 0:
+        return f"was ended by {_signal(-code) or f'signal {-code}'}"
+    if code in (126, 127):
+        return f"exited with {code}: a program was not found or cannot be run"
+    perhaps = _signal(code - 128)  # how shells report a death by a signal
+    return f"exited with {code}, perhaps ended by {perhaps}" if perhaps else f"exited with {code}"
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return ""
+
+
+# -- the last lines ----------------------------------------------------------------------------------------------
+
+
+def printable(text: str) -> str:
+    r"""Other people's text, safe to show: without secrets, colours and control characters.
+
+    >>> print(printable("\x1b[31muser=me password=secret \a\x1b[0m"))
+    user=me password=*** \x07
+    """
+    lines = masked(COLOURS.sub("", text)).replace("\t", " ").splitlines()  # masked as a whole: a key has many lines
+    return "\n".join(visible(line).rstrip() for line in lines)
+
+
+def _lines(data: bytes) -> list[str]:
+    """The last lines that are not blank."""
+    lines = printable(data.decode("utf-8", "replace")).splitlines()[-5 * LINES :]
+    return [line[:WIDTH] for line in lines if line.strip()]
+
+
+def last_lines(data: bytes) -> str:
+    return "\n".join(_lines(data)[-LINES:])
+
+
+def last_words(err: bytes) -> str:
+    lines = _lines(err)
+    return f": {shown(lines[-1].strip(), 200)}" if lines else ""
