@@ -6,8 +6,9 @@ import pytest
 from engines import causes, make
 
 import thresher
-from thresher.run.outage import OUTSIDE, WINDOW, Failure, SameError, Start, Watch
+from thresher.run.outage import Watch
 from thresher.run.pairs import BASELINE
+from thresher.run.starting import OUTSIDE, WINDOW, Failure, SameError, Start
 from thresher.study import Pull
 
 NOBODY = float("inf")
@@ -160,12 +161,12 @@ def test_a_control_that_decides_leaves_nothing_held_and_the_next_outage_needs_an
     watch = a_watch(study)
     fail(watch, *"abab")
     assert watch.tried([]) == []
-    assert watch._control is None
+    assert watch._control == 0, "it is still to be asked for"
     (control,) = watch.tried([study.ask(arm="c") or pytest.fail("no pull")])
     fail(watch, "a")
     assert (watch.out, len(watch.held), causes(study)) == (True, 5, []), "only the control decides"
     watch.success(control)
-    assert (watch.out, watch._deciding, watch.held, causes(study)) == (False, False, [], ["failed"] * 5)
+    assert (watch.out, watch.held, causes(study)) == (False, [], ["failed"] * 5)
     fail(watch, "a")
     assert not watch.out
 

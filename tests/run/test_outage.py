@@ -10,7 +10,8 @@ import pytest
 from engines import causes, make
 
 import thresher
-from thresher.run.outage import Failure, Start, Watch
+from thresher.run.outage import Watch
+from thresher.run.starting import Failure, Start
 
 
 def a_watch(study: thresher.Study, window: int = 4) -> Watch:

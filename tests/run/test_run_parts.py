@@ -21,8 +21,8 @@ from thresher.run.engines.outcome import opened, outcome
 from thresher.run.engines.processes import Process, Processes
 from thresher.run.evaluations import Evaluations
 from thresher.run.loop import Runner
-from thresher.run.outage import WINDOW, Failure, Start
 from thresher.run.runner import Limits, run_on
+from thresher.run.starting import WINDOW, Failure, Start
 from thresher.run.workers import Suspects
 from thresher.study import Pull
 
@@ -83,7 +83,7 @@ def test_of_suspected_arms_one_pull_is_pending_at_a_time_and_others_do_not_wait(
     assert [each.pull.id for each in evaluations.running.values()] == [1, 3, 5]
     assert [each.pull.id for each in evaluations._held] == [2, 4]
     assert (len(evaluations), evaluations.oldest()) == (5, 1)
-    suspects.clear("a")
+    suspects.arms.discard("a")
     evaluations.submit_waiting(1.0)
     assert [each.pull.id for each in evaluations.running.values()] == [1, 3, 5, 2, 4]
 

@@ -17,7 +17,7 @@ from engines import causes, make
 import thresher
 from thresher.errors import CannotGoOn
 from thresher.log.memory import MemoryStore
-from thresher.run import outage, progress, signals
+from thresher.run import progress, signals, starting
 from thresher.run.command import guard
 from thresher.run.command.endings import CommandFailed
 from thresher.run.command.process import Command
@@ -76,7 +76,7 @@ def test_a_run_that_waits_looks_for_dead_agents_every_second(runner: Runner) -> 
 
 def test_an_outage_needs_two_failures_of_every_worker(runner: Runner) -> None:
     assert runner._has_workers(0.0)
-    assert runner._watch.window == 24 > outage.WINDOW
+    assert runner._watch.window == 24 > starting.WINDOW
 
 
 def test_a_time_without_workers_is_limited() -> None:

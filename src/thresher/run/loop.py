@@ -18,11 +18,12 @@ from ..text.plural import plural
 from . import signals
 from .engines import Engine, WorkerLost
 from .evaluations import Evaluation, Evaluations
-from .outage import WINDOW, Failure, Watch
+from .outage import Watch
 from .pairs import check_pair
 from .progress import TICK, Meter, Progress
 from .rewards import Rewards
 from .runner import Limits
+from .starting import WINDOW, Failure
 from .tracebacks import is_transient, log_first, same_error
 from .workers import NoWorkers, Suspects
 
@@ -99,9 +100,7 @@ class Runner:
         """Give the engine pulls. True while more will come, even if only later."""
         now = time.monotonic()
         if self._stopping:
-            if not self._withdrawn:
-                self._withdrawn = True
-                self._evaluations.withdraw()
+            self._withdraw()
             self._evaluations.cancel_waiting()
             if self._evaluations.running and self._engine.room >= 0:  # which raises if the engine cannot recover
                 self._has_workers(now)  # raises if there is none for too long: they would never come back
@@ -113,14 +112,13 @@ class Runner:
         elif room == 0:
             return not self.study.done
         free = room - len(self._evaluations)
-        if self._watch.out:
-            if now - (self._watch.since or now) >= self.limits.give_up:
-                rule = f"every evaluation failed for {self.limits.give_up:g} s"
-                raise self._watch.end(rule, "repair the evaluator and run again")
-            free = 1 if now >= self._watch.next_try and not self._evaluations else 0
+        if self._watch.since is not None:
+            tries = self._watch.tries(now, give_up=self.limits.give_up, idle=not self._evaluations)
+            self._evaluations.begin(tries, now)
+            return not self.study.done
         if free > 0:
-            self._evaluations.begin(self._watch.tried(self.study.ask_many(free, arm=self._watch.arm_to_try())), now)
-        return self._watch.out and not self.study.done
+            self._evaluations.begin(self.study.ask_many(free), now)
+        return False
 
     def _has_workers(self, now: float) -> bool:
         """Whether the engine has a worker; if it has none, the run waits, but not forever."""
@@ -139,7 +137,8 @@ class Runner:
                     self._cancelled()
                 else:
                     self._landed(item)
-                    self._watch.check_start()  # earlier failures may have waited for this one
+                    if not self._watch.start.over:
+                        self._watch.check_start()  # earlier failures may have waited for this one
                 item = self._inbox.get_nowait()
         except queue.Empty:
             pass
@@ -160,9 +159,9 @@ class Runner:
             waits.append(min(0.25, self.limits.timeout / 10))
         if self._end is not None and not self._stopping:
             waits.append(self._end - now)
-        if self._watch.out and not self._stopping:
+        if self._watch.since is not None and not self._stopping:
             waits.append(TICK if self._evaluations.running else self._watch.next_try - now)
-            waits.append((self._watch.since or now) + self.limits.give_up - now)
+            waits.append(self._watch.since + self.limits.give_up - now)
         return max(0.001, min(*waits, LONGEST_WAIT)) if waits else None
 
     # -- results ------------------------------------------------------------------------------------------------
@@ -212,9 +211,9 @@ class Runner:
             self._failed(evaluation, str(error), kind="no valid reward")
             return
         else:
-            self._watch.success(evaluation.pull, first=self._rewards.write)
-        self._suspects.clear(evaluation.pull.arm)
-        self._suspects.clear(evaluation.pull.baseline)
+            if self._watch.last is not None or not self._watch.start.over:
+                self._watch.success(evaluation.pull, first=self._rewards.write)
+        self._suspects.arms -= {evaluation.pull.arm, evaluation.pull.baseline}
         self._rewards.add(evaluation, value)
 
     def _late(self, future: "Future[object]") -> None:
@@ -272,15 +271,18 @@ class Runner:
         self._signals += 2 if number == signal.SIGHUP else 1  # without a terminal, nobody can press Ctrl-C again
         self.signal = self.signal or number
         self._watch.start.close()  # the user has ended the run
-        if not self._withdrawn:
-            self._withdrawn = True
-            self._evaluations.withdraw()
+        self._withdraw()
         running = len(self._evaluations.running)
         if self._signals == 1 and running:
             pulls, them = plural(running, "pending pull"), "it" if running == 1 else "them"
             log.warning(f"stopping: waiting for {pulls}; press Ctrl-C again to abandon {them}")
         elif self._signals > 1:
             self._evaluations.abandon("the run was stopped")
+
+    def _withdraw(self) -> None:
+        if not self._withdrawn:  # once is enough, and it may ask a cluster
+            self._withdrawn = True
+            self._evaluations.withdraw()
 
     def _clean_up(self) -> None:
         """Leave no pending pull and no busy worker behind."""

@@ -1,126 +1,20 @@
-"""Who is to blame for failures: the arms, an outage, or the evaluator.
-
-When everything fails, no arm is to blame and none is retired. The same failure on several arms before anything
-succeeded is not an outage: waiting does not repair a wrong signature or a misspelt program, so the run ends at once
-and says what was wrong.
-"""
+"""Who is to blame for failures: the arms, or an outage, in which everything fails and no arm is retired."""
 
 import contextlib
-import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from ..core import kernel
 from ..core.events import Cause
 from ..core.ledger import Ledger
 from ..core.places import mixed
-from ..errors import AlreadyTold, CannotGoOn, shown
+from ..errors import AlreadyTold, CannotGoOn
 from ..study import Pull, Study, give_up, look
 from ..text.logs import log
-from .pairs import BASELINE
+from .starting import WINDOW, Failure, Start
 
-ARMS = 3  # arms, or cases, that must fail with the same error; in a smaller study, all of them
-OUTSIDE = "outside the bounds"  # the kind of a reward for which its arm was retired
-WINDOW = 8  # failures in a row, at least, that make an outage
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between two tries
-
-
-class Failure(NamedTuple):
-    """A pull that failed."""
-
-    pull: Pull
-    reason: str
-    cause: Cause = "failed"  # or "broken-pool"
-    kind: str | None = None  # equal for the same error; None: it is temporary, or not the evaluator's fault
-    error: BaseException | None = None  # what the evaluator raised
-
-
-@dataclass
-class SameError:
-    """Failures with the same error."""
-
-    first: Failure
-    pulls: dict[str | int, int] = field(default_factory=dict)  # by arm, or by case: the first pull that failed this way
-    count: int = 0
-
-    def add(self, pull: Pull) -> None:
-        self.count += 1
-        who = pull.arm if pull.case is None else pull.case
-        self.pulls[who] = min(pull.id, self.pulls.get(who, pull.id))
-
-
-@dataclass
-class Start:
-    """A run until its first reward."""
-
-    study: Study
-    oldest: Callable[[], float]  # the id of the oldest pull of this run that is still waiting or running
-    over: bool = False  # something has succeeded, or the run is being stopped
-    blamed: bool = False  # failures have counted against an arm, which may be retired for them
-    _failed: dict[str, SameError] = field(default_factory=dict)  # by kind
-
-    def close(self) -> None:
-        """The start is over: later failures do not count here."""
-        self.over = True
-        self._failed.clear()
-
-    def failure(self, failure: Failure) -> None:
-        if not self.over and failure.kind is not None:
-            self._failed.setdefault(failure.kind, SameError(failure)).add(failure.pull)
-
-    @property
-    def is_for_one_arm(self) -> bool:
-        """Whether the failures of a single arm may end the run."""
-        return not self.over and (self._needed() == 1 or (self._has_cases and self._needed() == ARMS))
-
-    @property
-    def _has_cases(self) -> bool:
-        return self.study.spec.cases is not None
-
-    def end(self) -> CannotGoOn | None:
-        """Why the run must end, if it must."""
-        if not self._failed:
-            return None
-        needed = self._needed()
-        what = "case" if self._has_cases else "arm"
-        who = {1: f"the only {what}", 2: f"both {what}s"}.get(needed, f"{needed} {what}s")
-        how = "failed" if needed == 1 else "failed with the same error"
-        for kind, same in sorted(self._failed.items(), key=lambda found: found[0] == OUTSIDE):
-            if not self._is_enough(same, needed):
-                continue
-            if kind == OUTSIDE:
-                rule = f"{who} returned a reward outside the bounds before anything succeeded"
-                return CannotGoOn("run", rule=f"{rule}: {same.first.reason}")
-            rule = f"{who} {how} before anything succeeded: {same.first.reason}"
-            names = ", ".join(shown(name) for name in sorted(same.pulls, key=str)[:needed])
-            is_of_all = needed < ARMS or self._has_cases or kind.startswith(BASELINE)
-            which = "" if is_of_all else f", or take out {names} if only they are wrong,"
-            remedy = f"correct the evaluator{which} and run again{'' if self.blamed else '; no arm was retired'}"
-            return CannotGoOn("run", rule=rule, remedy=remedy).with_cause(same.first.error)
-        return None
-
-    def _needed(self) -> int:
-        """The arms that must fail; if there are earlier rewards, the evaluator cannot be entirely wrong.
-
-        With cases, these must fail: one that is broken fails for every arm. If there are earlier rewards, those that
-        are left may all be broken, so that nothing may ever succeed: they are tried until they have failed for good.
-        """
-        measured, arms = look(self.study, lambda ledger: (ledger.told - ledger.imported, ledger.spec.contenders))
-        if self._has_cases:
-            return sys.maxsize if measured > 0 else min(ARMS, self.study.spec.case_count)
-        return ARMS if measured > 0 else min(ARMS, arms)
-
-    def _is_enough(self, same: SameError, needed: int) -> bool:
-        """Whether enough arms failed this way, and no pull that was handed out before them may still succeed.
-
-        If the only arm has failed this often, its first pull may still be waiting for a worker to start.
-        """
-        if len(same.pulls) < needed:
-            return False
-        is_hopeless = needed == 1 and same.count >= WINDOW
-        return is_hopeless or self.oldest() > sorted(same.pulls.values())[needed - 1]
 
 
 @dataclass
@@ -135,15 +29,14 @@ class Watch:
 
     study: Study
     oldest: Callable[[], float]  # as in `Start`
-    window: int = WINDOW
+    window: int = WINDOW  # failures in a row that may be an outage
     held: list[Failure] = field(default_factory=list)
     since: float | None = None  # when the outage was noticed; None: there is none
     next_try: float = 0.0
     pause: float = field(default_factory=lambda: FIRST_PAUSE)
-    _last: Failure | None = None  # since the last success
+    last: Failure | None = None  # since the last success
     _failed: Counter[str] = field(default_factory=Counter)  # failures since then, by arm
-    _deciding: bool = False  # a control is to decide; what is held waits for it
-    _control: int | None = None  # its pull
+    _control: int | None = None  # the pull that is to decide; 0: it is still to be asked for
 
     def __post_init__(self) -> None:
         self.start = Start(self.study, self.oldest)
@@ -155,24 +48,24 @@ class Watch:
     def success(self, pull: Pull, *, first: Callable[[], object] = lambda: None) -> None:
         """A pull succeeded. Failures that were held are dropped, ``first`` being called before."""
         self.start.close()
-        if self._deciding and pull.id != self._control:  # it may have begun before the outage
+        if self._control is not None and pull.id != self._control:  # it may have begun before the outage
             return
         if self.held:
             first()
-        if self.out and not self._deciding:
+        if self.out and self._control is None:
             log.warning("an evaluation succeeded: the outage is over")
-        self.since, self.pause, self._last, self._deciding = None, FIRST_PAUSE, None, False
+        self.since, self.pause, self.last, self._control = None, FIRST_PAUSE, None, None
         self._failed.clear()
         self.release()
 
     def failure(self, failure: Failure, now: float) -> None:
         """A pull failed. Raises `CannotGoOn` if the evaluator is wrong."""
-        self._last = failure
+        self.last = failure
         self._failed[failure.pull.arm] += 1
         self.held.append(failure._replace(error=None))  # its traceback would keep many objects alive
         self.start.failure(failure)
         self.check_start()
-        if self._deciding:
+        if self._control is not None:
             if failure.pull.id == self._control:
                 self._begin_outage(failure, now)
         elif self.out:
@@ -186,19 +79,27 @@ class Watch:
             if self._are_broken_cases():
                 self.release()
             elif self._arm_that_worked() is not None:
-                self.since, self.next_try, self._deciding, self._control = now, now, True, None
+                self.since, self.next_try, self._control = now, now, 0
             elif self._is_more_than_an_arm():
                 self._begin_outage(failure, now)
             else:
                 self.release()
 
     def _begin_outage(self, failure: Failure, now: float) -> None:
-        self.since, self.next_try, self._deciding = now, now + self.pause, False
+        self.since, self.next_try, self._control = now, now + self.pause, None
         log.warning(
             f"the last {len(self.held)} evaluations all failed, the last with: {failure.reason}; "
             "only one pull is tried now and then until one succeeds; no arm is retired for this"
         )
         self.forgive()
+
+    def tries(self, now: float, *, give_up: float, idle: bool) -> Sequence[Pull]:
+        """In an outage, the pull to try now, if any. Raises `CannotGoOn` after ``give_up`` seconds of it."""
+        if self.since is not None and now - self.since >= give_up:
+            raise self.end(f"every evaluation failed for {give_up:g} s", "repair the evaluator and run again")
+        if not idle or now < self.next_try:
+            return []
+        return self.tried(self.study.ask_many(1, arm=self.arm_to_try()))
 
     def arm_to_try(self) -> str | None:
         """The arm for the next try in an outage, else None: the policy chooses.
@@ -208,12 +109,12 @@ class Watch:
         """
         if not self.out:
             return None
-        control = self._arm_that_worked() if self._deciding else None
+        control = self._arm_that_worked() if self._control is not None else None
         return control or self._least_failed(lambda ledger, arm: True)
 
     def tried(self, pulls: Sequence[Pull]) -> Sequence[Pull]:
         """What is asked for now. The first is the control, if one is to decide."""
-        if self._deciding and pulls:
+        if self._control is not None and pulls:
             self._control = pulls[0].id
         return pulls
 
@@ -253,26 +154,26 @@ class Watch:
 
     def check_start(self) -> None:
         """Raise `CannotGoOn` if failures before the first success show that the evaluator is wrong."""
-        if not self.start.over and (end := self.start.end()) is not None:
+        if (end := self.start.end()) is not None:
             self.forgive()
             raise end
 
     def end(self, rule: str, remedy: str) -> CannotGoOn:
         """The error with which an outage ends the run."""
-        last = "" if self._last is None else f", the last with: {self._last.reason}"
+        last = "" if self.last is None else f", the last with: {self.last.reason}"
         end = CannotGoOn("run", rule=f"{rule}{last}", remedy=f"{remedy}; no arm was retired for it")
-        return end.with_cause(None if self._last is None else self._last.error)
+        return end.with_cause(None if self.last is None else self.last.error)
 
     def release(self) -> None:
         """Drop the held pulls; the failures count against their arms.
 
         If the run ends before a control has decided, those of several arms are taken for an outage.
         """
-        if self._deciding and self._is_more_than_an_arm():
+        if self._control is not None and self._is_more_than_an_arm():
             self.forgive()
-        elif self._deciding:
+        elif self._control is not None:
             self.since = None
-        self._deciding = False
+        self._control = None
         self.start.blamed |= bool(self.held)
         self._drop(None)
 

@@ -6,7 +6,8 @@ from ..study import Study
 from ..text.logs import log
 from .command.lines import Noted, remarks_of
 from .evaluations import Evaluation
-from .outage import OUTSIDE, Failure, Watch
+from .outage import Watch
+from .starting import OUTSIDE, Failure
 
 
 class Rewards:

@@ -18,7 +18,7 @@ class Suspects:
     pending at a time, until a reward clears the arm: the next time that pulls die together, that one is to blame.
     """
 
-    arms: set[str] = field(default_factory=set)
+    arms: set[str] = field(default_factory=set)  # a reward takes its arm out
     _judged: dict[tuple[int, ...], str | None] = field(default_factory=dict)  # by pulls that died together: its arm
 
     def judge(self, pull: Pull, together: Sequence[Pull]) -> str:
@@ -36,9 +36,6 @@ class Suspects:
             return "broken-pool"
         self._judged[group] = None
         return "failed"
-
-    def clear(self, arm: str | None) -> None:
-        self.arms.discard(arm or "")
 
 
 @dataclass
