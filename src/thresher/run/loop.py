@@ -1,13 +1,12 @@
 """The loop that keeps workers busy. It never waits for a pending pull before it decides the next."""
 
-import concurrent.futures as futures
 import contextlib
 import functools
 import queue
 import signal
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from typing import Any
 
 from ..errors import Busy, CannotGoOn, InvalidInput, OutsideBounds, told_of
@@ -64,8 +63,7 @@ class Runner:
                     self._take_in()
                     self._end_overdue()
                     self._sweep()
-                    if self._meter.tell:
-                        self._meter.report()
+                    self._meter.report()
                 if self._watch.out and not self._stopping:
                     remedy = "repair the evaluator and resume with a larger budget"
                     raise self._watch.end("the budget ended in an outage", remedy)
@@ -175,7 +173,7 @@ class Runner:
             value = self._result(future)
         except Busy as busy:
             self._evaluations.try_at(time.monotonic() + max(0.0, busy.after), evaluation)
-        except futures.CancelledError:
+        except CancelledError:
             self._evaluations.drop(evaluation, "cancelled before it began", "cancelled")
         except KeyboardInterrupt:  # in a worker that handles Ctrl-C itself
             self._evaluations.drop(evaluation, "its worker was interrupted", "lost")
@@ -233,8 +231,7 @@ class Runner:
         self, evaluation: Evaluation, reason: str, kind: str | None = None, error: BaseException | None = None
     ) -> None:
         if evaluation.attempt < self.limits.attempts and not self._stopping:
-            again = Evaluation(evaluation.pull, evaluation.attempt + 1, was_busy=evaluation.was_busy)
-            self._evaluations.hold(again)
+            self._evaluations.hold(Evaluation(evaluation.pull, evaluation.attempt + 1, was_busy=evaluation.was_busy))
         else:
             self._watch.failure(Failure(evaluation.pull, reason, kind=kind, error=error), time.monotonic())
 

@@ -1,9 +1,11 @@
 """Evaluations that ended without an outcome, because what evaluated them is gone or must not be used."""
 
 from collections.abc import Sequence
+from concurrent.futures import CancelledError
 
-from ..errors import CannotGoOn
+from ..errors import CannotGoOn, EvaluationFailed, told_of
 from ..study import Pull
+from .tracebacks import same_error
 
 
 class WorkerLost(Exception):
@@ -24,3 +26,13 @@ class EvaluatorLost(WorkerLost):
 
 class EvaluatorRefused(CannotGoOn):
     """A persistent evaluator is not one for this study, so that no pull can be made. Every engine passes this on."""
+
+
+def as_the_evaluators(error: BaseException) -> BaseException:
+    """An exception of the evaluator, wrapped if it could be mistaken for one of the engine's own."""
+    is_meant = isinstance(error, EvaluatorLost | EvaluatorRefused)
+    if is_meant or not isinstance(error, WorkerLost | CannotGoOn | CancelledError):
+        return error
+    failed = EvaluationFailed(told_of(error), kind=same_error(error))
+    failed.__cause__ = error
+    return failed

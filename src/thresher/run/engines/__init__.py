@@ -11,10 +11,11 @@ from typing import Any, Protocol
 
 from ...core import checks
 from ...errors import InvalidInput
+from ..lost import WorkerLost
 from ..shared import Shared, Sharing
 from ..shared import checked as checked_shared
 from ..wrapped import Wrapped, WrappedCoroutine, is_coroutine
-from .engine import Engine, Evaluate, EvaluateSharing, WorkerLost
+from .engine import Engine, Evaluate, EvaluateSharing
 from .resources import checked
 from .threads import Threads
 

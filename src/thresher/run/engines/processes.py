@@ -13,8 +13,9 @@ from typing import Any
 
 from ...errors import CannotGoOn, told_of
 from ...study import Pull
+from ..lost import WorkerLost
 from ..shared import Shared, entered
-from .engine import Evaluate, WorkerLost
+from .engine import Evaluate
 from .outcome import opened, outcome
 from .threads import Threads
 

@@ -20,10 +20,11 @@ from ray.exceptions import ActorUnavailableError, OutOfMemoryError, RayActorErro
 
 from ...errors import CannotGoOn, EvaluationFailed, InvalidInput, told_of
 from ...study import Pull
-from .engine import Engine, Evaluate, WorkerLost, with_queue
+from ..lost import WorkerLost
+from .engine import Engine, Evaluate
 from .outcome import opened, outcome
 from .ray_place import Connection
-from .resources import fits, sought, told
+from .resources import fits, sought, told, with_queue
 
 LOOK = 1.0  # seconds between two looks at the size of the cluster
 HOPELESS = 3  # this many workers died before one was ready: the evaluator cannot be loaded there
