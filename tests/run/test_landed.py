@@ -9,8 +9,8 @@ from steps import Still, Told, a_run, reasons
 
 from thresher.errors import Busy, CannotGoOn
 from thresher.run import loop
-from thresher.run.engines import WorkerLost
 from thresher.run.loop import Runner
+from thresher.run.lost import WorkerLost
 from thresher.run.runner import Limits
 
 

@@ -15,12 +15,13 @@ from engines import causes, evaluator, make, until
 
 from thresher.errors import Busy, CannotGoOn, EvaluationFailed, InvalidInput, NoReward
 from thresher.run import signals
-from thresher.run.engines import Engine, WorkerLost, open_engine, processes
+from thresher.run.engines import Engine, open_engine, processes
 from thresher.run.engines.adapter import Adapter, _broke, _same
 from thresher.run.engines.outcome import opened, outcome
 from thresher.run.engines.processes import Process, Processes
 from thresher.run.evaluations import Evaluations
 from thresher.run.loop import Runner
+from thresher.run.lost import WorkerLost
 from thresher.run.runner import Limits, run_on
 from thresher.run.starting import WINDOW, Failure, Start
 from thresher.run.workers import Suspects

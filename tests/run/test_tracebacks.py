@@ -9,9 +9,8 @@ import pytest
 
 from thresher.errors import CannotGoOn, EvaluationFailed
 from thresher.run import tracebacks
-from thresher.run.engines import WorkerLost
 from thresher.run.engines.resources import with_queue
-from thresher.run.lost import EvaluatorLost, EvaluatorRefused, as_the_evaluators
+from thresher.run.lost import EvaluatorLost, EvaluatorRefused, WorkerLost, as_the_evaluators
 from thresher.run.tracebacks import is_transient, log_first, same_error, traceback_text
 
 

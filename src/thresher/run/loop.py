@@ -15,8 +15,9 @@ from ..study import SWEEP, Study
 from ..text.logs import log
 from ..text.plural import plural
 from . import signals
-from .engines import Engine, WorkerLost
+from .engines import Engine
 from .evaluations import Evaluation, Evaluations
+from .lost import WorkerLost
 from .outage import Watch
 from .pairs import check_pair
 from .progress import TICK, Meter, Progress
@@ -111,8 +112,8 @@ class Runner:
             return not self.study.done
         free = room - len(self._evaluations)
         if self._watch.since is not None:
-            tries = self._watch.tries(now, give_up=self.limits.give_up, idle=not self._evaluations)
-            self._evaluations.begin(tries, now)
+            idle = not self._evaluations
+            self._evaluations.begin(self._watch.tries(now, give_up=self.limits.give_up, idle=idle), now)
             return not self.study.done
         if free > 0:
             self._evaluations.begin(self.study.ask_many(free), now)

@@ -78,17 +78,17 @@ class Staying:
 
     def rest(self) -> None:
         """End the processes of this process that have nothing to do: a run is over."""
-        with _LOCK:
-            pool = _POOLS.pop(self, None)
-        if pool is not None:
-            pool.end(kill=False)
+        self._end(kill=False)
 
     def stop(self) -> None:
         """End all processes of this process."""
+        self._end(kill=True)
+
+    def _end(self, *, kill: bool) -> None:
         with _LOCK:
             pool = _POOLS.pop(self, None)
         if pool is not None:
-            pool.end(kill=True)
+            pool.end(kill=kill)
 
 
 class Pool:

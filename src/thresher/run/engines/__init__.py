@@ -11,7 +11,6 @@ from typing import Any, Protocol
 
 from ...core import checks
 from ...errors import InvalidInput
-from ..lost import WorkerLost
 from ..shared import Shared, Sharing
 from ..shared import checked as checked_shared
 from ..wrapped import Wrapped, WrappedCoroutine, is_coroutine
@@ -19,17 +18,7 @@ from .engine import Engine, Evaluate, EvaluateSharing
 from .resources import checked
 from .threads import Threads
 
-__all__ = [
-    "Engine",
-    "Evaluate",
-    "EvaluateSharing",
-    "Place",
-    "WorkerLost",
-    "check_evaluator",
-    "check_name",
-    "cores",
-    "open_engine",
-]
+__all__ = ["Engine", "Evaluate", "EvaluateSharing", "Place", "check_evaluator", "check_name", "cores", "open_engine"]
 
 CLUSTERS = ("dask", "ray")
 NAMES = ("threads", "processes", *CLUSTERS)
