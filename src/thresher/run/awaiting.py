@@ -77,7 +77,7 @@ class Awaited:
         return self._study.verdict()
 
     def _stop(self) -> None:
-        """First the runner, so that it drops what is cancelled as lost and not as failed."""
+        """The runner hears of it first, so it drops what is cancelled as lost, not as failed."""
         self._runner.stop()
         self._engine.cancel_all()
 
@@ -128,7 +128,7 @@ async def _all_done(
     on_cancel: Callable[[], object] = lambda: None,
     timeout: float | None = None,
 ) -> asyncio.CancelledError | None:
-    """Wait until all are done, or until the time is over. A cancellation is returned, for the caller to raise."""
+    """Wait until all are done or the time is over. Returns a cancellation, for the caller to raise."""
     cancelled, clock = None, asyncio.get_running_loop().time
     end = None if timeout is None else clock() + timeout
     while left := [job for job in jobs if not job.done()]:

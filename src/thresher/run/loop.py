@@ -37,9 +37,8 @@ class Runner:
     def __init__(
         self, study: Study, engine: Engine, limits: Limits, on_progress: Callable[[Progress], object] | None
     ) -> None:
-        self.study, self.limits = study, limits
+        self.study, self.limits, self._engine = study, limits, engine
         self.signal: signal.Signals | None = None
-        self._engine = engine
         self._end = None if limits.seconds is None else time.monotonic() + limits.seconds
         self._check = functools.partial(check_pair, study.spec) if study.spec.pairs else study.spec.reward
         self._inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()  # finished futures, signals, STOP
@@ -170,6 +169,7 @@ class Runner:
         if evaluation is None:
             self._late(future)
             return
+        pull = evaluation.pull
         try:
             value = self._result(future)
         except Busy as busy:
@@ -182,13 +182,14 @@ class Runner:
             self._evaluations.drop(evaluation, "its engine failed", "lost")
             raise
         except WorkerLost as error:
-            if self._suspects.judge(evaluation.pull, error.together) == "failed":
-                self._failed(evaluation, str(error), kind="its worker was lost")
+            if self._suspects.judge(pull, error.together) == "failed":
+                self._failed(evaluation, Failure(pull, str(error), kind="its worker was lost"))
             else:
-                self._watch.failure(Failure(evaluation.pull, str(error), cause="broken-pool"), time.monotonic())
+                self._watch.failure(Failure(pull, str(error), cause="broken-pool"), time.monotonic())
         except BaseException as error:
-            log_first(evaluation.pull.arm, error, self._logged)
-            self._failed(evaluation, told_of(error), None if is_transient(error) else same_error(error), error)
+            log_first(pull.arm, error, self._logged)
+            kind = None if is_transient(error) else same_error(error)
+            self._failed(evaluation, Failure(pull, told_of(error), kind=kind, error=error))
         else:
             self._returned(evaluation, value)
 
@@ -207,7 +208,7 @@ class Runner:
             pass  # not a failure: telling it retires the arm
         except InvalidInput as error:
             self._rewards.write()
-            self._failed(evaluation, str(error), kind="no valid reward")
+            self._failed(evaluation, Failure(evaluation.pull, str(error), kind="no valid reward"))
             return
         else:
             if self._watch.last is not None or not self._watch.start.over:
@@ -228,13 +229,11 @@ class Runner:
                 self._watch.let_go(evaluation.pull)
                 self._rewards.add(evaluation, value)
 
-    def _failed(
-        self, evaluation: Evaluation, reason: str, kind: str | None = None, error: BaseException | None = None
-    ) -> None:
+    def _failed(self, evaluation: Evaluation, failure: Failure) -> None:
         if evaluation.attempt < self.limits.attempts and not self._stopping:
             self._evaluations.hold(Evaluation(evaluation.pull, evaluation.attempt + 1, was_busy=evaluation.was_busy))
         else:
-            self._watch.failure(Failure(evaluation.pull, reason, kind=kind, error=error), time.monotonic())
+            self._watch.failure(failure, time.monotonic())
 
     def _end_overdue(self) -> None:
         if self.limits.timeout is None:
@@ -243,7 +242,7 @@ class Runner:
             try:
                 self._engine.stop(future)
             finally:
-                self._failed(evaluation, f"timed out after {self.limits.timeout:g} s")
+                self._failed(evaluation, Failure(evaluation.pull, f"timed out after {self.limits.timeout:g} s"))
 
     def _sweep(self) -> None:
         """Once a second, drop the pending pulls of agents that died."""

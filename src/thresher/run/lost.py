@@ -1,4 +1,4 @@
-"""Evaluations that ended without an outcome, because what evaluated them is gone or must not be used."""
+"""Evaluations that ended without an outcome: their worker is gone, or their evaluator must not be used."""
 
 from collections.abc import Sequence
 from concurrent.futures import CancelledError
@@ -11,8 +11,8 @@ from .tracebacks import same_error
 class WorkerLost(Exception):
     """The worker died while it evaluated the pull.
 
-    ``together`` are the pulls that were lost at once, this one among them: any of them may be to blame. It is empty
-    if the worker is known to have been told to leave.
+    ``together`` are the pulls that were lost at once, including this one: any of them may be to blame. It is empty if
+    the worker was told to leave.
     """
 
     def __init__(self, reason: str, together: Sequence[Pull]) -> None:
@@ -25,7 +25,7 @@ class EvaluatorLost(WorkerLost):
 
 
 class EvaluatorRefused(CannotGoOn):
-    """A persistent evaluator is not one for this study, so that no pull can be made. Every engine passes this on."""
+    """A persistent evaluator does not fit this study, so no pull can be made. Every engine passes this on."""
 
 
 def as_the_evaluators(error: BaseException) -> BaseException:

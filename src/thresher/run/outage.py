@@ -23,8 +23,8 @@ class Watch:
 
     A success decides it: the failures before it count against their arms. ``window`` failures in a row over at least
     two arms, or of a baseline that goes first, are an outage: they are dropped with cause ``outage``, which counts
-    against no arm. So are those that show, before anything succeeded, that the evaluator is wrong: then the run ends.
-    Where another arm has worked before, one pull of it, the control, decides: if it succeeds, the arms are broken.
+    against no arm. The same happens to failures which show, before anything has succeeded, that the evaluator is wrong.
+    If another arm has worked before, one pull of it, the control, decides: if it succeeds, the arms are broken.
     """
 
     study: Study
@@ -46,7 +46,7 @@ class Watch:
         return self.since is not None
 
     def success(self, pull: Pull, *, first: Callable[[], object] = lambda: None) -> None:
-        """A pull succeeded. Failures that were held are dropped, ``first`` being called before."""
+        """A pull succeeded. Held failures are dropped; ``first`` is called before that."""
         self.start.close()
         if self._control is not None and pull.id != self._control:  # it may have begun before the outage
             return
@@ -102,10 +102,11 @@ class Watch:
         return self.tried(self.study.ask_many(1, arm=self.arm_to_try()))
 
     def arm_to_try(self) -> str | None:
-        """The arm for the next try in an outage, else None: the policy chooses.
+        """The arm for the next try in an outage; None, if there is no outage: the policy chooses.
 
-        It would choose the same arm again and again, for nothing becomes known about it. If that arm is broken, the
-        outage would never end. So each try is of another arm; and not of its neighbour, which may be broken like it.
+        The policy would choose the same arm again and again, because nothing new is known about it. If that arm is
+        broken, the outage would never end. So each try is of another arm, and not of its neighbour, which may be broken
+        in the same way.
         """
         if not self.out:
             return None
@@ -113,7 +114,7 @@ class Watch:
         return control or self._least_failed(lambda ledger, arm: True)
 
     def tried(self, pulls: Sequence[Pull]) -> Sequence[Pull]:
-        """What is asked for now. The first is the control, if one is to decide."""
+        """Note the pulls that were asked for: if a control is to decide, it is the first."""
         if self._control is not None and pulls:
             self._control = pulls[0].id
         return pulls
@@ -136,7 +137,7 @@ class Watch:
         return look(self.study, least)
 
     def _is_the_last_arms(self, failure: Failure) -> bool:
-        """Whether there is no other arm to compare with; the only arm of a study may end the run instead."""
+        """Whether no other arm is left to compare with. The only arm of a study may end the run instead."""
         if look(self.study, lambda ledger: ledger.open > 1 or ledger.awaits):
             return False
         return failure.kind is None or not self.start.is_for_one_arm
@@ -146,7 +147,7 @@ class Watch:
         return len({held.pull.arm for held in self.held}) > 1 or look(self.study, lambda ledger: ledger.awaits)
 
     def _are_broken_cases(self) -> bool:
-        """Whether a few cases failed again and again, none of which ever had a reward."""
+        """Whether a few cases failed again and again, and none of them ever had a reward."""
         cases = {held.pull.case for held in self.held}
         if None in cases or len(cases) > len(self.held) // 2:
             return False
@@ -167,7 +168,7 @@ class Watch:
     def release(self) -> None:
         """Drop the held pulls; the failures count against their arms.
 
-        If the run ends before a control has decided, those of several arms are taken for an outage.
+        If the run ends before a control has decided, failures of several arms count as an outage.
         """
         if self._control is not None and self._is_more_than_an_arm():
             self.forgive()
@@ -191,7 +192,7 @@ class Watch:
             give_up(self.study, held.pull, reason=held.reason, cause=instead or held.cause)
 
     def let_go(self, pull: Pull) -> None:
-        """Drop this pull now, if it failed: its reward came after all, and is late."""
+        """Drop this pull now, if its failure is held: its reward came after all, and is late."""
         for held in [held for held in self.held if held.pull.id == pull.id]:
             self.held.remove(held)
             self._drop_one(held, None)

@@ -24,7 +24,7 @@ class Pair:
 
     @contextlib.contextmanager
     def side(self, one: Pull) -> Iterator[None]:
-        """Around the evaluation of one side: pass on the arm's errors, and those that are not about this evaluation."""
+        """Around the evaluation of one side: pass on the arm's errors, and errors that are not about an evaluation."""
         try:
             yield
         except BaseException as error:
@@ -45,7 +45,7 @@ class Pair:
 
 
 def of_baseline(error: BaseException) -> EvaluationFailed:
-    """An exception of the baseline's evaluation, as one that says so."""
+    """The same exception, saying that it is the baseline's."""
     return (NoReward if isinstance(error, NoReward) else EvaluationFailed)(
         f"{BASELINE}{told_of(error)}",
         kind=f"{BASELINE}{same_error(error)}",

@@ -93,10 +93,10 @@ class Start:
         return None
 
     def _needed(self) -> int:
-        """The arms that must fail; if there are earlier rewards, the evaluator cannot be entirely wrong.
+        """How many arms must fail. If there are earlier rewards, the evaluator cannot be entirely wrong.
 
-        With cases, these must fail: one that is broken fails for every arm. If there are earlier rewards, those that
-        are left may all be broken, so that nothing may ever succeed: they are tried until they have failed for good.
+        With cases, it is how many cases, because a broken case fails for every arm. If there are earlier rewards, all
+        cases that are left may be broken, and nothing may ever succeed: they are tried until they have failed for good.
         """
         measured, arms = look(self.study, lambda ledger: (ledger.told - ledger.imported, ledger.spec.contenders))
         if self._has_cases:

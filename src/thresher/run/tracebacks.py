@@ -32,7 +32,7 @@ def same_error(error: BaseException) -> str:
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether an error, or one that caused it, may be temporary: a timeout, the network, a rate limit.
+    """Whether an error, or its cause, may be temporary: a timeout, the network, a rate limit.
 
     >>> is_transient(ConnectionRefusedError()), is_transient(FileNotFoundError()), is_transient(KeyError("depth"))
     (True, False, False)
@@ -41,7 +41,7 @@ def is_transient(error: BaseException) -> bool:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An exception and those that led to it."""
+    """An exception and the exceptions that led to it."""
     seen: set[int] = set()
     waiting: list[object] = [error]
     while waiting:

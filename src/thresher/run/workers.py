@@ -15,14 +15,14 @@ class Suspects:
     """Finds the arm whose pulls kill workers that others share.
 
     When several pulls die together, any of their arms may be to blame. From then on only one pull of a suspected arm is
-    pending at a time, until a reward clears the arm: the next time that pulls die together, that one is to blame.
+    pending at a time, until a reward clears the arm. The next time that pulls die together, that arm is to blame.
     """
 
     arms: set[str] = field(default_factory=set)  # a reward takes its arm out
-    _judged: dict[tuple[int, ...], str | None] = field(default_factory=dict)  # by pulls that died together: its arm
+    _judged: dict[tuple[int, ...], str | None] = field(default_factory=dict)  # by pulls that died together: whose fault
 
     def judge(self, pull: Pull, together: Sequence[Pull]) -> str:
-        """The cause of dropping a pull that died with these: ``"failed"`` for one pull of the arm to blame."""
+        """Why to drop a pull that died together with others: ``"failed"`` for one pull of the arm to blame."""
         if len(together) == 1:
             return "failed"
         group = tuple(lost.id for lost in together)

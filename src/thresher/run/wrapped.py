@@ -31,7 +31,7 @@ class Wrapped:
         return pair.both()
 
     def rest(self) -> None:
-        """The run is over: an evaluator that has processes here ends those that are idle."""
+        """The run is over: an evaluator with processes here ends the idle ones."""
         if (rest := getattr(self.evaluate, "rest", None)) is not None:
             rest()
 
@@ -53,7 +53,7 @@ class WrappedCoroutine(Wrapped):
 
 
 def is_coroutine(function: object) -> bool:
-    """Whether calling it gives a coroutine, also for a partial function or an object with ``__call__``.
+    """Whether calling it gives a coroutine. It may also be a partial function, or an object with ``__call__``.
 
     >>> async def evaluate(pull): ...
     >>> is_coroutine(functools.partial(evaluate)), is_coroutine(len)

@@ -44,7 +44,7 @@ while groups or gentle:
 
 
 class Guard:
-    """Tracks process groups as they start and end, and kills those that are left when its standard input closes."""
+    """Tracks process groups as they start and end. When its standard input closes, it kills the ones that are left."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

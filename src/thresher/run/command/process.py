@@ -42,8 +42,8 @@ class Command:
     reward: str = "last-float"  # or exit-code, json:KEY, regex:RE, seconds, cpu-seconds
     timeout: float | None = None
     passing: frozenset[int] = PASSING  # exit codes that mean reward 1, with exit-code
-    failing: frozenset[int] = FAILING  # those that mean reward 0; any other is a failure of the pull
-    measure: Measure | None = None  # what a time counts as, where that may be known before the program ends
+    failing: frozenset[int] = FAILING  # exit codes that mean reward 0; with any other, the pull fails
+    measure: Measure | None = None  # what a time counts as, if that may be known before the program ends
     _runs: "Runs" = field(default_factory=lambda: Runs(), compare=False, repr=False)
 
     def __call__(self, pull: Pull) -> float:
@@ -62,9 +62,9 @@ class Command:
         return read_reward(self.reward, code, run.out, run.err, times=run.times, **exits)
 
     def asked(self, spec: Spec) -> "Command":
-        """The same command for this question: a run that was cut off may count, if the question is about a limit.
+        """The same command for this question: if it is about a limit, a run that was cut off may count.
 
-        In a study with a baseline and cases, the limit of a run is not known to it.
+        In a study with a baseline and cases, a run does not know its limit.
         """
         has_limit = self.reward in MEASURED and spec.share is not None and (spec.baseline is None or spec.pairs)
         return replace(self, measure=spec.measure if has_limit else None)
@@ -78,7 +78,7 @@ class Command:
         self._runs.stop()
 
     def _run(self, argv: Sequence[str], environment: Mapping[str, str]) -> "Run":
-        """A run that has ended, which it does when the program exits, even if its pipes stay open."""
+        """Run the program until it exits, even if its pipes stay open."""
         try:
             run = self._runs.begin(argv, environment)
         except (OSError, ValueError) as error:  # ValueError: a NUL or half a surrogate pair among the parameters
@@ -170,7 +170,7 @@ class Runs:
         with self._lock:
             if run.pid in self._running:
                 kill_group(run.pid)
-        while not self.over(run):  # without the lock: one that the system cannot kill yet blocks no other run
+        while not self.over(run):  # without the lock: a program that the system cannot kill yet blocks no other run
             time.sleep(0.002)
 
     def stop(self) -> None:

@@ -79,7 +79,7 @@ class Program:
         self._stdin.close()  # type: ignore[union-attr]
 
     def close(self) -> None:
-        """Close what nobody uses any more; it has been reaped."""
+        """Close the files of a program that has been reaped."""
         with self._reaping:
             self._stdin.close()  # type: ignore[union-attr]
             self._stdout.close()  # type: ignore[union-attr]

@@ -1,7 +1,7 @@
 """The time of a run as its reward: what is measured, and what a run that was cut off counts as.
 
-The seconds are those of a monotonic clock, from just before the program is executed until its exit is noticed: they
-include starting it (fork, exec, loading). The CPU seconds are those that the system counted for the program and for the
+The seconds are measured with a monotonic clock, from just before the program is executed until its exit is noticed:
+they include starting it (fork, exec, loading). The CPU seconds are what the system counted for the program and for the
 children that it waited for, in user and in system mode.
 """
 
@@ -56,8 +56,8 @@ class TimedOut(CommandFailed):
 def cut_off(times: Mapping[str, float], timeout: float, reward: str, measure: Measure | None) -> TimedOut:
     """The failure of a run that was killed after ``timeout`` seconds.
 
-    It was still running then, so that its time is longer than the timeout; how much longer nobody knows, because the
-    kill takes time too. The CPU time that it had used can only grow.
+    It was still running then, so its time is longer than the timeout. Nobody knows how much longer, because the kill
+    takes time too. The CPU time that it had used could only have grown.
     """
     if reward == SECONDS:
         least = math.nextafter(timeout, math.inf)

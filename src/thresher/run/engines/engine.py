@@ -53,7 +53,7 @@ class Engine(ABC):
         """End an evaluation that has run too long, or at least replace its worker."""
 
     def withdraw(self, futures: Iterable["Future[object]"]) -> set["Future[object]"]:
-        """Keep those that have not begun from beginning, and return them. The others continue."""
+        """Take back the pulls that have not begun, and return their futures. The others continue."""
         return {future for future in futures if future.cancel()}
 
     def abandon(self, futures: Iterable["Future[object]"]) -> None:

@@ -1,6 +1,6 @@
 """Pulls on a Ray cluster: the user's, or one of our own on this machine.
 
-A worker is an actor with one pull at a time, so that it is known which pulls were begun, and a death costs only one
+A worker is an actor with one pull at a time, so we know which pulls have begun, and a death costs only one
 pull. Ray restarts none of our actors and repeats none of our calls.
 """
 
