@@ -2,8 +2,9 @@
 
 import pytest
 
-from thresher.errors import NoReward
-from thresher.run.command.endings import CommandFailed, codes_text, ending, last_lines, last_words, printable
+from thresher.errors import InvalidInput, NoReward
+from thresher.run.command.endings import CommandFailed, ending, last_lines, last_words, printable
+from thresher.run.command.readings import codes_text
 from thresher.run.command.reward import read_reward
 
 
@@ -132,3 +133,9 @@ def test_exit_codes_mean_what_the_user_says() -> None:
     rewards = [read_reward("exit-code", code, b"", b"", passing=passing, failing=failing) for code in (0, 3, 126, 5)]
     assert rewards == [1.0, 1.0, 0.0, 0.0]
     assert (codes_text({1}), codes_text({1, 2}), codes_text({1, 3, 4, 5, 9})) == ("1", "1-2", "1,3-5,9")
+
+
+@pytest.mark.parametrize("reward", ["first-float", "last-float:x", "jsn:score", ""])
+def test_an_unknown_way_to_find_a_reward_finds_none(reward: str) -> None:
+    with pytest.raises(InvalidInput, match="is not a known way to find a reward"):
+        found(reward, '{"score": 0.5}\n0.5')

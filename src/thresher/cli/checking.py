@@ -10,8 +10,8 @@ from pathlib import Path
 
 from ..core.spec import Params
 from ..errors import InvalidInput, shown
-from ..run.command.endings import FAILING, PASSING, codes_text
 from ..run.command.process import CASE, PLACEHOLDER, PULL_FIELDS, fill, pull_values
+from ..run.command.readings import FAILING, PASSING, codes_text
 from ..run.command.timing import MEASURED
 from ..run.engines import resources
 from ..study import Pull

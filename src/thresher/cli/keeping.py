@@ -13,8 +13,8 @@ from ..create import compare, create, open_study, resume
 from ..errors import Conflict, StudyExists, UnknownStudy
 from ..log.journal import plain
 from ..log.store import Store
-from ..run.command.endings import codes_text
 from ..run.command.process import Command
+from ..run.command.readings import codes_text
 from ..run.command.staying import Staying
 from ..study import Study, look
 from ..text.masking import masked_words

@@ -3,13 +3,11 @@
 import errno
 import re
 import signal
-from collections.abc import Iterable
 
-from ...errors import EvaluationFailed, shown
+from ...errors import EvaluationFailed, NoReward, shown
 from ...text.escapes import visible
 from ...text.masking import masked
 
-PASSING, FAILING = frozenset({0}), frozenset({1})  # exit codes, unless --pass and --fail say otherwise
 LINES, WIDTH = 10, 500  # how much of the output a failure keeps, for people
 COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 TOO_MANY = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY)  # a start that may work later
@@ -28,33 +26,10 @@ def cannot_start(program: str, error: OSError | ValueError) -> CommandFailed:
     return CommandFailed(f"cannot start {shown(program)}: {why}", kind=f"cannot start: {why}", transient=transient)
 
 
-# -- exit codes --------------------------------------------------------------------------------------------------
-
-
-def reward_of_exit(code: int, err: bytes, passing: frozenset[int], failing: frozenset[int]) -> float:
-    """1 or 0 for the codes that mean that. A program that was killed, not found or misused gave no reward."""
-    if code in passing or code in failing:
-        return float(code in passing)
-    how, words = ending(code), last_words(err)
-    if code < 0 or code in (126, 127):
-        raise CommandFailed(f"{how}{words}", kind=how)
-    rule = f"which is neither --pass {codes_text(passing)} nor --fail {codes_text(failing)}"
-    raise CommandFailed(f"{how}, {rule}{words}; add --fail {code} if that means failed", kind=how)
-
-
-def codes_text(codes: Iterable[int]) -> str:
-    """Exit codes as ``--pass`` and ``--fail`` take them.
-
-    >>> codes_text({7, 5, 6, 0, 2, 3})
-    '0,2-3,5-7'
-    """
-    runs: list[list[int]] = []
-    for code in sorted(codes):
-        if runs and runs[-1][-1] == code - 1:
-            runs[-1].append(code)
-        else:
-            runs.append([code])
-    return ",".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+def no_reward(what: str, *found: object) -> NoReward:
+    """Failures that differ only in what was found are the same error."""
+    seen = "".join(f" {shown(each)}" for each in found)
+    return NoReward(f"{what}{seen}; print the reward on the last line, or say with --reward where it is", kind=what)
 
 
 def ending(code: int) -> str:

@@ -18,7 +18,8 @@ from ...core.spec import Spec
 from ...log.forks import renewed
 from ...study import Pull
 from . import guard
-from .endings import FAILING, PASSING, cannot_start
+from .endings import cannot_start
+from .readings import FAILING, PASSING
 from .reward import read_reward
 from .timing import CPU_SECONDS, MEASURED, SECONDS, TimedOut, cut_off
 
