@@ -1,8 +1,5 @@
 """Pairs: a pull of a study with a baseline evaluates its arm and the baseline, one after the other in one worker."""
 
-import contextlib
-from collections.abc import Iterator
-
 from ..core.spec import Spec
 from ..errors import Busy, EvaluationFailed, InvalidInput, NoReward, OutsideBounds, told_of
 from ..log.calls import both
@@ -22,21 +19,20 @@ class Pair:
         self.rewards: dict[str, object] = {}  # by arm
         self._cut_off: TimedOut | None = None  # the arm's run was killed: the baseline's time decides what it counts as
 
-    @contextlib.contextmanager
-    def side(self, one: Pull) -> Iterator[None]:
-        """Around the evaluation of one side: pass on the arm's errors, and errors that are not about an evaluation."""
-        try:
-            yield
-        except BaseException as error:
-            from asyncio import CancelledError  # here, for a run without coroutines starts sooner without asyncio
+    def can_go_on(self, one: Pull, error: BaseException) -> bool:
+        """Whether the pair may still count although this side failed: the arm timed out, and the baseline decides.
 
-            if isinstance(error, Busy | KeyboardInterrupt | CancelledError | EvaluatorLost | EvaluatorRefused):
-                raise
-            if one.arm == self._pull.baseline:
-                raise of_baseline(error) from (None if isinstance(error, EvaluationFailed) else error)
-            if not isinstance(error, TimedOut):
-                raise
+        Raises a failure of the baseline, if this is one, as an error that says so.
+        """
+        from asyncio import CancelledError  # here, for a run without coroutines starts sooner without asyncio
+
+        if isinstance(error, Busy | KeyboardInterrupt | CancelledError | EvaluatorLost | EvaluatorRefused):
+            return False  # it is not about this evaluation
+        if one.arm == self._pull.baseline:
+            raise of_baseline(error) from (None if isinstance(error, EvaluationFailed) else error)
+        if isinstance(error, TimedOut):
             self._cut_off = error
+        return self._cut_off is error
 
     def both(self) -> tuple[object, object]:
         """The arm's reward and the baseline's."""

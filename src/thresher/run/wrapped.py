@@ -26,8 +26,11 @@ class Wrapped:
             return self.evaluate(pull, *self.more)
         pair = Pair(pull)
         for one in pull.both():
-            with pair.side(one):
+            try:
                 pair.rewards[one.arm] = self.evaluate(one, *self.more)
+            except BaseException as error:
+                if not pair.can_go_on(one, error):
+                    raise
         return pair.both()
 
     def rest(self) -> None:
@@ -47,8 +50,11 @@ class WrappedCoroutine(Wrapped):
             return await self.evaluate(pull, *self.more)
         pair = Pair(pull)
         for one in pull.both():
-            with pair.side(one):
+            try:
                 pair.rewards[one.arm] = await self.evaluate(one, *self.more)
+            except BaseException as error:
+                if not pair.can_go_on(one, error):
+                    raise
         return pair.both()
 
 
