@@ -171,16 +171,6 @@ def test_a_control_that_decides_leaves_nothing_held_and_the_next_outage_needs_an
     assert not watch.out
 
 
-def test_rewards_are_written_before_held_failures_are_dropped() -> None:
-    study = make("a", "b", max_failures=None)
-    watch, order = a_watch(study), list[int]()
-    watch.success(pull(0), first=lambda: order.append(0))
-    fail(watch, "a")
-    watch.success(pull(0), first=lambda: order.append(len(causes(study))))
-    assert order == [0]
-    assert causes(study) == ["failed"]
-
-
 def test_the_end_of_an_outage_is_logged_and_its_beginning_says_how_many(caplog: pytest.LogCaptureFixture) -> None:
     study = make("a", "b", budget=400, max_failures=None)
     watch = a_watch(study)

@@ -12,6 +12,7 @@ from thresher.run import loop
 from thresher.run.loop import Runner
 from thresher.run.lost import WorkerLost
 from thresher.run.runner import Limits
+from thresher.run.starting import WINDOW, Failure
 
 
 @pytest.fixture(autouse=True)
@@ -176,6 +177,23 @@ def test_rewards_are_told_before_a_failure_is_dropped() -> None:
     engine.returns(0.5, 3)
     runner._take_in()
     assert [(event.kind, event.pull) for event in study.events()[-3:]] == [("told", 1), ("dropped", 2), ("told", 3)]
+
+
+def test_rewards_are_told_before_failures_that_were_held_are_dropped() -> None:
+    study = make("a", "b", "c", budget=200, max_failures=None)
+    study.tell(study.ask(arm="c") or 0, 1)  # it has worked, so a pull of it decides who is to blame
+    runner, engine = a_run(study, workers=2)
+    runner._hand_out()
+    other, control = engine.pulls
+    runner._watch.start.close()
+    failed = [study.ask(arm=arm) or pytest.fail("no pull") for arm in "ab" * (WINDOW // 2)]
+    for pull in failed:
+        runner._watch.failure(Failure(pull, "down"), 100.0)
+    runner._watch._control = control
+    engine.returns(0.5, other, control)
+    runner._take_in()
+    expected = [("told", other), *(("dropped", pull.id) for pull in failed), ("told", control)]
+    assert [(event.kind, event.pull) for event in study.events()[-len(expected) :]] == expected
 
 
 def test_rewards_are_told_before_an_answer_that_is_no_reward_is_dropped() -> None:

@@ -44,7 +44,7 @@ class Runner:
         self._inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()  # finished futures, signals, STOP
         self._suspects = Suspects()
         self._evaluations = Evaluations(study, engine, self._suspects, self._inbox.put)
-        self._watch = Watch(study, self._evaluations.oldest)
+        self._watch = Watch(study, self._evaluations.oldest, give_up=limits.give_up)
         self._rewards = Rewards(study, self._watch, attempts=limits.attempts)
         self._logged: set[str] = set()  # errors whose traceback was logged
         self._no_workers = NoWorkers(engine.sought, limits.give_up)
@@ -111,8 +111,7 @@ class Runner:
             return not self.study.done
         free = room - len(self._evaluations)
         if self._watch.since is not None:
-            idle = not self._evaluations
-            self._evaluations.begin(self._watch.tries(now, give_up=self.limits.give_up, idle=idle), now)
+            self._evaluations.begin(self._watch.tries(now, idle=not self._evaluations), now)
             return not self.study.done
         if free > 0:
             self._evaluations.begin(self.study.ask_many(free), now)
@@ -212,7 +211,8 @@ class Runner:
             return
         else:
             if self._watch.last is not None or not self._watch.start.over:
-                self._watch.success(evaluation.pull, first=self._rewards.write)
+                self._rewards.write()
+                self._watch.success(evaluation.pull)
         self._suspects.arms -= {evaluation.pull.arm, evaluation.pull.baseline}
         self._rewards.add(evaluation, value)
 

@@ -1,6 +1,7 @@
 """Who is to blame for failures: the arms, or an outage, in which everything fails and no arm is retired."""
 
 import contextlib
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -30,6 +31,7 @@ class Watch:
     study: Study
     oldest: Callable[[], float]  # as in `Start`
     window: int = WINDOW  # failures in a row that may be an outage
+    give_up: float = math.inf  # seconds of an outage that end the run
     held: list[Failure] = field(default_factory=list)
     since: float | None = None  # when the outage was noticed; None: there is none
     next_try: float = 0.0
@@ -45,13 +47,11 @@ class Watch:
     def out(self) -> bool:
         return self.since is not None
 
-    def success(self, pull: Pull, *, first: Callable[[], object] = lambda: None) -> None:
-        """A pull succeeded. Held failures are dropped; ``first`` is called before that."""
+    def success(self, pull: Pull) -> None:
+        """A pull succeeded. Held failures are dropped: write the rewards before it, because failures in a row count."""
         self.start.close()
         if self._control is not None and pull.id != self._control:  # it may have begun before the outage
             return
-        if self.held:
-            first()
         if self.out and self._control is None:
             log.warning("an evaluation succeeded: the outage is over")
         self.since, self.pause, self.last, self._control = None, FIRST_PAUSE, None, None
@@ -93,10 +93,10 @@ class Watch:
         )
         self.forgive()
 
-    def tries(self, now: float, *, give_up: float, idle: bool) -> Sequence[Pull]:
-        """In an outage, the pull to try now, if any. Raises `CannotGoOn` after ``give_up`` seconds of it."""
-        if self.since is not None and now - self.since >= give_up:
-            raise self.end(f"every evaluation failed for {give_up:g} s", "repair the evaluator and run again")
+    def tries(self, now: float, *, idle: bool) -> Sequence[Pull]:
+        """In an outage, the pull to try now, if any. Raises `CannotGoOn` if the outage has lasted too long."""
+        if self.since is not None and now - self.since >= self.give_up:
+            raise self.end(f"every evaluation failed for {self.give_up:g} s", "repair the evaluator and run again")
         if not idle or now < self.next_try:
             return []
         return self.tried(self.study.ask_many(1, arm=self.arm_to_try()))
