@@ -78,7 +78,7 @@ class Watch:
         elif len(self.held) >= self.window:
             if self._are_broken_cases():
                 self.release()
-            elif self._arm_that_worked() is not None:
+            elif self._least_failed()[1]:
                 self.since, self.next_try, self._control = now, now, 0
             elif self._is_more_than_an_arm():
                 self._begin_outage(failure, now)
@@ -102,16 +102,13 @@ class Watch:
         return self.tried(self.study.ask_many(1, arm=self.arm_to_try()))
 
     def arm_to_try(self) -> str | None:
-        """The arm for the next try in an outage; None, if there is no outage: the policy chooses.
+        """The arm for the next try in an outage.
 
         The policy would choose the same arm again and again, because nothing new is known about it. If that arm is
         broken, the outage would never end. So each try is of another arm, and not of its neighbour, which may be broken
         in the same way.
         """
-        if not self.out:
-            return None
-        control = self._arm_that_worked() if self._control is not None else None
-        return control or self._least_failed(lambda ledger, arm: True)
+        return self._least_failed()[0]
 
     def tried(self, pulls: Sequence[Pull]) -> Sequence[Pull]:
         """Note the pulls that were asked for: if a control is to decide, it is the first."""
@@ -119,22 +116,22 @@ class Watch:
             self._control = pulls[0].id
         return pulls
 
-    def _arm_that_worked(self) -> str | None:
-        """An arm that has had a reward, and has not failed since the last success."""
+    def _least_failed(self) -> tuple[str | None, bool]:
+        """The arm that has failed least since the last success, and whether it works: it has a reward, and no failure.
+
+        Of arms that failed equally often, one with a reward comes first.
+        """
         names = self.study.spec.arms
-        return self._least_failed(lambda ledger, arm: ledger.board.seen[arm] > 0 and not self._failed[names[arm]])
 
-    def _least_failed(self, fits: Callable[[Ledger, int], bool]) -> str | None:
-        names = self.study.spec.arms
+        def read(ledger: Ledger) -> tuple[str | None, bool]:
+            takes = [arm for arm in range(len(names)) if ledger.board.shut[arm] != kernel.SHUT]
+            ranks = [(self._failed[names[arm]], not ledger.board.seen[arm], mixed(arm, 1), arm) for arm in takes]
+            if not ranks:
+                return None, False
+            failures, is_new, _, arm = min(ranks)
+            return names[arm], not failures and not is_new
 
-        def rank(ledger: Ledger, arm: int) -> tuple[int, bool, int]:
-            return self._failed[names[arm]], not ledger.board.seen[arm], mixed(arm, 1)
-
-        def least(ledger: Ledger) -> str | None:
-            takes = [arm for arm in range(len(names)) if ledger.board.shut[arm] != kernel.SHUT and fits(ledger, arm)]
-            return names[min(takes, key=lambda arm: rank(ledger, arm))] if takes else None
-
-        return look(self.study, least)
+        return look(self.study, read)
 
     def _is_the_last_arms(self, failure: Failure) -> bool:
         """Whether no other arm is left to compare with. The only arm of a study may end the run instead."""
@@ -176,23 +173,23 @@ class Watch:
             self.since = None
         self._control = None
         self.start.blamed |= bool(self.held)
-        self._drop(None)
+        self._drop()
 
     def forgive(self) -> None:
         """Drop the held pulls; the failures count against no arm."""
         self._drop("outage")
 
-    def _drop(self, cause: Cause | None) -> None:
+    def _drop(self, failed: Cause = "failed") -> None:
         while self.held:
-            self._drop_one(self.held.pop(0), cause)
+            self._drop_one(self.held.pop(0), failed)
 
-    def _drop_one(self, held: Failure, cause: Cause | None) -> None:
-        instead = cause if held.cause == "failed" else None
+    def _drop_one(self, held: Failure, failed: Cause = "failed") -> None:
+        """Drop a held pull; ``failed`` is the cause if it failed by itself."""
         with contextlib.suppress(AlreadyTold):  # another agent told its reward
-            give_up(self.study, held.pull, reason=held.reason, cause=instead or held.cause)
+            give_up(self.study, held.pull, reason=held.reason, cause=failed if held.cause == "failed" else held.cause)
 
     def let_go(self, pull: Pull) -> None:
         """Drop this pull now, if its failure is held: its reward came after all, and is late."""
         for held in [held for held in self.held if held.pull.id == pull.id]:
             self.held.remove(held)
-            self._drop_one(held, None)
+            self._drop_one(held)
