@@ -7,7 +7,7 @@ import pytest
 from engines import make
 from steps import Still, Told, a_run, reasons
 
-from thresher.errors import Busy, CannotGoOn
+from thresher.errors import Busy, CannotGoOn, StoreFailed
 from thresher.run import loop
 from thresher.run.loop import Runner
 from thresher.run.lost import WorkerLost
@@ -238,6 +238,25 @@ def test_rewards_are_told_before_a_pull_whose_reward_is_late_is_dropped(still: S
     engine.returns(0.5, 1)
     runner._take_in()
     assert [(event.kind, event.pull) for event in study.events()[-3:]] == [("told", 2), ("dropped", 1), ("told", 1)]
+
+
+def test_a_store_that_fails_while_a_late_reward_is_taken_in_ends_the_run(
+    still: Still, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner, engine = a_run(workers=1, timeout=5.0)
+    runner._hand_out()
+    engine.begin(1)
+    runner._end_overdue()
+    still.now += 5.0
+    runner._end_overdue()
+
+    def append(*_: object, **__: object) -> None:
+        raise StoreFailed("storage", rule="the disk is full")
+
+    monkeypatch.setattr(runner.study.store, "append", append)
+    engine.returns(0.5, 1)
+    with pytest.raises(StoreFailed, match="the disk is full"):
+        runner._take_in()
 
 
 @pytest.mark.parametrize(("value", "is_kept"), [(0.5, True), ("nonsense", False), (7.0, True)])

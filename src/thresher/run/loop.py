@@ -82,9 +82,7 @@ class Runner:
 
     def _waits(self) -> bool:
         """Whether other agents have the last cases: what they lose is tried again here."""
-        if not self.study.store.leased:
-            return False
-        count = others_pulls(self.study)
+        count = others_pulls(self.study) if self.study.store.leased else 0
         if count and not self._said_waiting:
             log.warning(f"waiting for {plural(count, 'pull')} of other agents: what they lose is tried again here")
             self._said_waiting = True
@@ -220,14 +218,17 @@ class Runner:
         """A pull that had timed out ended after all."""
         self._rewards.write()
         evaluation = self._evaluations.overdue.pop(future, None)
-        if evaluation is not None:
-            with contextlib.suppress(BaseException):
-                value = self._engine.result(future)
-                with contextlib.suppress(OutsideBounds):  # telling it retires the arm
-                    self._check(value)
-                self._watch.start.close()
-                self._watch.let_go(evaluation.pull)
-                self._rewards.add(evaluation, value)
+        if evaluation is None:
+            return
+        try:
+            value = self._engine.result(future)
+            with contextlib.suppress(OutsideBounds):  # telling it retires the arm
+                self._check(value)
+        except BaseException:
+            return  # it has failed already
+        self._watch.start.close()
+        self._watch.let_go(evaluation.pull)
+        self._rewards.add(evaluation, value)
 
     def _failed(self, evaluation: Evaluation, failure: Failure) -> None:
         if evaluation.attempt < self.limits.attempts and not self._stopping:
@@ -293,8 +294,7 @@ class Runner:
 
     def _note_late_signals(self) -> None:
         """Note a signal that came while the engine was being closed."""
-        with contextlib.suppress(queue.Empty):
-            while True:
-                item = self._inbox.get_nowait()
-                if isinstance(item, signal.Signals):
-                    self.signal = self.signal or item
+        while not self._inbox.empty():
+            item = self._inbox.get()
+            if isinstance(item, signal.Signals):
+                self.signal = self.signal or item
