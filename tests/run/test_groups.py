@@ -11,9 +11,8 @@ from engines import causes, make
 import thresher
 from thresher.errors import StoreFailed
 from thresher.run.engines import Engine
-from thresher.run.lost import WorkerLost
+from thresher.run.lost import Suspects, WorkerLost
 from thresher.run.runner import Limits, run_on
-from thresher.run.workers import Suspects
 from thresher.study import Pull, give_up
 
 

@@ -21,10 +21,9 @@ from thresher.run.engines.outcome import opened, outcome
 from thresher.run.engines.processes import Process, Processes
 from thresher.run.evaluations import Evaluations
 from thresher.run.loop import Runner
-from thresher.run.lost import WorkerLost
+from thresher.run.lost import Suspects, WorkerLost
 from thresher.run.runner import Limits, run_on
 from thresher.run.starting import WINDOW, Failure, Start
-from thresher.run.workers import Suspects
 from thresher.study import Pull
 
 

@@ -25,8 +25,8 @@ from thresher.run.command.reward import read_reward
 from thresher.run.engines import Engine
 from thresher.run.engines.threads import Threads
 from thresher.run.loop import Runner
+from thresher.run.lost import NoWorkers
 from thresher.run.runner import Limits, run_on
-from thresher.run.workers import NoWorkers
 from thresher.study import SWEEP, Pull
 
 PULL = Pull(1, "a", 1, {}, 7)

@@ -3,7 +3,7 @@
 import pytest
 
 from thresher.errors import CannotGoOn
-from thresher.run.workers import NoWorkers, Suspects
+from thresher.run.lost import NoWorkers, Suspects
 from thresher.study import Pull
 
 

@@ -12,7 +12,7 @@ from ..core.events import Cause
 from ..errors import AlreadyTold
 from ..study import Pull, Study, give_up
 from .engines import Engine
-from .workers import Suspects
+from .lost import Suspects
 
 
 @dataclass(slots=True)

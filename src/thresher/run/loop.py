@@ -17,7 +17,7 @@ from ..text.plural import plural
 from . import signals
 from .engines import Engine
 from .evaluations import Evaluation, Evaluations
-from .lost import WorkerLost
+from .lost import NoWorkers, Suspects, WorkerLost
 from .outage import Watch
 from .pairs import check_pair
 from .progress import TICK, Meter, Progress
@@ -25,7 +25,6 @@ from .rewards import Rewards
 from .runner import Limits
 from .starting import WINDOW, Failure
 from .tracebacks import is_transient, log_first, same_error
-from .workers import NoWorkers, Suspects
 
 LONGEST_WAIT = 3600.0
 STOP = object()
