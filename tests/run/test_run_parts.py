@@ -205,6 +205,20 @@ def test_the_pipe_of_a_process_that_died_is_closed() -> None:
     process.close()
 
 
+def _ends_itself(number: int, _: Pull) -> float:
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+    time.sleep(600)
+    return 0.5
+
+
+def test_a_process_that_was_ended_by_a_signal_without_a_name_is_lost() -> None:
+    process = Process(functools.partial(_ends_itself, signal.SIGRTMIN + 5))
+    with pytest.raises(WorkerLost, match=f"its process was ended by signal {signal.SIGRTMIN + 5}"):
+        process.evaluate(pull(1))
+    process.close()
+
+
 def _dies_before_its_child(note: Path, _: Pull) -> float:
     """The child keeps the pipe of the worker open."""
     child = os.fork()
