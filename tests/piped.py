@@ -11,9 +11,9 @@ import pytest
 from engines import until
 
 from thresher.run.command import resident, waiting
+from thresher.run.command.endings import CommandFailed
 from thresher.run.command.lines import Greeting
 from thresher.run.command.resident import Resident
-from thresher.run.command.reward import CommandFailed
 from thresher.study import Pull
 
 Timer = TypeVar("Timer")

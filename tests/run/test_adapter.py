@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from thresher.errors import CannotGoOn
-from thresher.run.engines import WorkerLost, adapter
+from thresher.run.engines import adapter
 from thresher.run.engines.adapter import Adapter, _kill, _same, _size
+from thresher.run.lost import WorkerLost
 from thresher.study import Pull
 
 

@@ -13,7 +13,7 @@ from thresher.run import engines
 from thresher.run.engines import check_name, cores, open_engine
 from thresher.run.engines.adapter import Adapter
 from thresher.run.engines.threads import Threads
-from thresher.run.pairs import Paired
+from thresher.run.wrapped import Wrapped
 from thresher.study import Pull
 
 
@@ -36,7 +36,7 @@ def clusters(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
 
     def engine(library: str) -> Callable[..., str]:
         def make(paired: object, *given: object) -> str:
-            assert isinstance(paired, Paired)
+            assert isinstance(paired, Wrapped)
             made.append((library, *given))
             return library
 

@@ -14,7 +14,7 @@ from engines import TIMEOUT, Clock, Slow, calls, causes, dask_cluster, evaluator
 
 import thresher
 from thresher.run.engines import open_engine
-from thresher.run.engines.engine import with_queue
+from thresher.run.engines.resources import with_queue
 
 # -- Dask -----------------------------------------------------------------------------------------------------------
 

@@ -15,9 +15,9 @@ from engines import until
 from program import runs
 
 from thresher.run.command import process
-from thresher.run.command.process import Command, Run, Runs, _was_killed, cannot_start, fill, pull_values
-from thresher.run.command.reward import CommandFailed
-from thresher.run.command.timing import Stopwatch
+from thresher.run.command.endings import CommandFailed, cannot_start
+from thresher.run.command.process import Command, Run, Runs, _was_killed, fill, pull_values
+from thresher.run.command.timing import measured
 from thresher.study import Pull
 
 PULL = Pull(7, "a", 3, {"depth": 2, "text": "x", "arm": "hidden"}, 5)
@@ -90,13 +90,13 @@ def test_a_program_is_followed_to_its_end(told: bool, monkeypatch: pytest.Monkey
 def test_a_program_that_was_reaped_elsewhere_has_ended_and_has_no_time() -> None:
     program = subprocess.Popen(["true"])
     os.waitpid(program.pid, 0)
-    run = Run(program, Stopwatch())
+    run = Run(program, time.monotonic())
     assert run.is_over(None)
-    assert run.code == 0, "nobody knows"
+    assert run.process.returncode == 0, "nobody knows"
     assert run.is_over(None), "once more"
     for how in ("seconds", "cpu-seconds"):
         with pytest.raises(CommandFailed, match="the system did not say what it used") as caught:
-            run.watch.measured(how)
+            measured(run.times, how)
         assert caught.value.kind == "not measured"
 
 

@@ -12,8 +12,8 @@ import pytest
 from thresher.errors import CannotGoOn
 from thresher.run.engines import coroutines
 from thresher.run.engines.coroutines import Coroutines, Loop, log_left
-from thresher.run.pairs import PairedCoroutine
 from thresher.run.shared import Shared
+from thresher.run.wrapped import WrappedCoroutine
 from thresher.study import Pull
 
 SECONDS = 20.0
@@ -214,7 +214,7 @@ async def half(_: Pull, *more: object) -> object:
 
 
 def test_a_loop_of_their_own_ends_with_the_run() -> None:
-    engine = Loop(PairedCoroutine(half), 2)
+    engine = Loop(WrappedCoroutine(half), 2)
     engine.prepare()
     assert engine.submit(pull(1)).result(SECONDS) == ("nobody",)
     assert engine._thread.daemon
@@ -226,7 +226,7 @@ def test_a_loop_of_their_own_ends_with_the_run() -> None:
 def test_what_is_shared_is_set_up_in_the_callers_context_and_cleaned_up_at_the_end() -> None:
     did: list[object] = []
     token = WHO.set("caller")
-    engine = Loop(PairedCoroutine(half), 2, Shared(WHO.get, did.append, is_pair=True))
+    engine = Loop(WrappedCoroutine(half), 2, Shared(WHO.get, did.append, is_pair=True))
     WHO.reset(token)
     engine.prepare()
     assert engine.submit(pull(1)).result(SECONDS) == ("caller", "caller")
@@ -241,7 +241,7 @@ def test_a_set_up_that_fails_is_told_and_leaves_no_loop_behind() -> None:
     def fail() -> None:
         raise LookupError("no such database")
 
-    engine = Loop(PairedCoroutine(half), 2, Shared(fail, print, is_pair=True))
+    engine = Loop(WrappedCoroutine(half), 2, Shared(fail, print, is_pair=True))
     with pytest.raises(CannotGoOn, match="its set-up failed: LookupError: no such database"):
         engine.prepare()
     engine.close(wait=True)
@@ -262,7 +262,7 @@ def test_what_runs_at_the_end_is_cancelled_and_waited_for() -> None:
         return 0.5
 
     began = threading.Event()
-    engine = Loop(PairedCoroutine(evaluate), 1)
+    engine = Loop(WrappedCoroutine(evaluate), 1)
     future = engine.submit(pull(1))
     assert began.wait(SECONDS)
     engine.close(wait=False)
@@ -281,7 +281,7 @@ def test_a_coroutine_that_blocks_the_loop_is_left_alone_and_mentioned(
 
     monkeypatch.setattr(coroutines, "WIND_UP", -1.95)
     began, go = threading.Event(), threading.Event()
-    engine = Loop(PairedCoroutine(evaluate), 1, Shared(dict, print, is_pair=True) if is_shared else None)
+    engine = Loop(WrappedCoroutine(evaluate), 1, Shared(dict, print, is_pair=True) if is_shared else None)
     engine.prepare()
     engine.submit(pull(1))
     assert began.wait(SECONDS)

@@ -11,10 +11,10 @@ import pytest
 from distributed import KilledWorker
 
 from thresher.errors import CannotGoOn
-from thresher.run.engines import WorkerLost
 from thresher.run.engines import dask_parts as parts
 from thresher.run.engines.dask import Dask
 from thresher.run.engines.outcome import opened, outcome
+from thresher.run.lost import WorkerLost
 from thresher.study import Pull
 
 PULL = Pull(1, "a", 1, {}, 7)

@@ -9,7 +9,7 @@ from engines import causes, make
 from thresher.errors import AlreadyTold, CannotGoOn
 from thresher.run import evaluations as evaluations_module
 from thresher.run.evaluations import Evaluation, Evaluations
-from thresher.run.workers import Suspects
+from thresher.run.lost import Suspects
 from thresher.study import Pull
 
 

@@ -10,9 +10,9 @@ from engines import causes, make
 
 import thresher
 from thresher.errors import StoreFailed
-from thresher.run.engines import Engine, WorkerLost
+from thresher.run.engines import Engine
+from thresher.run.lost import Suspects, WorkerLost
 from thresher.run.runner import Limits, run_on
-from thresher.run.workers import Suspects
 from thresher.study import Pull, give_up
 
 
@@ -63,7 +63,7 @@ def test_a_suspected_arm_is_to_blame_the_next_time_and_for_one_pull() -> None:
     a, b, again, c = (Pull(number, arm, 1, {}, 0) for number, arm in enumerate("abac", 1))
     suspects = Suspects()
     assert [suspects.judge(pull, [a, b]) for pull in (a, b)] == ["broken-pool"] * 2
-    suspects.clear("b")
+    suspects.arms.discard("b")
     assert [suspects.judge(pull, [a, again, c]) for pull in (c, a, again)] == ["broken-pool", "failed", "broken-pool"]
     assert suspects.judge(c, [c]) == "failed", "it died alone"
 

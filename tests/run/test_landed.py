@@ -7,11 +7,12 @@ import pytest
 from engines import make
 from steps import Still, Told, a_run, reasons
 
-from thresher.errors import Busy, CannotGoOn
+from thresher.errors import Busy, CannotGoOn, StoreFailed
 from thresher.run import loop
-from thresher.run.engines import WorkerLost
 from thresher.run.loop import Runner
+from thresher.run.lost import WorkerLost
 from thresher.run.runner import Limits
+from thresher.run.starting import WINDOW, Failure
 
 
 @pytest.fixture(autouse=True)
@@ -178,6 +179,23 @@ def test_rewards_are_told_before_a_failure_is_dropped() -> None:
     assert [(event.kind, event.pull) for event in study.events()[-3:]] == [("told", 1), ("dropped", 2), ("told", 3)]
 
 
+def test_rewards_are_told_before_failures_that_were_held_are_dropped() -> None:
+    study = make("a", "b", "c", budget=200, max_failures=None)
+    study.tell(study.ask(arm="c") or 0, 1)  # it has worked, so a pull of it decides who is to blame
+    runner, engine = a_run(study, workers=2)
+    runner._hand_out()
+    other, control = engine.pulls
+    runner._watch.start.close()
+    failed = [study.ask(arm=arm) or pytest.fail("no pull") for arm in "ab" * (WINDOW // 2)]
+    for pull in failed:
+        runner._watch.failure(Failure(pull, "down"), 100.0)
+    runner._watch._control = control
+    engine.returns(0.5, other, control)
+    runner._take_in()
+    expected = [("told", other), *(("dropped", pull.id) for pull in failed), ("told", control)]
+    assert [(event.kind, event.pull) for event in study.events()[-len(expected) :]] == expected
+
+
 def test_rewards_are_told_before_an_answer_that_is_no_reward_is_dropped() -> None:
     study = make("a", budget=20, max_failures=None)
     runner, engine = a_run(study, workers=2)
@@ -220,6 +238,25 @@ def test_rewards_are_told_before_a_pull_whose_reward_is_late_is_dropped(still: S
     engine.returns(0.5, 1)
     runner._take_in()
     assert [(event.kind, event.pull) for event in study.events()[-3:]] == [("told", 2), ("dropped", 1), ("told", 1)]
+
+
+def test_a_store_that_fails_while_a_late_reward_is_taken_in_ends_the_run(
+    still: Still, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner, engine = a_run(workers=1, timeout=5.0)
+    runner._hand_out()
+    engine.begin(1)
+    runner._end_overdue()
+    still.now += 5.0
+    runner._end_overdue()
+
+    def append(*_: object, **__: object) -> None:
+        raise StoreFailed("storage", rule="the disk is full")
+
+    monkeypatch.setattr(runner.study.store, "append", append)
+    engine.returns(0.5, 1)
+    with pytest.raises(StoreFailed, match="the disk is full"):
+        runner._take_in()
 
 
 @pytest.mark.parametrize(("value", "is_kept"), [(0.5, True), ("nonsense", False), (7.0, True)])

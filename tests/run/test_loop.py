@@ -12,8 +12,8 @@ import thresher
 from thresher.errors import Busy, CannotGoOn
 from thresher.run import loop
 from thresher.run.loop import Runner
-from thresher.run.outage import WINDOW, Failure
 from thresher.run.runner import Limits
+from thresher.run.starting import WINDOW, Failure
 from thresher.study import Pull
 
 

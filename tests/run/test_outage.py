@@ -10,7 +10,8 @@ import pytest
 from engines import causes, make
 
 import thresher
-from thresher.run.outage import Failure, Start, Watch
+from thresher.run.outage import Watch
+from thresher.run.starting import Failure, Start
 
 
 def a_watch(study: thresher.Study, window: int = 4) -> Watch:
@@ -94,7 +95,6 @@ def test_each_try_in_an_outage_is_of_another_arm() -> None:
     worked = study.ask(arm="d")
     assert worked is not None
     study.tell(worked, 1)
-    assert watch.arm_to_try() is None, "the policy chooses"
     for arm in "aabb":
         fails(arm)
     assert watch.arm_to_try() == "d", "it worked before, and decides"

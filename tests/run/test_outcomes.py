@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from thresher.errors import Busy, EvaluationFailed, NoReward
-from thresher.run.command.reward import CommandFailed
+from thresher.run.command.endings import CommandFailed
 from thresher.run.engines.outcome import opened, outcome
 from thresher.run.lost import EvaluatorLost, EvaluatorRefused
 from thresher.study import Pull

@@ -10,9 +10,10 @@ import pytest
 from engines import until
 
 from thresher.errors import CannotGoOn
-from thresher.run.engines import WorkerLost, processes
+from thresher.run.engines import processes
 from thresher.run.engines.processes import Process, Processes
 from thresher.run.engines.threads import Threads
+from thresher.run.lost import WorkerLost
 from thresher.run.shared import Shared
 from thresher.study import Pull
 

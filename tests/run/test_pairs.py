@@ -11,7 +11,7 @@ from engines import causes
 import thresher
 from thresher.errors import EvaluationFailed
 from thresher.run.engines.outcome import opened, outcome
-from thresher.run.pairs import Paired, PairedCoroutine
+from thresher.run.wrapped import Wrapped, WrappedCoroutine
 
 ARMS = ("old", "a", "b", "c")
 PULL = thresher.Pull(1, "a", 1, {}, 7, baseline="old")
@@ -199,9 +199,9 @@ def test_the_second_side_is_not_evaluated_after_a_failure() -> None:
         raise KeyError(pull.arm)
 
     with pytest.raises(KeyError, match="a"):
-        Paired(evaluate)(PULL)
+        Wrapped(evaluate)(PULL)
     with pytest.raises(EvaluationFailed, match="the baseline failed: KeyError: 'old'"):
-        Paired(evaluate)(PULL._replace(baseline_first=True))
+        Wrapped(evaluate)(PULL._replace(baseline_first=True))
     assert seen == ["a", "old"]
 
 
@@ -215,20 +215,20 @@ def test_what_is_not_about_the_evaluation_passes_through(error: type[BaseExcepti
 
     for first in (False, True):
         with pytest.raises(error):
-            Paired(evaluate)(PULL._replace(baseline_first=first))
+            Wrapped(evaluate)(PULL._replace(baseline_first=first))
         if error is not KeyboardInterrupt:
             with pytest.raises(error):
-                asyncio.run(PairedCoroutine(evaluate_later)(PULL._replace(baseline_first=first)))
+                asyncio.run(WrappedCoroutine(evaluate_later)(PULL._replace(baseline_first=first)))
 
 
 def test_a_pair_of_numbers_of_a_class_that_cannot_be_sent_travels_as_plain_numbers() -> None:
     class Odd(float):
         pass
 
-    both = opened(outcome(Paired(lambda pull: Odd(half(pull))), PULL))
+    both = opened(outcome(Wrapped(lambda pull: Odd(half(pull))), PULL))
     assert both == (0.5, 0.25)
     assert [type(each) for each in both] == [float, float]
-    assert opened(outcome(Paired(lambda pull: Odd(0.5)), PULL._replace(baseline=None))) == 0.5
+    assert opened(outcome(Wrapped(lambda pull: Odd(0.5)), PULL._replace(baseline=None))) == 0.5
 
 
 def test_bounds_that_the_baseline_proves_wrong_end_the_study() -> None:

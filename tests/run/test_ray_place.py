@@ -205,4 +205,4 @@ def test_an_address_is_tried_before_ray_tries_it_for_minutes() -> None:
         for _ in range(2):
             server.accept()[0].close()
     with pytest.raises(CannotGoOn, match=f"{address}.*no Ray cluster answers: .*refused.*ray start --head"):
-        ray_place._check_address(address)
+        Connection.open(address, None)

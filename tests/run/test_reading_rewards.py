@@ -2,17 +2,10 @@
 
 import pytest
 
-from thresher.errors import NoReward
-from thresher.run.command.reward import (
-    CommandFailed,
-    check_exit,
-    codes_text,
-    ending,
-    last_lines,
-    last_words,
-    printable,
-    read_reward,
-)
+from thresher.errors import InvalidInput, NoReward
+from thresher.run.command.endings import CommandFailed, ending, last_lines, last_words, printable
+from thresher.run.command.readings import codes_text
+from thresher.run.command.reward import read_reward
 
 
 def found(reward: str, out: str, code: int = 0, err: str = "") -> float:
@@ -85,10 +78,10 @@ def test_a_failure_carries_the_last_lines_of_its_errors_or_else_of_its_output() 
             found("last-float", "out", err=err)
         assert caught.value.output == expected
         with pytest.raises(CommandFailed) as failed:
-            check_exit(3, b"out", err.encode())
+            read_reward("last-float", 3, b"out", err.encode())
         assert (failed.value.output, failed.value.kind) == (expected, "exited with 3")
         assert str(failed.value) == ("exited with 3: 'err'" if err else "exited with 3")
-    check_exit(0, b"out", b"err")
+    assert read_reward("last-float", 0, b"1", b"err") == 1.0
 
 
 def test_only_the_last_lines_that_are_not_blank_are_kept() -> None:
@@ -140,3 +133,9 @@ def test_exit_codes_mean_what_the_user_says() -> None:
     rewards = [read_reward("exit-code", code, b"", b"", passing=passing, failing=failing) for code in (0, 3, 126, 5)]
     assert rewards == [1.0, 1.0, 0.0, 0.0]
     assert (codes_text({1}), codes_text({1, 2}), codes_text({1, 3, 4, 5, 9})) == ("1", "1-2", "1,3-5,9")
+
+
+@pytest.mark.parametrize("reward", ["first-float", "last-float:x", "jsn:score", ""])
+def test_an_unknown_way_to_find_a_reward_finds_none(reward: str) -> None:
+    with pytest.raises(InvalidInput, match="is not a known way to find a reward"):
+        found(reward, '{"score": 0.5}\n0.5')

@@ -15,15 +15,15 @@ from engines import causes, evaluator, make, until
 
 from thresher.errors import Busy, CannotGoOn, EvaluationFailed, InvalidInput, NoReward
 from thresher.run import signals
-from thresher.run.engines import Engine, WorkerLost, open_engine, processes
+from thresher.run.engines import Engine, open_engine, processes
 from thresher.run.engines.adapter import Adapter, _broke, _same
 from thresher.run.engines.outcome import opened, outcome
 from thresher.run.engines.processes import Process, Processes
 from thresher.run.evaluations import Evaluations
 from thresher.run.loop import Runner
-from thresher.run.outage import WINDOW, Failure, Start
+from thresher.run.lost import Suspects, WorkerLost
 from thresher.run.runner import Limits, run_on
-from thresher.run.workers import Suspects
+from thresher.run.starting import WINDOW, Failure, Start
 from thresher.study import Pull
 
 
@@ -83,7 +83,7 @@ def test_of_suspected_arms_one_pull_is_pending_at_a_time_and_others_do_not_wait(
     assert [each.pull.id for each in evaluations.running.values()] == [1, 3, 5]
     assert [each.pull.id for each in evaluations._held] == [2, 4]
     assert (len(evaluations), evaluations.oldest()) == (5, 1)
-    suspects.clear("a")
+    suspects.arms.discard("a")
     evaluations.submit_waiting(1.0)
     assert [each.pull.id for each in evaluations.running.values()] == [1, 3, 5, 2, 4]
 
@@ -202,6 +202,20 @@ def test_the_pipe_of_a_process_that_died_is_closed() -> None:
     with pytest.raises(WorkerLost, match="SIGKILL"):
         process.evaluate(pull(2, "dies"))
     assert (pipe.closed, process._pipe) == (True, None)
+    process.close()
+
+
+def _ends_itself(number: int, _: Pull) -> float:
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+    time.sleep(600)
+    return 0.5
+
+
+def test_a_process_that_was_ended_by_a_signal_without_a_name_is_lost() -> None:
+    process = Process(functools.partial(_ends_itself, signal.SIGRTMIN + 5))
+    with pytest.raises(WorkerLost, match=f"its process was ended by signal {signal.SIGRTMIN + 5}"):
+        process.evaluate(pull(1))
     process.close()
 
 

@@ -17,15 +17,16 @@ from engines import causes, make
 import thresher
 from thresher.errors import CannotGoOn
 from thresher.log.memory import MemoryStore
-from thresher.run import outage, progress, signals
+from thresher.run import progress, signals, starting
 from thresher.run.command import guard
+from thresher.run.command.endings import CommandFailed
 from thresher.run.command.process import Command
-from thresher.run.command.reward import CommandFailed, read_reward
+from thresher.run.command.reward import read_reward
 from thresher.run.engines import Engine
 from thresher.run.engines.threads import Threads
 from thresher.run.loop import Runner
+from thresher.run.lost import NoWorkers
 from thresher.run.runner import Limits, run_on
-from thresher.run.workers import NoWorkers
 from thresher.study import SWEEP, Pull
 
 PULL = Pull(1, "a", 1, {}, 7)
@@ -75,7 +76,7 @@ def test_a_run_that_waits_looks_for_dead_agents_every_second(runner: Runner) -> 
 
 def test_an_outage_needs_two_failures_of_every_worker(runner: Runner) -> None:
     assert runner._has_workers(0.0)
-    assert runner._watch.window == 24 > outage.WINDOW
+    assert runner._watch.window == 24 > starting.WINDOW
 
 
 def test_a_time_without_workers_is_limited() -> None:

@@ -9,9 +9,9 @@ from engines import make
 
 from thresher.errors import CannotGoOn, InvalidInput
 from thresher.run.command import staying
+from thresher.run.command.endings import CommandFailed
 from thresher.run.command.guard import GRACE
 from thresher.run.command.lines import Greeting
-from thresher.run.command.reward import CommandFailed
 from thresher.run.command.staying import Pool, Slot, Staying
 from thresher.run.command.timing import TimedOut
 from thresher.run.command.waiting import Gone

@@ -9,9 +9,8 @@ import pytest
 
 from thresher.errors import CannotGoOn, EvaluationFailed
 from thresher.run import tracebacks
-from thresher.run.engines import WorkerLost
-from thresher.run.engines.engine import as_the_evaluators, with_queue
-from thresher.run.lost import EvaluatorLost, EvaluatorRefused
+from thresher.run.engines.resources import with_queue
+from thresher.run.lost import EvaluatorLost, EvaluatorRefused, WorkerLost, as_the_evaluators
 from thresher.run.tracebacks import is_transient, log_first, same_error, traceback_text
 
 
@@ -108,7 +107,9 @@ def test_the_traceback_of_another_process_is_its_text_and_a_command_has_none() -
     assert "ValueError: deep" in traceback_text(caused(EvaluationFailed("x"), cause=raised(ValueError("deep"))))
 
 
-@pytest.mark.parametrize("file", ["engines/threads.py", "loop.py", "pairs.py", "concurrent/futures/thread.py"])
+@pytest.mark.parametrize(
+    "file", ["engines/threads.py", "loop.py", "wrapped.py", "pairs.py", "concurrent/futures/thread.py"]
+)
 def test_our_own_frames_are_left_out(file: str) -> None:
     ours = tracebacks._OURS[0].removesuffix("engines")
     name = file if file.startswith("concurrent") else f"{ours}{file}"

@@ -3,7 +3,7 @@
 import pytest
 
 from thresher.errors import CannotGoOn
-from thresher.run.workers import NoWorkers, Suspects
+from thresher.run.lost import NoWorkers, Suspects
 from thresher.study import Pull
 
 
@@ -27,8 +27,7 @@ def test_of_pulls_that_died_together_the_suspected_arm_is_to_blame_the_second_ti
     suspects = Suspects()
     assert judged(suspects, pulls("a", "b")) == ["broken-pool"] * 2
     assert suspects.arms == {"a", "b"}
-    suspects.clear("b")
-    suspects.clear(None)
+    suspects.arms.discard("b")
     assert judged(suspects, pulls("a", "c", first=3)) == ["failed", "broken-pool"]
     assert suspects.arms == {"a", "c"}
     assert judged(suspects, pulls("a", "c", first=5)) == ["broken-pool"] * 2, "both are suspected"

@@ -14,7 +14,7 @@ from ..errors import Conflict, StudyExists, UnknownStudy
 from ..log.journal import plain
 from ..log.store import Store
 from ..run.command.process import Command
-from ..run.command.reward import codes_text
+from ..run.command.readings import codes_text
 from ..run.command.staying import Staying
 from ..study import Study, look
 from ..text.masking import masked_words

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from ..errors import EvaluationFailed
-from ..run.command.reward import printable
+from ..run.command.endings import printable
 from ..run.tracebacks import traceback_text
 from . import say
 

@@ -10,14 +10,13 @@ from typing import Any, TypeVar
 from ..core.verdict import Verdict
 from ..errors import InvalidInput
 from ..study import Study, look
-from .coroutine import is_coroutine
 from .engines import check_evaluator
 from .engines.coroutines import WIND_UP, Coroutines, log_left
 from .loop import Runner
-from .pairs import PairedCoroutine
 from .progress import Progress
 from .runner import Limits
 from .shared import Sharing, awaited, checked
+from .wrapped import WrappedCoroutine, is_coroutine
 
 Tell = Callable[[Progress], object]
 Answer = TypeVar("Answer")
@@ -36,9 +35,9 @@ async def run_here(
     _check(evaluate, workers, on_progress)
     sharing = checked(shared, awaits=True)
     await _until_done(_in_thread(lambda: look(study, lambda ledger: ledger.seq)))  # before anything is set up
-    paired = PairedCoroutine(evaluate)
-    async with awaited(sharing) as paired.more:
-        return await Awaited(study, Coroutines(paired, workers, asyncio.get_running_loop()), limits, on_progress).run()
+    wrapped = WrappedCoroutine(evaluate)
+    async with awaited(sharing) as wrapped.more:
+        return await Awaited(study, Coroutines(wrapped, workers, asyncio.get_running_loop()), limits, on_progress).run()
 
 
 def _check(evaluate: object, workers: int, on_progress: object) -> None:
@@ -78,7 +77,7 @@ class Awaited:
         return self._study.verdict()
 
     def _stop(self) -> None:
-        """First the runner, so that it drops what is cancelled as lost and not as failed."""
+        """The runner hears of it first, so it drops what is cancelled as lost, not as failed."""
         self._runner.stop()
         self._engine.cancel_all()
 
@@ -129,7 +128,7 @@ async def _all_done(
     on_cancel: Callable[[], object] = lambda: None,
     timeout: float | None = None,
 ) -> asyncio.CancelledError | None:
-    """Wait until all are done, or until the time is over. A cancellation is returned, for the caller to raise."""
+    """Wait until all are done or the time is over. Returns a cancellation, for the caller to raise."""
     cancelled, clock = None, asyncio.get_running_loop().time
     end = None if timeout is None else clock() + timeout
     while left := [job for job in jobs if not job.done()]:

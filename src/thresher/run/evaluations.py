@@ -1,4 +1,4 @@
-"""The pulls of a run: those that wait, those that an engine evaluates, and how they are dropped."""
+"""The pulls of a run: which ones wait, which ones an engine is evaluating, and how they are dropped."""
 
 import contextlib
 import heapq
@@ -12,7 +12,7 @@ from ..core.events import Cause
 from ..errors import AlreadyTold
 from ..study import Pull, Study, give_up
 from .engines import Engine
-from .workers import Suspects
+from .lost import Suspects
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class Evaluations:
         self.running: dict[Future[object], Evaluation] = {}
         self.overdue: dict[Future[object], Evaluation] = {}  # timed out; a reward that still comes is late
         self._busy: list[tuple[float, int, Evaluation]] = []  # a heap: when to try again, the pull's id
-        self._held: deque[Evaluation] = deque()  # to be tried when possible: of suspected arms one at a time
+        self._held: deque[Evaluation] = deque()  # tried as soon as possible; of suspected arms, one at a time
 
     def __len__(self) -> int:
         return len(self.running) + len(self._busy) + len(self._held)
@@ -72,7 +72,7 @@ class Evaluations:
         """Hand the engine the waiting pulls that are due."""
         while self._busy and self._busy[0][0] <= now:
             self._submit(heapq.heappop(self._busy)[2])
-        for _ in range(len(self._held)):  # one that is held again is not tried twice
+        for _ in range(len(self._held)):  # a pull that is held again is not tried twice
             self._submit(self._held.popleft())
 
     def _submit(self, evaluation: Evaluation) -> None:
@@ -89,7 +89,7 @@ class Evaluations:
         future.add_done_callback(self._when_done)
 
     def timed_out(self, timeout: float, now: float) -> "Iterator[tuple[Future[object], Evaluation]]":
-        """Evaluations that timed out; they are overdue from now on."""
+        """Evaluations that just timed out, and are overdue from now on."""
         for future, evaluation in list(self.running.items()):
             if evaluation.started is None:
                 evaluation.started = now if self._engine.began(future) else None
@@ -117,6 +117,6 @@ class Evaluations:
             self.drop(evaluation, "the run was stopped before it was tried", "cancelled")
 
     def drop(self, evaluation: Evaluation, reason: str, cause: Cause) -> None:
-        """Drop a pull; only one that never began, in any attempt, was cancelled."""
+        """Drop a pull. It counts as cancelled only if it never began, in any attempt."""
         with contextlib.suppress(AlreadyTold):  # by another agent
             give_up(self.study, evaluation.pull, reason=reason, cause="lost" if evaluation.repeated else cause)

@@ -1,12 +1,12 @@
 """The loop that keeps workers busy. It never waits for a pending pull before it decides the next."""
 
-import concurrent.futures as futures
 import contextlib
+import functools
 import queue
 import signal
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from typing import Any
 
 from ..errors import Busy, CannotGoOn, InvalidInput, OutsideBounds, told_of
@@ -15,15 +15,16 @@ from ..study import SWEEP, Study
 from ..text.logs import log
 from ..text.plural import plural
 from . import signals
-from .engines import Engine, WorkerLost
+from .engines import Engine
 from .evaluations import Evaluation, Evaluations
-from .outage import WINDOW, Failure, Watch
-from .pairs import check_reward
+from .lost import NoWorkers, Suspects, WorkerLost
+from .outage import Watch
+from .pairs import check_pair
 from .progress import TICK, Meter, Progress
 from .rewards import Rewards
 from .runner import Limits
+from .starting import WINDOW, Failure
 from .tracebacks import is_transient, log_first, same_error
-from .workers import NoWorkers, Suspects
 
 LONGEST_WAIT = 3600.0
 STOP = object()
@@ -35,15 +36,14 @@ class Runner:
     def __init__(
         self, study: Study, engine: Engine, limits: Limits, on_progress: Callable[[Progress], object] | None
     ) -> None:
-        self.study, self.limits = study, limits
+        self.study, self.limits, self._engine = study, limits, engine
         self.signal: signal.Signals | None = None
-        self._engine = engine
         self._end = None if limits.seconds is None else time.monotonic() + limits.seconds
-        self._spec = study.spec
+        self._check = functools.partial(check_pair, study.spec) if study.spec.pairs else study.spec.reward
         self._inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()  # finished futures, signals, STOP
         self._suspects = Suspects()
         self._evaluations = Evaluations(study, engine, self._suspects, self._inbox.put)
-        self._watch = Watch(study, self._evaluations.oldest)
+        self._watch = Watch(study, self._evaluations.oldest, give_up=limits.give_up)
         self._rewards = Rewards(study, self._watch, attempts=limits.attempts)
         self._logged: set[str] = set()  # errors whose traceback was logged
         self._no_workers = NoWorkers(engine.sought, limits.give_up)
@@ -62,8 +62,7 @@ class Runner:
                     self._take_in()
                     self._end_overdue()
                     self._sweep()
-                    if self._meter.tell:
-                        self._meter.report()
+                    self._meter.report()
                 if self._watch.out and not self._stopping:
                     remedy = "repair the evaluator and resume with a larger budget"
                     raise self._watch.end("the budget ended in an outage", remedy)
@@ -82,9 +81,7 @@ class Runner:
 
     def _waits(self) -> bool:
         """Whether other agents have the last cases: what they lose is tried again here."""
-        if not self.study.store.leased:
-            return False
-        count = others_pulls(self.study)
+        count = others_pulls(self.study) if self.study.store.leased else 0
         if count and not self._said_waiting:
             log.warning(f"waiting for {plural(count, 'pull')} of other agents: what they lose is tried again here")
             self._said_waiting = True
@@ -98,9 +95,7 @@ class Runner:
         """Give the engine pulls. True while more will come, even if only later."""
         now = time.monotonic()
         if self._stopping:
-            if not self._withdrawn:
-                self._withdrawn = True
-                self._evaluations.withdraw()
+            self._withdraw()
             self._evaluations.cancel_waiting()
             if self._evaluations.running and self._engine.room >= 0:  # which raises if the engine cannot recover
                 self._has_workers(now)  # raises if there is none for too long: they would never come back
@@ -112,14 +107,12 @@ class Runner:
         elif room == 0:
             return not self.study.done
         free = room - len(self._evaluations)
-        if self._watch.out:
-            if now - (self._watch.since or now) >= self.limits.give_up:
-                rule = f"every evaluation failed for {self.limits.give_up:g} s"
-                raise self._watch.end(rule, "repair the evaluator and run again")
-            free = 1 if now >= self._watch.next_try and not self._evaluations else 0
+        if self._watch.since is not None:
+            self._evaluations.begin(self._watch.tries(now, idle=not self._evaluations), now)
+            return not self.study.done
         if free > 0:
-            self._evaluations.begin(self._watch.tried(self.study.ask_many(free, arm=self._watch.arm_to_try())), now)
-        return self._watch.out and not self.study.done
+            self._evaluations.begin(self.study.ask_many(free), now)
+        return False
 
     def _has_workers(self, now: float) -> bool:
         """Whether the engine has a worker; if it has none, the run waits, but not forever."""
@@ -138,7 +131,8 @@ class Runner:
                     self._cancelled()
                 else:
                     self._landed(item)
-                    self._watch.check_start()  # earlier failures may have waited for this one
+                    if not self._watch.start.over:
+                        self._watch.check_start()  # earlier failures may have waited for this one
                 item = self._inbox.get_nowait()
         except queue.Empty:
             pass
@@ -159,9 +153,9 @@ class Runner:
             waits.append(min(0.25, self.limits.timeout / 10))
         if self._end is not None and not self._stopping:
             waits.append(self._end - now)
-        if self._watch.out and not self._stopping:
+        if self._watch.since is not None and not self._stopping:
             waits.append(TICK if self._evaluations.running else self._watch.next_try - now)
-            waits.append((self._watch.since or now) + self.limits.give_up - now)
+            waits.append(self._watch.since + self.limits.give_up - now)
         return max(0.001, min(*waits, LONGEST_WAIT)) if waits else None
 
     # -- results ------------------------------------------------------------------------------------------------
@@ -171,11 +165,12 @@ class Runner:
         if evaluation is None:
             self._late(future)
             return
+        pull = evaluation.pull
         try:
             value = self._result(future)
         except Busy as busy:
             self._evaluations.try_at(time.monotonic() + max(0.0, busy.after), evaluation)
-        except futures.CancelledError:
+        except CancelledError:
             self._evaluations.drop(evaluation, "cancelled before it began", "cancelled")
         except KeyboardInterrupt:  # in a worker that handles Ctrl-C itself
             self._evaluations.drop(evaluation, "its worker was interrupted", "lost")
@@ -183,13 +178,14 @@ class Runner:
             self._evaluations.drop(evaluation, "its engine failed", "lost")
             raise
         except WorkerLost as error:
-            if self._suspects.judge(evaluation.pull, error.together) == "failed":
-                self._failed(evaluation, str(error), kind="its worker was lost")
+            if self._suspects.judge(pull, error.together) == "failed":
+                self._failed(evaluation, Failure(pull, str(error), kind="its worker was lost"))
             else:
-                self._watch.failure(Failure(evaluation.pull, str(error), cause="broken-pool"), time.monotonic())
+                self._watch.failure(Failure(pull, str(error), cause="broken-pool"), time.monotonic())
         except BaseException as error:
-            log_first(evaluation.pull.arm, error, self._logged)
-            self._failed(evaluation, told_of(error), None if is_transient(error) else same_error(error), error)
+            log_first(pull.arm, error, self._logged)
+            kind = None if is_transient(error) else same_error(error)
+            self._failed(evaluation, Failure(pull, told_of(error), kind=kind, error=error))
         else:
             self._returned(evaluation, value)
 
@@ -203,40 +199,41 @@ class Runner:
 
     def _returned(self, evaluation: Evaluation, value: object) -> None:
         try:
-            check_reward(self._spec, value)
+            self._check(value)
         except OutsideBounds:
             pass  # not a failure: telling it retires the arm
         except InvalidInput as error:
             self._rewards.write()
-            self._failed(evaluation, str(error), kind="no valid reward")
+            self._failed(evaluation, Failure(evaluation.pull, str(error), kind="no valid reward"))
             return
         else:
-            self._watch.success(evaluation.pull, first=self._rewards.write)
-        self._suspects.clear(evaluation.pull.arm)
-        self._suspects.clear(evaluation.pull.baseline)
+            if self._watch.last is not None or not self._watch.start.over:
+                self._rewards.write()
+                self._watch.success(evaluation.pull)
+        self._suspects.arms -= {evaluation.pull.arm, evaluation.pull.baseline}
         self._rewards.add(evaluation, value)
 
     def _late(self, future: "Future[object]") -> None:
         """A pull that had timed out ended after all."""
         self._rewards.write()
         evaluation = self._evaluations.overdue.pop(future, None)
-        if evaluation is not None:
-            with contextlib.suppress(BaseException):
-                value = self._engine.result(future)
-                with contextlib.suppress(OutsideBounds):  # telling it retires the arm
-                    check_reward(self._spec, value)
-                self._watch.start.close()
-                self._watch.let_go(evaluation.pull)
-                self._rewards.add(evaluation, value)
+        if evaluation is None:
+            return
+        try:
+            value = self._engine.result(future)
+            with contextlib.suppress(OutsideBounds):  # telling it retires the arm
+                self._check(value)
+        except BaseException:
+            return  # it has failed already
+        self._watch.start.close()
+        self._watch.let_go(evaluation.pull)
+        self._rewards.add(evaluation, value)
 
-    def _failed(
-        self, evaluation: Evaluation, reason: str, kind: str | None = None, error: BaseException | None = None
-    ) -> None:
+    def _failed(self, evaluation: Evaluation, failure: Failure) -> None:
         if evaluation.attempt < self.limits.attempts and not self._stopping:
-            again = Evaluation(evaluation.pull, evaluation.attempt + 1, was_busy=evaluation.was_busy)
-            self._evaluations.hold(again)
+            self._evaluations.hold(Evaluation(evaluation.pull, evaluation.attempt + 1, was_busy=evaluation.was_busy))
         else:
-            self._watch.failure(Failure(evaluation.pull, reason, kind=kind, error=error), time.monotonic())
+            self._watch.failure(failure, time.monotonic())
 
     def _end_overdue(self) -> None:
         if self.limits.timeout is None:
@@ -245,7 +242,7 @@ class Runner:
             try:
                 self._engine.stop(future)
             finally:
-                self._failed(evaluation, f"timed out after {self.limits.timeout:g} s")
+                self._failed(evaluation, Failure(evaluation.pull, f"timed out after {self.limits.timeout:g} s"))
 
     def _sweep(self) -> None:
         """Once a second, drop the pending pulls of agents that died."""
@@ -271,15 +268,18 @@ class Runner:
         self._signals += 2 if number == signal.SIGHUP else 1  # without a terminal, nobody can press Ctrl-C again
         self.signal = self.signal or number
         self._watch.start.close()  # the user has ended the run
-        if not self._withdrawn:
-            self._withdrawn = True
-            self._evaluations.withdraw()
+        self._withdraw()
         running = len(self._evaluations.running)
         if self._signals == 1 and running:
             pulls, them = plural(running, "pending pull"), "it" if running == 1 else "them"
             log.warning(f"stopping: waiting for {pulls}; press Ctrl-C again to abandon {them}")
         elif self._signals > 1:
             self._evaluations.abandon("the run was stopped")
+
+    def _withdraw(self) -> None:
+        if not self._withdrawn:  # once is enough, and it may ask a cluster
+            self._withdrawn = True
+            self._evaluations.withdraw()
 
     def _clean_up(self) -> None:
         """Leave no pending pull and no busy worker behind."""
@@ -293,8 +293,7 @@ class Runner:
 
     def _note_late_signals(self) -> None:
         """Note a signal that came while the engine was being closed."""
-        with contextlib.suppress(queue.Empty):
-            while True:
-                item = self._inbox.get_nowait()
-                if isinstance(item, signal.Signals):
-                    self.signal = self.signal or item
+        while not self._inbox.empty():
+            item = self._inbox.get()
+            if isinstance(item, signal.Signals):
+                self.signal = self.signal or item

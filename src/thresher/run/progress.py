@@ -32,8 +32,10 @@ class Meter:
         self._recent: deque[tuple[float, int]] = deque(maxlen=100)
 
     def report(self, *, last: bool = False) -> None:
+        if self.tell is None:
+            return
         now = time.monotonic()
-        if self.tell is not None and (last or now - self._told_at >= TICK):
+        if last or now - self._told_at >= TICK:
             self._told_at = now
             self.tell(look(self._study, lambda ledger: self._read(ledger, now)))
 

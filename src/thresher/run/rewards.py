@@ -6,11 +6,12 @@ from ..study import Study
 from ..text.logs import log
 from .command.lines import Noted, remarks_of
 from .evaluations import Evaluation
-from .outage import OUTSIDE, Failure, Watch
+from .outage import Watch
+from .starting import OUTSIDE, Failure
 
 
 class Rewards:
-    """Rewards to be told. Write them before anything is dropped: failures in a row count."""
+    """Rewards to be told. They are written before anything is dropped, because failures in a row count."""
 
     def __init__(self, study: Study, watch: Watch, *, attempts: int) -> None:
         self._study, self._watch, self._attempts = study, watch, attempts

@@ -106,13 +106,13 @@ async def arun(
         seconds: issue no more pulls after this many seconds.
         on_progress: a plain function, called in this event loop with a `Progress`, at most ten times a second.
         give_up: seconds of an outage after which `CannotGoOn` is raised, as in `run`.
-        shared: what evaluators share, as in `run`: an async context manager, a context manager or a pair of functions,
-            of which each may be a coroutine function.
+        shared: what evaluators share, as in `run`: an async context manager, a context manager or a pair of functions
+            or coroutine functions.
 
     Decisions and writes to the store are made in a thread, so they do not block the event loop.
 
     When the task that awaits it is cancelled, no more pulls are issued, running evaluations are cancelled, and
-    ``CancelledError`` is raised once no pull is pending: those that had begun are dropped as lost. An evaluation that
+    ``CancelledError`` is raised once no pull is pending: pulls that had begun are dropped as lost. An evaluation that
     does not end within 3 seconds is left behind. `arun` handles no signals: ``asyncio.run`` turns Ctrl-C into a
     cancellation.
 

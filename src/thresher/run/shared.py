@@ -9,11 +9,11 @@ from typing import Any
 
 from ..errors import CannotGoOn, InvalidInput, told_of
 from ..text.logs import log
-from .coroutine import is_coroutine
+from .wrapped import is_coroutine
 
 Pair = tuple[Callable[[], Any], Callable[[Any], Any]]  # set_up, clean_up
 Sharing = AbstractAsyncContextManager[Any] | AbstractContextManager[Any] | Pair
-More = tuple[object, ...]  # what the evaluator is called with besides the pull: nothing, or what is shared
+More = tuple[object, ...]  # further arguments of the evaluator, after the pull: what is shared, or none
 
 
 @dataclass(frozen=True)

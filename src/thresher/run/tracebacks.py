@@ -18,7 +18,7 @@ NETWORK = {
     errno.ENOTCONN, errno.EADDRNOTAVAIL, errno.ENOBUFS,
 }  # fmt: skip
 PASSING_NAMES = ("timeout", "connect", "ratelimit")  # in the names of the errors of many libraries
-_OURS = tuple(str(Path(__file__).parent / name) for name in ("engines", "loop.py", "pairs.py"))
+_OURS = tuple(str(Path(__file__).parent / name) for name in ("engines", "loop.py", "wrapped.py", "pairs.py"))
 
 
 def same_error(error: BaseException) -> str:
@@ -32,7 +32,7 @@ def same_error(error: BaseException) -> str:
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether an error, or one that caused it, may be temporary: a timeout, the network, a rate limit.
+    """Whether an error, or its cause, may be temporary: a timeout, the network, a rate limit.
 
     >>> is_transient(ConnectionRefusedError()), is_transient(FileNotFoundError()), is_transient(KeyError("depth"))
     (True, False, False)
@@ -41,7 +41,7 @@ def is_transient(error: BaseException) -> bool:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An exception and those that led to it."""
+    """An exception and the exceptions that led to it."""
     seen: set[int] = set()
     waiting: list[object] = [error]
     while waiting:

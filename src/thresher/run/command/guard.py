@@ -15,36 +15,28 @@ SCRIPT = f"""
 import os, sys, time
 if os.fork():
     os._exit(0)
-groups, gentle = set(), set()
+grace = {{}}  # by process group: seconds in which it may end itself
 for line in sys.stdin:
     group = int(line[1:])
+    grace[group] = {GRACE} if line[0] == "~" else 0
     if line[0] == "-":
-        groups.discard(group)
-        gentle.discard(group)
-    else:
-        (gentle if line[0] == "~" else groups).add(group)
-end = time.monotonic() + {GRACE}
-while groups or gentle:
-    for group in list(groups):
-        groups.discard(group)
+        del grace[group]
+closed = time.monotonic()
+while grace:
+    for group, seconds in list(grace.items()):
+        is_due = time.monotonic() - closed >= seconds
         try:
-            os.killpg(group, 9)
-        except OSError:
-            pass
-    for group in list(gentle):
-        try:
-            os.killpg(group, 0)
-        except OSError:
-            gentle.discard(group)
-    if time.monotonic() >= end:
-        groups, gentle = gentle, set()
-    elif gentle:
-        time.sleep(0.05)
+            os.killpg(group, 9 if is_due else 0)
+        except OSError:  # it has ended
+            is_due = True
+        if is_due:
+            del grace[group]
+    time.sleep(0.05)
 """
 
 
 class Guard:
-    """Tracks process groups as they start and end, and kills those that are left when its standard input closes."""
+    """Tracks process groups as they start and end. When its standard input closes, it kills the ones that are left."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -15,15 +15,15 @@ from dataclasses import dataclass, field, replace
 
 from ...core.question import Measure
 from ...core.spec import Spec
-from ...errors import shown
 from ...log.forks import renewed
 from ...study import Pull
 from . import guard
-from .reward import FAILING, PASSING, CommandFailed, check_exit, read_reward
-from .timing import MEASURED, Stopwatch, TimedOut, cut_off
+from .endings import cannot_start
+from .readings import FAILING, PASSING
+from .reward import read_reward
+from .timing import CPU_SECONDS, MEASURED, SECONDS, TimedOut, cut_off
 
 TAIL = 64 * 1024  # bytes of output that count, from the end
-TOO_MANY = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY)  # a start that may work later
 POLL = 0.002  # seconds between two looks at a program, where the system does not say when one exits
 PLACEHOLDER = re.compile(r"\{\{|\}\}|\{((?:case\.)?[A-Za-z_][A-Za-z0-9_-]*)\}")
 PULL_FIELDS = ("arm", "seed", "number", "pull")
@@ -43,8 +43,8 @@ class Command:
     reward: str = "last-float"  # or exit-code, json:KEY, regex:RE, seconds, cpu-seconds
     timeout: float | None = None
     passing: frozenset[int] = PASSING  # exit codes that mean reward 1, with exit-code
-    failing: frozenset[int] = FAILING  # those that mean reward 0; any other is a failure of the pull
-    measure: Measure | None = None  # what a time counts as, where that may be known before the program ends
+    failing: frozenset[int] = FAILING  # exit codes that mean reward 0; with any other, the pull fails
+    measure: Measure | None = None  # what a time counts as, if that may be known before the program ends
     _runs: "Runs" = field(default_factory=lambda: Runs(), compare=False, repr=False)
 
     def __call__(self, pull: Pull) -> float:
@@ -59,15 +59,13 @@ class Command:
             if self.measure is None or self.measure.paired:  # of a pair, the baseline's time decides
                 raise
             return error.reward()
-        if self.reward in MEASURED:
-            check_exit(run.code, run.out, run.err)
-            return run.watch.measured(self.reward)
-        return read_reward(self.reward, run.code, run.out, run.err, passing=self.passing, failing=self.failing)
+        code, exits = run.process.returncode, {"passing": self.passing, "failing": self.failing}
+        return read_reward(self.reward, code, run.out, run.err, times=run.times, **exits)
 
     def asked(self, spec: Spec) -> "Command":
-        """The same command for this question: a run that was cut off may count, if the question is about a limit.
+        """The same command for this question: if it is about a limit, a run that was cut off may count.
 
-        In a study with a baseline and cases, the limit of a run is not known to it.
+        In a study with a baseline and cases, a run does not know its limit.
         """
         has_limit = self.reward in MEASURED and spec.share is not None and (spec.baseline is None or spec.pairs)
         return replace(self, measure=spec.measure if has_limit else None)
@@ -81,7 +79,7 @@ class Command:
         self._runs.stop()
 
     def _run(self, argv: Sequence[str], environment: Mapping[str, str]) -> "Run":
-        """A run that has ended, which it does when the program exits, even if its pipes stay open."""
+        """Run the program until it exits, even if its pipes stay open."""
         try:
             run = self._runs.begin(argv, environment)
         except (OSError, ValueError) as error:  # ValueError: a NUL or half a surrogate pair among the parameters
@@ -92,36 +90,36 @@ class Command:
             except BaseException as error:
                 self._runs.kill(run)
                 if isinstance(error, TimeoutError) and self.timeout is not None:
-                    raise cut_off(run.watch, self.timeout, self.reward, self.measure) from None
+                    raise cut_off(run.times, self.timeout, self.reward, self.measure) from None
                 raise
         return run
 
 
 @dataclass
 class Run:
-    """One run of a program, and the ends of its outputs."""
+    """One run of a program, the ends of its outputs, and the time it took."""
 
     process: "subprocess.Popen[bytes]"
-    watch: Stopwatch
+    began: float  # just before the program was executed
     out: bytes = b""
     err: bytes = b""
+    times: dict[str, float] = field(default_factory=dict)  # once it has ended, unless it was reaped elsewhere
 
     @property
     def pid(self) -> int:
         return self.process.pid
 
-    @property
-    def code(self) -> int:
-        return self.process.returncode
-
     def is_over(self, noticed: float | None) -> bool:
-        """Whether the program has exited; then it is reaped."""
-        try:
-            code = None if self.process.returncode is not None else self.watch.reap(self.pid, noticed)
-        except ChildProcessError:
-            code = self.process.poll()
-        if code is not None:
-            self.process.returncode = code
+        """Whether the program has exited; then it is reaped. ``noticed`` is when its exit was; None: now."""
+        if self.process.returncode is None:
+            try:
+                pid, status, used = os.wait4(self.pid, os.WNOHANG)
+            except ChildProcessError:  # it was reaped elsewhere
+                return self.process.poll() is not None
+            if pid:
+                seconds = (time.monotonic() if noticed is None else noticed) - self.began
+                self.times = {SECONDS: seconds, CPU_SECONDS: used.ru_utime + used.ru_stime}
+                self.process.returncode = os.waitstatus_to_exitcode(status)
         return self.process.returncode is not None
 
 
@@ -144,7 +142,7 @@ class Runs:
         with self._lock:  # starts are serial anyway, and this way none slips past `stop`
             if self._stopped:
                 raise OSError(errno.ECANCELED, "the run was stopped")
-            watch = Stopwatch()
+            began = time.monotonic()
             process = subprocess.Popen(
                 argv,
                 stdin=subprocess.DEVNULL,
@@ -155,7 +153,7 @@ class Runs:
             )
             self._running.add(process.pid)
             guard.GUARD.watch(process.pid)
-            return Run(process, watch)
+            return Run(process, began)
 
     def over(self, run: Run, noticed: float | None = None) -> bool:
         """Whether the program has exited. What it started may keep running, unless the program was killed."""
@@ -173,7 +171,7 @@ class Runs:
         with self._lock:
             if run.pid in self._running:
                 kill_group(run.pid)
-        while not self.over(run):  # without the lock: one that the system cannot kill yet blocks no other run
+        while not self.over(run):  # without the lock: a program that the system cannot kill yet blocks no other run
             time.sleep(0.002)
 
     def stop(self) -> None:
@@ -199,20 +197,6 @@ def _was_killed(pid: int) -> bool:
         found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         return found is not None and (found.si_code, found.si_status) == (os.CLD_KILLED, signal.SIGKILL)
     return False
-
-
-def cannot_start(program: str, error: OSError | ValueError) -> CommandFailed:
-    """The failure of a pull whose program cannot be started."""
-    busy = isinstance(error, OSError) and error.errno in TOO_MANY
-    text = f"cannot start {shown(program)}: {_why(error)}"
-    return CommandFailed(text, kind=f"cannot start: {_why(error)}", transient=busy)
-
-
-def _why(error: OSError | ValueError) -> str:
-    if isinstance(error, OSError):
-        hint = "; does it begin with a line such as #!/bin/sh?" if error.errno == errno.ENOEXEC else ""
-        return f"{error.strerror}{hint}"
-    return str(error)
 
 
 def _follow(

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from ...log.forks import renewed
 from ...text.logs import evaluators
 from . import guard
+from .endings import ending
 from .lines import PROTOCOL, VARIABLE
 from .process import TAIL, kill_group
-from .reward import ending
 
 CHUNK = 1 << 16
 LAST_BREATH = 1.0  # seconds for a process to exit after it closed its output, and for the end of its standard error
@@ -79,7 +79,7 @@ class Program:
         self._stdin.close()  # type: ignore[union-attr]
 
     def close(self) -> None:
-        """Close what nobody uses any more; it has been reaped."""
+        """Close the files of a program that has been reaped."""
         with self._reaping:
             self._stdin.close()  # type: ignore[union-attr]
             self._stdout.close()  # type: ignore[union-attr]

@@ -13,15 +13,15 @@ from collections.abc import Callable, Sequence
 from ...study import Pull
 from ...text.logs import log
 from ..lost import EvaluatorLost
+from .endings import CommandFailed, last_lines, last_words
 from .lines import LONGEST, Greeting, NotAnAnswer, line_of, quoted, read_line
 from .program import CHUNK, Program
-from .reward import CommandFailed, last_lines, last_words
 from .timing import TimedOut
 from .waiting import Gone, Waiter
 
-FIRST_WORD = 10.0  # seconds in which one that cannot start usually ends: of several pulls, none would be to blame
+FIRST_WORD = 10.0  # seconds in which a program that cannot start usually ends; until then it gets a single pull
 LEFT = 32  # chunks that a pipe can hold after the exit; what it has started may print without end
-SILENT = 20.0  # seconds without a first line after which people are told what the reason may be
+SILENT = 20.0  # seconds without a first line, after which a warning says what the reason may be
 LOOK = 0.01  # seconds between two looks at what is pending
 
 _HINTED = set[tuple[str, ...]]()  # commands about which a hint was given: one for all their processes
@@ -46,7 +46,7 @@ class Resident:
         self._hint_at: float | None = time.monotonic() + SILENT
         self._open_at = time.monotonic() + FIRST_WORD  # until then, or its first line, it gets one pull
         self.spoke = False  # whether it has printed a line
-        self.answered = False  # whether it has answered a pull: it can start, and one that dies idle is replaced
+        self.answered = False  # whether it has answered a pull: it can start, and is replaced if it dies while idle
         self.gone = False
         self._program = Program(argv)
         self._poll = select.poll()
@@ -236,7 +236,7 @@ class Resident:
     # -- the end ------------------------------------------------------------------------------------------------
 
     def _time_out(self) -> None:
-        """Kill it because of a pull that takes too long; the others are lost with it, through no fault of theirs."""
+        """Kill it because a pull takes too long; its other pulls are lost, through no fault of theirs."""
         now = time.monotonic()
         with self._lock:
             if not any(waiter.end is not None and waiter.end <= now for waiter in self._pending.values()):
@@ -251,7 +251,7 @@ class Resident:
             waiter.wake()
 
     def _clear(self) -> list[Waiter]:
-        """Nobody may use it any more; the lock is held. Those whose pulls were pending, without an outcome."""
+        """Let nobody use it any more; the lock is held. Returns the waiters whose pulls have no outcome."""
         self.gone = True
         self._may_enter.notify_all()
         lost = list(self._pending.values())
@@ -264,7 +264,7 @@ class Resident:
         self._lose(f"{how}{last_words(self._program.errors)}", how, fault=False)
 
     def _lose(self, text: str, kind: str, error: BaseException | None = None, *, fault: bool = True) -> None:
-        """It is gone, or of no use: its pulls are lost. If it has only one, that one is to blame."""
+        """It is gone or useless, and its pulls are lost. If it has only one, that pull is to blame."""
         with self._lock:
             lost = self._clear()
         self._program.reap(at_once=True)

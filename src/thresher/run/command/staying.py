@@ -1,7 +1,7 @@
 """A program as an evaluator that stays: it is started once per worker, and answers one pull after the other.
 
-It is called as any evaluator, on every engine. The processes belong to the process that calls it, wherever that is: a
-copy of this evaluator that was sent there finds them again by its settings.
+It is called like any evaluator, on every engine. Its processes belong to the process that calls it, wherever that is: a
+copy of this evaluator that was sent there finds them by its settings.
 """
 
 import contextlib
@@ -16,11 +16,10 @@ from ...log.forks import renewed
 from ...study import Pull
 from ...text.plural import listed
 from ..lost import EvaluatorRefused
+from .endings import CommandFailed, cannot_start
 from .guard import GRACE
 from .lines import PROTOCOL, Greeting
-from .process import cannot_start
 from .resident import Resident
-from .reward import CommandFailed
 from .timing import TimedOut
 from .waiting import Gone
 
@@ -30,7 +29,7 @@ NAME_THEM = 'name them with --arms FILE or --arm NAME, or let it print {"arms": 
 
 @dataclass(frozen=True)
 class Staying:
-    r"""Gives pulls to processes that stay. Each thread keeps its process, so that both sides of a pair are in one.
+    r"""Gives pulls to processes that stay. Each thread keeps its process, so both sides of a pair run in the same one.
 
     >>> evaluate = Staying(("sed", "-u", r's/.*"pull":\([0-9]*\).*/{"pull": \1, "reward": 0.5}/'))
     >>> evaluate(Pull(1, "a", 1, {}, 5)), evaluate(Pull(2, "b", 1, {}, 6))
@@ -58,7 +57,7 @@ class Staying:
         return found
 
     def arms_named(self) -> Sequence[object]:
-        """Start a process, which is to name the arms; it is kept for pulls."""
+        """Start a process and let it name the arms; it is kept for pulls."""
         named: list[object] = []
         try:
             resident = _start(self.argv, lambda greeting: named.append(_checked(greeting).arms))
@@ -79,17 +78,17 @@ class Staying:
 
     def rest(self) -> None:
         """End the processes of this process that have nothing to do: a run is over."""
-        with _LOCK:
-            pool = _POOLS.pop(self, None)
-        if pool is not None:
-            pool.end(kill=False)
+        self._end(kill=False)
 
     def stop(self) -> None:
         """End all processes of this process."""
+        self._end(kill=True)
+
+    def _end(self, *, kill: bool) -> None:
         with _LOCK:
             pool = _POOLS.pop(self, None)
         if pool is not None:
-            pool.end(kill=True)
+            pool.end(kill=kill)
 
 
 class Pool:
@@ -98,7 +97,7 @@ class Pool:
     def __init__(self, settings: Staying) -> None:
         self.settings = settings
         self._slots: list[Slot] = []
-        self._is_over = False  # what is still busy ends when it is idle
+        self._is_over = False  # processes that are still busy end when they become idle
         self._reset()
         _ALL.add(self)
 
@@ -136,7 +135,7 @@ class Pool:
             return slot
 
     def end(self, *, kill: bool) -> None:
-        """End the processes, all of them or those that are idle: close their inputs, wait a little, kill them."""
+        """End all processes, or only the idle ones: close their inputs, wait a little, kill them."""
         self._is_over = True
         with self._lock:
             found = [slot.resident for slot in self._slots if slot.resident is not None]

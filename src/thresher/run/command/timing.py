@@ -1,48 +1,26 @@
 """The time of a run as its reward: what is measured, and what a run that was cut off counts as.
 
-The seconds are those of a monotonic clock, from just before the program is executed until its exit is noticed: they
-include starting it (fork, exec, loading). The CPU seconds are those that the system counted for the program and for the
+The seconds are measured with a monotonic clock, from just before the program is executed until its exit is noticed:
+they include starting it (fork, exec, loading). The CPU seconds are what the system counted for the program and for the
 children that it waited for, in user and in system mode.
 """
 
 import math
-import os
-import time
+from collections.abc import Mapping
 
 from ...core import checks
 from ...core.question import Measure, count
-from .reward import CommandFailed
+from .endings import CommandFailed
 
 SECONDS, CPU_SECONDS = MEASURED = ("seconds", "cpu-seconds")  # how to find a reward, besides reading one
 
 
-class Stopwatch:
-    """Measures one run. Made just before the program is executed."""
-
-    def __init__(self) -> None:
-        self.start = time.monotonic()
-        self.seconds: float | None = None  # None: it has not ended
-        self.cpu_seconds: float | None = None  # None: it has not ended, or the system does not tell
-
-    def reap(self, pid: int, noticed: float | None) -> int | None:
-        """The exit code of the program, or None while it runs. ``noticed`` is when its exit was; None: now.
-
-        Raises ``ChildProcessError`` if it was reaped elsewhere.
-        """
-        found, status, used = os.wait4(pid, os.WNOHANG)
-        if found == 0:
-            return None
-        self.seconds = (time.monotonic() if noticed is None else noticed) - self.start
-        self.cpu_seconds = used.ru_utime + used.ru_stime
-        return os.waitstatus_to_exitcode(status)
-
-    def measured(self, reward: str) -> float:
-        """The reward of a run that has ended."""
-        found = self.seconds if reward == SECONDS else self.cpu_seconds
-        if found is None:
-            text = "ended, but the system did not say what it used: another part of this process waits for all children"
-            raise CommandFailed(text, kind="not measured")
-        return found
+def measured(times: Mapping[str, float], reward: str) -> float:
+    """The reward of a run that has ended; ``times`` is empty if the system did not tell."""
+    if reward not in times:
+        text = "ended, but the system did not say what it used: another part of this process waits for all children"
+        raise CommandFailed(text, kind="not measured")
+    return times[reward]
 
 
 class TimedOut(CommandFailed):
@@ -75,13 +53,13 @@ class TimedOut(CommandFailed):
         return max(self._least, self._took)
 
 
-def cut_off(watch: Stopwatch, timeout: float, reward: str, measure: Measure | None) -> TimedOut:
+def cut_off(times: Mapping[str, float], timeout: float, reward: str, measure: Measure | None) -> TimedOut:
     """The failure of a run that was killed after ``timeout`` seconds.
 
-    It was still running then, so that its time is longer than the timeout; how much longer nobody knows, because the
-    kill takes time too. The CPU time that it had used can only grow.
+    It was still running then, so its time is longer than the timeout. Nobody knows how much longer, because the kill
+    takes time too. The CPU time that it had used could only have grown.
     """
     if reward == SECONDS:
         least = math.nextafter(timeout, math.inf)
-        return TimedOut(timeout, least=least, took=watch.seconds or 0.0, measure=measure)
-    return TimedOut(timeout, least=watch.cpu_seconds if reward == CPU_SECONDS else None, measure=measure)
+        return TimedOut(timeout, least=least, took=times.get(SECONDS, 0.0), measure=measure)
+    return TimedOut(timeout, least=times.get(reward), measure=measure)

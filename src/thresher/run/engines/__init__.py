@@ -11,25 +11,14 @@ from typing import Any, Protocol
 
 from ...core import checks
 from ...errors import InvalidInput
-from ..coroutine import is_coroutine
-from ..pairs import Paired, PairedCoroutine
 from ..shared import Shared, Sharing
 from ..shared import checked as checked_shared
-from .engine import Engine, Evaluate, EvaluateSharing, WorkerLost
+from ..wrapped import Wrapped, WrappedCoroutine, is_coroutine
+from .engine import Engine, Evaluate, EvaluateSharing
 from .resources import checked
 from .threads import Threads
 
-__all__ = [
-    "Engine",
-    "Evaluate",
-    "EvaluateSharing",
-    "Place",
-    "WorkerLost",
-    "check_evaluator",
-    "check_name",
-    "cores",
-    "open_engine",
-]
+__all__ = ["Engine", "Evaluate", "EvaluateSharing", "Place", "check_evaluator", "check_name", "cores", "open_engine"]
 
 CLUSTERS = ("dask", "ray")
 NAMES = ("threads", "processes", *CLUSTERS)
@@ -68,8 +57,8 @@ def open_engine(
     needed = checked(resources)
     awaits = is_coroutine(evaluate)
     sharing = _sharing(shared, executor, awaits=awaits)
-    paired = PairedCoroutine(evaluate) if awaits else Paired(evaluate)
-    if not awaits and (engine := _on_a_cluster(paired, executor, workers, needed)) is not None:
+    wrapped = WrappedCoroutine(evaluate) if awaits else Wrapped(evaluate)
+    if not awaits and (engine := _on_a_cluster(wrapped, executor, workers, needed)) is not None:
         return engine
     if needed:
         remedy = "leave them out, or name a cluster as executor"
@@ -79,17 +68,17 @@ def open_engine(
             raise InvalidInput("executor", executor, "a coroutine function runs on an event loop", "leave executor out")
         from .coroutines import Loop
 
-        return Loop(paired, workers or 16, sharing)
+        return Loop(wrapped, workers or 16, sharing)
     if executor is None or executor == "threads":
-        return Threads(paired, workers or cores(), sharing)
+        return Threads(wrapped, workers or cores(), sharing)
     if executor == "processes":
         from .processes import Processes
 
-        return Processes(paired, workers or cores(), sharing)
+        return Processes(wrapped, workers or cores(), sharing)
     if isinstance(executor, Executor) or callable(executor):
         from .adapter import Adapter
 
-        return Adapter(paired, executor, workers, cores())
+        return Adapter(wrapped, executor, workers, cores())
     remedy = "pass 'threads', 'processes', 'dask', 'ray', an address, a Dask client, or a concurrent.futures.Executor"
     raise InvalidInput("executor", executor, "cannot run pulls", remedy)
 

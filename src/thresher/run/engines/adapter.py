@@ -11,7 +11,8 @@ from typing import Any
 
 from ...errors import CannotGoOn, InvalidInput, told_of
 from ...study import Pull
-from .engine import Engine, Evaluate, WorkerLost
+from ..lost import WorkerLost
+from .engine import Engine, Evaluate
 from .outcome import opened, outcome
 
 

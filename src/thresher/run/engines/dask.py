@@ -16,11 +16,12 @@ from distributed import Client, KilledWorker
 from ...errors import CannotGoOn, InvalidInput, told_of
 from ...study import Pull
 from ...text.logs import log
+from ..lost import WorkerLost
 from .dask_parts import REFUSED, Evaluator, Marks, evaluate_once, leave, still_running
 from .dask_place import PATIENCE, connected, weakly
-from .engine import Engine, Evaluate, WorkerLost, with_queue
+from .engine import Engine, Evaluate
 from .outcome import opened
-from .resources import sought
+from .resources import sought, with_queue
 
 LOOK = 0.25  # seconds between two looks at the cluster
 

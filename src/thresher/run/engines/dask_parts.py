@@ -1,7 +1,7 @@
 """What runs on a Dask scheduler and on its workers, for one run.
 
 Dask may run a task again: after its worker died, after its worker was told to leave, or because a result was lost with
-its worker. So each pull is marked on the scheduler before it is evaluated, and one that has its mark is refused.
+its worker. So each pull is marked on the scheduler before it is evaluated, and a pull that is marked is refused.
 
 Outcomes are small, and go to the client with the messages that say that a task is done: no extra fetch is needed.
 """
@@ -46,7 +46,7 @@ class Marks(SchedulerPlugin):  # type: ignore[misc]  # Dask's annotations are no
         return True
 
     def forbid(self, keys: list[str]) -> list[str]:
-        """Keep those that have not begun from beginning, and return them."""
+        """Keep the pulls that have not begun from beginning, and return them."""
         return [key for key in keys if self.begin(key, "")]
 
     def death(self, key: str) -> list[str] | None:
@@ -103,7 +103,7 @@ class Marks(SchedulerPlugin):  # type: ignore[misc]  # Dask's annotations are no
 
 
 class Evaluator(WorkerPlugin):  # type: ignore[misc]
-    """On each worker, also on those that join later: the evaluator, sent once.
+    """On each worker, including workers that join later: the evaluator, sent once.
 
     Workers of our own cluster leave Ctrl-C to the run: a terminal sends it to all processes.
     """

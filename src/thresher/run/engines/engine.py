@@ -2,15 +2,10 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import Future
 from typing import Any
 
-from ...errors import CannotGoOn, EvaluationFailed, told_of
 from ...study import Pull
-from ..lost import EvaluatorLost, EvaluatorRefused, WorkerLost
-from ..tracebacks import same_error
-
-__all__ = ["Engine", "Evaluate", "WorkerLost", "as_the_evaluators", "with_queue"]
 
 Evaluate = Callable[[Pull], object]
 EvaluateSharing = Callable[[Pull, Any], object]  # with what evaluators share
@@ -58,7 +53,7 @@ class Engine(ABC):
         """End an evaluation that has run too long, or at least replace its worker."""
 
     def withdraw(self, futures: Iterable["Future[object]"]) -> set["Future[object]"]:
-        """Keep those that have not begun from beginning, and return them. The others continue."""
+        """Take back the pulls that have not begun, and return their futures. The others continue."""
         return {future for future in futures if future.cancel()}
 
     def abandon(self, futures: Iterable["Future[object]"]) -> None:
@@ -72,18 +67,3 @@ class Engine(ABC):
     def release(self) -> None:
         """After `close`: clean up what the evaluators shared. Here a signal may have its usual effect."""
         return
-
-
-def as_the_evaluators(error: BaseException) -> BaseException:
-    """An exception of the evaluator, wrapped if it could be mistaken for one of the engine's own."""
-    is_meant = isinstance(error, EvaluatorLost | EvaluatorRefused)
-    if is_meant or not isinstance(error, WorkerLost | CannotGoOn | CancelledError):
-        return error
-    failed = EvaluationFailed(told_of(error), kind=same_error(error))
-    failed.__cause__ = error
-    return failed
-
-
-def with_queue(workers: int) -> int:
-    """The pulls that keep remote workers busy: a few wait, so that no worker idles until the next decision."""
-    return workers + -(-workers // 8)

@@ -14,32 +14,32 @@ from ..lost import EvaluatorLost, EvaluatorRefused
 from ..tracebacks import is_transient, same_error, traceback_text
 from .engine import Evaluate
 
-VALUE, BUSY, NONSENSE, RAISED, INTERRUPTED, LOST, REFUSED = range(7)
-
 
 def outcome(evaluate: Evaluate, pull: Pull) -> bytes:
     """Evaluate, in the worker."""
+    found: tuple[type[BaseException] | None, Any]  # what to raise, None: nothing, and with which arguments
     try:
-        found: tuple[int, object] = VALUE, evaluate(pull)
+        found = None, evaluate(pull)
     except Busy as busy:
-        found = BUSY, busy.after
+        found = Busy, {"after": busy.after}
     except KeyboardInterrupt:
-        found = INTERRUPTED, None
+        found = KeyboardInterrupt, {}
     except EvaluatorLost as error:
-        found = LOST, (str(error), [pull._asdict() for pull in error.together])
+        found = EvaluatorLost, {"reason": str(error), "together": list(error.together)}
     except EvaluatorRefused as error:
-        found = REFUSED, (error.what, error.value, error.rule, error.remedy)
+        found = EvaluatorRefused, {name: getattr(error, name) for name in ("what", "value", "rule", "remedy")}
     except BaseException as error:
-        found = NONSENSE if isinstance(error, NoReward) else RAISED, _told(error)
+        found = NoReward if isinstance(error, NoReward) else EvaluationFailed, _told(error)
     try:
         return pickle.dumps(found)
     except Exception:
-        rewards = found[1] if isinstance(found[1], tuple) else found[1:]  # a pair has two
+        value = found[1]
+        rewards = value if isinstance(value, tuple) else (value,)  # a pair has two
         if all(isinstance(each, numbers.Real) for each in rewards):  # of a class that only the user's script defines
-            plain = [float(each) for each in rewards]
-            return pickle.dumps((VALUE, plain[0] if rewards is not found[1] else tuple(plain)))
-        text = f"TypeError: it returned {found[1]!r:.200}, which cannot be sent between processes"
-        return pickle.dumps((NONSENSE, {"text": text, "kind": "returned what cannot be sent between processes"}))
+            plain = tuple(map(float, rewards))
+            return pickle.dumps((None, plain if isinstance(value, tuple) else plain[0]))
+        text = f"TypeError: it returned {value!r:.200}, which cannot be sent between processes"
+        return pickle.dumps((NoReward, {"text": text, "kind": "returned what cannot be sent between processes"}))
 
 
 def _told(error: BaseException) -> dict[str, Any]:
@@ -60,14 +60,6 @@ def opened(data: bytes) -> object:
     except Exception as error:
         text = f"it returned something that cannot be read here: {told_of(error)}"
         raise NoReward(text, kind="returned what cannot be read here") from None
-    if kind == VALUE:
+    if kind is None:
         return value
-    if kind == BUSY:
-        raise Busy(after=value)
-    if kind == INTERRUPTED:
-        raise KeyboardInterrupt
-    if kind == LOST:
-        raise EvaluatorLost(value[0], [Pull(**pull) for pull in value[1]])
-    if kind == REFUSED:
-        raise EvaluatorRefused(*value)
-    raise (NoReward if kind == NONSENSE else EvaluationFailed)(**value)
+    raise kind(**value)

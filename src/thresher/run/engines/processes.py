@@ -13,8 +13,10 @@ from typing import Any
 
 from ...errors import CannotGoOn, told_of
 from ...study import Pull
+from ..command.endings import ending
+from ..lost import WorkerLost
 from ..shared import Shared, entered
-from .engine import Evaluate, WorkerLost
+from .engine import Evaluate
 from .outcome import opened, outcome
 from .threads import Threads
 
@@ -170,8 +172,7 @@ class Process:
         if self._pipe is not None:
             self._pipe.close()
         code, self._pipe = self._process.exitcode, None
-        ending = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
-        return f"its process {ending}"
+        return f"its process {ending(code)}"
 
 
 def _serve(pipe: Connection, evaluate: Any, shared: Shared | None) -> None:

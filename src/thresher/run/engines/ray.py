@@ -1,6 +1,6 @@
 """Pulls on a Ray cluster: the user's, or one of our own on this machine.
 
-A worker is an actor with one pull at a time, so that it is known which pulls were begun, and a death costs only one
+A worker is an actor with one pull at a time, so we know which pulls have begun, and a death costs only one
 pull. Ray restarts none of our actors and repeats none of our calls.
 """
 
@@ -20,10 +20,11 @@ from ray.exceptions import ActorUnavailableError, OutOfMemoryError, RayActorErro
 
 from ...errors import CannotGoOn, EvaluationFailed, InvalidInput, told_of
 from ...study import Pull
-from .engine import Engine, Evaluate, WorkerLost, with_queue
+from ..lost import WorkerLost
+from .engine import Engine, Evaluate
 from .outcome import opened, outcome
 from .ray_place import Connection
-from .resources import fits, sought, told
+from .resources import fits, sought, told, with_queue
 
 LOOK = 1.0  # seconds between two looks at the size of the cluster
 HOPELESS = 3  # this many workers died before one was ready: the evaluator cannot be loaded there

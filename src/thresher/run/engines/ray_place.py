@@ -56,22 +56,18 @@ class Connection:
 
     @staticmethod
     def _init(place: str, processors: int | None) -> None:
-        settings: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
-        if place == "ray":
-            settings |= {"num_cpus": processors, "include_dashboard": False}
-        else:
-            _check_address(place)
-            settings |= {"address": place}
+        quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
         try:
             if place == "ray":
                 Connection._over = threading.Event()
-                _start_here(settings, Connection._over)
+                _start_here({**quiet, "num_cpus": processors, "include_dashboard": False}, Connection._over)
             else:
+                _check_address(place)
                 before = signal.getsignal(signal.SIGTERM)
-                ray.init(**settings)
+                ray.init(address=place, **quiet)
                 if threading.current_thread() is threading.main_thread():
                     signal.signal(signal.SIGTERM, before)  # Ray's own ends the program with another status
-        except (ConnectionError, RuntimeError, ValueError, OSError, RayError, ImportError) as error:
+        except (RuntimeError, ValueError, OSError, RayError, ImportError) as error:
             remedy = "start one with: ray start --head"
             if "ray[client]" in str(error):
                 remedy = "pip install 'ray[client]'"
@@ -118,10 +114,5 @@ def _start_here(settings: dict[str, Any], over: threading.Event) -> None:
 def _check_address(address: str) -> None:
     """Fail early: Ray itself keeps trying an address without an answer for minutes."""
     found = re.fullmatch(r"(?:ray://)?\[?([^/\]]+)\]?:([0-9]{1,5})", address)
-    if found is None:
-        return
-    try:
+    if found is not None:
         socket.create_connection((found[1], int(found[2])), timeout=PATIENCE).close()
-    except OSError as error:
-        remedy = "start one with: ray start --head"
-        raise CannotGoOn("executor", address, f"no Ray cluster answers: {told_of(error)}", remedy) from None

@@ -52,3 +52,8 @@ def sought(needed: Mapping[str, float]) -> str:
     ('worker with GPU 1', 'worker')
     """
     return f"worker with {told(needed)}" if needed else "worker"
+
+
+def with_queue(workers: int) -> int:
+    """The pulls that keep remote workers busy: a few wait, so that no worker idles until the next decision."""
+    return workers + -(-workers // 8)

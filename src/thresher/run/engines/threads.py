@@ -7,8 +7,9 @@ from concurrent.futures import Future
 from typing import Any
 
 from ...study import Pull
+from ..lost import as_the_evaluators
 from ..shared import Shared, entered
-from .engine import Engine, as_the_evaluators
+from .engine import Engine
 
 
 class Threads(Engine):
