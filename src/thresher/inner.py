@@ -79,11 +79,11 @@ def tell_together(study: Study, rewards: Sequence[Telling]) -> dict[int, Outside
                     found[each.pull] = told.outside
         return found
 
-    outside = study._journal.commit(plan)
-    if study.store.leased:
-        for each in rewards:
+    try:
+        return study._journal.commit(plan)
+    finally:  # if it cannot be written, the leases run out
+        for each in rewards if study.store.leased else ():
             study._keeper.let_go(each.pull)
-    return outside
 
 
 def verdict_in(study: Study, words: Words) -> Verdict:

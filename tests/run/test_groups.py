@@ -103,5 +103,19 @@ def test_a_dropped_pull_is_no_longer_renewed(tmp_path: Path, monkeypatch: pytest
         assert study._keeper.held == []
 
 
+def test_pulls_whose_rewards_a_run_cannot_write_are_no_longer_renewed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def evaluate(pull: Pull) -> float:
+        monkeypatch.setattr(study.store, "append", fails)
+        return 0.5
+
+    with make(storage=tmp_path / "s.db") as study:
+        with pytest.raises(StoreFailed, match="the disk is full"):
+            thresher.run(study, evaluate, workers=1)
+        assert study._keeper.held == []
+        assert study.verdict().pending == 1, "its lease runs out, and then it counts as lost"
+
+
 def fails(*_: object, **__: object) -> None:
     raise StoreFailed("storage", rule="the disk is full")
