@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import thresher
-from thresher.log import filelock
 from thresher.log.journal import Journal
 from thresher.log.memory import MemoryStore
 from thresher.log.postgres import PostgresStore
@@ -21,15 +20,6 @@ def a_study(store: Any) -> thresher.Study:
 
 
 # -- turns -----------------------------------------------------------------------------------------------------------
-
-
-def test_a_lock_that_is_let_go_is_free_and_its_file_is_closed(tmp_path: Path) -> None:
-    handle = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT)
-    with filelock.FileLock(tmp_path / "lock").turn() as held:
-        assert held
-    filelock._let_go(handle)
-    with pytest.raises(OSError, match="Bad file descriptor"):
-        os.fstat(handle)
 
 
 def test_an_agent_that_waited_in_vain_takes_its_turn_only_if_it_is_free(postgres_url: str) -> None:
@@ -107,7 +97,7 @@ def test_a_file_that_is_replaced_before_the_first_flush_is_noticed_by_it(tmp_pat
     (tmp_path / "copy").write_bytes(file.read_bytes())
     (tmp_path / "copy").rename(file)
     with pytest.raises(thresher.StoreFailed, match="was deleted or replaced while it was in use"):
-        store._session.settle()
+        store._session.flush()
     store.close()
 
 

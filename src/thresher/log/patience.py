@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 SAID_AFTER = 2.0  # seconds until the wait is logged; together with an earlier wait for a turn, less than five
 HURRY = 5.0  # seconds after an interrupted wait in which nothing is waited for: the process is about to end
+TURN = 2.0  # seconds to wait for a turn: its holder hangs, or was stopped
+BUSY_WITHOUT_TURN = 5.0  # seconds without waiting for a turn, after a wait that ended without one
 SLICE = 0.1  # seconds to sleep at most before looking for signals
 AGAIN = 60.0  # seconds without such a wait after which the same one is logged again
 

@@ -18,16 +18,15 @@ from psycopg import errors as postgres
 from ..errors import UNSAID, DamagedStudy, Interrupted, StoreFailed
 from ..text.masking import masked
 from . import postgres_schema as schema
-from .forks import renewed
-from .patience import HURRY, Patience
+from .forks import leave_to_parent, renewed
+from .patience import HURRY, TURN, Patience
 from .postgres_waiting import blockers, is_leaving, passes
-from .rows import SCHEMA, TURN
+from .versions import SCHEMA
 
 Answer = TypeVar("Answer")
 PATIENCE = 60.0  # seconds to wait for a server to come up, or for a lock on its tables
 LONG = 1.0  # seconds; an interrupted statement that took longer was waiting
 _DAMAGE = (postgres.DataCorrupted, postgres.IndexCorrupted, UnicodeDecodeError)
-_PARENTS: list[object] = []  # connections of the process that forked us: closing them here would end its sessions
 
 
 class Turn:
@@ -166,7 +165,7 @@ class PostgresConnection:
         return masked(words)[:500]
 
     def _forked(self) -> None:
-        _PARENTS.append(self._connection)
+        leave_to_parent(self._connection)
         self._connection, self._lock, self._turn = None, threading.RLock(), None
 
 

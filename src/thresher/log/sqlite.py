@@ -7,19 +7,13 @@ from typing import Any
 
 from ..core.events import Event
 from .chain import Head
-from .rows import COLUMNS, NAMES, OLD_COLUMNS, asked, beaten, ended, from_row, taken, to_row
+from .rows import COLUMNS, asked, beaten, ended, from_row, taken, to_row
 from .sqlite_connection import SqliteConnection
 from .sqlite_file import examine
+from .versions import queries
 
 _MARKS = ", ".join("?" * len(Event._fields))
-_READ = f"SELECT {COLUMNS} FROM events WHERE study = ? AND seq > ? ORDER BY seq LIMIT ?"  # noqa: S608
-_HEAD = "SELECT seq, digest FROM heads WHERE study = ?"
-_NAMES = f"{NAMES.format(events='events')} UNION SELECT study FROM heads"  # noqa: S608
-_OLD = {  # the same for schema 1
-    _READ: _READ.replace(COLUMNS, OLD_COLUMNS),
-    _HEAD: "SELECT max(seq), NULL FROM events WHERE study = ?",
-    _NAMES: NAMES.format(events="events"),
-}
+_READ, _HEAD, _NAMES, _OLD = queries("", "?")
 _MOVE = "UPDATE heads SET seq = ?, digest = ? WHERE study = ? AND seq = ?"
 _INSERT = f"INSERT INTO events (study, {COLUMNS}) VALUES (?, {_MARKS})"  # noqa: S608
 
@@ -36,7 +30,7 @@ class SqliteStore(SqliteConnection):
 
     def head(self, study: str) -> Head | None:
         found = self._rows(_HEAD, study)
-        return Head(*found[0]) if found and found[0][0] is not None else None
+        return Head(*found[0]) if found else None
 
     def _rows(self, query: str, study: str | None = None, *values: object) -> list[Any]:
         if self._is_missing():
