@@ -1,7 +1,7 @@
 """Events as rows of a table: what the durable stores have in common."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..core.events import Event
@@ -55,11 +55,12 @@ def beaten(seq: int) -> Conflict:
     return Conflict("event", seq, "another agent wrote it first", "read, and decide again")
 
 
-def asked(events: Iterable[Event]) -> list[int]:
-    """The pulls that the events leave pending."""
-    over = {None, *ended(events)}
-    return [event.pull for event in events if event.kind == "asked" and event.pull not in over]  # type: ignore[misc]
+def begun_and_over(events: Sequence[Event]) -> tuple[list[int], list[int]]:
+    """The pulls that the events leave pending, and those that they end.
 
-
-def ended(events: Iterable[Event]) -> list[int]:
-    return [event.pull for event in events if event.kind != "asked" and event.pull is not None]
+    >>> begun_and_over([Event(2, "asked", 1), Event(3, "asked", 2), Event(4, "told", 1)])
+    ([2], [1])
+    """
+    over = {event.pull: None for event in events if event.kind != "asked" and event.pull is not None}  # in order
+    begun = [event.pull for event in events if event.kind == "asked" and event.pull is not None]
+    return [pull for pull in begun if pull not in over], list(over)

@@ -166,7 +166,10 @@ class SqliteConnection:
 
 @contextlib.contextmanager
 def _transaction(connection: Any) -> Iterator[None]:
-    """A transaction. IMMEDIATE, because one that begins by reading might not be able to write later."""
+    """A transaction. IMMEDIATE, because one that begins by reading might not be able to write later.
+
+    apsw's own, ``with connection``, would report a failed ROLLBACK in place of the error that was before it.
+    """
     try:
         connection.execute("BEGIN IMMEDIATE")
         yield
