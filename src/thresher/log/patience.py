@@ -23,7 +23,7 @@ class Patience:
 
     def __init__(self, seconds: float) -> None:
         self._seconds, self._began = seconds, time.monotonic()
-        self._what = ""  # is waited for, once it has taken long
+        self._what = ""  # what is waited for, once that has taken long
 
     def next_slice(self, what: Callable[[], str], longest: float = SLICE) -> float:
         """How long to wait before trying again; 0.0 when the time is over. ``what`` names what is waited for."""

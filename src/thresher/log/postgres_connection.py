@@ -88,9 +88,7 @@ class PostgresConnection:
                     try:
                         return work(connection)
                     except postgres.LockNotAvailable:
-                        held = blockers(connection)
-                        if not patience.pause(0.05, partial(self._lock_held, held)):
-                            raise self._locked(held) from None
+                        self._wait_for_lock(patience, 0.05, blockers(connection))
                     except _DAMAGE:
                         rule = f"cannot be read: {self.url} is damaged, at least in parts"
                         value = UNSAID if study is None else study
@@ -128,8 +126,7 @@ class PostgresConnection:
             try:
                 return self._connected()
             except postgres.LockNotAvailable:
-                if not patience.pause(pause, lambda: self._lock_held(self._held)):
-                    raise self._locked(self._held) from None
+                self._wait_for_lock(patience, pause, self._held)
             except (psycopg.Error, OSError, ValueError) as error:  # ValueError: an invalid host name
                 words, waits = self._said(error), self._known or passes(error)
                 if not (waits and patience.pause(pause, partial("{}: {}".format, self.url, words))):
@@ -150,11 +147,11 @@ class PostgresConnection:
         self._connection, self._known = connection, True
         return connection
 
-    def _lock_held(self, held: str) -> str:
-        return f"another session to release a lock on the tables at {self.url}{held}"
-
-    def _locked(self, held: str) -> StoreFailed:
-        return StoreFailed("storage", self.url, f"another session holds a lock on its tables{held}", "end it")
+    def _wait_for_lock(self, patience: Patience, pause: float, held: str) -> None:
+        """Wait a moment for the sessions ``held``, in words, which lock the tables; raise when the time is over."""
+        if not patience.pause(pause, lambda: f"another session to release a lock on the tables at {self.url}{held}"):
+            rule = f"another session holds a lock on its tables{held}"
+            raise StoreFailed("storage", self.url, rule, "end it") from None
 
     def _said(self, error: Exception) -> str:
         """The server's words, on one line and without the password."""

@@ -73,7 +73,7 @@ class SqliteStore(SqliteConnection):
 
     def rename(self, study: str, name: str) -> None:
         with self._write(study) as connection:
-            if (name,) in connection.execute(_NAMES):
+            if (name,) in connection.execute(_NAMES).fetchall():
                 raise taken(name)
             for table in ("heads", "events", "leases", "agents"):
                 connection.execute(f"UPDATE {table} SET study = ? WHERE study = ?", (name, study))  # noqa: S608

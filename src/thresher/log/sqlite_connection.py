@@ -154,7 +154,7 @@ class SqliteConnection:
 
     @property
     def locks(self) -> "tuple[threading.RLock, threading.RLock]":
-        """What whoever uses or flushes the connection holds, in the order in which to take both."""
+        """Held while flushing, and while using the connection. Code that needs both takes them in this order."""
         return self._flushing, self._lock
 
     def begin_in_child(self) -> None:

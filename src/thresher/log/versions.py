@@ -8,8 +8,8 @@ from ..errors import UNSAID, StoreFailed, shown
 from .chain import SIZE, START, Head, link
 from .rows import COLUMNS, from_row
 
-SCHEMA = 2  # of the tables; increases with every change of their columns
-OLDEST = 1  # that can be read: version 0.1 wrote it, without digests and heads
+SCHEMA = 2  # the version of the tables; increases with every change of their columns
+OLDEST = 1  # the oldest that can be read: version 0.1 wrote it, without digests and heads
 OLD_COLUMNS = ", ".join(Event._fields[:-1])  # of schema 1
 # The error for a process of version 0.1 that has a store open while it is upgraded; see the triggers of the schemas.
 TOO_OLD = "a newer version of thresher upgraded this store, so update this one"
