@@ -5,11 +5,13 @@ import fcntl
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import apsw
 import pytest
 from engines import until
 from psycopg import errors as postgres
@@ -129,6 +131,27 @@ def test_a_copy_that_a_reader_holds_up_is_tried_again_later(monkeypatch: pytest.
     session._copy = lambda: setattr(session, "is_settled", True)
     session.flush()
     assert (session.is_settled, synced[3:]) == (True, [tmp_path])
+
+
+def test_a_reader_that_hangs_delays_the_first_flush_but_not_for_long(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sqlite_session, "TURN", 0.2)
+    first, second = SqliteStore(tmp_path / "s.db"), SqliteStore(tmp_path / "s.db")
+    thresher.create_study("s", arms=["x", "y"], threshold=0.5, budget=40, storage=first).ask_many(3)
+    with contextlib.closing(apsw.Connection(str(tmp_path / "s.db"))) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM events").fetchall()  # it reads from the write-ahead log
+        study, began = thresher.open_study("s", storage=second), time.monotonic()
+        assert study.ask() is not None
+        assert 0.2 <= time.monotonic() - began < 30.0, "not a minute, as for a writer"
+        assert second._session is not None
+        assert not second._session.is_settled
+    second._session._next_try = 0.0  # later
+    assert study.ask() is not None
+    assert second._session.is_settled
+    first.close()
+    second.close()
 
 
 # -- locks -----------------------------------------------------------------------------------------------------------

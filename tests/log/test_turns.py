@@ -100,6 +100,41 @@ def test_agents_share_one_lock_again_after_its_file_was_deleted(tmp_path: Path) 
         assert (one, other) == (True, False)
 
 
+def test_a_lock_whose_file_was_deleted_or_that_nobody_uses_any_more_leaves_no_file_open(tmp_path: Path) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    lock = FileLock(tmp_path / "lock")
+    for _ in range(3):
+        with lock.turn():
+            pass
+        (tmp_path / "lock").unlink()
+    with lock.turn():
+        assert len(list(Path("/proc/self/fd").iterdir())) == before + 1
+    del lock
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_a_parent_queues_behind_its_forked_child(tmp_path: Path) -> None:
+    """An unused handle of the parent is the child's too: if both used it, both would have the lock."""
+    lock = FileLock(tmp_path / "lock")
+    with lock.turn():
+        pass
+    has_it, said = os.pipe()
+    over, says = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with lock.turn() as held:
+            os.write(said, b"1" if held else b"0")
+            os.read(over, 1)
+        os._exit(0)
+    assert os.read(has_it, 1) == b"1"
+    with lock.turn(patience=0.05) as held:
+        assert not held
+    os.write(says, b"1")
+    os.waitpid(child, 0)
+    for end in (has_it, said, over, says):
+        os.close(end)
+
+
 def waiters() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if thread.name == "thresher-turn"}
 
@@ -121,8 +156,9 @@ def test_queueing_threads_leave_no_waiters_behind(tmp_path: Path) -> None:
             for future in queued:
                 future.result()
         until(lambda: waiters() <= before)
-    for lock in locks:
+    for lock in (holder, *locks):
         lock.close()
+    assert handles_of(tmp_path / "lock") == 0
 
 
 def until(condition: Callable[[], bool]) -> None:

@@ -8,7 +8,7 @@ over.
 import os
 import threading
 import weakref
-from typing import Any, Protocol
+from typing import Protocol
 
 
 class Closable(Protocol):
@@ -20,9 +20,9 @@ class Closable(Protocol):
     def begin_in_child(self) -> None: ...
 
 
-# By their ids, because a WeakSet cannot be listed while other threads open stores.
+# By their ids, not as a WeakSet: that cannot be listed while another thread opens a store, and has no order. All forks
+# take the locks in the same order, because two threads may fork at once.
 CONNECTIONS: "weakref.WeakValueDictionary[int, Closable]" = weakref.WeakValueDictionary()
-_FIRST = threading.Lock()  # taken before all others: two threads may fork at once
 _MINE = threading.local()  # the locks that a thread holds for its own fork
 
 
@@ -33,16 +33,11 @@ def _all() -> list[Closable]:
 def _before() -> None:
     """Python forks even if this raises, as an interrupt may, so note which locks are held."""
     _MINE.held = []
-    _take(_FIRST)
     for connection in _all():
         for lock in connection.locks:
-            _take(lock)
+            lock.acquire()
+            _MINE.held.append(lock)
         connection.close()
-
-
-def _take(lock: Any) -> None:
-    lock.acquire()
-    _MINE.held.append(lock)
 
 
 def _after_in_parent() -> None:
@@ -51,8 +46,6 @@ def _after_in_parent() -> None:
 
 
 def _after_in_child() -> None:
-    global _FIRST
-    _FIRST = threading.Lock()
     for connection in _all():
         connection.begin_in_child()
 
