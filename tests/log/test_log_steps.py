@@ -100,8 +100,11 @@ def test_a_name_of_which_anything_is_left_is_taken(left: str, tmp_path: Path) ->
         else:
             connection.execute("UPDATE heads SET study = 'c' WHERE study = 'b'")
     store = SqliteStore(tmp_path / "s.db")
+    name = "b" if left == "events" else "c"
     with pytest.raises(thresher.ThresherError, match="already"):
-        store.rename("a", "b" if left == "events" else "c")
+        store.rename("a", name)
+    with pytest.raises(Conflict, match="another agent wrote it first"):
+        store.append(name, chained([Event(1, "created", key="k")]))
     store.close()
 
 

@@ -59,6 +59,22 @@ def test_a_holder_that_hangs_blocks_nobody_for_long(tmp_path: Path) -> None:
         assert held, "the wait that was given up keeps nothing"
 
 
+def test_a_lock_that_was_waited_for_in_vain_is_not_waited_for_again_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lockqueue, "TURN", 0.05)
+    first, second, before = FileLock(tmp_path / "lock"), FileLock(tmp_path / "lock"), waiters()
+    with first.turn(), second.turn(patience=0.05) as held:
+        assert not held
+    until(lambda: waiters() <= before)  # the wait that was given up has ended
+    with first.turn():
+        monkeypatch.setattr(lockqueue, "_Wait", lambda handle: pytest.fail("it waits"))
+        with second.turn(patience=0.05) as held:
+            assert not held
+    with second.turn(patience=0.05) as held:
+        assert held, "it is free"
+
+
 def test_a_forked_child_queues_behind_its_parent(tmp_path: Path) -> None:
     lock = FileLock(tmp_path / "lock")
     with lock.turn():
