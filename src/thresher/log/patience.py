@@ -26,7 +26,10 @@ class Patience:
         self._what = ""  # what is waited for, once that has taken long
 
     def next_slice(self, what: Callable[[], str], longest: float = SLICE) -> float:
-        """How long to wait before trying again; 0.0 when the time is over. ``what`` names what is waited for."""
+        """How long to wait before trying again; 0.0 when the time is over. ``what`` names what is waited for.
+
+        A caller that is interrupted, here or while it waits, calls `hurry`.
+        """
         now = time.monotonic()
         left = self._began + self._seconds - now
         if left <= 0 or in_a_hurry():
@@ -36,25 +39,21 @@ class Patience:
             _say_once(self._what, now, left)
         if threading.current_thread() is threading.main_thread():
             for check in list(INTERRUPTS):
-                try:
-                    check(self._began)
-                except BaseException:
-                    hurry()
-                    raise
+                check(self._began)
         return min(left, longest)
 
     def pause(self, seconds: float, what: Callable[[], str]) -> bool:
         """Sleep for ``seconds``, or until the wait is over. False if it was over first."""
         end = time.monotonic() + seconds
-        while wait := self.next_slice(what, min(SLICE, seconds)):
-            try:
+        try:
+            while wait := self.next_slice(what, min(SLICE, seconds)):
                 time.sleep(wait)
-            except BaseException:  # Ctrl-C
-                hurry()
-                raise
-            seconds = end - time.monotonic()
-            if seconds <= 0:
-                return True
+                seconds = end - time.monotonic()
+                if seconds <= 0:
+                    return True
+        except BaseException:  # Ctrl-C
+            hurry()
+            raise
         return False
 
 
