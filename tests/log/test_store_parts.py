@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 import thresher
@@ -98,6 +99,31 @@ def test_a_file_that_is_replaced_before_the_first_flush_is_noticed_by_it(tmp_pat
     (tmp_path / "copy").rename(file)
     with pytest.raises(thresher.StoreFailed, match="was deleted or replaced while it was in use"):
         store._session.flush()
+    store.close()
+
+
+def test_without_a_write_ahead_log_sqlite_waits_for_the_disk_itself(tmp_path: Path) -> None:
+    file = tmp_path / "thresher.db"
+    a_study(SqliteStore(file)).store.close()
+
+    def switch(mode: str) -> None:
+        other = apsw.Connection(str(file))
+        assert other.pragma("journal_mode", mode) == mode
+        other.close()
+
+    switch("delete")
+    store = SqliteStore(file)
+    study = thresher.open_study("s", storage=store)
+    assert study.ask() is not None
+    session = store._session
+    assert session is not None
+    assert (session.connection.pragma("synchronous"), session.is_settled) == (2, False), "FULL"
+    switch("wal")
+    assert study.ask() is not None
+    assert session.is_settled, "it found the log"
+    (tmp_path / "thresher.db-wal").unlink()
+    with pytest.raises(thresher.StoreFailed, match="was deleted or replaced while in use"):
+        study.ask()
     store.close()
 
 
