@@ -2,7 +2,9 @@
 
 import errno
 import os
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +55,39 @@ def test_a_failed_flush_is_reported_and_nothing_is_acknowledged_after_it(
         broken.setattr(os, "fdatasync", _fails)
         with pytest.raises(thresher.StoreFailed, match=r"a write to the disk failed .*what was told since may be lost"):
             study.tell(pulls[0], 0.5)
+    (tmp_path / "thresher.db-wal").unlink()
+    assert store._session is not None
+    with pytest.raises(thresher.StoreFailed, match="was deleted or replaced"):
+        store._session.check()
     with pytest.raises(thresher.StoreFailed, match="a write to the disk failed"):
-        study.tell(pulls[1], 0.5)
+        study.tell(pulls[1], 0.5)  # the first failure is the one to know about
+    store.close()
+
+
+def test_a_failure_is_reported_to_all_threads_that_flush(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system reports it once: a second flush at the same time would succeed."""
+    store = SqliteStore(tmp_path / "thresher.db")
+    a_study(store).ask()
+    began, go_on, handles = threading.Event(), threading.Event(), list[int]()
+
+    def fails_once(handle: int) -> None:
+        handles.append(handle)
+        if len(handles) == 1:
+            began.set()
+            go_on.wait(30)
+            _fails(handle)
+
+    monkeypatch.setattr(os, "fdatasync", fails_once)
+    with ThreadPoolExecutor(2) as pool:
+        flushes = [pool.submit(store.flush)]
+        assert began.wait(30)
+        flushes.append(pool.submit(store.flush))
+        time.sleep(0.1)  # the second waits for the first
+        go_on.set()
+        for flush in flushes:
+            with pytest.raises(thresher.StoreFailed, match="a write to the disk failed"):
+                flush.result(30)
+    assert len(handles) == 1
     store.close()
 
 
