@@ -60,7 +60,7 @@ def test_a_failed_flush_is_reported_and_nothing_is_acknowledged_after_it(
     with pytest.raises(thresher.StoreFailed, match="was deleted or replaced"):
         store._session.check()
     with pytest.raises(thresher.StoreFailed, match="a write to the disk failed"):
-        study.tell(pulls[1], 0.5)  # the first failure is the one to know about
+        store.flush()  # the first failure is the one to know about
     store.close()
 
 
