@@ -55,6 +55,8 @@ def test_a_failed_flush_is_reported_and_nothing_is_acknowledged_after_it(
         broken.setattr(os, "fdatasync", _fails)
         with pytest.raises(thresher.StoreFailed, match=r"a write to the disk failed .*what was told since may be lost"):
             study.tell(pulls[0], 0.5)
+    with pytest.raises(thresher.StoreFailed, match="a write to the disk failed"):
+        study.tell(pulls[1], 0.5)
     (tmp_path / "thresher.db-wal").unlink()
     assert store._session is not None
     with pytest.raises(thresher.StoreFailed, match="was deleted or replaced"):
