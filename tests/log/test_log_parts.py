@@ -159,7 +159,7 @@ def test_a_forked_child_does_not_use_its_parents_lock(tmp_path: Path) -> None:
     lock = FileLock(tmp_path / "lock")
     with lock.turn():
         lock._spare.append(os.dup(1))  # a handle of the parent that is not in use
-        lock._begin()  # as if this process had been forked meanwhile
+        lock._begin_in_child()  # as if this process had been forked meanwhile
         assert lock._spare == []
         with lock.turn(0.1) as held:
             assert not held, "the parent has it"

@@ -20,11 +20,11 @@ class FileLock:
     def __init__(self, path: Path) -> None:
         self._path = str(path)
         self._spare: list[int] = []  # open handles that are not in use
-        self._begin()
+        self._queue = LockQueue(self._path)
         _LOCKS.add(self)
 
-    def _begin(self) -> None:
-        """Set what a forked child must not share: its parent's handles hold its parent's lock."""
+    def _begin_in_child(self) -> None:
+        """In a forked child: its parent's handles hold its parent's lock, and threads are not inherited."""
         self.close()
         self._queue = LockQueue(self._path)
 
@@ -51,6 +51,7 @@ class FileLock:
         try:  # other threads may take some meanwhile
             while self._spare:
                 end(self._spare.pop())  # an argument: Python may have cleared this module when it ends
+            self._queue.close()
         except IndexError:
             pass
 
@@ -66,7 +67,7 @@ class FileLock:
         return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
-_LOCKS = renewed(FileLock._begin)
+_LOCKS = renewed(FileLock._begin_in_child)
 
 
 def _acquired_soon(handle: int) -> bool:
