@@ -10,13 +10,12 @@ import apsw
 import pytest
 
 from thresher.core.replay import verify
-from thresher.log.rows import OLD_COLUMNS
 from thresher.log.store import Store
 from thresher.log.stores import open_store
 from thresher.log.tail import pages
+from thresher.log.versions import OLD_COLUMNS as FIELDS
 
 STORED = Path(__file__).parent.parent / "study" / "stored" / "0.1.db.gz"
-FIELDS = OLD_COLUMNS.removesuffix(", NULL")
 POSTGRES = """
 CREATE TABLE thresher_events (
     study text COLLATE "C" NOT NULL, seq bigint NOT NULL, kind text NOT NULL, pull bigint, arm bigint,

@@ -43,6 +43,55 @@ def test_two_threads_that_fork_at_once_do_not_lock_the_store(tmp_path: Path) -> 
     assert (done.returncode, done.stdout) == (0, "60\n"), done.stderr
 
 
+def test_a_forked_child_inherits_no_open_file_of_a_store(tmp_path: Path) -> None:
+    """SQLite would believe that the child has the locks of its parent, which the system does not pass on."""
+    study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=9, storage=tmp_path / "s.db")
+    assert study.ask() is not None
+
+    def inherited() -> list[Path]:
+        links = [Path(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]  # noqa: PTH208
+        files = [link.readlink() for link in links if link.is_symlink()]
+        return [file for file in files if file.is_relative_to(tmp_path)]
+
+    assert inherited()
+    child = os.fork()
+    if child == 0:
+        os._exit(len(inherited()))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert study.ask() is not None
+    study.store.close()
+
+
+OPENING = """
+import os, sys, threading
+from pathlib import Path
+from thresher.log.sqlite import SqliteStore
+sys.setswitchinterval(1e-6)
+sys.unraisablehook = lambda error: print(error.exc_value)  # what a fork ignores
+stores, is_over = [], threading.Event()
+def open_stores():
+    while not is_over.is_set():
+        stores.append(SqliteStore(Path(sys.argv[1])))
+        if len(stores) > 300:
+            stores.clear()
+thread = threading.Thread(target=open_stores)
+thread.start()
+for _ in range(200):
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+is_over.set()
+thread.join()
+"""
+
+
+def test_a_fork_finds_all_stores_while_another_thread_opens_some(tmp_path: Path) -> None:
+    argv = [sys.executable, "-W", "ignore", "-c", OPENING, str(tmp_path / "s.db")]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
 @pytest.mark.parametrize("size", [0, 32])
 def test_a_log_that_is_truncated_or_overwritten_in_place_is_noticed(tmp_path: Path, size: int) -> None:
     study = thresher.create_study(

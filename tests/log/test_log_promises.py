@@ -15,7 +15,7 @@ import pytest
 
 import thresher
 from thresher.core.events import Event
-from thresher.log import postgres_schema, sqlite_connection, sqlite_session
+from thresher.log import forks, postgres_schema, sqlite_waiting
 from thresher.log.chain import Head, chained
 from thresher.log.journal import plain
 from thresher.log.leases import Keeper
@@ -119,16 +119,12 @@ def test_a_full_disk_is_named(free: int, words: str, tmp_path: Path, monkeypatch
 
 
 def test_every_wait_for_a_writer_has_its_whole_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = SqliteStore(tmp_path / "thresher.db")
-    a_study(store)
-    session = store._session
-    assert session is not None
-    monkeypatch.setattr(sqlite_session, "BUSY", 0.1)
-    assert session._wait(0)
+    monkeypatch.setattr(sqlite_waiting, "BUSY", 0.1)
+    tries_again = sqlite_waiting.BusyHandler(tmp_path / "thresher.db")
+    assert tries_again(0)
     time.sleep(0.15)
-    assert not session._wait(1), "the same wait"
-    assert session._wait(0), "another one"
-    store.close()
+    assert not tries_again(1), "the same wait"
+    assert tries_again(0), "another one"
 
 
 def test_a_store_may_be_closed_before_its_turn_is_over(postgres_url: str) -> None:
@@ -219,9 +215,9 @@ def test_a_forked_child_leaves_the_connection_of_its_parent_alone(tmp_path: Path
     a_study(store)
     session = store._session
     assert session is not None
-    store._reset_in_child()
+    store.begin_in_child()
     assert store._session is None
-    assert sqlite_connection._PARENTS.pop() is session
+    assert forks._PARENTS.pop() is session
     assert session.connection.in_transaction is False, "it is open"
     session.close()
 

@@ -3,13 +3,14 @@
 import contextlib
 import fcntl
 import os
-import queue
 import sqlite3
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import apsw
 import pytest
 from engines import until
 from psycopg import errors as postgres
@@ -17,14 +18,14 @@ from psycopg import errors as postgres
 import thresher
 from thresher.core.events import Event
 from thresher.errors import Conflict, InvalidInput
-from thresher.log import filelock, patience, sqlite_session
+from thresher.log import patience, sqlite_session
 from thresher.log import postgres_schema as schema
 from thresher.log.chain import chained
 from thresher.log.filelock import FileLock
 from thresher.log.postgres import PostgresStore
-from thresher.log.rows import BUSY_WITHOUT_TURN, SCHEMA
 from thresher.log.sqlite import SqliteStore
 from thresher.log.stores import open_store
+from thresher.log.versions import SCHEMA
 
 
 @pytest.fixture(autouse=True)
@@ -98,8 +99,11 @@ def test_a_name_of_which_anything_is_left_is_taken(left: str, tmp_path: Path) ->
         else:
             connection.execute("UPDATE heads SET study = 'c' WHERE study = 'b'")
     store = SqliteStore(tmp_path / "s.db")
+    name = "b" if left == "events" else "c"
     with pytest.raises(thresher.ThresherError, match="already"):
-        store.rename("a", "b" if left == "events" else "c")
+        store.rename("a", name)
+    with pytest.raises(Conflict, match="another agent wrote it first"):
+        store.append(name, chained([Event(1, "created", key="k")]))
     store.close()
 
 
@@ -109,7 +113,7 @@ def test_a_closed_store_keeps_no_handle_of_its_lock(tmp_path: Path) -> None:
     study.ask()
     assert store._turns._spare
     store.close()
-    assert (store._turns._spare, store._turns._idle) == ([], [])
+    assert store._turns._spare == []
 
 
 def test_a_copy_that_a_reader_holds_up_is_tried_again_later(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -123,41 +127,84 @@ def test_a_copy_that_a_reader_holds_up_is_tried_again_later(monkeypatch: pytest.
     session._handle, session._syncs, session.is_settled, session._next_try = 7, True, False, 0.0
     session._path, session._copy, session.check = tmp_path / "s.db", lambda: copies.append(1), lambda: None
     for _ in range(2):
-        session.settle()
+        session.flush()
     assert (len(copies), synced) == (1, [tmp_path, 7, 7]), "what was written is on the disk all the same"
-    now.monotonic = lambda: 100.0 + BUSY_WITHOUT_TURN
+    now.monotonic = lambda: 100.0 + patience.BUSY_WITHOUT_TURN
     session._copy = lambda: setattr(session, "is_settled", True)
-    session.settle()
+    session.flush()
     assert (session.is_settled, synced[3:]) == (True, [tmp_path])
+
+
+def test_a_reader_that_hangs_delays_the_first_flush_but_not_for_long(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sqlite_session, "TURN", 0.2)
+    first, second = SqliteStore(tmp_path / "s.db"), SqliteStore(tmp_path / "s.db")
+    thresher.create_study("s", arms=["x", "y"], threshold=0.5, budget=40, storage=first).ask_many(3)
+    with contextlib.closing(apsw.Connection(str(tmp_path / "s.db"))) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM events").fetchall()  # it reads from the write-ahead log
+        study, began = thresher.open_study("s", storage=second), time.monotonic()
+        assert study.ask() is not None
+        assert 0.2 <= time.monotonic() - began < 30.0, "not a minute, as for a writer"
+        assert second._session is not None
+        assert not second._session.is_settled
+    second._session._next_try = 0.0  # later
+    assert study.ask() is not None
+    assert second._session.is_settled
+    first.close()
+    second.close()
 
 
 # -- locks -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_lock_that_came_as_the_wait_was_interrupted_is_let_go_and_its_thread_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_lock_that_comes_at_the_last_moment_is_held_or_released(
+    interrupted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The thread that waits for it has it, but nobody has looked yet when the time is over, or Ctrl-C comes."""
     lock = FileLock(tmp_path / "lock")
-    handle = lock._taken()
-    waiter = filelock._Waiter()
+    with lock.turn():
+        pass
+    childs = os.dup(lock._spare[0])  # of a process forked before: it may keep the lock
+    with (tmp_path / "lock").open("w") as holder, (tmp_path / "lock").open("w") as other:
+        fcntl.flock(holder, fcntl.LOCK_EX)
 
-    class Interrupted(queue.SimpleQueue[int]):
-        """The lock has come, but Ctrl-C comes before it is taken."""
+        def it_comes(*_: object) -> float:
+            handles = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+            fcntl.flock(holder, fcntl.LOCK_UN)
+            until(lambda: len(os.listdir("/proc/self/fd")) < handles, "the lock")  # noqa: PTH208 - of the thread's own
+            if interrupted:
+                raise KeyboardInterrupt
+            return 0.0
 
-        def get(self, block: bool = True, timeout: float | None = None) -> int:
-            until(lambda: not self.empty(), "the lock")
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(waiter, "_acquired", Interrupted())
-    with pytest.raises(KeyboardInterrupt):
-        waiter.wait(handle, 20.0)
-    waiter._thread.join(20)
-    assert not waiter._thread.is_alive()
-    with FileLock(tmp_path / "lock").turn(5.0) as held:
-        assert held
-    with pytest.raises(OSError, match="Bad file descriptor"):
-        os.fstat(handle)
+        monkeypatch.setattr(patience.Patience, "next_slice", it_comes)
+        with contextlib.suppress(KeyboardInterrupt), lock.turn() as held:
+            assert (held, interrupted) == (True, False)
+            with pytest.raises(BlockingIOError):
+                fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert patience.in_a_hurry() == interrupted
+    os.close(childs)
     lock.close()
+
+
+@pytest.mark.parametrize("place", ["os.dup", "threading.Thread.start"])
+def test_a_process_without_handles_or_threads_left_goes_on_without_its_turn(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise OSError("too many open files") if place == "os.dup" else RuntimeError("can't start new thread")
+
+    lock = FileLock(tmp_path / "lock")
+    with (tmp_path / "lock").open("w") as holder:
+        fcntl.flock(holder, fcntl.LOCK_EX)
+        handles = len(list(Path("/proc/self/fd").iterdir()))
+        monkeypatch.setattr(place, fails)
+        with lock.turn() as held:
+            assert not held
+        assert len(list(Path("/proc/self/fd").iterdir())) == handles
 
 
 def test_a_forked_child_and_its_parent_never_have_the_lock_at_the_same_time(tmp_path: Path) -> None:
@@ -165,7 +212,7 @@ def test_a_forked_child_and_its_parent_never_have_the_lock_at_the_same_time(tmp_
     with lock.turn() as held:
         assert held
     parents = os.dup(lock._spare[0])  # after a fork, both have the same open file
-    lock._pid = 0  # as if this process had been forked
+    lock._begin_in_child()  # as if this process had been forked
     with lock.turn() as held:
         assert held
         with pytest.raises(BlockingIOError):

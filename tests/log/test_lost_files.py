@@ -5,6 +5,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import apsw
 import pytest
@@ -13,7 +14,9 @@ from faults import Agent
 
 import thresher
 from thresher.errors import StoreFailed
+from thresher.log import sqlite_session
 from thresher.log.sqlite import SqliteStore
+from thresher.log.sqlite_session import Session
 from thresher.log.stores import open_store
 from thresher.study import look
 
@@ -91,22 +94,48 @@ def test_a_file_lost_between_writing_and_flushing_is_noticed(tmp_path: Path) -> 
     store.close()
 
 
-def test_a_reader_reports_a_lost_log(tmp_path: Path) -> None:
+def test_a_reader_looks_at_its_files_ten_times_a_second_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, looks, clock = make(tmp_path / "thresher.db").store, list[float](), [0.0]
+    monkeypatch.setattr(Session, "check", lambda self: looks.append(clock[0]))
+    monkeypatch.setattr(sqlite_session, "time", SimpleNamespace(monotonic=lambda: 1e9 + clock[0]))
+    for clock[0] in (0.0, 0.0, 0.09, 0.11, 0.2, 0.22):
+        store.head("s")
+    assert looks == [0.0, 0.11, 0.22]
+    monkeypatch.undo()
+    store.close()
+
+
+@pytest.mark.parametrize("what", ["wal", "shm"])
+def test_a_reader_reports_a_lost_log_or_index(tmp_path: Path, what: str) -> None:
     study, reader = make(tmp_path / "thresher.db"), open_store(f"sqlite:///{tmp_path}/thresher.db")
     study.ask()
     assert len(reader.read("s")) == 2
-    (tmp_path / "thresher.db-wal").unlink()
+    (tmp_path / f"thresher.db-{what}").unlink()
 
     def is_missed() -> bool:
         try:
             reader.read("s")
         except StoreFailed as error:
-            return "thresher.db-wal was deleted" in str(error)
+            return f"thresher.db-{what} was deleted" in str(error)
         return False
 
     storm.until(is_missed, 60)
     for store in (reader, study.store):
         store.close()
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_closing_a_store_whose_index_is_lost_writes_nothing_to_the_file(tmp_path: Path, how: str) -> None:
+    """Others may have a new index: they do not see our locks, and may be writing there."""
+    study = make(tmp_path / "thresher.db")
+    study.ask_many(3)
+    WAYS[how](tmp_path / "thresher.db-shm")
+    files = [tmp_path / "thresher.db", tmp_path / "thresher.db-wal"]
+    before = [(file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    study.store.close()
+    assert [(file.stat().st_size, file.stat().st_mtime_ns) for file in files] == before
 
 
 def test_a_log_deleted_under_agents_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
@@ -158,6 +187,20 @@ def test_an_agent_with_a_lost_log_does_not_overwrite_later_writes(tmp_path: Path
     assert look(study, lambda ledger: ledger.told) == 50
     assert study.store.describe()["check"] == "sound"
     study.store.close()
+
+
+def test_an_agent_without_log_and_index_leaves_the_file_alone(tmp_path: Path) -> None:
+    """Another agent may begin a new log at any time: to copy ours over its pages would destroy them."""
+    file = tmp_path / "thresher.db"
+    study = make(file)
+    study.ask_many(3)
+    for what in ("wal", "shm"):
+        (tmp_path / f"thresher.db-{what}").unlink()
+    before = file.stat().st_mtime_ns
+    with pytest.raises(StoreFailed, match="end all agents and start again: rewards may be lost"):
+        study.ask()
+    study.store.close()
+    assert file.stat().st_mtime_ns == before
 
 
 @pytest.mark.parametrize("options", ["", "?durability=normal"])

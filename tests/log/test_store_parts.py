@@ -2,14 +2,16 @@
 
 import errno
 import os
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 import thresher
-from thresher.log import filelock
 from thresher.log.journal import Journal
 from thresher.log.memory import MemoryStore
 from thresher.log.postgres import PostgresStore
@@ -21,15 +23,6 @@ def a_study(store: Any) -> thresher.Study:
 
 
 # -- turns -----------------------------------------------------------------------------------------------------------
-
-
-def test_a_lock_that_is_let_go_is_free_and_its_file_is_closed(tmp_path: Path) -> None:
-    handle = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT)
-    with filelock.FileLock(tmp_path / "lock").turn() as held:
-        assert held
-    filelock._let_go(handle)
-    with pytest.raises(OSError, match="Bad file descriptor"):
-        os.fstat(handle)
 
 
 def test_an_agent_that_waited_in_vain_takes_its_turn_only_if_it_is_free(postgres_url: str) -> None:
@@ -64,6 +57,39 @@ def test_a_failed_flush_is_reported_and_nothing_is_acknowledged_after_it(
             study.tell(pulls[0], 0.5)
     with pytest.raises(thresher.StoreFailed, match="a write to the disk failed"):
         study.tell(pulls[1], 0.5)
+    (tmp_path / "thresher.db-wal").unlink()
+    assert store._session is not None
+    with pytest.raises(thresher.StoreFailed, match="was deleted or replaced"):
+        store._session.check()
+    with pytest.raises(thresher.StoreFailed, match="a write to the disk failed"):
+        store.flush()  # the first failure is the one to know about
+    store.close()
+
+
+def test_a_failure_is_reported_to_all_threads_that_flush(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system reports it once: a second flush at the same time would succeed."""
+    store = SqliteStore(tmp_path / "thresher.db")
+    a_study(store).ask()
+    began, go_on, handles = threading.Event(), threading.Event(), list[int]()
+
+    def fails_once(handle: int) -> None:
+        handles.append(handle)
+        if len(handles) == 1:
+            began.set()
+            go_on.wait(30)
+            _fails(handle)
+
+    monkeypatch.setattr(os, "fdatasync", fails_once)
+    with ThreadPoolExecutor(2) as pool:
+        flushes = [pool.submit(store.flush)]
+        assert began.wait(30)
+        flushes.append(pool.submit(store.flush))
+        time.sleep(0.1)  # the second waits for the first
+        go_on.set()
+        for flush in flushes:
+            with pytest.raises(thresher.StoreFailed, match="a write to the disk failed"):
+                flush.result(30)
+    assert len(handles) == 1
     store.close()
 
 
@@ -107,7 +133,32 @@ def test_a_file_that_is_replaced_before_the_first_flush_is_noticed_by_it(tmp_pat
     (tmp_path / "copy").write_bytes(file.read_bytes())
     (tmp_path / "copy").rename(file)
     with pytest.raises(thresher.StoreFailed, match="was deleted or replaced while it was in use"):
-        store._session.settle()
+        store._session.flush()
+    store.close()
+
+
+def test_without_a_write_ahead_log_sqlite_waits_for_the_disk_itself(tmp_path: Path) -> None:
+    file = tmp_path / "thresher.db"
+    a_study(SqliteStore(file)).store.close()
+
+    def switch(mode: str) -> None:
+        other = apsw.Connection(str(file))
+        assert other.pragma("journal_mode", mode) == mode
+        other.close()
+
+    switch("delete")
+    store = SqliteStore(file)
+    study = thresher.open_study("s", storage=store)
+    assert study.ask() is not None
+    session = store._session
+    assert session is not None
+    assert (session.connection.pragma("synchronous"), session.is_settled) == (2, False), "FULL"
+    switch("wal")
+    assert study.ask() is not None
+    assert session.is_settled, "it found the log"
+    (tmp_path / "thresher.db-wal").unlink()
+    with pytest.raises(thresher.StoreFailed, match="was deleted or replaced while in use"):
+        study.ask()
     store.close()
 
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import queue
 import threading
 import time
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import thresher
-from thresher.log import filelock
+from thresher.log import lockqueue
 from thresher.log.filelock import FileLock
 from thresher.log.sqlite import SqliteStore
 from thresher.study import look
@@ -60,6 +59,22 @@ def test_a_holder_that_hangs_blocks_nobody_for_long(tmp_path: Path) -> None:
         assert held, "the wait that was given up keeps nothing"
 
 
+def test_a_lock_that_was_waited_for_in_vain_is_not_waited_for_again_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lockqueue, "TURN", 0.05)
+    first, second, before = FileLock(tmp_path / "lock"), FileLock(tmp_path / "lock"), waiters()
+    with first.turn(), second.turn(patience=0.05) as held:
+        assert not held
+    until(lambda: waiters() <= before)  # the wait that was given up has ended
+    with first.turn():
+        monkeypatch.setattr(lockqueue, "_Waiter", lambda: pytest.fail("it waits"))
+        with second.turn(patience=0.05) as held:
+            assert not held
+    with second.turn(patience=0.05) as held:
+        assert held, "it is free"
+
+
 def test_a_forked_child_queues_behind_its_parent(tmp_path: Path) -> None:
     lock = FileLock(tmp_path / "lock")
     with lock.turn():
@@ -101,6 +116,41 @@ def test_agents_share_one_lock_again_after_its_file_was_deleted(tmp_path: Path) 
         assert (one, other) == (True, False)
 
 
+def test_a_lock_whose_file_was_deleted_or_that_nobody_uses_any_more_leaves_no_file_open(tmp_path: Path) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    lock = FileLock(tmp_path / "lock")
+    for _ in range(3):
+        with lock.turn():
+            pass
+        (tmp_path / "lock").unlink()
+    with lock.turn():
+        assert len(list(Path("/proc/self/fd").iterdir())) == before + 1
+    del lock
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_a_parent_queues_behind_its_forked_child(tmp_path: Path) -> None:
+    """An unused handle of the parent is the child's too: if both used it, both would have the lock."""
+    lock = FileLock(tmp_path / "lock")
+    with lock.turn():
+        pass
+    has_it, said = os.pipe()
+    over, says = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with lock.turn() as held:
+            os.write(said, b"1" if held else b"0")
+            os.read(over, 1)
+        os._exit(0)
+    assert os.read(has_it, 1) == b"1"
+    with lock.turn(patience=0.05) as held:
+        assert not held
+    os.write(says, b"1")
+    os.waitpid(child, 0)
+    for end in (has_it, said, over, says):
+        os.close(end)
+
+
 def waiters() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if thread.name == "thresher-turn"}
 
@@ -122,9 +172,10 @@ def test_queueing_threads_leave_at_most_one_waiter_each(tmp_path: Path) -> None:
             for future in queued:
                 future.result()
         assert len(waiters() - before) == 4, "the next round uses the same ones"
-    for lock in locks:
+    for lock in (holder, *locks):
         lock.close()
     until(lambda: waiters() <= before)
+    assert handles_of(tmp_path / "lock") == 0
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -146,8 +197,8 @@ def handles_of(file: Path) -> int:
 def test_a_holder_that_hangs_costs_the_others_one_thread_however_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(filelock, "BUSY_WITHOUT_TURN", 0.0)
-    monkeypatch.setattr(filelock, "TURN", 0.01)
+    monkeypatch.setattr(lockqueue, "BUSY_WITHOUT_TURN", 0.0)
+    monkeypatch.setattr(lockqueue, "TURN", 0.01)
     holder, other, before = FileLock(tmp_path / "lock"), FileLock(tmp_path / "lock"), waiters()
     with holder.turn():
         handles = handles_of(tmp_path / "lock")
@@ -159,27 +210,6 @@ def test_a_holder_that_hangs_costs_the_others_one_thread_however_long(
     until(lambda: waiters() <= before)
     with other.turn() as held:
         assert held
-
-
-def test_a_lock_that_comes_at_the_last_moment_is_acquired_once(tmp_path: Path) -> None:
-    class LastMoment(queue.SimpleQueue[int]):
-        """Says that it is empty when the lock has just come."""
-
-        late = True
-
-        def get(self, block: bool = True, timeout: float | None = None) -> int:
-            if timeout is not None and self.late:
-                until(lambda: not self.empty())
-                raise queue.Empty
-            return super().get(block, timeout)
-
-    waiter = filelock._Waiter()
-    waiter._acquired = LastMoment()
-    handle = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT)
-    assert waiter.wait(handle, 0.01)
-    assert waiter._acquired.empty(), "the next one to wait would take it for a lock"
-    waiter.end()
-    os.close(handle)
 
 
 def test_two_agents_without_turns_still_leave_no_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import storm
 from waiters import ASK, LATEST, RUN, SOON, THRESHER, ends_at_once, said_by, started
 
 import thresher
-from thresher.log import patience, rows
+from thresher.log import patience
 from thresher.log.holders import holders, named
 
 HOLD = """
@@ -75,7 +75,7 @@ def test_waiting_is_logged_within_five_seconds(url: str) -> None:
         began = time.monotonic()
         assert "waiting for" in said_by(waiting)
         assert time.monotonic() - began < LATEST
-    assert rows.TURN + patience.SAID_AFTER < 5.0, "what it waits for if they are as they are"
+    assert patience.TURN + patience.SAID_AFTER < 5.0, "what it waits for if they are as they are"
 
 
 def test_a_stopped_writer_that_continues_is_waited_for(url: str) -> None:
@@ -123,7 +123,7 @@ def test_waiting_to_create_a_store_is_logged_and_ends_with_ctrl_c(tmp_path: Path
 
 
 def test_a_wait_without_end_is_given_up(url: str) -> None:
-    script = f"{SOON}import thresher.log.sqlite_session, thresher; thresher.log.sqlite_session.BUSY = 0.2\n"
+    script = f"{SOON}import thresher.log.sqlite_waiting, thresher; thresher.log.sqlite_waiting.BUSY = 0.2\n"
     script += f"thresher.open_study('s', storage={url!r}).ask()"
     with stopped(HOLD, url) as holder, started([sys.executable, "-c", script]) as waiting:
         _, said = waiting.communicate(timeout=60)

@@ -1,4 +1,4 @@
-"""What a forked child must begin again: locks that a thread of its parent held, connections, running programs."""
+"""What a fork must not copy as it is: locks that a thread of the parent held, connections, running programs."""
 
 import os
 import weakref
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 Thing = TypeVar("Thing")
+_PARENTS: list[object] = []
 
 
 def renewed(renew: Callable[[Thing], object]) -> "weakref.WeakSet[Thing]":
@@ -18,3 +19,8 @@ def renewed(renew: Callable[[Thing], object]) -> "weakref.WeakSet[Thing]":
 
     os.register_at_fork(after_in_child=in_child)
     return things
+
+
+def leave_to_parent(connection: object) -> None:
+    """In a forked child: never close this connection, not even as garbage; that would end the parent's session."""
+    _PARENTS.append(connection)

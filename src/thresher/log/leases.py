@@ -36,8 +36,8 @@ class Keeper:
             self._pulls.update(pulls)
             if self._pulls and not self._beating:
                 self._beating = True
-                mind = (weakref.ref(self), self._forgotten, self.seconds / BEATS)
-                threading.Thread(target=_beat, args=mind, name="thresher-leases", daemon=True).start()
+                beat = (weakref.ref(self), self._forgotten, self.seconds / BEATS)
+                threading.Thread(target=_beat, args=beat, name="thresher-leases", daemon=True).start()
 
     def let_go(self, pull: int) -> None:
         with self._lock:

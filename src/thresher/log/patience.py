@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 SAID_AFTER = 2.0  # seconds until the wait is logged; together with an earlier wait for a turn, less than five
 HURRY = 5.0  # seconds after an interrupted wait in which nothing is waited for: the process is about to end
+TURN = 2.0  # seconds to wait for a turn: its holder hangs, or was stopped
+BUSY_WITHOUT_TURN = 5.0  # seconds without waiting for a turn, after a wait that ended without one
 SLICE = 0.1  # seconds to sleep at most before looking for signals
 AGAIN = 60.0  # seconds without such a wait after which the same one is logged again
 
@@ -21,10 +23,13 @@ class Patience:
 
     def __init__(self, seconds: float) -> None:
         self._seconds, self._began = seconds, time.monotonic()
-        self._what = ""  # is waited for, once it has taken long
+        self._what = ""  # what is waited for, once that has taken long
 
     def next_slice(self, what: Callable[[], str], longest: float = SLICE) -> float:
-        """How long to wait before trying again; 0.0 when the time is over. ``what`` names what is waited for."""
+        """How long to wait before trying again; 0.0 when the time is over. ``what`` names what is waited for.
+
+        A caller that is interrupted, here or while it waits, calls `hurry`.
+        """
         now = time.monotonic()
         left = self._began + self._seconds - now
         if left <= 0 or in_a_hurry():
@@ -34,25 +39,21 @@ class Patience:
             _say_once(self._what, now, left)
         if threading.current_thread() is threading.main_thread():
             for check in list(INTERRUPTS):
-                try:
-                    check(self._began)
-                except BaseException:
-                    hurry()
-                    raise
+                check(self._began)
         return min(left, longest)
 
     def pause(self, seconds: float, what: Callable[[], str]) -> bool:
         """Sleep for ``seconds``, or until the wait is over. False if it was over first."""
         end = time.monotonic() + seconds
-        while wait := self.next_slice(what, min(SLICE, seconds)):
-            try:
+        try:
+            while wait := self.next_slice(what, min(SLICE, seconds)):
                 time.sleep(wait)
-            except BaseException:  # Ctrl-C
-                hurry()
-                raise
-            seconds = end - time.monotonic()
-            if seconds <= 0:
-                return True
+                seconds = end - time.monotonic()
+                if seconds <= 0:
+                    return True
+        except BaseException:  # Ctrl-C
+            hurry()
+            raise
         return False
 
 

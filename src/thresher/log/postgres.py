@@ -12,9 +12,9 @@ from ..core.events import Event
 from ..errors import Interrupted
 from . import postgres_schema as schema
 from .chain import Head
-from .patience import in_a_hurry
+from .patience import BUSY_WITHOUT_TURN, in_a_hurry
 from .postgres_connection import PostgresConnection, Turn
-from .rows import BUSY_WITHOUT_TURN, asked, beaten, ended, from_row, taken, to_row
+from .rows import beaten, begun_and_over, from_row, taken, to_row
 
 
 class PostgresStore(PostgresConnection):
@@ -41,12 +41,12 @@ class PostgresStore(PostgresConnection):
     def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
         """Write all of the events, or raise and write none; in one statement, so in one message."""
         first = events[0].seq
-        one, begun, over = len(events) == 1, [] if lease is None else asked(events), ended(events)
+        one, (begun, over) = len(events) == 1, begun_and_over(events)
         new = to_row(events[0]) if one else map(list, zip(*map(to_row, events), strict=True))
         values = dict(zip(Event._fields, new, strict=True))
         values |= {"study": study, "before": first - 1, "lease": lease, "begun": begun, "over": over}
         values |= {"end": events[-1].seq, "last": events[-1].digest}
-        query = schema.append(one=one, begins_log=first == 1, begins=bool(begun), ends=bool(over))
+        query = schema.append(one=one, begins_log=first == 1, begins=lease is not None and bool(begun), ends=bool(over))
 
         def work(connection: "psycopg.Connection[Any]") -> None:
             self._is_flushed = False
@@ -133,7 +133,7 @@ class PostgresStore(PostgresConnection):
                 self._upgrade(connection)
             with connection.transaction():
                 connection.execute("LOCK TABLE thresher_events IN SHARE ROW EXCLUSIVE MODE")
-                if name is not None and name in [found for (found,) in connection.execute(schema.NAMES)]:
+                if name is not None and (name,) in connection.execute(schema.NAMES):
                     raise taken(name)
                 for table in (*(() if self._is_old(connection) else ("heads",)), "events", "leases", "agents"):
                     connection.execute(query.format(f"thresher_{table}"), {"study": study, "name": name})

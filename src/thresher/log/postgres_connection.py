@@ -18,16 +18,15 @@ from psycopg import errors as postgres
 from ..errors import UNSAID, DamagedStudy, Interrupted, StoreFailed
 from ..text.masking import masked
 from . import postgres_schema as schema
-from .forks import renewed
-from .patience import HURRY, Patience
+from .forks import leave_to_parent, renewed
+from .patience import HURRY, TURN, Patience
 from .postgres_waiting import blockers, is_leaving, passes
-from .rows import SCHEMA, TURN
+from .versions import SCHEMA
 
 Answer = TypeVar("Answer")
 PATIENCE = 60.0  # seconds to wait for a server to come up, or for a lock on its tables
 LONG = 1.0  # seconds; an interrupted statement that took longer was waiting
 _DAMAGE = (postgres.DataCorrupted, postgres.IndexCorrupted, UnicodeDecodeError)
-_PARENTS: list[object] = []  # connections of the process that forked us: closing them here would end its sessions
 
 
 class Turn:
@@ -89,9 +88,7 @@ class PostgresConnection:
                     try:
                         return work(connection)
                     except postgres.LockNotAvailable:
-                        held = blockers(connection)
-                        if not patience.pause(0.05, partial(self._lock_held, held)):
-                            raise self._locked(held) from None
+                        self._wait_for_lock(patience, 0.05, blockers(connection))
                     except _DAMAGE:
                         rule = f"cannot be read: {self.url} is damaged, at least in parts"
                         value = UNSAID if study is None else study
@@ -129,8 +126,7 @@ class PostgresConnection:
             try:
                 return self._connected()
             except postgres.LockNotAvailable:
-                if not patience.pause(pause, lambda: self._lock_held(self._held)):
-                    raise self._locked(self._held) from None
+                self._wait_for_lock(patience, pause, self._held)
             except (psycopg.Error, OSError, ValueError) as error:  # ValueError: an invalid host name
                 words, waits = self._said(error), self._known or passes(error)
                 if not (waits and patience.pause(pause, partial("{}: {}".format, self.url, words))):
@@ -151,11 +147,11 @@ class PostgresConnection:
         self._connection, self._known = connection, True
         return connection
 
-    def _lock_held(self, held: str) -> str:
-        return f"another session to release a lock on the tables at {self.url}{held}"
-
-    def _locked(self, held: str) -> StoreFailed:
-        return StoreFailed("storage", self.url, f"another session holds a lock on its tables{held}", "end it")
+    def _wait_for_lock(self, patience: Patience, pause: float, held: str) -> None:
+        """Wait a moment for the sessions ``held``, in words, which lock the tables; raise when the time is over."""
+        if not patience.pause(pause, lambda: f"another session to release a lock on the tables at {self.url}{held}"):
+            rule = f"another session holds a lock on its tables{held}"
+            raise StoreFailed("storage", self.url, rule, "end it") from None
 
     def _said(self, error: Exception) -> str:
         """The server's words, on one line and without the password."""
@@ -166,7 +162,7 @@ class PostgresConnection:
         return masked(words)[:500]
 
     def _forked(self) -> None:
-        _PARENTS.append(self._connection)
+        leave_to_parent(self._connection)
         self._connection, self._lock, self._turn = None, threading.RLock(), None
 
 

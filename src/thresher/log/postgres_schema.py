@@ -12,9 +12,10 @@ from psycopg import conninfo
 from ..core.events import Event
 from ..errors import InvalidInput
 from ..text.masking import masked
-from . import rows
+from . import versions
 from .chain import Head
-from .rows import COLUMNS, OLD_COLUMNS, SCHEMA
+from .rows import COLUMNS
+from .versions import OLD_COLUMNS, SCHEMA
 
 KEY = 0x74687273  # the first half of our advisory locks: other programs use other numbers
 HEADS = """CREATE TABLE IF NOT EXISTS thresher_heads (
@@ -22,7 +23,7 @@ HEADS = """CREATE TABLE IF NOT EXISTS thresher_heads (
 );"""
 GUARD = f"""CREATE OR REPLACE FUNCTION thresher_guard() RETURNS trigger LANGUAGE plpgsql
 SET search_path FROM CURRENT AS $$ BEGIN
-    IF EXISTS (SELECT 1 FROM thresher_heads WHERE study = OLD.study) THEN RAISE EXCEPTION '{rows.TOO_OLD}'; END IF;
+    IF EXISTS (SELECT 1 FROM thresher_heads WHERE study = OLD.study) THEN RAISE EXCEPTION '{versions.TOO_OLD}'; END IF;
     IF TG_OP = 'DELETE' THEN RETURN OLD; END IF;
     RETURN NEW;
 END $$;
@@ -54,14 +55,7 @@ _CASTS = {name: _TYPES.get(name, "bigint") for name in Event._fields}
 _ONE = f"(VALUES ({', '.join(f'%({name})s::{cast}' for name, cast in _CASTS.items())}))"
 _MANY = f"unnest({', '.join(f'%({name})s::{cast}[]' for name, cast in _CASTS.items())})"  # a list a column
 
-READ = f"SELECT {COLUMNS} FROM thresher_events WHERE study = %s AND seq > %s ORDER BY seq LIMIT %s"  # noqa: S608
-HEAD = "SELECT seq, digest FROM thresher_heads WHERE study = %s"
-NAMES = f"{rows.NAMES.format(events='thresher_events')} UNION SELECT study FROM thresher_heads"  # noqa: S608
-OLD = {  # the same for schema 1
-    READ: READ.replace(COLUMNS, OLD_COLUMNS),
-    HEAD: "SELECT max(seq), NULL FROM thresher_events WHERE study = %s HAVING count(*) > 0",
-    NAMES: rows.NAMES.format(events="thresher_events"),
-}
+READ, HEAD, NAMES, OLD = versions.queries("thresher_", "%s")
 
 
 @functools.cache
@@ -152,7 +146,7 @@ def prepare(connection: "psycopg.Connection[Any]", *, lock_timeout: float) -> st
             connection.execute(TABLES)  # IF NOT EXISTS: another agent may have made them while we waited
             query = "INSERT INTO thresher_schema SELECT %s WHERE NOT EXISTS (TABLE thresher_schema)"
             connection.execute(query, (SCHEMA,))
-    rows.check_schema(version_of(connection))
+    versions.check_schema(version_of(connection))
     return str(level[0]) if level else "on"
 
 
@@ -178,13 +172,13 @@ def upgrade(connection: "psycopg.Connection[Any]") -> None:
         connection.execute(f"ALTER TABLE thresher_events ADD COLUMN digest bytea; {HEADS} {GUARD}")
         with connection.cursor("old_events") as cursor:  # on the server: all of it need not fit into memory
             cursor.itersize = BATCH
-            cursor.execute(f"SELECT study, {COLUMNS.removesuffix(', digest')} FROM thresher_events ORDER BY study, seq")  # noqa: S608
-            sealed = rows.sealed(cursor, heads)
+            cursor.execute(f"SELECT study, {OLD_COLUMNS} FROM thresher_events ORDER BY study, seq")  # noqa: S608
+            sealed = versions.sealed(cursor, heads)
             try:
                 while batch := list(itertools.islice(sealed, BATCH)):
                     connection.execute(SEAL, [[row[at] for row in batch] for at in (0, 1, -1)])
             except UnicodeDecodeError:
-                raise rows.not_upgraded(heads) from None
+                raise versions.not_upgraded(heads) from None
         connection.cursor().executemany(
             "INSERT INTO thresher_heads VALUES (%s, %s, %s)", [(study, *head) for study, head in heads.items()]
         )
@@ -204,7 +198,7 @@ def examine(connection: "psycopg.Connection[Any]") -> dict[str, str]:
     version, commit, fsync, pages, size, clock, tables = row
     found = {
         "server": f"PostgreSQL {version} (psycopg {psycopg.__version__})",
-        "schema": rows.schema_text(tables),
+        "schema": versions.schema_text(tables),
         "events": str(size),
         "durability": f"synchronous_commit {commit}, fsync {fsync}, full_page_writes {pages}",
         "clock": f"the server's is {clock - time.time():+.1f} s from this machine's; leases follow the server's",

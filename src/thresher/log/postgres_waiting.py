@@ -4,7 +4,6 @@ import re
 from typing import Any
 
 import psycopg
-from psycopg import errors as postgres
 
 # libpq gives no code for a failure to connect, so only its text can be checked. In another language than English the
 # failure counts as permanent, unless the server was reached before.
@@ -63,8 +62,6 @@ def passes(error: Exception) -> bool:
     >>> passes(psycopg.OperationalError('FATAL:  database "recovery" does not exist'))
     False
     """
-    if isinstance(error, postgres.LockNotAvailable):
-        return True
     if not isinstance(error, psycopg.OperationalError):
         return False
     words = _NAMES.sub("", str(error))

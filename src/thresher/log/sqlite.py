@@ -7,20 +7,16 @@ from typing import Any
 
 from ..core.events import Event
 from .chain import Head
-from .rows import COLUMNS, NAMES, OLD_COLUMNS, asked, beaten, ended, from_row, taken, to_row
+from .rows import COLUMNS, beaten, begun_and_over, from_row, taken, to_row
 from .sqlite_connection import SqliteConnection
 from .sqlite_file import examine
+from .versions import queries
 
 _MARKS = ", ".join("?" * len(Event._fields))
-_READ = f"SELECT {COLUMNS} FROM events WHERE study = ? AND seq > ? ORDER BY seq LIMIT ?"  # noqa: S608
-_HEAD = "SELECT seq, digest FROM heads WHERE study = ?"
-_NAMES = f"{NAMES.format(events='events')} UNION SELECT study FROM heads"  # noqa: S608
-_OLD = {  # the same for schema 1
-    _READ: _READ.replace(COLUMNS, OLD_COLUMNS),
-    _HEAD: "SELECT max(seq), NULL FROM events WHERE study = ?",
-    _NAMES: NAMES.format(events="events"),
-}
-_MOVE = "UPDATE heads SET seq = ?, digest = ? WHERE study = ? AND seq = ?"
+_READ, _HEAD, _NAMES, _OLD = queries("", "?")
+_BEGIN = """INSERT INTO heads SELECT ?1, ?2, ?3 WHERE NOT EXISTS (SELECT 1 FROM events WHERE study = ?1)
+ON CONFLICT DO NOTHING"""
+_MOVE = "UPDATE heads SET seq = ?2, digest = ?3 WHERE study = ?1 AND seq = ?4"
 _INSERT = f"INSERT INTO events (study, {COLUMNS}) VALUES (?, {_MARKS})"  # noqa: S608
 
 
@@ -36,7 +32,7 @@ class SqliteStore(SqliteConnection):
 
     def head(self, study: str) -> Head | None:
         found = self._rows(_HEAD, study)
-        return Head(*found[0]) if found and found[0][0] is not None else None
+        return Head(*found[0]) if found else None
 
     def _rows(self, query: str, study: str | None = None, *values: object) -> list[Any]:
         if self._is_missing():
@@ -46,15 +42,22 @@ class SqliteStore(SqliteConnection):
             return connection.execute(query, () if study is None else (study, *values)).fetchall()  # type: ignore[no-any-return]
 
     def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
+        """Write all of the events, or raise and write none: only if the log's head is the event before the first."""
         rows, first, last = [(study, *to_row(event)) for event in events], events[0].seq, events[-1]
+        begun, over = begun_and_over(events)
         with self._write(study) as connection:
-            if not _is_moved(connection, study, first, last):
+            head = (study, last.seq, last.digest)
+            if first == 1:
+                connection.execute(_BEGIN, head)
+            else:
+                connection.execute(_MOVE, (*head, first - 1))
+            if not connection.changes():
                 raise beaten(first)
             connection.executemany(_INSERT, rows)
-            if lease is not None and (begun := asked(events)):
+            if lease is not None and begun:
                 leases = [(study, pull, time.time() + lease) for pull in begun]
                 connection.executemany("INSERT OR REPLACE INTO leases VALUES (?, ?, ?)", leases)
-            if over := ended(events):
+            if over:
                 pulls = [(study, pull) for pull in over]
                 connection.executemany("DELETE FROM leases WHERE study = ? AND pull = ?", pulls)
 
@@ -70,7 +73,7 @@ class SqliteStore(SqliteConnection):
 
     def rename(self, study: str, name: str) -> None:
         with self._write(study) as connection:
-            if connection.execute(_HEAD, (name,)).fetchone() or _has_events(connection, name):
+            if (name,) in connection.execute(_NAMES).fetchall():
                 raise taken(name)
             for table in ("heads", "events", "leases", "agents"):
                 connection.execute(f"UPDATE {table} SET study = ? WHERE study = ?", (name, study))  # noqa: S608
@@ -110,18 +113,3 @@ class SqliteStore(SqliteConnection):
             return {"! file": f"{self.path} is not there"}
         with self._use() as connection:
             return examine(self.path, connection, self.durability)
-
-
-def _is_moved(connection: Any, study: str, first: int, last: Event) -> bool:
-    """Move the head of a log to its new end, if it is where it must be: at the event before the first new one."""
-    if first > 1:
-        connection.execute(_MOVE, (last.seq, last.digest, study, first - 1))
-    elif _has_events(connection, study):
-        return False
-    else:
-        connection.execute("INSERT OR IGNORE INTO heads VALUES (?, ?, ?)", (study, last.seq, last.digest))
-    return bool(connection.changes())
-
-
-def _has_events(connection: Any, study: str) -> bool:
-    return connection.execute("SELECT 1 FROM events WHERE study = ? LIMIT 1", (study,)).get is not None

@@ -7,7 +7,6 @@ One connection per process, behind a lock, and none while it forks.
 import contextlib
 import os
 import threading
-import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,13 @@ import apsw
 
 from ..errors import DamagedStudy, StoreFailed
 from .filelock import FileLock
-from .rows import SCHEMA
+from .forks import leave_to_parent
 from .sqlite_file import beside, create, explanation, is_missing
+from .sqlite_forks import CONNECTIONS
 from .sqlite_schema import upgrade, version_of
-from .sqlite_session import Session
+from .sqlite_session import Session, broken
+from .versions import SCHEMA
 
-_FILES: "weakref.WeakSet[SqliteConnection]" = weakref.WeakSet()
 _FSYNC = (apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC)
 
 
@@ -32,14 +32,12 @@ class SqliteConnection:
         # the file that links lead to: SQLite keeps its log beside that one, and all agents must queue at one lock
         self.path, self.durability = Path(os.path.realpath(path)), durability
         self._turns = FileLock(beside(self.path, "lock"))
-        # code that needs both takes them in this order
         self._flushing, self._lock = threading.RLock(), threading.RLock()
         self._session: Session | None = None
         self._unflushed: tuple[int, int] | None = None  # the file to which something was written since the last flush
         self._failed: tuple[str, str] | None = None  # why this object no longer writes, and what to do
         self._schema = 0  # of the file, as far as we know
-        self._held: list[Any] = []  # locks that are held while the process forks
-        _FILES.add(self)
+        CONNECTIONS[id(self)] = self
 
     def flush(self) -> None:
         """Bring the write-ahead log to the disk: as durable as synchronous=FULL, but no other process waits meanwhile.
@@ -49,27 +47,18 @@ class SqliteConnection:
         """
         with self._flushing:  # one at a time: of several, the system reports a failure to only one
             self._raise_if_failed()
-            if self._session is None and self._is_missing() and self._unflushed is None:
+            if self._unflushed is None and self._is_missing():
                 return
             try:
                 if self._session is not None and self._session.is_settled:
                     self._session.flush()
                 else:
                     with self._use():
-                        self._settle()
-            except OSError as error:
-                raise self._fail(*_broken(error)) from None
+                        self._session.flush()  # type: ignore[union-attr]
             except StoreFailed:
                 self._save()
                 raise
             self._unflushed = None
-
-    def _settle(self) -> None:
-        assert self._session is not None
-        try:
-            self._session.settle()
-        except OSError as error:
-            raise self._fail(*_broken(error)) from None
 
     def close(self) -> None:
         self._turns.close()
@@ -105,7 +94,7 @@ class SqliteConnection:
                 raise
             except (apsw.Error, OSError, UnicodeDecodeError) as error:
                 if getattr(error, "extendedresult", None) in _FSYNC:
-                    raise self._fail(*_broken(error)) from None
+                    raise self._fail(*broken(error)) from None
                 if study is not None and is_open and isinstance(error, apsw.CorruptError | UnicodeDecodeError):
                     rule = f"cannot be read: {self.path} is damaged, at least in parts"
                     remedy = "restore it from a copy; other studies may be intact"
@@ -163,33 +152,24 @@ class SqliteConnection:
         except OSError as error:
             raise explanation(self.path, error) from None
 
-    def _before_fork(self) -> None:
-        """Python forks even if this raises, as an interrupt may, so note which locks are held."""
-        for lock in (self._flushing, self._lock):
-            lock.acquire()
-            self._held.append(lock)
-        self.close()
+    @property
+    def locks(self) -> "tuple[threading.RLock, threading.RLock]":
+        """Held while flushing, and while using the connection. Code that needs both takes them in this order."""
+        return self._flushing, self._lock
 
-    def _after_fork(self) -> None:
-        while self._held:
-            self._held.pop().release()
-
-    def _reset_in_child(self) -> None:
+    def begin_in_child(self) -> None:
         """In a forked child: the parent's locks and connection are not ours."""
-        self._held, self._flushing, self._lock = [], threading.RLock(), threading.RLock()
-        if self._session is not None:
-            _PARENTS.append(self._session)
-            self._session = None
-
-
-def _broken(error: Exception) -> tuple[str, str]:
-    words = error.strerror if isinstance(error, OSError) else error
-    return f"a write to the disk failed ({words}); what was told since may be lost", "check the disk and start again"
+        self._flushing, self._lock = threading.RLock(), threading.RLock()
+        leave_to_parent(self._session)
+        self._session = None
 
 
 @contextlib.contextmanager
 def _transaction(connection: Any) -> Iterator[None]:
-    """A transaction. IMMEDIATE, because one that begins by reading might not be able to write later."""
+    """A transaction. IMMEDIATE, because one that begins by reading might not be able to write later.
+
+    apsw's own, ``with connection``, would report a failed ROLLBACK in place of the error that was before it.
+    """
     try:
         connection.execute("BEGIN IMMEDIATE")
         yield
@@ -198,41 +178,3 @@ def _transaction(connection: Any) -> Iterator[None]:
         if connection.in_transaction:  # after some errors SQLite has already rolled back
             connection.execute("ROLLBACK")
         raise
-
-
-# SQLite keeps its locks per process and file: a child that inherits an open connection, or one in the middle of a
-# transaction, would wait for itself forever. So none is open while a process forks.
-_FORKING: list[SqliteConnection] = []
-_FORK = threading.Lock()  # held from before a fork until after it: two threads may fork at once
-_FORKER: list[int] = []  # the thread that holds it
-_PARENTS: list[object] = []  # connections that the parent left open, if any: they are not ours to close
-
-
-def _before_fork() -> None:
-    _FORK.acquire()
-    _FORKER[:] = [threading.get_ident()]
-    _FORKING[:] = list(_FILES)
-    for file in _FORKING:
-        file._before_fork()
-
-
-def _after_fork_in_parent() -> None:
-    if [threading.get_ident()] != _FORKER:  # an interrupt ended the wait for the other thread's fork
-        return
-    for file in _FORKING:
-        file._after_fork()
-    _FORKING.clear()
-    _FORKER.clear()
-    _FORK.release()
-
-
-def _after_fork_in_child() -> None:
-    global _FORK
-    for file in list(_FILES):
-        file._reset_in_child()
-    _FORKING.clear()
-    _FORKER.clear()
-    _FORK = threading.Lock()
-
-
-os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

@@ -16,10 +16,9 @@ from ..errors import StoreFailed
 from ..text.files import sync
 from .filelock import FileLock
 from .holders import WRITER, holders, named
-from .rows import check_schema, schema_text
 from .sqlite_schema import APPLICATION, NEW, version_of
+from .versions import check_schema, schema_text
 
-BUSY = 60.0  # seconds to wait for another writer, who usually holds the file for a millisecond
 WITHOUT_LINKS = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)  # file systems that say so
 PAGE = 4096  # bytes
 ROOM = 64 * 1024  # bytes; with less free space, SQLite may report another error than a full disk
@@ -191,15 +190,6 @@ def _lost_its_log(path: Path) -> bool:
     return True
 
 
-def identity(path: str) -> tuple[int, int] | None:
-    """Which file has that name now."""
-    try:
-        found = os.stat(path)  # noqa: PTH116 - called before every use: twice as fast as with a Path
-    except FileNotFoundError:
-        return None
-    return found.st_dev, found.st_ino
-
-
 def explanation(path: Path, error: Exception) -> StoreFailed:
     """An error of SQLite or of the system, in one line."""
     if isinstance(error, apsw.Error):
@@ -209,7 +199,7 @@ def explanation(path: Path, error: Exception) -> StoreFailed:
         elif isinstance(error, apsw.ReadOnlyError) and (files := _read_only(path)) and path not in files:
             rule, remedy = "cannot be written: files that belong to it are read-only", f"chmod u+w {_listed(files)}"
         elif isinstance(error, apsw.BusyError):
-            rule = f"another process does not finish writing to it{named(holders(str(beside(path, 'shm')), WRITER))}"
+            rule = f"another process does not finish writing to it{writers(path)}"
             remedy = "is it stopped? continue it, or end it"
         return StoreFailed("storage", str(path), rule, remedy)
     if isinstance(error, UnicodeDecodeError):  # a text in the file is not valid UTF-8
@@ -217,6 +207,11 @@ def explanation(path: Path, error: Exception) -> StoreFailed:
     words = error.strerror if isinstance(error, OSError) else error
     remedy = "check the disk" if getattr(error, "errno", None) in (errno.EIO, errno.ENOSPC) else "check the path"
     return StoreFailed("storage", str(path), f"cannot be used ({words})", remedy)
+
+
+def writers(path: Path) -> str:
+    """The processes that are writing to the file, in words; nothing if none are known."""
+    return named(holders(str(beside(path, "shm")), WRITER))
 
 
 def _read_only(path: Path) -> list[Path]:

@@ -5,7 +5,7 @@ import apsw
 from ..core.events import Event
 from ..errors import StoreFailed
 from .chain import Head
-from .rows import OLD_COLUMNS, OLDEST, SCHEMA, TOO_OLD, not_upgraded, sealed
+from .versions import OLD_COLUMNS, OLDEST, SCHEMA, TOO_OLD, not_upgraded, sealed
 
 APPLICATION = 0x74687273  # "thrs", in the file's header
 _LOG = f"""
@@ -52,7 +52,7 @@ def upgrade(connection: apsw.Connection) -> None:
         return
     heads: dict[str, Head] = {}
     connection.execute(f"ALTER TABLE events RENAME TO old_events; {_LOG}")
-    rows = connection.execute(f"SELECT study, {OLD_COLUMNS.removesuffix(', NULL')} FROM old_events ORDER BY study, seq")  # noqa: S608
+    rows = connection.execute(f"SELECT study, {OLD_COLUMNS} FROM old_events ORDER BY study, seq")  # noqa: S608
     try:
         connection.executemany(f"INSERT INTO events VALUES (?{', ?' * len(Event._fields)})", sealed(rows, heads))  # noqa: S608
     except (apsw.CorruptError, UnicodeDecodeError):

@@ -7,19 +7,17 @@ SQLite itself deletes the log only with the last connection, so while one is ope
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import apsw
 
 from ..errors import StoreFailed
-from .holders import WRITER, holders, named
-from .patience import Patience
-from .rows import BUSY_WITHOUT_TURN, TURN
-from .sqlite_file import BUSY, beside, identity, opened, sync_folder
+from .patience import BUSY_WITHOUT_TURN, TURN
+from .sqlite_file import beside, opened, sync_folder
+from .sqlite_waiting import PAUSES, BusyHandler
 
-PAUSES = (0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.025, 0.05, 0.1)  # seconds between two tries
-MAGIC = b"\x37\x7f\x06\x82"  # how a write-ahead log begins; the last byte may also be 83
+MAGIC = b"\x37\x7f\x06"  # how a write-ahead log begins
 CHECKED = 0.1  # seconds between two checks of the files while nothing is acknowledged
 Fail = Callable[[str, str], StoreFailed]  # makes the error from a rule and a remedy, and stops further writes
 
@@ -30,8 +28,7 @@ class Session:
     def __init__(self, path: Path, fail: Fail, *, syncs: bool) -> None:
         self._path, self._fail, self._syncs = path, fail, syncs
         self._log, self._index = str(beside(path, "wal")), str(beside(path, "shm"))
-        self._patience: Patience | None = None  # the wait for the process that holds the file now
-        self._limited: Patience | None = None
+        self._waiting = BusyHandler(path)
         self._handle: int | None = None  # of the log; None: this connection has none
         # Where Linux shows the name of the open log. Not stat: after it has read a file's times, the next write must
         # update them, which makes flushing a quarter slower.
@@ -39,8 +36,8 @@ class Session:
         self._next_check = self._next_try = 0.0
         self.can_save = self.is_over = False
         self.is_settled = False  # whether everything written to the log before this connection is on the disk
-        self.connection = opened(path, self._wait)
-        self.file = identity(str(path))
+        self.connection = opened(path, self._waiting)
+        self.file = _identity(str(path))
         self._files: tuple[tuple[str, object], ...] = ((str(path), self.file),)
         self._index_file: tuple[int, int] | None = None
         try:
@@ -51,13 +48,13 @@ class Session:
 
     def _note_files(self) -> None:
         """Note the connection's files. Keep a handle of the log: Linux reports a lost write once to every handle."""
-        read_only = self.connection.readonly("main") and identity(self._log) is None
+        read_only = self.connection.readonly("main") and _identity(self._log) is None
         if read_only or self.connection.pragma("journal_mode") != "wal":  # then SQLite waits for the disk itself
             self.connection.execute("PRAGMA synchronous = FULL")
             return
         self._handle = os.open(self._log, os.O_RDONLY | os.O_CLOEXEC)
         found = os.fstat(self._handle)
-        self._index_file = identity(self._index)
+        self._index_file = _identity(self._index)
         self._link = f"/proc/self/fd/{self._handle}"
         if not self._syncs or _name_of(self._link) != self._log:  # or a system that does not show it
             self._link = ""
@@ -68,18 +65,18 @@ class Session:
     def check(self) -> None:
         """Before each acknowledgement: raise if the database or its log was deleted or replaced."""
         for name, file in self._files:
-            if identity(name) != file:
+            if _identity(name) != file:
                 raise self._missed(name)
         if self._link and _name_of(self._link) != self._log:
             raise self._missed(self._log)
-        if self._handle is not None and os.pread(self._handle, len(MAGIC), 0)[:3] not in (b"", MAGIC[:3]):
+        if self._handle is not None and os.pread(self._handle, len(MAGIC), 0) not in (b"", MAGIC):
             self._leave_alone()
             what = f"its log {Path(self._log).name} was truncated or overwritten while in use"
             raise self._fail(f"{what}, and nothing more is acknowledged", "end all agents; rewards may be lost")
 
     def check_index(self) -> None:
         """Before each write: the index holds the locks, and a process that created a new index does not see ours."""
-        if self._handle is not None and identity(self._index) != self._index_file:
+        if self._handle is not None and _identity(self._index) != self._index_file:
             raise self._missed(self._index)
 
     def check_now_and_then(self) -> None:
@@ -95,7 +92,7 @@ class Session:
             self._leave_alone()
             rule = "was deleted or replaced while it was in use; what is written now would be lost"
             return StoreFailed("storage", name, rule, "put the file back, or start again")
-        gone = identity(self._log) is None and identity(self._index) == self._index_file
+        gone = _identity(self._log) is None and _identity(self._index) == self._index_file
         if gone:  # no process can have begun another log: without one, the file cannot be opened
             self.can_save = True
         else:
@@ -107,7 +104,7 @@ class Session:
     def save(self) -> None:
         """Copy the log, which was deleted but is still open here, into the database. The last to close cleans up."""
         self.is_over = True
-        with contextlib.suppress(apsw.Error), self._within(TURN):
+        with contextlib.suppress(apsw.Error), self._waiting.within(TURN):
             self.connection.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
         self.connection.close()
 
@@ -128,7 +125,18 @@ class Session:
 
     # -- the disk -----------------------------------------------------------------------------------------------
 
-    def settle(self) -> None:
+    def flush(self) -> None:
+        """Bring the log to the disk, and check that it was not replaced."""
+        try:
+            if not self.is_settled:
+                self._settle()
+            elif self._syncs:
+                os.fdatasync(self._handle)  # type: ignore[arg-type]  # only a log is ever settled
+            self.check()
+        except OSError as error:
+            raise self._fail(*broken(error)) from None
+
+    def _settle(self) -> None:
         """The first flush: copy the log into the file, and restart the log.
 
         Frames that other processes wrote may never have reached the disk, although the system considers them written:
@@ -145,42 +153,29 @@ class Session:
                 os.fdatasync(self._handle)
         elif self._handle is not None:
             self.is_settled = True
-        self.check()
 
     def _copy(self) -> None:
-        with self._within(TURN) as patience:
+        with self._waiting.within(TURN) as patience:
             while not self.is_settled:
                 row = self.connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()[0]
                 self.is_settled = row[0] == 0  # no other process was in the way
-                if not (self.is_settled or patience.pause(PAUSES[3], self._holder)):
+                if not (self.is_settled or patience.pause(PAUSES[3], self._waiting.holder)):
                     return
 
-    def flush(self) -> None:
-        """Bring the log to the disk, and check that it was not replaced."""
-        if self._handle is not None and self._syncs:
-            os.fdatasync(self._handle)
-        self.check()
 
-    # -- other processes ----------------------------------------------------------------------------------------
+def broken(error: Exception) -> tuple[str, str]:
+    """The rule and the remedy after a write to the disk failed."""
+    words = error.strerror if isinstance(error, OSError) else error
+    return f"a write to the disk failed ({words}); what was told since may be lost", "check the disk and start again"
 
-    def _wait(self, tries: int) -> bool:
-        """SQLite calls this when another process holds a lock: whether to try again. Ctrl-C ends the wait at once."""
-        if self._limited is not None:
-            self._patience = self._limited
-        elif self._patience is None or tries == 0:
-            self._patience = Patience(BUSY)
-        return self._patience.pause(PAUSES[min(tries, len(PAUSES) - 1)], self._holder)
 
-    @contextlib.contextmanager
-    def _within(self, seconds: float) -> Iterator[Patience]:
-        self._limited = Patience(seconds)
-        try:
-            yield self._limited
-        finally:
-            self._limited = None
-
-    def _holder(self) -> str:
-        return f"another process to finish writing to {self._path}{named(holders(self._index, WRITER))}"
+def _identity(path: str) -> tuple[int, int] | None:
+    """Which file has that name now."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - called before every use: twice as fast as with a Path
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _name_of(link: str) -> str:
