@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 from engines import causes, evaluator, make, until
 
-from thresher.errors import Busy, CannotGoOn, EvaluationFailed, InvalidInput, NoReward
+from thresher.errors import CannotGoOn, InvalidInput
 from thresher.run import signals
 from thresher.run.engines import Engine, open_engine, processes
 from thresher.run.engines.adapter import Adapter, _broke, _same
-from thresher.run.engines.outcome import opened, outcome
 from thresher.run.engines.processes import Process, Processes
 from thresher.run.evaluations import Evaluations
 from thresher.run.loop import Runner
@@ -246,39 +245,6 @@ def test_a_worker_looks_every_second_whether_its_parent_lives(monkeypatch: pytes
     monkeypatch.setattr(processes, "time", SimpleNamespace(sleep=lambda seconds: done.append(f"{seconds:g} s")))
     processes._follow(7)
     assert done == ["1 s", "1 s", 1]
-
-
-# -- between processes -----------------------------------------------------------------------------------------------
-
-
-class Unsendable(float):
-    """A number that cannot be sent."""
-
-    def __reduce__(self) -> Any:
-        raise TypeError("stay here")
-
-
-def _raises(error: BaseException, _: Pull) -> Any:
-    raise error
-
-
-def test_an_outcome_is_the_same_in_another_process() -> None:
-    assert opened(outcome(lambda _: 0.25, pull(1))) == 0.25
-    assert opened(outcome(lambda _: Unsendable(0.5), pull(1))) == 0.5
-    for error in (
-        KeyboardInterrupt(),
-        Busy(after=3.0),
-        NoReward("none", kind="k"),
-        EvaluationFailed("it broke", kind="k"),
-    ):
-        with pytest.raises(type(error)) as caught:
-            opened(outcome(functools.partial(_raises, error), pull(1)))
-        assert type(caught.value) is type(error)
-        assert getattr(caught.value, "after", 3.0) == 3.0
-    with pytest.raises(NoReward, match="which cannot be sent between processes"):
-        opened(outcome(lambda _: lambda: 0, pull(1)))
-    with pytest.raises(NoReward, match="it returned something that cannot be read here"):
-        opened(b"nonsense")
 
 
 # -- signals ---------------------------------------------------------------------------------------------------------
