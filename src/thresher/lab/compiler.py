@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from inspect import signature
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -56,33 +57,49 @@ def _rebuilt(function: FunctionType, namespace: Namespace, name: str | None = No
     return copy
 
 
-def _compiled(function: FunctionType, namespace: Namespace, name: str) -> Any:
+def _compiled(function: FunctionType, namespace: Namespace, name: str, *, keeps: bool) -> Any:
+    """A part of loops, compiled when one of them needs it; ``keeps`` says whether it is cached."""
     options = {**INNER, "forceinline": function.__name__ not in CALLED}
     compiled = njit(**options)(_rebuilt(function, namespace, name))
     typed = compiled.get_call_template
+    is_new = keeps
 
     def template(args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
-        with linking.parts():  # without `unliteral`, numba would compile a function again for each constant argument
+        nonlocal is_new
+        if is_new:
+            is_new = False
+            _keep(compiled)
+        # without `unliteral`, numba would compile a function again for each constant argument
+        with linking.parts():
             return typed(tuple(map(unliteral, args)), kws)
 
     compiled.get_call_template = template
     return compiled
 
 
-def _extended(namespace: Namespace, modules: tuple[ModuleType, ...], variant: str = "") -> Namespace:
+def _extended(
+    namespace: Namespace, modules: tuple[ModuleType, ...], variant: str = "", *, keeps: bool = False
+) -> Namespace:
     for module in modules:
         functions = _functions(module)
         for name, value in vars(module).items():
             if name not in functions and not name.startswith("__"):
                 namespace.setdefault(name, value)
         for name, function in functions.items():
-            namespace[name] = _compiled(function, namespace, name + variant)
+            is_large = module in LOOPS or name in _called_by_loops()  # others are cached as a part of these
+            namespace[name] = _compiled(function, namespace, name + variant, keeps=keeps and is_large)
     return namespace
 
 
 @cache
+def _called_by_loops() -> frozenset[str]:
+    found = (function.__code__.co_names for module in LOOPS for function in _functions(module).values())
+    return frozenset(name for names in found for name in names)
+
+
+@cache
 def _shared() -> Namespace:
-    return _extended({"__name__": __name__}, SHARED)
+    return _extended({"__name__": __name__}, SHARED, keeps=True)
 
 
 @cache
@@ -155,11 +172,39 @@ def compiling(*, late_rewards: bool) -> Iterator[None]:
     if late_rewards:
         settings.OPT = type(level)(1)
     try:
-        yield
+        with linking.quicker():
+            yield
     finally:
         settings.OPT = level
         if collects:
             gc.enable()
+
+
+def share(kind: Kind) -> tuple[Any, ...]:
+    """Parts of a loop with certificates that an idle core compiles meanwhile: nearly half of it."""
+    namespace = _namespace(kind._replace(late=False))
+    return tuple(namespace[name] for name in ("came_back" if kind.late else "learned", "measured"))
+
+
+def compile_share(kind: Kind, values: Namespace) -> None:
+    """Compile these parts into the cache; ``values`` are examples of their arguments, by name."""
+    with compiling(late_rewards=kind.late):
+        for part in share(kind):
+            part.get_call_template(tuple(numba.typeof(values[name]) for name in signature(part.py_func).parameters), {})
+
+
+def await_share(kind: Kind, wait: Callable[[], object]) -> None:
+    """Wait for the process that compiles these parts as soon as the first of them is needed."""
+
+    def later(typed: Callable[..., Any]) -> Callable[..., Any]:
+        def template(args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
+            wait()
+            return typed(args, kws)
+
+        return template
+
+    for part in share(kind):
+        part.get_call_template = later(part.get_call_template)
 
 
 @cache
@@ -180,7 +225,7 @@ def constants(kind: Kind) -> Namespace:
 def _namespace(kind: Kind) -> Namespace:
     namespace = {**_shared(), **constants(kind)}
     if kind.formula is None or kind.digest is None:
-        return _extended(namespace, LOOPS, kind.variant)
+        return _extended(namespace, LOOPS, kind.variant, keeps=True)
     _extended(namespace, (*SCORED, *LOOPS), kind.variant)
     namespace["custom"] = users.compiled(kind.formula, kind.digest)
     return namespace
@@ -195,15 +240,19 @@ def other_loop(function: FunctionType) -> Callable[..., None]:
 
 def _kept(rebuilt: FunctionType) -> Callable[..., None]:
     """Compiled when it is first called, into the cache where there is one."""
+    compiled: Callable[..., None] = njit(nogil=True, **OPTIONS)(rebuilt)
+    _keep(compiled)
+    return compiled
+
+
+def _keep(compiled: Any) -> None:
+    """Cache what is compiled, if that is possible."""
     folder, before = _cache_folder(), settings.CACHE_DIR
     if folder:
-        try:  # numba asks for the folder while it decorates
+        try:  # numba asks for the folder right now
             settings.CACHE_DIR = folder
-            compiled: Callable[..., None] = njit(cache=True, nogil=True, **OPTIONS)(rebuilt)
-            return compiled
+            compiled.enable_caching()
         except (OSError, RuntimeError):
             pass
         finally:
             settings.CACHE_DIR = before
-    uncached: Callable[..., None] = njit(nogil=True, **OPTIONS)(rebuilt)
-    return uncached

@@ -4,6 +4,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from ..core.evidence import CHARGED, LEFT_OUT
 from ..core.kernel import Board, Rule
 from ..core.policies import second_rule, settling_constant
 from ..errors import InvalidInput
-from . import compiler, families, formulas
+from . import compiler, families, formulas, late
 from .cores import aside, available_cores, share_out
 from .delays import NONE
 from .families import Reals
@@ -91,6 +92,15 @@ def prepared(setup: Setup, certifies: bool) -> Callable[..., None]:
     run = compiler.loop(kind(setup, certifies))
     _compiled(setup, run, _arguments(setup, 0, 0, 0, _measures(setup, 0, per_arm=False), _no_trace(), certifies))
     return run
+
+
+def examples(setup: Setup, certifies: bool) -> dict[str, Any]:
+    """A value for each parameter of a loop's parts, by name."""
+    given = _arguments(setup, 0, 0, 0, _measures(setup, 0), _no_trace(), certifies)
+    values = dict(zip(signature(late.run_late).parameters, given, strict=False))
+    values.update(zip(("board", "other"), values["boards"], strict=True))
+    values.update(zip(("rule", "other_rule"), values["rules"], strict=True))
+    return {**values, **dict.fromkeys(("arm", "pull", "slot", "row", "column"), 0), "reward": 0.0, "lost": False}
 
 
 class Played(NamedTuple):

@@ -15,7 +15,7 @@ from . import compiler
 from .compiler import Kind
 from .cores import available_cores
 from .setup import Setup
-from .simulator import prepared
+from .simulator import examples, prepared
 from .writing import progress_bar
 
 
@@ -23,9 +23,13 @@ def compile_together(loops: Iterable[Kind], *, shows: bool = False) -> None:
     """Compile the loops on all cores; ``shows`` draws a progress bar on a terminal."""
     needed = [loop for loop in dict.fromkeys(loops) if not compiler.kept(loop)]
     own = [loop for loop in needed if loop.digest is None]
-    shares = [own[first :: available_cores()] for first in range(available_cores())]
+    cores = available_cores() if compiler.keeps() else 1
+    shares = [own[first::cores] for first in range(cores)]
     shares[0] += [loop for loop in needed if loop.digest is not None]  # only this process has the user's function
-    children = [_child(share) for share in shares[1:] if share] if compiler.keeps() else []
+    children = [_child("loops", share) for share in shares[1:] if share]
+    if cores > 1 and len(needed) == 1 and needed[0].certifies and own:
+        children.append(_child("share", needed))
+        compiler.await_share(needed[0], children[0].wait)
     try:
         with progress_bar("compiling, this once", len(needed)) if shows else nullcontext() as bar:
             compile_here(shares[0], bar)
@@ -39,27 +43,39 @@ def compile_together(loops: Iterable[Kind], *, shows: bool = False) -> None:
 
 
 def compile_here(loops: Sequence[Kind], progress: Callable[[int], None] | None = None) -> None:
-    """Compile for the smallest possible game; ``progress`` is called after each loop."""
+    """Compile some loops; ``progress`` is called after each."""
     for loop in loops:
-        game = Setup(
-            None if loop.formula is None else Policy(loop.formula, digest=loop.digest),
-            family="bernoulli",
-            arms=2,
-            budget=4,
-            delay="fifo:0" if loop.late else "none",
-            confidence=0.95 if loop.certifies else None,
-            guarantee="rate" if loop.ranks else "all",
-            lower_is_better=loop.counts,
-        )
-        prepared(game, loop.certifies)
+        prepared(_game(loop), loop.certifies)
         if progress is not None:
             progress(1)
 
 
-def _child(loops: Sequence[Kind]) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-m", "thresher.lab.warming", json.dumps(loops)]
+def _game(loop: Kind) -> Setup:
+    """The smallest possible game that is played in a loop."""
+    return Setup(
+        None if loop.formula is None else Policy(loop.formula, digest=loop.digest),
+        family="bernoulli",
+        arms=2,
+        budget=4,
+        delay="fifo:0" if loop.late else "none",
+        confidence=0.95 if loop.certifies else None,
+        guarantee="rate" if loop.ranks else "all",
+        lower_is_better=loop.counts,
+    )
+
+
+def _child(what: str, loops: Sequence[Kind]) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-m", "thresher.lab.warming", what, json.dumps(loops)]
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
+def _main(what: str, loops: Sequence[Kind]) -> None:
+    if what == "loops":
+        compile_here(loops)
+    else:
+        for loop in loops:
+            compiler.compile_share(loop, examples(_game(loop), loop.certifies))
+
+
 if __name__ == "__main__":
-    compile_here([Kind(*flags) for flags in json.loads(sys.argv[1])])
+    _main(sys.argv[1], [Kind(*flags) for flags in json.loads(sys.argv[2])])
