@@ -76,7 +76,7 @@ def test_loops_that_different_processes_compiled_do_not_get_mixed_up(
 
 def test_where_nothing_can_be_cached_loops_are_compiled_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    program = "from thresher.lab import compiler; loop = compiler._kept(lambda number: None); "
+    program = "from thresher.lab import compiler; loop = compiler._outermost(lambda number: None); "
     program += "loop(1); print(compiler.keeps(), loop.stats.cache_path)"
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "file")}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)

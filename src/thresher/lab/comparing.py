@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ..core import checks, policies
+from ..core import policies
 from ..core.policies import Policy
 from ..errors import UNSAID, InvalidInput
 from .families import Reals
 from .result import Result
 from .settled import known, standard_error
 from .setup import Setup
-from .simulator import MOST_REPETITIONS, kind, simulate
+from .simulator import checked, kind, simulate
 from .warming import compile_together
 
 Table = np.ndarray[tuple[int, int], np.dtype[np.float64]]
@@ -118,10 +118,7 @@ def prepared(
     **settings: Any,
 ) -> dict[str, dict[str, Setup]]:
     """The setups by family and policy, checked and compiled; ``shows`` draws a progress bar on a terminal."""
-    checks.whole("repetitions", repetitions, least=1, most=MOST_REPETITIONS)  # before anything is compiled
-    checks.whole("seed", seed, least=0)
-    if threads is not None:
-        checks.whole("threads", threads, least=1, most=1024)
+    checked(repetitions, seed, threads)  # before anything is compiled
     chosen = named(given, certificates=settings.get("confidence") is not None)
     setups = {
         family: {name: Setup(**settings, policy=policy, family=family, common=True) for name, policy in chosen.items()}
@@ -142,14 +139,20 @@ def named(given: Sequence[Policy | str], *, certificates: bool = False) -> dict[
     >>> list(named(["evt", "uniform"]))
     ['evt', 'uniform']
     """
-    found: dict[str, Policy] = {}
-    for each in given:
-        policy = policies.policy(each, certificates=certificates)
-        if policy.label in found:
-            raise InvalidInput("policy", policy.label, "is given twice", "compare different policies")
-        found[policy.label] = policy
+    found = labelled(given, certificates=certificates)
     if len(found) < 2:
         only = next(iter(found), UNSAID)
         remedy = "give another --policy" if found else "write --policy evt --policy uniform"
         raise InvalidInput("policy", only, "there must be at least two to compare", remedy)
+    return found
+
+
+def labelled(given: Sequence[Policy | str], *, certificates: bool = False) -> dict[str, Policy]:
+    """The policies by their names in tables and figures."""
+    found: dict[str, Policy] = {}
+    for each in given:
+        policy = policies.policy(each, certificates=certificates)
+        if policy.label in found:
+            raise InvalidInput("policy", policy.label, "is given twice", "give different policies")
+        found[policy.label] = policy
     return found

@@ -30,6 +30,7 @@ SCORED = (kernel, steps, formulas)  # what calls a user's score
 LOOPS = (loops, late)
 CALLED = frozenset(("draw_rarer", "moments", "within"))  # not worth the time to compile them into every caller
 njit: Any = numba.njit  # its annotations lack the options below
+typeof: Any = numba.typeof
 settings: Any = numba.config
 OPTIONS = {
     "error_model": "numpy",  # never fastmath: decisions must round the same way everywhere
@@ -45,22 +46,10 @@ def _functions(module: ModuleType) -> dict[str, FunctionType]:
     return {name: f for name, f in found if isinstance(f, FunctionType) and f.__module__ == module.__name__}
 
 
-def _rebuilt(function: FunctionType, namespace: Namespace, name: str | None = None) -> FunctionType:
-    """The same bytecode in another namespace.
-
-    Machine code from the cache is linked by name. Functions with different namespaces need different names, or one
-    would silently replace the other.
-    """
-    inner = (function.__defaults__, function.__closure__)
-    copy = FunctionType(function.__code__, namespace, name or function.__name__, *inner)
-    copy.__qualname__ = name or function.__name__
-    return copy
-
-
 def _compiled(function: FunctionType, namespace: Namespace, name: str, *, keeps: bool) -> Any:
     """A part of loops, compiled when one of them needs it; ``keeps`` says whether it is cached."""
     options = {**INNER, "forceinline": function.__name__ not in CALLED}
-    compiled = njit(**options)(_rebuilt(function, namespace, name))
+    compiled = njit(**options)(linking.rebuilt(function, namespace, name))
     typed = compiled.get_call_template
     is_new = keeps
 
@@ -154,10 +143,9 @@ def kept(kind: Kind) -> bool:
 def loop(kind: Kind) -> Callable[..., None]:
     """The compiled loop; it releases the interpreter's lock while it runs."""
     function = _functions(late)["run_late"] if kind.late else _functions(loops)["run_at_once"]
-    rebuilt = _rebuilt(function, _namespace(kind._replace(late=False)), kind.name)
+    rebuilt = linking.rebuilt(function, _namespace(kind._replace(late=False)), kind.name)
     is_known = kind.digest is None or not kind.digest.startswith(scores.IN_MEMORY)  # by its source
-    uncached: Callable[..., None] = njit(nogil=True, **OPTIONS)(rebuilt)
-    return _kept(rebuilt) if is_known else uncached
+    return _outermost(rebuilt, keeps=is_known)
 
 
 @contextmanager
@@ -190,7 +178,7 @@ def compile_share(kind: Kind, values: Namespace) -> None:
     """Compile these parts into the cache; ``values`` are examples of their arguments, by name."""
     with compiling(late_rewards=kind.late):
         for part in share(kind):
-            part.get_call_template(tuple(numba.typeof(values[name]) for name in signature(part.py_func).parameters), {})
+            part.get_call_template(tuple(typeof(values[name]) for name in signature(part.py_func).parameters), {})
 
 
 def await_share(kind: Kind, wait: Callable[[], object]) -> None:
@@ -211,7 +199,7 @@ def await_share(kind: Kind, wait: Callable[[], object]) -> None:
 def instance_drawer() -> Callable[..., None]:
     """The compiled function that draws the arms of one repetition."""
     function = _functions(loops)["draw_instance"]
-    drawer: Callable[..., None] = njit(**OPTIONS)(_rebuilt(function, _namespace(Kind()), "draw_instance-alone"))
+    drawer: Callable[..., None] = njit(**OPTIONS)(linking.rebuilt(function, _namespace(Kind()), "draw_instance-alone"))
     return drawer
 
 
@@ -235,13 +223,14 @@ def _namespace(kind: Kind) -> Namespace:
 def other_loop(function: FunctionType) -> Callable[..., None]:
     """A loop of another room, compiled with everything in its module."""
     namespace = _extended(dict(_namespace(Kind())), (sys.modules[function.__module__],))
-    return _kept(_rebuilt(function, namespace))
+    return _outermost(linking.rebuilt(function, namespace, function.__name__))
 
 
-def _kept(rebuilt: FunctionType) -> Callable[..., None]:
-    """Compiled when it is first called, into the cache where there is one."""
+def _outermost(rebuilt: FunctionType, *, keeps: bool = True) -> Callable[..., None]:
+    """A loop, compiled when it is first called; ``keeps`` says whether it is cached."""
     compiled: Callable[..., None] = njit(nogil=True, **OPTIONS)(rebuilt)
-    _keep(compiled)
+    if keeps:
+        _keep(compiled)
     return compiled
 
 

@@ -14,7 +14,7 @@ from .full_run import FullRun, full_run_of
 from .pilot import Pilot
 from .result import Result
 from .setup import Setup
-from .simulator import kind, simulate
+from .simulator import check_setup, checked, kind, simulate
 from .warming import compile_together
 
 TARGETS = (("90 % of arms right", 0.90), ("95 % of arms right", 0.95), ("99 % of arms right", 0.99))
@@ -109,16 +109,13 @@ def plan(
     >>> [need.policy for need in plan(problem, workers=2).needs[:3]]
     ['balanced', 'uniform', 'uniform, skips settled']
     """
-    if not isinstance(setup, Setup):
-        raise InvalidInput("setup", setup, "must be a Setup", "write lab.Setup(…)")
+    check_setup(setup)
     if setup.rules.needs_budget:
         remedy = "choose balanced, anytime-evt, ap-evt-pf, lsa, apt or uniform"
         raise InvalidInput("policy", str(setup.rules), "needs a budget, which is what a plan finds", remedy)
     checks.whole("workers", workers, least=1, most=delays.MOST_PENDING)
     checks.number("seconds per pull", seconds)
-    checks.whole("seed", seed, least=0)
-    if threads is not None:
-        checks.whole("threads", threads, least=1, most=1024)
+    checked(FEWEST, seed, threads)
     chosen = lines(setup.but(delay=_delay(workers, service, seconds)))
     certifies = setup.confidence is not None
     compile_together([kind(line.setup, certifies) for line in chosen])

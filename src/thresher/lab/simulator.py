@@ -18,7 +18,7 @@ from . import compiler, families, formulas, late
 from .cores import aside, available_cores, share_out
 from .delays import NONE
 from .families import Reals
-from .parts import Arms, Counts, Measures, Trace, zeros
+from .parts import Arms, Measures, Trace, zeros
 from .proofs import Proof, blank_proof
 from .result import Result
 from .setup import Setup
@@ -52,10 +52,8 @@ def simulate(
     >>> float(result.accuracy[-1]), result.pulls_per_arm[-1].tolist()
     (1.0, [10.0, 10.0, 10.0, 10.0])
     """
-    _known(setup)
-    repetitions = checks.whole("repetitions", repetitions, least=1, most=MOST_REPETITIONS)
-    threads = checks.whole("threads", available_cores() if threads is None else threads, least=1, most=1024)
-    seed = checks.whole("seed", seed, least=0)
+    check_setup(setup)
+    repetitions, seed, threads = checked(repetitions, seed, threads)
     if setup.confidence is not None and (34 + setup.cases) * setup.arms + setup.budget > MOST_CELLS // 4:
         rule = f"with certificates for {setup.arms:,} arms is more than memory should hold"
         raise InvalidInput("budget", setup.budget, rule, "give fewer of either")
@@ -85,6 +83,18 @@ def simulate(
     share_out(play, chunks, threads)
     _check_scores(setup, seed, measures, run, certifies)
     return Result(setup, repetitions, seed, threads, measures, time.perf_counter() - before)
+
+
+def checked(repetitions: int, seed: int, threads: int | None = None) -> tuple[int, int, int]:
+    """The numbers of a simulation; by default it has a thread for each core.
+
+    >>> checked(0, 0)
+    Traceback (most recent call last):
+    thresher.errors.InvalidInput: repetitions 0: must be a whole number of at least 1
+    """
+    repetitions = checks.whole("repetitions", repetitions, least=1, most=MOST_REPETITIONS)
+    threads = checks.whole("threads", available_cores() if threads is None else threads, least=1, most=1024)
+    return repetitions, checks.whole("seed", seed, least=0), threads
 
 
 def prepared(setup: Setup, certifies: bool) -> Callable[..., None]:
@@ -122,7 +132,7 @@ def trace(setup: Setup, *, repetition: int = 0, seed: int = 0) -> Played:
     >>> played.pull, played.arm
     ([1, -1, 2, -2, 3, -3, 4, -4], [0, 0, 1, 1, 0, 0, 1, 1])
     """
-    _known(setup)
+    check_setup(setup)
     repetition = checks.whole("repetition", repetition, least=0, most=MOST_REPETITIONS - 1)
     certifies, size, seed = setup.confidence is not None, 2 * setup.budget, checks.whole("seed", seed, least=0)
     if size > MOST_CELLS or (repetition + 1) * len(setup.checkpoints) > MOST_CELLS:
@@ -156,9 +166,8 @@ def instances(setup: Setup, *, repetitions: int, seed: int = 0) -> list[tuple[Re
     >>> [round(float(value), 4) for value in (mean[0], spread[0])]
     [0.6, 0.1732]
     """
-    _known(setup)
-    repetitions = checks.whole("repetitions", repetitions, least=1, most=MOST_REPETITIONS)
-    seed = checks.whole("seed", seed, least=0)
+    check_setup(setup)
+    repetitions, seed, _ = checked(repetitions, seed)
     draw = compiler.instance_drawer()
     arms, state, found = blank_arms(setup), np.zeros(4, np.uint64), []
     _compiled(setup, draw, (arms, seed, 0, state))
@@ -287,17 +296,16 @@ def _measures(setup: Setup, rows: int, *, per_arm: bool = True) -> Measures:
 
 
 def _slots(capacity: int) -> Slots:
-    leaves = 1
-    while leaves < capacity:
-        leaves *= 2
-    whole: list[Counts] = [np.zeros(capacity, np.int64) for _ in range(3)]
-    return Slots(whole[0], whole[1], np.zeros(capacity), whole[2], np.zeros(2 * leaves), np.zeros(2 * leaves, np.int64))
+    nodes = 2 << (capacity - 1).bit_length()  # of a tree with a power of two leaves
+    pull, arm, free = (np.zeros(capacity, np.int64) for _ in range(3))
+    return Slots(pull, arm, np.zeros(capacity), free, zeros("d", nodes), zeros("i", nodes))  # as on a board
 
 
 def _no_trace() -> Trace:
     return Trace(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros(1, np.int64))
 
 
-def _known(setup: object) -> None:
+def check_setup(setup: object) -> None:
+    """Raise unless it is a setup."""
     if not isinstance(setup, Setup):
         raise InvalidInput("setup", setup, "must be a Setup", "write lab.Setup(…)")
