@@ -29,6 +29,7 @@ SHARED = (*CORE, streams, families, shares, delays, parts, proofs, counting, slo
 SCORED = (kernel, steps, formulas)  # what calls a user's score
 LOOPS = (loops, late)
 CALLED = frozenset(("draw_rarer", "moments", "within"))  # not worth the time to compile them into every caller
+HALVES = (("draw_instance", "draw_truths", "open_boards", "issued_pull"), ("learned", "observed", "measured"))
 njit: Any = numba.njit  # its annotations lack the options below
 typeof: Any = numba.typeof
 settings: Any = numba.config
@@ -168,31 +169,12 @@ def compiling(*, late_rewards: bool) -> Iterator[None]:
             gc.enable()
 
 
-def share(kind: Kind) -> tuple[Any, ...]:
-    """Parts of a loop with certificates that an idle core compiles meanwhile: nearly half of it."""
-    namespace = _namespace(kind._replace(late=False))
-    return tuple(namespace[name] for name in ("came_back" if kind.late else "learned", "measured"))
-
-
-def compile_share(kind: Kind, values: Namespace) -> None:
-    """Compile these parts into the cache; ``values`` are examples of their arguments, by name."""
+def compile_half(kind: Kind, half: int, examples: Namespace) -> None:
+    """Compile one half of a loop's large parts into the cache; ``examples`` are values of their arguments, by name."""
     with compiling(late_rewards=kind.late):
-        for part in share(kind):
-            part.get_call_template(tuple(typeof(values[name]) for name in signature(part.py_func).parameters), {})
-
-
-def await_share(kind: Kind, wait: Callable[[], object]) -> None:
-    """Wait for the process that compiles these parts as soon as the first of them is needed."""
-
-    def later(typed: Callable[..., Any]) -> Callable[..., Any]:
-        def template(args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
-            wait()
-            return typed(args, kws)
-
-        return template
-
-    for part in share(kind):
-        part.get_call_template = later(part.get_call_template)
+        for name in HALVES[half]:
+            part = _namespace(kind._replace(late=False))[name]
+            part.get_call_template(tuple(typeof(examples[each]) for each in signature(part.py_func).parameters), {})
 
 
 @cache

@@ -18,11 +18,11 @@ from . import compiler, families, formulas, late
 from .cores import aside, available_cores, share_out
 from .delays import NONE
 from .families import Reals
-from .parts import Arms, Measures, Trace, zeros
+from .parts import Arms, Measures, Trace, blank_trace, zeros
 from .proofs import Proof, blank_proof
 from .result import Result
 from .setup import Setup
-from .slots import Slots, Timing
+from .slots import Timing, blank_slots
 from .users import NoNumber, refused_in, score_failed
 
 Progress = Callable[[int], None]  # called with the number of pulls since the last call
@@ -70,7 +70,7 @@ def simulate(
     def play(chunk: tuple[int, int]) -> None:
         mine = measures._replace(issued=np.zeros_like(measures.issued))
         try:
-            run(*_arguments(setup, seed, *chunk, mine, _no_trace(), certifies))
+            run(*_arguments(setup, seed, *chunk, mine, blank_trace(), certifies))
         except ZeroDivisionError:
             _explain_division(setup, seed, chunk, mine, run, certifies)
             raise
@@ -100,17 +100,18 @@ def checked(repetitions: int, seed: int, threads: int | None = None) -> tuple[in
 def prepared(setup: Setup, certifies: bool) -> Callable[..., None]:
     """The loop of a setup, compiled. Nothing is played."""
     run = compiler.loop(kind(setup, certifies))
-    _compiled(setup, run, _arguments(setup, 0, 0, 0, _measures(setup, 0, per_arm=False), _no_trace(), certifies))
+    _compiled(setup, run, _arguments(setup, 0, 0, 0, _measures(setup, 0, per_arm=False), blank_trace(), certifies))
     return run
 
 
 def examples(setup: Setup, certifies: bool) -> dict[str, Any]:
-    """A value for each parameter of a loop's parts, by name."""
-    given = _arguments(setup, 0, 0, 0, _measures(setup, 0), _no_trace(), certifies)
+    """A value for each parameter of a loop's large parts, by name."""
+    given = _arguments(setup, 0, 0, 0, _measures(setup, 0), blank_trace(), certifies)
     values = dict(zip(signature(late.run_late).parameters, given, strict=False))
     values.update(zip(("board", "other"), values["boards"], strict=True))
     values.update(zip(("rule", "other_rule"), values["rules"], strict=True))
-    return {**values, **dict.fromkeys(("arm", "pull", "slot", "row", "column"), 0), "reward": 0.0, "lost": False}
+    whole = dict.fromkeys(("repetition", "arm", "pull", "row", "column"), 0)
+    return {**values, **whole, "reward": 0.0, "lost": False}
 
 
 class Played(NamedTuple):
@@ -139,9 +140,7 @@ def trace(setup: Setup, *, repetition: int = 0, seed: int = 0) -> Played:
         rule = f"of repetition {repetition:,} is more than memory should hold"
         raise InvalidInput("budget", setup.budget, rule, "give a smaller budget, or an earlier repetition")
     run = compiler.loop(kind(setup, certifies))
-    written = Trace(
-        np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size), np.zeros(size), np.zeros(1, np.int64)
-    )
+    written = blank_trace(size)
     measures = _measures(setup, repetition + 1)
     arguments = _arguments(setup, seed, repetition, repetition + 1, measures, written, certifies)
     try:
@@ -208,7 +207,7 @@ def _arguments(
     timing = Timing(
         delay.model, first, delay.service, seconds, float(delay.shape), *map(float, (*setup.lost, setup.hung))
     )
-    return (*shared, np.zeros(4, np.uint64), _slots(min(delay.capacity, setup.budget + 1)), timing)
+    return (*shared, np.zeros(4, np.uint64), blank_slots(min(delay.capacity, setup.budget + 1)), timing)
 
 
 def kind(setup: Setup, certifies: bool | None = None) -> compiler.Kind:
@@ -259,7 +258,7 @@ def blank_arms(setup: Setup) -> Arms:
 def _check_scores(setup: Setup, seed: int, measures: Measures, run: Callable[..., None], certifies: bool) -> None:
     """Raise if a repetition ended because of an invalid score: that one is played again, to see what was scored."""
     if found := refused_in(measures):
-        again = _arguments(setup, seed, found.row, found.row + 1, measures, _no_trace(), certifies)
+        again = _arguments(setup, seed, found.row, found.row + 1, measures, blank_trace(), certifies)
         run(*again)
         raise score_failed(setup.rules, found, again[3][0], rules(setup)[0])
 
@@ -269,7 +268,7 @@ def _explain_division(
 ) -> None:
     """Raise what a user's score broke by a division by zero: repetitions are played one by one, up to that one."""
     for row in range(*chunk) if setup.rules.is_custom else ():
-        again = _arguments(setup, seed, row, row + 1, measures, _no_trace(), certifies)
+        again = _arguments(setup, seed, row, row + 1, measures, blank_trace(), certifies)
         try:
             run(*again)
         except ZeroDivisionError:
@@ -293,16 +292,6 @@ def _measures(setup: Setup, rows: int, *, per_arm: bool = True) -> Measures:
         listed=np.zeros((rows, 3), np.int64),
         false=np.zeros((rows, 3), np.int64),
     )
-
-
-def _slots(capacity: int) -> Slots:
-    nodes = 2 << (capacity - 1).bit_length()  # of a tree with a power of two leaves
-    pull, arm, free = (np.zeros(capacity, np.int64) for _ in range(3))
-    return Slots(pull, arm, np.zeros(capacity), free, zeros("d", nodes), zeros("i", nodes))  # as on a board
-
-
-def _no_trace() -> Trace:
-    return Trace(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros(1, np.int64))
 
 
 def check_setup(setup: object) -> None:
