@@ -4,22 +4,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from ..core import policies
 from ..core.policies import Policy
 from ..errors import UNSAID, InvalidInput
 from .families import Reals
-from .result import Result
+from .result import Measure, Result
 from .settled import known, standard_error
 from .setup import Setup
 from .simulator import checked, kind, simulate
 from .warming import compile_together
 
-Table = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 FAMILIES = ("uniform", "bernoulli", "beta", "normal", "clipped")
 BOUNDED = ("bernoulli", "beta", "clipped")  # those that certificates can be made for, whatever the means
-MEASURES = ("accuracy", "success")  # the share of arms right, and of repetitions with all arms right
 
 
 @dataclass(frozen=True)
@@ -45,14 +41,16 @@ class Comparison:
     def pulls(self) -> Sequence[int]:
         return self.first.setup.checkpoints
 
-    def difference(self, policy: str, measure: str) -> Difference:
+    def difference(self, policy: str, measure: Measure) -> Difference:
         """How much better a policy is than the first; the error is that of paired repetitions."""
-        apart = _each(self.results[policy], measure) - _each(self.first, measure)
+        apart = self.results[policy].each(measure) - self.first.each(measure)
         return Difference(apart.mean(axis=0), standard_error(apart))
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """A row for each policy and checkpoint."""
-        measures = [*MEASURES, *(["settled"] if self.first.setup.confidence is not None else [])]
+        measures: list[Measure] = ["accuracy", "success"]
+        if self.first.setup.confidence is not None:
+            measures.append("settled")
         for policy, result in self.results.items():
             apart = {measure: self.difference(policy, measure) for measure in measures}
             for place, pulls in enumerate(self.pulls):
@@ -63,15 +61,6 @@ class Comparison:
                     row[f"{measure}_difference"] = known(apart[measure].mean[place])
                     row[f"{measure}_difference_se"] = known(apart[measure].error[place])
                 yield row
-
-
-def _each(result: Result, measure: str) -> Table:
-    """A measure in every repetition and at every checkpoint."""
-    if measure == "accuracy":
-        return result.shares
-    counts = result.measures.wrong == 0 if measure == "success" else result.measures.settled / result.setup.contenders
-    found: Table = counts.astype(np.float64)
-    return found
 
 
 def compare(

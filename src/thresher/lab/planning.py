@@ -9,7 +9,7 @@ import numpy as np
 from ..core import checks, policies
 from ..errors import InvalidInput
 from . import delays
-from .crossing import first_columns, first_reached, resampled
+from .crossing import RANGE, Rows, first_columns, first_reached, resampled
 from .full_run import FullRun, full_run_of
 from .pilot import Pilot
 from .result import Result
@@ -29,7 +29,6 @@ ROUGH = 60  # figures from fewer repetitions than this are called rough
 LONGEST = 6_500_000  # pulls of the last stage over all repetitions; it is skipped if there are many arms
 CELLS = 4_000_000  # with cases: repetitions times the pulls of a full run
 GROWTH = 1.04  # from one checkpoint to the next
-RANGE = (0.05, 0.95)  # quantiles: nine of ten repetitions
 
 
 @dataclass(frozen=True)
@@ -205,14 +204,11 @@ def _extend(curve: Curve, result: Result, points: Sequence[int]) -> None:
         column.extend(float(values[place]) for place in new)
 
 
-def _reached(target: str, result: Result) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+def _reached(target: str, result: Result) -> Rows:
     """The measurement that a target is about: a row for each repetition, a column for each number of pulls."""
-    measures, arms = result.measures, result.setup.contenders
-    if target == ALL_RIGHT[0]:
-        return np.asarray(measures.wrong == 0, np.float64)
     if target == ALL_SETTLED[0]:
-        return np.asarray(measures.settled == arms, np.float64)
-    return np.asarray(measures.settled / arms) if target == SETTLED[0] else result.shares
+        return np.asarray(result.each("settled") == 1.0, np.float64)
+    return result.each("success" if target == ALL_RIGHT[0] else "settled" if target == SETTLED[0] else "accuracy")
 
 
 def _read(target: str, level: float, policy: str, result: Result, points: Sequence[int], seed: int) -> Need:
