@@ -81,14 +81,14 @@ def parts() -> Iterator[None]:
 
 
 @cache
-def _defaults(kind: type) -> dict[str, Any]:
-    options: Any = kind
-    return {name: option.default for name, option in options.options.items()}
+def _defaults(kind: Any) -> dict[str, Any]:
+    return {name: option.default for name, option in kind.options.items()}
 
 
 def _values(options: Any) -> dict[str, Any]:
     """What numba's own method returns, without a call for each of thirty options."""
-    return {**_defaults(type(options)), **options._values}
+    kind: Any = type(options)
+    return {**_defaults(kind), **options._values}
 
 
 @contextmanager
