@@ -1,6 +1,7 @@
 """How the laboratory compiles, and caches machine code."""
 
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -87,6 +88,18 @@ def test_another_process_compiles_what_it_is_told(ran: Ran, monkeypatch: pytest.
     monkeypatch.setenv("XDG_CACHE_HOME", str(ran.folder.parent.parent))
     assert warming._child([compiler.Kind()]).wait(60) == 0
     assert {name(path) for path in ran.folder.rglob("*.run_*.nbc")} == {*ran.kept[1]}  # it was there
+
+
+def test_every_cached_function_has_one_signature(ran: Ran) -> None:
+    """With two, processes that compile at the same time could give one file to both."""
+    found = {}
+    for path in ran.folder.rglob("*.nbi"):
+        with path.open("rb") as file:
+            pickle.load(file)  # numba's version
+            _, overloads = pickle.load(file)
+            found[path.name] = len(overloads)
+    assert len(found) > 20
+    assert {*found.values()} == {1}
 
 
 def test_a_loop_uses_the_parts_that_another_process_compiled(tmp_path: Path) -> None:
