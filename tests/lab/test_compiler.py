@@ -1,6 +1,7 @@
 """How the laboratory compiles, and caches machine code."""
 
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -51,7 +52,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     kept, said = [], []
     for loops in ([FIRST], [SECOND, FIRST]):
         said.append(run(cache, *loops))
-        kept.append({name(path): path.stat().st_mtime_ns for path in cache.rglob("*.nbc")})
+        kept.append({name(path): path.stat().st_mtime_ns for path in cache.rglob("*.run_*.nbc")})
     [folder] = (cache / "thresher").iterdir()
     return Ran(folder, kept, said)
 
@@ -76,7 +77,7 @@ def test_loops_that_different_processes_compiled_do_not_get_mixed_up(
 
 def test_where_nothing_can_be_cached_loops_are_compiled_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    program = "from thresher.lab import compiler; loop = compiler._kept(lambda number: None); "
+    program = "from thresher.lab import compiler; loop = compiler._outermost(lambda number: None); "
     program += "loop(1); print(compiler.keeps(), loop.stats.cache_path)"
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "file")}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
@@ -86,7 +87,34 @@ def test_where_nothing_can_be_cached_loops_are_compiled_all_the_same(tmp_path: P
 def test_another_process_compiles_what_it_is_told(ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(ran.folder.parent.parent))
     assert warming._child([compiler.Kind()]).wait(60) == 0
-    assert {name(path) for path in ran.folder.rglob("*.nbc")} == {*ran.kept[1]}  # it was there
+    assert {name(path) for path in ran.folder.rglob("*.run_*.nbc")} == {*ran.kept[1]}  # it was there
+
+
+def test_every_cached_function_has_one_signature(ran: Ran) -> None:
+    """With two, processes that compile at the same time could give one file to both."""
+    found = {}
+    for path in ran.folder.rglob("*.nbi"):
+        with path.open("rb") as file:
+            pickle.load(file)  # numba's version
+            _, overloads = pickle.load(file)
+            found[path.name] = len(overloads)
+    assert len(found) > 20
+    assert {*found.values()} == {1}
+
+
+def test_a_loop_uses_the_parts_that_another_process_compiled(tmp_path: Path) -> None:
+    kind = compiler.Kind(certifies=True, late=True)
+    program = f"""
+from thresher.lab import compiler, warming
+from thresher.lab.compiler import Kind
+warming.available_cores = lambda: 2
+warming.compile_together([{kind}])
+parts = compiler._namespace({kind}._replace(late=False))
+print([[sum(parts[name].stats.cache_hits.values()) for name in half] for half in compiler.HALVES])
+"""
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("[[0, 0, 0, 0], [1, 1, 1]]\n", "")
 
 
 @pytest.mark.parametrize("cores", [1, 2, 5])

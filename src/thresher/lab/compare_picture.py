@@ -38,7 +38,7 @@ def _differences(axis: Any, one: Comparison) -> None:
     axis.set_xlabel("pulls")
     axis.set_xticks(one.pulls[::2] if len(one.pulls) > 6 else one.pulls)
     axis.minorticks_off()
-    axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axis.xaxis.set_major_formatter("{x:,.0f}")
     axis.tick_params(axis="x", rotation=30)
     axis.yaxis.set_major_formatter(percent(decimals=None))
     for (name, _), (colour, dash) in list(zip(one.results.items(), _styles(one), strict=True))[1:]:

@@ -4,22 +4,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from ..core import checks, policies
+from ..core import policies
 from ..core.policies import Policy
 from ..errors import UNSAID, InvalidInput
 from .families import Reals
-from .result import Result
+from .result import Measure, Result
 from .settled import known, standard_error
 from .setup import Setup
-from .simulator import MOST_REPETITIONS, kind, simulate
+from .simulator import checked, kind, simulate
 from .warming import compile_together
 
-Table = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 FAMILIES = ("uniform", "bernoulli", "beta", "normal", "clipped")
 BOUNDED = ("bernoulli", "beta", "clipped")  # those that certificates can be made for, whatever the means
-MEASURES = ("accuracy", "success")  # the share of arms right, and of repetitions with all arms right
 
 
 @dataclass(frozen=True)
@@ -45,14 +41,16 @@ class Comparison:
     def pulls(self) -> Sequence[int]:
         return self.first.setup.checkpoints
 
-    def difference(self, policy: str, measure: str) -> Difference:
+    def difference(self, policy: str, measure: Measure) -> Difference:
         """How much better a policy is than the first; the error is that of paired repetitions."""
-        apart = _each(self.results[policy], measure) - _each(self.first, measure)
+        apart = self.results[policy].each(measure) - self.first.each(measure)
         return Difference(apart.mean(axis=0), standard_error(apart))
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """A row for each policy and checkpoint."""
-        measures = [*MEASURES, *(["settled"] if self.first.setup.confidence is not None else [])]
+        measures: list[Measure] = ["accuracy", "success"]
+        if self.first.setup.confidence is not None:
+            measures.append("settled")
         for policy, result in self.results.items():
             apart = {measure: self.difference(policy, measure) for measure in measures}
             for place, pulls in enumerate(self.pulls):
@@ -63,15 +61,6 @@ class Comparison:
                     row[f"{measure}_difference"] = known(apart[measure].mean[place])
                     row[f"{measure}_difference_se"] = known(apart[measure].error[place])
                 yield row
-
-
-def _each(result: Result, measure: str) -> Table:
-    """A measure in every repetition and at every checkpoint."""
-    if measure == "accuracy":
-        return result.shares
-    counts = result.measures.wrong == 0 if measure == "success" else result.measures.settled / result.setup.contenders
-    found: Table = counts.astype(np.float64)
-    return found
 
 
 def compare(
@@ -118,10 +107,7 @@ def prepared(
     **settings: Any,
 ) -> dict[str, dict[str, Setup]]:
     """The setups by family and policy, checked and compiled; ``shows`` draws a progress bar on a terminal."""
-    checks.whole("repetitions", repetitions, least=1, most=MOST_REPETITIONS)  # before anything is compiled
-    checks.whole("seed", seed, least=0)
-    if threads is not None:
-        checks.whole("threads", threads, least=1, most=1024)
+    checked(repetitions, seed, threads)  # before anything is compiled
     chosen = named(given, certificates=settings.get("confidence") is not None)
     setups = {
         family: {name: Setup(**settings, policy=policy, family=family, common=True) for name, policy in chosen.items()}
@@ -142,14 +128,20 @@ def named(given: Sequence[Policy | str], *, certificates: bool = False) -> dict[
     >>> list(named(["evt", "uniform"]))
     ['evt', 'uniform']
     """
-    found: dict[str, Policy] = {}
-    for each in given:
-        policy = policies.policy(each, certificates=certificates)
-        if policy.label in found:
-            raise InvalidInput("policy", policy.label, "is given twice", "compare different policies")
-        found[policy.label] = policy
+    found = labelled(given, certificates=certificates)
     if len(found) < 2:
         only = next(iter(found), UNSAID)
         remedy = "give another --policy" if found else "write --policy evt --policy uniform"
         raise InvalidInput("policy", only, "there must be at least two to compare", remedy)
+    return found
+
+
+def labelled(given: Sequence[Policy | str], *, certificates: bool = False) -> dict[str, Policy]:
+    """The policies by their names in tables and figures."""
+    found: dict[str, Policy] = {}
+    for each in given:
+        policy = policies.policy(each, certificates=certificates)
+        if policy.label in found:
+            raise InvalidInput("policy", policy.label, "is given twice", "give different policies")
+        found[policy.label] = policy
     return found

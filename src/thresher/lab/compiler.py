@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from inspect import signature
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -28,7 +29,9 @@ SHARED = (*CORE, streams, families, shares, delays, parts, proofs, counting, slo
 SCORED = (kernel, steps, formulas)  # what calls a user's score
 LOOPS = (loops, late)
 CALLED = frozenset(("draw_rarer", "moments", "within"))  # not worth the time to compile them into every caller
+HALVES = (("draw_instance", "draw_truths", "open_boards", "issued_pull"), ("learned", "observed", "measured"))
 njit: Any = numba.njit  # its annotations lack the options below
+typeof: Any = numba.typeof
 settings: Any = numba.config
 OPTIONS = {
     "error_model": "numpy",  # never fastmath: decisions must round the same way everywhere
@@ -44,45 +47,49 @@ def _functions(module: ModuleType) -> dict[str, FunctionType]:
     return {name: f for name, f in found if isinstance(f, FunctionType) and f.__module__ == module.__name__}
 
 
-def _rebuilt(function: FunctionType, namespace: Namespace, name: str | None = None) -> FunctionType:
-    """The same bytecode in another namespace.
-
-    Machine code from the cache is linked by name. Functions with different namespaces need different names, or one
-    would silently replace the other.
-    """
-    inner = (function.__defaults__, function.__closure__)
-    copy = FunctionType(function.__code__, namespace, name or function.__name__, *inner)
-    copy.__qualname__ = name or function.__name__
-    return copy
-
-
-def _compiled(function: FunctionType, namespace: Namespace, name: str) -> Any:
+def _compiled(function: FunctionType, namespace: Namespace, name: str, *, keeps: bool) -> Any:
+    """A part of loops, compiled when one of them needs it; ``keeps`` says whether it is cached."""
     options = {**INNER, "forceinline": function.__name__ not in CALLED}
-    compiled = njit(**options)(_rebuilt(function, namespace, name))
+    compiled = njit(**options)(linking.rebuilt(function, namespace, name))
     typed = compiled.get_call_template
+    is_new = keeps
 
     def template(args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
-        with linking.parts():  # without `unliteral`, numba would compile a function again for each constant argument
+        nonlocal is_new
+        if is_new:
+            is_new = False
+            _keep(compiled)
+        # without `unliteral`, numba would compile a function again for each constant argument
+        with linking.parts():
             return typed(tuple(map(unliteral, args)), kws)
 
     compiled.get_call_template = template
     return compiled
 
 
-def _extended(namespace: Namespace, modules: tuple[ModuleType, ...], variant: str = "") -> Namespace:
+def _extended(
+    namespace: Namespace, modules: tuple[ModuleType, ...], variant: str = "", *, keeps: bool = False
+) -> Namespace:
     for module in modules:
         functions = _functions(module)
         for name, value in vars(module).items():
             if name not in functions and not name.startswith("__"):
                 namespace.setdefault(name, value)
         for name, function in functions.items():
-            namespace[name] = _compiled(function, namespace, name + variant)
+            is_large = module in LOOPS or name in _called_by_loops()  # others are cached as a part of these
+            namespace[name] = _compiled(function, namespace, name + variant, keeps=keeps and is_large)
     return namespace
 
 
 @cache
+def _called_by_loops() -> frozenset[str]:
+    found = (function.__code__.co_names for module in LOOPS for function in _functions(module).values())
+    return frozenset(name for names in found for name in names)
+
+
+@cache
 def _shared() -> Namespace:
-    return _extended({"__name__": __name__}, SHARED)
+    return _extended({"__name__": __name__}, SHARED, keeps=True)
 
 
 @cache
@@ -137,10 +144,9 @@ def kept(kind: Kind) -> bool:
 def loop(kind: Kind) -> Callable[..., None]:
     """The compiled loop; it releases the interpreter's lock while it runs."""
     function = _functions(late)["run_late"] if kind.late else _functions(loops)["run_at_once"]
-    rebuilt = _rebuilt(function, _namespace(kind._replace(late=False)), kind.name)
+    rebuilt = linking.rebuilt(function, _namespace(kind._replace(late=False)), kind.name)
     is_known = kind.digest is None or not kind.digest.startswith(scores.IN_MEMORY)  # by its source
-    uncached: Callable[..., None] = njit(nogil=True, **OPTIONS)(rebuilt)
-    return _kept(rebuilt) if is_known else uncached
+    return _outermost(rebuilt, keeps=is_known)
 
 
 @contextmanager
@@ -155,18 +161,27 @@ def compiling(*, late_rewards: bool) -> Iterator[None]:
     if late_rewards:
         settings.OPT = type(level)(1)
     try:
-        yield
+        with linking.quicker():
+            yield
     finally:
         settings.OPT = level
         if collects:
             gc.enable()
 
 
+def compile_half(kind: Kind, half: int, examples: Namespace) -> None:
+    """Compile one half of a loop's large parts into the cache; ``examples`` are values of their arguments, by name."""
+    with compiling(late_rewards=kind.late):
+        for name in HALVES[half]:
+            part = _namespace(kind._replace(late=False))[name]
+            part.get_call_template(tuple(typeof(examples[each]) for each in signature(part.py_func).parameters), {})
+
+
 @cache
 def instance_drawer() -> Callable[..., None]:
     """The compiled function that draws the arms of one repetition."""
     function = _functions(loops)["draw_instance"]
-    drawer: Callable[..., None] = njit(**OPTIONS)(_rebuilt(function, _namespace(Kind()), "draw_instance-alone"))
+    drawer: Callable[..., None] = njit(**OPTIONS)(linking.rebuilt(function, _namespace(Kind()), "draw_instance-alone"))
     return drawer
 
 
@@ -180,7 +195,7 @@ def constants(kind: Kind) -> Namespace:
 def _namespace(kind: Kind) -> Namespace:
     namespace = {**_shared(), **constants(kind)}
     if kind.formula is None or kind.digest is None:
-        return _extended(namespace, LOOPS, kind.variant)
+        return _extended(namespace, LOOPS, kind.variant, keeps=True)
     _extended(namespace, (*SCORED, *LOOPS), kind.variant)
     namespace["custom"] = users.compiled(kind.formula, kind.digest)
     return namespace
@@ -190,20 +205,25 @@ def _namespace(kind: Kind) -> Namespace:
 def other_loop(function: FunctionType) -> Callable[..., None]:
     """A loop of another room, compiled with everything in its module."""
     namespace = _extended(dict(_namespace(Kind())), (sys.modules[function.__module__],))
-    return _kept(_rebuilt(function, namespace))
+    return _outermost(linking.rebuilt(function, namespace, function.__name__))
 
 
-def _kept(rebuilt: FunctionType) -> Callable[..., None]:
-    """Compiled when it is first called, into the cache where there is one."""
+def _outermost(rebuilt: FunctionType, *, keeps: bool = True) -> Callable[..., None]:
+    """A loop, compiled when it is first called; ``keeps`` says whether it is cached."""
+    compiled: Callable[..., None] = njit(nogil=True, **OPTIONS)(rebuilt)
+    if keeps:
+        _keep(compiled)
+    return compiled
+
+
+def _keep(compiled: Any) -> None:
+    """Cache what is compiled, if that is possible."""
     folder, before = _cache_folder(), settings.CACHE_DIR
     if folder:
-        try:  # numba asks for the folder while it decorates
+        try:  # numba asks for the folder right now
             settings.CACHE_DIR = folder
-            compiled: Callable[..., None] = njit(cache=True, nogil=True, **OPTIONS)(rebuilt)
-            return compiled
+            compiled.enable_caching()
         except (OSError, RuntimeError):
             pass
         finally:
             settings.CACHE_DIR = before
-    uncached: Callable[..., None] = njit(nogil=True, **OPTIONS)(rebuilt)
-    return uncached

@@ -4,6 +4,7 @@ import numpy as np
 
 Rows = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 BOOTSTRAPS = 200
+RANGE = (0.05, 0.95)  # quantiles: nine of ten repetitions
 
 
 def first_reached(rows: Rows, level: float) -> int | None:

@@ -64,7 +64,7 @@ class Delay:
         name = next(name for name, model in MODELS.items() if model == self.model)
         if self.model == NONE:
             return name
-        parts = [name, str(self.capacity - (self.model in (FIFO, RANDOM)))]
+        parts = [name, str(self.capacity - self.warm)]
         if self.timed and self.service != STEADY:
             parts.append(next(name for name, kind in SERVICES.items() if kind == self.service))
             parts += [f"{self.shape:g}"] if self.service in (LOGNORMAL, FAILURES) else []
@@ -110,11 +110,12 @@ def parse(text: str, *, seconds: float = 1.0) -> Delay:
         if rest:
             raise InvalidInput("delay", text, "none takes no number", remedy)
         return Delay(seconds=seconds)
-    least = 0 if model in (FIFO, RANDOM) else 1
+    decision = int(model in (FIFO, RANDOM))  # a pull that is not pending when it is decided on
+    least = 1 - decision
     if not rest or not re.fullmatch(r"[0-9]{1,18}", rest[0]) or not least <= int(rest[0]) <= MOST_PENDING:
         rule = f"{name} needs a whole number from {least} to {MOST_PENDING}"
         raise InvalidInput("delay", text, rule, remedy)
-    capacity = int(rest[0]) + (model in (FIFO, RANDOM))
+    capacity = int(rest[0]) + decision
     if len(rest) == 1:
         return Delay(model, capacity, seconds=seconds)
     if model not in (BATCH, WORKERS) or rest[1] not in SERVICES:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .crossing import RANGE
 from .result import Result
 from .settled import known, standard_error
 
@@ -56,6 +57,6 @@ ten studies after 7,900 to 9,600.
 def full_run_of(result: Result) -> FullRun:
     """What a plan with cases found."""
     used = result.measures.used[:, 0]
-    low, high = np.quantile(used, (0.05, 0.95), method="inverted_cdf")
+    low, high = np.quantile(used, RANGE, method="inverted_cdf")
     error = known(standard_error(result.measures.used)[0])
     return FullRun(result.setup.arms * result.setup.cases, float(used.mean()), error, int(low), int(high))

@@ -52,18 +52,13 @@ def drawn(arms: Arms, arm: int, state: Words) -> float:
 
 
 def draw_truths(arms: Arms, proof: Proof, state: Words) -> None:
-    """Draw the cases, if there are any, and set what is true of the arms."""
-    if COUNTS:
-        set_truths(arms, proof, state)
-    elif CERTIFIES and proof.sheet.cases > 0:
-        draw_cases(arms, proof, state)
-
-
-def set_truths(arms: Arms, proof: Proof, state: Words) -> None:
-    """Where a reward counts as something else: draw the cases, if there are any, and replace the arms' true means."""
-    if proof.sheet.cases > 0:
-        draw_counted_cases(arms, proof, state)
-    else:
+    """Draw the cases, if there are any; set the arms' true means, where those are not the means that were drawn."""
+    if CERTIFIES and proof.sheet.cases > 0:
+        if COUNTS:
+            draw_counted_cases(arms, proof, state)
+        else:
+            draw_cases(arms, proof, state)
+    elif COUNTS:
         other = arms.mean[arms.base] if arms.base >= 0 else 0.0
         for arm in range(len(arms.mean)):
             arms.mean[arm] = truth(arms, arm, other)
@@ -119,44 +114,30 @@ def draw_counted_cases(arms: Arms, proof: Proof, state: Words) -> None:
             if arms.family == RECORDED:
                 proof.values[arm, case] = arms.samples[int(arms.first[arm]) + 1 + case]
             else:
-                reward = drawn(arms, arm, state)
-                proof.values[arm, case] = reward
+                proof.values[arm, case] = drawn(arms, arm, state)
     for arm in range(len(arms.mean)):
         total, lost = 0.0, 0.0
         for case in range(cases):
-            value = value_of_case(arms, proof, arm, case)
-            total, lost = added(total, lost, value)
+            total, lost = added(total, lost, value_of_case(arms, proof, arm, case))
         arms.mean[arm] = mean_over_cases(total + lost, cases, arms.threshold)
 
 
 def issued_pull(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, state: Words) -> float:
     """Issue a pull of the arm to the certificates, if there are any; return what its reward counts as."""
-    if COUNTS:
-        return issued_counted(board, proof, arms, arm, pull, state)
     if CERTIFIES:
-        issue(board, proof, arm, pull)
-        if proof.sheet.cases > 0:
-            reconsider(board, proof, arm)
-            return float(proof.values[arm, proof.sheet.place[pull]])
-    if arms.common:
-        start_pull(arms, arm, state)
-    return drawn(arms, arm, state)
-
-
-def issued_counted(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, state: Words) -> float:
-    """The same where the reward counts as something else."""
-    if CERTIFIES:
-        if arm == arms.base:
+        if COUNTS and arm == arms.base:
             issue_baseline(proof, arm, pull)
         else:
             issue(board, proof, arm, pull)
         if proof.sheet.cases > 0:
             reconsider(board, proof, arm)
-            case = case_of(arms, arm, proof.sheet.place[pull], proof.sheet.cases)
-            return value_of_case(arms, proof, arm, case)
+            place = proof.sheet.place[pull]
+            if COUNTS:
+                return value_of_case(arms, proof, arm, case_of(arms, arm, place, proof.sheet.cases))
+            return float(proof.values[arm, place])
     if arms.common:
         start_pull(arms, arm, state)
-    return draw_counted(arms, arm, state)
+    return draw_counted(arms, arm, state) if COUNTS else drawn(arms, arm, state)
 
 
 def draw_counted(arms: Arms, arm: int, state: Words) -> float:

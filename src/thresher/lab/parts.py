@@ -77,6 +77,12 @@ class Trace(NamedTuple):
     length: Counts
 
 
+def blank_trace(size: int = 0) -> Trace:
+    """A trace of at most this many events; with 0, the run is not traced."""
+    pull, arm = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    return Trace(pull, arm, np.zeros(size), np.zeros(size), np.zeros(1, np.int64))
+
+
 def zeros(code: str, size: int) -> Any:
     """A column of the laboratory, see `thresher.core.columns`. Narrow types keep more of a tournament in the cache."""
     return np.zeros(size, code)

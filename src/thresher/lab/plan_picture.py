@@ -23,7 +23,7 @@ def draw(plan: Plan, path: Path) -> None:
             axis.set_xscale("log")
             axis.set_xlabel("pulls")
             axis.yaxis.set_major_formatter(percent())
-            axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+            axis.xaxis.set_major_formatter("{x:,.0f}")
         for name, curve in plan.curves.items():
             colour, dash = styles[name]
             style = {"color": colour, "linestyle": dash, "label": name, "linewidth": 1.8}

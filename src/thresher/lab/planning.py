@@ -9,12 +9,12 @@ import numpy as np
 from ..core import checks, policies
 from ..errors import InvalidInput
 from . import delays
-from .crossing import first_columns, first_reached, resampled
+from .crossing import RANGE, Rows, first_columns, first_reached, resampled
 from .full_run import FullRun, full_run_of
 from .pilot import Pilot
 from .result import Result
 from .setup import Setup
-from .simulator import kind, simulate
+from .simulator import check_setup, checked, kind, simulate
 from .warming import compile_together
 
 TARGETS = (("90 % of arms right", 0.90), ("95 % of arms right", 0.95), ("99 % of arms right", 0.99))
@@ -29,7 +29,6 @@ ROUGH = 60  # figures from fewer repetitions than this are called rough
 LONGEST = 6_500_000  # pulls of the last stage over all repetitions; it is skipped if there are many arms
 CELLS = 4_000_000  # with cases: repetitions times the pulls of a full run
 GROWTH = 1.04  # from one checkpoint to the next
-RANGE = (0.05, 0.95)  # quantiles: nine of ten repetitions
 
 
 @dataclass(frozen=True)
@@ -109,16 +108,13 @@ def plan(
     >>> [need.policy for need in plan(problem, workers=2).needs[:3]]
     ['balanced', 'uniform', 'uniform, skips settled']
     """
-    if not isinstance(setup, Setup):
-        raise InvalidInput("setup", setup, "must be a Setup", "write lab.Setup(…)")
+    check_setup(setup)
     if setup.rules.needs_budget:
         remedy = "choose balanced, anytime-evt, ap-evt-pf, lsa, apt or uniform"
         raise InvalidInput("policy", str(setup.rules), "needs a budget, which is what a plan finds", remedy)
     checks.whole("workers", workers, least=1, most=delays.MOST_PENDING)
     checks.number("seconds per pull", seconds)
-    checks.whole("seed", seed, least=0)
-    if threads is not None:
-        checks.whole("threads", threads, least=1, most=1024)
+    checked(FEWEST, seed, threads)
     chosen = lines(setup.but(delay=_delay(workers, service, seconds)))
     certifies = setup.confidence is not None
     compile_together([kind(line.setup, certifies) for line in chosen])
@@ -208,14 +204,11 @@ def _extend(curve: Curve, result: Result, points: Sequence[int]) -> None:
         column.extend(float(values[place]) for place in new)
 
 
-def _reached(target: str, result: Result) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+def _reached(target: str, result: Result) -> Rows:
     """The measurement that a target is about: a row for each repetition, a column for each number of pulls."""
-    measures, arms = result.measures, result.setup.contenders
-    if target == ALL_RIGHT[0]:
-        return np.asarray(measures.wrong == 0, np.float64)
     if target == ALL_SETTLED[0]:
-        return np.asarray(measures.settled == arms, np.float64)
-    return np.asarray(measures.settled / arms) if target == SETTLED[0] else result.shares
+        return np.asarray(result.each("settled") == 1.0, np.float64)
+    return result.each("success" if target == ALL_RIGHT[0] else "settled" if target == SETTLED[0] else "accuracy")
 
 
 def _read(target: str, level: float, policy: str, result: Result, points: Sequence[int], seed: int) -> Need:

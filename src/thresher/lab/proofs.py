@@ -44,10 +44,11 @@ def blank_proof(
 ) -> Proof:
     """Empty columns for this many arms, pulls and cases."""
     width = columns_needed(stakes.tolerance)
+    upward, downward = (np.array(bets) for bets in (stakes.upward, stakes.downward))
     return Proof(
         docket=columns.docket(arms, budget, zeros),
         capitals=np.zeros((arms, width)),
-        stakes=stakes,
+        stakes=stakes._replace(upward=upward, downward=downward),  # type: ignore[arg-type]
         open=np.zeros(1, np.int64),
         above=np.zeros(1, np.int64),
         base=base,
@@ -167,12 +168,14 @@ def measure_proof(board: Board, proof: Proof, arms: Arms, measures: Measures, ro
         measures.false[row, which] = 0
     for arm in range(len(arms.mean)):
         label = proof.docket.settled[arm]
-        labels += label != OPEN
-        if label != OPEN:
-            measures.listed[row, label - 1] += 1
-            measures.false[row, label - 1] += mislabelled(label, arms.mean[arm], arms)
-        wrong += mislabelled(label, arms.mean[arm], arms)
-        others += label == OPEN and arm != arms.base and misjudged(board, arms, arm)
+        if label == OPEN:
+            others += arm != arms.base and misjudged(board, arms, arm)
+            continue
+        false = mislabelled(label, arms.mean[arm], arms)
+        measures.listed[row, label - 1] += 1
+        measures.false[row, label - 1] += false
+        labels += 1
+        wrong += false
     measures.settled[row, column] = labels
     measures.mislabelled[row, column] = wrong
     measures.wrong[row, column] = wrong + others

@@ -1,16 +1,19 @@
 """The result of a simulation: means over repetitions, with their standard errors."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from ..core.wording import question
+from .crossing import Rows
 from .families import Reals
 from .parts import Measures
 from .questions import look_of
 from .settled import LABELS, Certificates, known, standard_error
 from .setup import Setup
+
+Measure = Literal["accuracy", "success", "settled"]
 
 
 @dataclass(frozen=True)
@@ -28,10 +31,18 @@ class Result:
     measures: Measures
     seconds: float  # inside the compiled runs
 
-    @property
-    def shares(self) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-        """The share of arms right, a row for each repetition."""
+    def each(self, measure: Measure) -> Rows:
+        """The share of arms right, whether all are, or the share of arms settled, a row for each repetition."""
+        if measure == "success":
+            return np.asarray(self.measures.wrong == 0, np.float64)
+        if measure == "settled":
+            return self.measures.settled / self.setup.contenders
         return 1.0 - self.measures.wrong / self.setup.contenders
+
+    @property
+    def shares(self) -> Rows:
+        """The share of arms right, a row for each repetition."""
+        return self.each("accuracy")
 
     @property
     def accuracy(self) -> Reals:
@@ -53,7 +64,7 @@ class Result:
     @property
     def success_se(self) -> Reals:
         """Its standard error over repetitions."""
-        return standard_error((self.measures.wrong == 0).astype(np.float64))
+        return standard_error(self.each("success"))
 
     @property
     def pulls_per_arm(self) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
@@ -101,14 +112,10 @@ class Result:
             rows.append(row if clock is None else {**row, "seconds": float(clock[place])})
         return rows
 
-    @property
-    def _question(self) -> dict[str, Any]:
-        cases = self.setup.cases or None
-        return {"tolerance": self.setup.tolerance, "guarantee": self.setup.guarantee, "cases": cases}
-
     def to_json(self) -> dict[str, Any]:
         """Everything, as JSON-ready data."""
-        ratio, setup = self.measures.ratio, self.setup
+        ratio, setup, certificates = self.measures.ratio, self.setup, self.certificates
+        asked = {"tolerance": setup.tolerance, "guarantee": setup.guarantee, "cases": setup.cases or None}
         return {
             "format": 1,
             "policy": str(setup.rules),
@@ -127,7 +134,7 @@ class Result:
             "seed": self.seed,
             "threads": self.threads,
             "confidence": setup.confidence,
-            **({} if self.certificates is None else {**self._question, **self.certificates.to_json()}),
+            **({} if certificates is None else {**asked, **certificates.to_json()}),
             "results": self.rows(),
             "in_flight": int(self.measures.in_flight.max()),
             "pending_ratio": {"mean": float(ratio.mean()), "max": float(ratio.max())},

@@ -39,7 +39,7 @@ class Certificates:
         """The share of repetitions that got to the end: every arm settled, or the search over."""
         above, settled = self.measures.listed[:, 0], self.measures.settled[:, -1]
         if self.find is None:
-            return float((settled == self.arms).mean())
+            return self.all_settled
         return float(((above >= self.find) | (above + self.arms - settled < self.find)).mean())
 
     @property

@@ -196,9 +196,7 @@ bernoulli, beta, normal, clipped, constant
         """The stakes of the certificates; without certificates the level is infinite."""
         low, high = self.span
         tolerance, ranks = self.tolerance / (high - low), self.guarantee == "rate"
-        stakes = columns.stakes(self.scaled_threshold, tolerance, self.contenders, self.confidence, ranks=ranks)
-        upward, downward = (np.array(bets) for bets in (stakes.upward, stakes.downward))
-        return stakes._replace(upward=upward, downward=downward)  # type: ignore[arg-type]
+        return columns.stakes(self.scaled_threshold, tolerance, self.contenders, self.confidence, ranks=ranks)
 
     @cached_property
     def mean_ranges(self) -> tuple[Reals, Reals]:

@@ -4,6 +4,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,15 +14,15 @@ from ..core.evidence import CHARGED, LEFT_OUT
 from ..core.kernel import Board, Rule
 from ..core.policies import second_rule, settling_constant
 from ..errors import InvalidInput
-from . import compiler, families, formulas
+from . import compiler, families, formulas, late
 from .cores import aside, available_cores, share_out
 from .delays import NONE
 from .families import Reals
-from .parts import Arms, Counts, Measures, Trace, zeros
+from .parts import Arms, Measures, Trace, blank_trace, zeros
 from .proofs import Proof, blank_proof
 from .result import Result
 from .setup import Setup
-from .slots import Slots, Timing
+from .slots import Timing, blank_slots
 from .users import NoNumber, refused_in, score_failed
 
 Progress = Callable[[int], None]  # called with the number of pulls since the last call
@@ -51,10 +52,8 @@ def simulate(
     >>> float(result.accuracy[-1]), result.pulls_per_arm[-1].tolist()
     (1.0, [10.0, 10.0, 10.0, 10.0])
     """
-    _known(setup)
-    repetitions = checks.whole("repetitions", repetitions, least=1, most=MOST_REPETITIONS)
-    threads = checks.whole("threads", available_cores() if threads is None else threads, least=1, most=1024)
-    seed = checks.whole("seed", seed, least=0)
+    check_setup(setup)
+    repetitions, seed, threads = checked(repetitions, seed, threads)
     if setup.confidence is not None and (34 + setup.cases) * setup.arms + setup.budget > MOST_CELLS // 4:
         rule = f"with certificates for {setup.arms:,} arms is more than memory should hold"
         raise InvalidInput("budget", setup.budget, rule, "give fewer of either")
@@ -71,7 +70,7 @@ def simulate(
     def play(chunk: tuple[int, int]) -> None:
         mine = measures._replace(issued=np.zeros_like(measures.issued))
         try:
-            run(*_arguments(setup, seed, *chunk, mine, _no_trace(), certifies))
+            run(*_arguments(setup, seed, *chunk, mine, blank_trace(), certifies))
         except ZeroDivisionError:
             _explain_division(setup, seed, chunk, mine, run, certifies)
             raise
@@ -86,11 +85,33 @@ def simulate(
     return Result(setup, repetitions, seed, threads, measures, time.perf_counter() - before)
 
 
+def checked(repetitions: int, seed: int, threads: int | None = None) -> tuple[int, int, int]:
+    """The numbers of a simulation; by default it has a thread for each core.
+
+    >>> checked(0, 0)
+    Traceback (most recent call last):
+    thresher.errors.InvalidInput: repetitions 0: must be a whole number of at least 1
+    """
+    repetitions = checks.whole("repetitions", repetitions, least=1, most=MOST_REPETITIONS)
+    threads = checks.whole("threads", available_cores() if threads is None else threads, least=1, most=1024)
+    return repetitions, checks.whole("seed", seed, least=0), threads
+
+
 def prepared(setup: Setup, certifies: bool) -> Callable[..., None]:
     """The loop of a setup, compiled. Nothing is played."""
     run = compiler.loop(kind(setup, certifies))
-    _compiled(setup, run, _arguments(setup, 0, 0, 0, _measures(setup, 0, per_arm=False), _no_trace(), certifies))
+    _compiled(setup, run, _arguments(setup, 0, 0, 0, _measures(setup, 0, per_arm=False), blank_trace(), certifies))
     return run
+
+
+def examples(setup: Setup, certifies: bool) -> dict[str, Any]:
+    """A value for each parameter of a loop's large parts, by name."""
+    given = _arguments(setup, 0, 0, 0, _measures(setup, 0), blank_trace(), certifies)
+    values = dict(zip(signature(late.run_late).parameters, given, strict=False))
+    values.update(zip(("board", "other"), values["boards"], strict=True))
+    values.update(zip(("rule", "other_rule"), values["rules"], strict=True))
+    whole = dict.fromkeys(("repetition", "arm", "pull", "row", "column"), 0)
+    return {**values, **whole, "reward": 0.0, "lost": False}
 
 
 class Played(NamedTuple):
@@ -112,16 +133,14 @@ def trace(setup: Setup, *, repetition: int = 0, seed: int = 0) -> Played:
     >>> played.pull, played.arm
     ([1, -1, 2, -2, 3, -3, 4, -4], [0, 0, 1, 1, 0, 0, 1, 1])
     """
-    _known(setup)
+    check_setup(setup)
     repetition = checks.whole("repetition", repetition, least=0, most=MOST_REPETITIONS - 1)
     certifies, size, seed = setup.confidence is not None, 2 * setup.budget, checks.whole("seed", seed, least=0)
     if size > MOST_CELLS or (repetition + 1) * len(setup.checkpoints) > MOST_CELLS:
         rule = f"of repetition {repetition:,} is more than memory should hold"
         raise InvalidInput("budget", setup.budget, rule, "give a smaller budget, or an earlier repetition")
     run = compiler.loop(kind(setup, certifies))
-    written = Trace(
-        np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size), np.zeros(size), np.zeros(1, np.int64)
-    )
+    written = blank_trace(size)
     measures = _measures(setup, repetition + 1)
     arguments = _arguments(setup, seed, repetition, repetition + 1, measures, written, certifies)
     try:
@@ -146,9 +165,8 @@ def instances(setup: Setup, *, repetitions: int, seed: int = 0) -> list[tuple[Re
     >>> [round(float(value), 4) for value in (mean[0], spread[0])]
     [0.6, 0.1732]
     """
-    _known(setup)
-    repetitions = checks.whole("repetitions", repetitions, least=1, most=MOST_REPETITIONS)
-    seed = checks.whole("seed", seed, least=0)
+    check_setup(setup)
+    repetitions, seed, _ = checked(repetitions, seed)
     draw = compiler.instance_drawer()
     arms, state, found = blank_arms(setup), np.zeros(4, np.uint64), []
     _compiled(setup, draw, (arms, seed, 0, state))
@@ -189,7 +207,7 @@ def _arguments(
     timing = Timing(
         delay.model, first, delay.service, seconds, float(delay.shape), *map(float, (*setup.lost, setup.hung))
     )
-    return (*shared, np.zeros(4, np.uint64), _slots(min(delay.capacity, setup.budget + 1)), timing)
+    return (*shared, np.zeros(4, np.uint64), blank_slots(min(delay.capacity, setup.budget + 1)), timing)
 
 
 def kind(setup: Setup, certifies: bool | None = None) -> compiler.Kind:
@@ -242,7 +260,7 @@ def blank_arms(setup: Setup) -> Arms:
 def _check_scores(setup: Setup, seed: int, measures: Measures, run: Callable[..., None], certifies: bool) -> None:
     """Raise if a repetition ended because of an invalid score: that one is played again, to see what was scored."""
     if found := refused_in(measures):
-        again = _arguments(setup, seed, found.row, found.row + 1, measures, _no_trace(), certifies)
+        again = _arguments(setup, seed, found.row, found.row + 1, measures, blank_trace(), certifies)
         run(*again)
         raise score_failed(setup.rules, found, measures, again[3][0], rules(setup)[0])
 
@@ -252,7 +270,7 @@ def _explain_division(
 ) -> None:
     """Raise what a user's score broke by a division by zero: repetitions are played one by one, up to that one."""
     for row in range(*chunk) if setup.rules.is_custom else ():
-        again = _arguments(setup, seed, row, row + 1, measures, _no_trace(), certifies)
+        again = _arguments(setup, seed, row, row + 1, measures, blank_trace(), certifies)
         try:
             run(*again)
         except ZeroDivisionError:
@@ -279,18 +297,7 @@ def _measures(setup: Setup, rows: int, *, per_arm: bool = True) -> Measures:
     )
 
 
-def _slots(capacity: int) -> Slots:
-    leaves = 1
-    while leaves < capacity:
-        leaves *= 2
-    whole: list[Counts] = [np.zeros(capacity, np.int64) for _ in range(3)]
-    return Slots(whole[0], whole[1], np.zeros(capacity), whole[2], np.zeros(2 * leaves), np.zeros(2 * leaves, np.int64))
-
-
-def _no_trace() -> Trace:
-    return Trace(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros(1, np.int64))
-
-
-def _known(setup: object) -> None:
+def check_setup(setup: object) -> None:
+    """Raise unless it is a setup."""
     if not isinstance(setup, Setup):
         raise InvalidInput("setup", setup, "must be a Setup", "write lab.Setup(…)")

@@ -3,10 +3,12 @@
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from ..core.kernel import climb, play
 from .delays import BATCH, FIFO, WORKERS
 from .families import Reals
-from .parts import Counts
+from .parts import Counts, zeros
 from .streams import Words, fraction
 
 
@@ -19,6 +21,13 @@ class Slots(NamedTuple):
     free: Counts
     due: Reals
     winner: Counts
+
+
+def blank_slots(capacity: int) -> Slots:
+    """Columns for this many pending pulls; the tournament's have the types of a board's."""
+    nodes = 2 << (capacity - 1).bit_length()
+    pull, arm, free = (np.zeros(capacity, np.int64) for _ in range(3))
+    return Slots(pull, arm, np.zeros(capacity), free, zeros("d", nodes), zeros("i", nodes))
 
 
 class Timing(NamedTuple):

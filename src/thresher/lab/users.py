@@ -13,6 +13,7 @@ from ..core.kernel import Board, Rule
 from ..core.policies import DOUBLING, Policy
 from ..core.steps import doubled
 from ..errors import InvalidInput, ScoreFailed
+from .linking import rebuilt
 from .parts import Measures
 from .plain import Trouble, trouble
 
@@ -74,11 +75,7 @@ def _compiled(function: FunctionType, name: str, done: dict[FunctionType, Any], 
             if value not in done:
                 done[value] = _compiled(value, name, done, **options)
             namespace[called] = done[value]
-    copy = FunctionType(
-        function.__code__, namespace, f"{function.__name__}-{name}", function.__defaults__, function.__closure__
-    )
-    copy.__qualname__ = copy.__name__
-    return njit(**options)(copy)
+    return njit(**options)(rebuilt(function, namespace, f"{function.__name__}-{name}"))
 
 
 def _check(formula: str, function: FunctionType) -> None:

@@ -13,21 +13,29 @@ from contextlib import nullcontext
 from ..core.policies import Policy
 from . import compiler
 from .compiler import Kind
-from .cores import available_cores
+from .cores import aside, available_cores
 from .setup import Setup
-from .simulator import prepared
+from .simulator import examples, prepared
 from .writing import progress_bar
 
 
 def compile_together(loops: Iterable[Kind], *, shows: bool = False) -> None:
-    """Compile the loops on all cores; ``shows`` draws a progress bar on a terminal."""
+    """Compile the loops on all cores; ``shows`` draws a progress bar on a terminal.
+
+    A single loop is divided: another process compiles half of its parts.
+    """
     needed = [loop for loop in dict.fromkeys(loops) if not compiler.kept(loop)]
     own = [loop for loop in needed if loop.digest is None]
-    shares = [own[first :: available_cores()] for first in range(available_cores())]
+    cores = available_cores() if compiler.keeps() else 1
+    shares = [own[first::cores] for first in range(cores)]
     shares[0] += [loop for loop in needed if loop.digest is not None]  # only this process has the user's function
-    children = [_child(share) for share in shares[1:] if share] if compiler.keeps() else []
+    divided = cores > 1 and len(needed) == len(own) == 1 and own[0].certifies
+    children = [_child(own, 1)] if divided else [_child(share) for share in shares[1:] if share]
     try:
         with progress_bar("compiling, this once", len(needed)) if shows else nullcontext() as bar:
+            if divided:
+                aside(lambda: compile_half(own[0], 0))
+                children[0].wait()
             compile_here(shares[0], bar)
             for child, share in zip(children, shares[1:], strict=False):
                 child.wait()
@@ -39,27 +47,40 @@ def compile_together(loops: Iterable[Kind], *, shows: bool = False) -> None:
 
 
 def compile_here(loops: Sequence[Kind], progress: Callable[[int], None] | None = None) -> None:
-    """Compile for the smallest possible game; ``progress`` is called after each loop."""
+    """Compile some loops; ``progress`` is called after each."""
     for loop in loops:
-        game = Setup(
-            None if loop.formula is None else Policy(loop.formula, digest=loop.digest),
-            family="bernoulli",
-            arms=2,
-            budget=4,
-            delay="fifo:0" if loop.late else "none",
-            confidence=0.95 if loop.certifies else None,
-            guarantee="rate" if loop.ranks else "all",
-            lower_is_better=loop.counts,
-        )
-        prepared(game, loop.certifies)
+        prepared(_game(loop), loop.certifies)
         if progress is not None:
             progress(1)
 
 
-def _child(loops: Sequence[Kind]) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-m", "thresher.lab.warming", json.dumps(loops)]
+def _game(loop: Kind) -> Setup:
+    """The smallest possible game that is played in a loop."""
+    return Setup(
+        None if loop.formula is None else Policy(loop.formula, digest=loop.digest),
+        family="bernoulli",
+        arms=2,
+        budget=4,
+        delay="fifo:0" if loop.late else "none",
+        confidence=0.95 if loop.certifies else None,
+        guarantee="rate" if loop.ranks else "all",
+        lower_is_better=loop.counts,
+    )
+
+
+def compile_half(loop: Kind, half: int) -> None:
+    """Compile half of a loop's parts into the cache."""
+    compiler.compile_half(loop, half, examples(_game(loop), loop.certifies))
+
+
+def _child(loops: Sequence[Kind], *half: int) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-m", "thresher.lab.warming", json.dumps(loops), *map(str, half)]
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":
-    compile_here([Kind(*flags) for flags in json.loads(sys.argv[1])])
+    given = [Kind(*flags) for flags in json.loads(sys.argv[1])]
+    if len(sys.argv) > 2:
+        compile_half(given[0], int(sys.argv[2]))
+    else:
+        compile_here(given)

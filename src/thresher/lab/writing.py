@@ -1,7 +1,5 @@
 """Files that are written completely or not at all, CSV text, and a progress bar."""
 
-import csv
-import io
 import shutil
 import sys
 import tempfile
@@ -11,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInput
+from ..text.escapes import csv_line
 from ..text.files import settle
 
 
@@ -44,12 +43,8 @@ def csv_text(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> 
     'n,share\n5,0.25\n10,nan\n'
     """
     names = list(columns or rows[0])
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names)
-    for row in rows:
-        writer.writerow(["nan" if row[name] is None else _short(row[name]) for name in names])
-    return text.getvalue()
+    lines = (["nan" if row[name] is None else _short(row[name]) for name in names] for row in rows)
+    return "".join(map(csv_line, [names, *lines]))
 
 
 def _short(value: Any) -> Any:

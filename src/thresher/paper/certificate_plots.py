@@ -6,11 +6,9 @@ from typing import Any
 
 from ..lab.pictures import BLUE, GREY, ORANGE, RED, percent, picture
 from .figures import Row
-from .guarantee import SLOWER, Growth
+from .guarantee import LEVEL, SLOWER, Growth
 from .kano import BENCHMARKS, OURS, RIVALS
 from .plots import note
-
-LEVEL = 10 / 0.05
 
 
 def certificates(rows: Sequence[Row], path: Path) -> None:
@@ -28,7 +26,7 @@ def certificates(rows: Sequence[Row], path: Path) -> None:
             title = f"Benchmark {number}: {len(BENCHMARKS[number][0])} arms, bar {BENCHMARKS[number][1]:g}"
             axis.set(title=title, xlim=(0, 1.22 * max(pulls)), xlabel="pulls")
             axis.locator_params(axis="x", nbins=4)
-            axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+            axis.xaxis.set_major_formatter("{x:,.0f}")
             axis.grid(visible=False, axis="y")
         axes[0, 0].invert_yaxis()
         figure.suptitle(

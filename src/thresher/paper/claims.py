@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 from .figures import DELTAS, PULLS_41, SPREADS_41, SPREADS_42, TAUS, Row
 
@@ -77,7 +78,7 @@ class Claim:
 
 def claims_41(rows: Sequence[Row]) -> list[Claim]:
     """The three observations below Figure 1."""
-    table = {(row["setting"], row["algorithm"], row["n"]): row for row in rows}
+    table = _by(rows, "n")
     duels = []
     for pair in (("EVT", "ATP"), ("EVT_pf", "ATP"), ("EVT", "EVT_pf")):
         (verdict, text), (_, more) = (_duel(table, *pair, measure) for measure in ("success", "accuracy"))
@@ -92,14 +93,14 @@ def claims_41(rows: Sequence[Row]) -> list[Claim]:
 
 def besides(rows: Sequence[Row]) -> list[str]:
     """What Figure 1 shows but the paper does not say."""
-    table = {(row["setting"], row["algorithm"], row["n"]): row for row in rows}
+    table = _by(rows, "n")
     pairs = (("uniform", "ATP"), ("uniform", "EVT_pf"), ("anytime EVT", "EVT"))
     return [_duel(table, *pair, "accuracy")[1] for pair in pairs]
 
 
 def added_41(rows: Sequence[Row], added: Iterable[str]) -> list[str]:
     """A user's policies against EVT and ATP."""
-    table = {(row["setting"], row["algorithm"], row["n"]): row for row in rows}
+    table = _by(rows, "n")
     duels = (
         (name, other, *_duel(table, name, other, measure))
         for name, other, measure in product(added, ("EVT", "ATP"), ("success", "accuracy"))
@@ -109,12 +110,17 @@ def added_41(rows: Sequence[Row], added: Iterable[str]) -> list[str]:
 
 def added_42(rows: Sequence[Row], added: Iterable[str]) -> list[str]:
     """A user's policies against AP-EVT, with rewards that come late."""
-    table = {(row["setting"], row["algorithm"], row["delta"], row["tau"]): row for row in rows}
+    table = _by(rows, "delta", "tau")
     found = []
     for name, delta in product(added, DELTAS):
         pulls, _, text = _race(table, name, "AP-EVT", delta)
         found.append(f"That {name} outperforms AP-EVT at δ = {delta:g} **{_spoken(pulls)}**, by pulls. {text}")
     return found
+
+
+def _by(rows: Sequence[Row], *columns: str) -> dict[Any, Row]:
+    """The rows by setting, algorithm and these columns."""
+    return {tuple(row[name] for name in ("setting", "algorithm", *columns)): row for row in rows}
 
 
 def _spoken(verdict: str) -> str:
@@ -156,7 +162,7 @@ def _advantage(table: dict[tuple[str, str, int], Row]) -> Claim:
 
 def claims_42(rows: Sequence[Row]) -> list[Claim]:
     """The three observations below Figure 2."""
-    table = {(row["setting"], row["algorithm"], row["delta"], row["tau"]): row for row in rows}
+    table = _by(rows, "delta", "tau")
     return [_nice(table), _rivals(table), _variance(table)]
 
 

@@ -15,6 +15,7 @@ WORKERS = (1, 2, 5, 10, 20, 50, 100, 200)
 SLOWER = (5, 20)  # how many times longer a failure takes than a success
 BUDGET = 2000
 RUNS = 12  # drawn
+LEVEL = 10 / 0.05  # of ten arms at confidence 0.95
 
 
 def bad_arm(workers: int, slower: int) -> Setup:
@@ -81,7 +82,7 @@ def growth(seed: int, run: int) -> Growth:
     """One of ten arms of mean .6 against a bar of .5."""
     setup = Setup(policy="uniform", family="bernoulli", arms=1, means=0.6, threshold=0.5, budget=BUDGET)
     setup = setup.but(delay="workers:1")  # the same as no delay, in machine code that exists already
-    stakes = setup.but(confidence=0.95).stakes._replace(level=10 / 0.05)
+    stakes = setup.but(confidence=0.95).stakes._replace(level=LEVEL)
     capital = evidence.fresh(stakes)
     found = Growth([1.0], [1.0])
     played = trace(setup, repetition=run, seed=seed)

@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from ..core import checks, policies
+from ..core import policies
 from ..core.policies import Policy
 from ..errors import InvalidInput
 from ..lab import compiler
 from ..lab.cores import aside
 from ..lab.settled import known, standard_error
 from ..lab.setup import Setup
-from ..lab.simulator import MOST_REPETITIONS, blank_arms, simulate
+from ..lab.simulator import blank_arms, checked, simulate
 from . import rivals
 
 CONFIDENCE = 0.95
@@ -86,8 +86,7 @@ def play_rival(name: str, setup: Setup, *, repetitions: int, seed: int = 0) -> t
         raise InvalidInput("setup", setup.asked.measure, "the references ask whether a mean is at least a bar")
     if name not in RIVALS:
         raise InvalidInput("reference", name, "is not known", f"choose one of {', '.join(RIVALS)}")
-    repetitions = checks.whole("repetitions", repetitions, least=1, most=MOST_REPETITIONS)
-    seed = checks.whole("seed", seed, least=0)
+    repetitions, seed, _ = checked(repetitions, seed)
     run = compiler.other_loop(rivals.run_rivals)
     used, still, wrong = (np.zeros((repetitions, 1), np.int64) for _ in range(3))
     columns = (np.zeros(setup.arms, np.int64), np.zeros(setup.arms), np.zeros(setup.arms, np.int64))

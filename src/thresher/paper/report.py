@@ -5,9 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..core import checks
-from ..core.policies import Policy, policy
+from ..core.policies import Policy
 from ..errors import InvalidInput
 from ..lab import pictures
+from ..lab.comparing import labelled
 from ..lab.compiler import Kind as Loop
 from ..lab.warming import compile_together
 from ..lab.writing import csv_text, progress_bar, whole_folder
@@ -123,12 +124,7 @@ def _parts(what: Sequence[str]) -> list[str]:
 
 def _added(given: Sequence[Policy | str], what: str | Sequence[str]) -> Added:
     """The policies to add, by their names in figures and tables."""
-    found: dict[str, Policy] = {}
-    for each in given:
-        mine = policy(each)
-        if mine.label in found:
-            raise InvalidInput("policy", mine.label, "is given twice")
-        found[mine.label] = mine
+    found = labelled(given)
     alone = [part for part in ("certificates", "guarantee") if part in what]
     if found and alone:
         rule = f"{alone[0]} is about settling arms, so no policy can be added to it"
