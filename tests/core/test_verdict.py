@@ -148,4 +148,5 @@ def test_a_frame_has_a_row_for_each_arm(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_where_rewards_come_from_does_not_make_two_verdicts_differ() -> None:
     found = verdict("a")
-    assert replace(found, earlier=3, since="2026-11-17T02:41:12Z") == found
+    assert replace(found, earlier=3, since="2026-11-17T02:41:12Z", others=2, events=7, head="0f") == found
+    assert replace(found, issued=found.issued + 1) != found

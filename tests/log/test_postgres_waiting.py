@@ -15,6 +15,8 @@ from waiters import ASK, LATEST, RUN, THRESHER, ends_at_once, said_by, started
 
 import thresher
 from thresher.errors import StoreFailed
+from thresher.log.patience import Patience
+from thresher.log.postgres_connection import PostgresConnection
 from thresher.log.postgres_waiting import passes
 from thresher.log.stores import open_store
 
@@ -270,3 +272,19 @@ def test_deleting_waits_for_a_lock_and_says_so(study_url: str) -> None:
         agent.communicate(timeout=60)
         assert agent.returncode == 0
     assert open_store(study_url).studies() == []
+
+
+def test_the_pauses_between_tries_to_connect_grow_to_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses = list[float]()
+    server = PostgresConnection("postgresql://nobody@localhost/none")
+    monkeypatch.setattr(server, "_connected", lambda: (_ for _ in ()).throw(ConnectionRefusedError("not there")))
+    server._known = True
+
+    class Waits(Patience):
+        def pause(self, seconds: float, what: object) -> bool:
+            pauses.append(seconds)
+            return len(pauses) < 7
+
+    with pytest.raises(StoreFailed, match="cannot be reached"):
+        server._connect(Waits(60.0))
+    assert pauses == [0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0]

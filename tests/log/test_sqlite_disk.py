@@ -6,12 +6,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from sqlite_files import filled, make
 
 import thresher
 from thresher.errors import StoreFailed
+from thresher.log.sqlite_session import Session
 
 
 @pytest.fixture
@@ -133,3 +135,19 @@ def test_a_read_only_file_beside_the_store_is_named(tmp_path: Path) -> None:
     done = without_power_over_modes(READ_ONLY, f"sqlite:///{path}")
     assert f"files that belong to it are read-only; chmod u+w {path}-shm" in done.stderr
     study.store.close()
+
+
+@pytest.mark.parametrize("others_write", [True, False])
+def test_a_reader_of_a_read_only_store_watches_the_log_if_there_is_one(tmp_path: Path, others_write: bool) -> None:
+    log, said = tmp_path / "s.db-wal", list[str]()
+    session = Session.__new__(Session)
+    session._log, session._index, session._syncs = str(log), str(tmp_path / "s.db-shm"), False
+    session._files, session._handle = (), None
+    session.connection = SimpleNamespace(readonly=lambda _: True, pragma=lambda _: "wal", execute=said.append)  # type: ignore[assignment]
+    if others_write:
+        log.touch()
+    session._note_files()
+    assert (session._handle is not None) == others_write
+    assert said == ([] if others_write else ["PRAGMA synchronous = FULL"])
+    if session._handle is not None:
+        os.close(session._handle)

@@ -184,3 +184,9 @@ def test_an_old_leftover_is_removed_even_if_its_process_number_is_in_use(tmp_pat
     os.utime(left, (1e9, 1e9))
     make(tmp_path / "thresher.db").store.close()
     assert not left.exists()
+
+
+def test_a_file_that_was_cut_within_a_page_is_damaged(tmp_path: Path) -> None:
+    path = filled(tmp_path / "thresher.db")
+    os.truncate(path, path.stat().st_size - 100)
+    assert "is damaged" in fails(path)

@@ -134,3 +134,13 @@ def test_an_arm_fails_a_case_on_which_it_is_worse_than_the_baseline() -> None:
     study.add_many([("old", 0.25, "won"), ("old", 1, "tied"), ("old", 1, "lost")])
     study.add_many([("new", 0.5, "won"), ("new", 1, "tied"), ("new", 0, "lost")])
     assert {row.case: row.failed_by for row in study.cases()} == {"won": (), "tied": (), "lost": ("new",)}
+
+
+def test_the_case_that_most_arms_failed_is_the_hardest_where_rewards_are_passes_and_failures() -> None:
+    study = thresher.create_study("evals", arms=["a", "b", "c"], threshold=0.5, cases=["once", "twice"])
+    study.add_many([("a", 0, "once"), ("a", 0, "twice"), ("b", 0, "twice"), ("c", 1, "twice")])
+    assert [(row.case, row.failed) for row in study.cases()] == [("twice", 2), ("once", 1)]
+    graded = thresher.create_study("graded", arms=["a", "b", "c"], threshold=0.5, cases=["once", "twice"])
+    graded.add_many([("a", 0, "once"), ("a", 0, "twice"), ("b", 0, "twice"), ("c", 0.75, "twice")])
+    graded.add("b", 0.25, case="once")
+    assert [row.case for row in graded.cases()] == ["once", "twice"], "by their means"
