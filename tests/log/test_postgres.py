@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
@@ -13,6 +14,7 @@ import pytest
 import thresher
 from thresher.core.events import Event
 from thresher.errors import Conflict, StoreFailed
+from thresher.log import postgres_schema
 from thresher.log.postgres import PostgresStore
 from thresher.log.stores import open_store
 from thresher.study import look
@@ -195,3 +197,11 @@ def test_an_answer_lost_with_the_flush_is_flushed_again(postgres_url: str, monke
     assert sum(event.kind == "told" for event in study.events()) == 1
     assert flushes == [False, False], "the first finds that the session is gone, the second waits for the disk"
     store.close()
+
+
+@pytest.mark.parametrize("off", [0, 1, 2, None])
+def test_the_doctor_says_so_if_a_crash_of_the_server_may_lose_rewards(off: int | None) -> None:
+    switches = ["off" if off == at else "on" for at in range(3)]
+    row = ("18.1", *switches, "8 kB", 0.0, 2)
+    connection: Any = SimpleNamespace(execute=lambda _: SimpleNamespace(fetchone=lambda: row))
+    assert ("! durability" in postgres_schema.examine(connection)) == (off is not None)

@@ -17,6 +17,8 @@ from waiters import ASK, LATEST, RUN, SOON, THRESHER, ends_at_once, said_by, sta
 import thresher
 from thresher.log import patience
 from thresher.log.holders import holders, named
+from thresher.log.patience import Patience
+from thresher.log.sqlite_waiting import BusyHandler
 
 HOLD = """
 import os, signal, sys
@@ -162,3 +164,18 @@ def test_nothing_is_waited_for_right_after_an_interruption(monkeypatch: pytest.M
     assert patience.Patience(60).pause(0.001, str)
     patience.hurry()
     assert not patience.Patience(60).pause(0.001, str)
+
+
+def test_the_pauses_of_a_wait_for_sqlite_grow_to_a_tenth_of_a_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses = list[float]()
+
+    def pause(_: Patience, seconds: float, what: object) -> bool:
+        pauses.append(seconds)
+        return True
+
+    monkeypatch.setattr(Patience, "pause", pause)
+    wait = BusyHandler(tmp_path / "s.db")
+    assert all(wait(tries) for tries in range(11))
+    assert pauses == [0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.025, 0.05, 0.1, 0.1, 0.1]
