@@ -266,7 +266,7 @@ class Study(AbstractContextManager["Study"]):
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Study {self.name!r}: {plural(len(self.spec.arms), 'arm')}, threshold {self.spec.threshold:g}>"
+        return f"<Study {self.name!r}: {plural(len(self.spec.arms), 'arm')}, threshold {self.spec.threshold:.12g}>"
 
     def __reduce__(self) -> NoReturn:
         remedy = "pass its name and storage, and call open_study there"

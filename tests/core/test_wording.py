@@ -1,7 +1,10 @@
 """Questions and numbers in the words that users read."""
 
+from typing import Any
+
 import pytest
 
+import thresher
 from thresher.core.wording import Look, claim, question, quoted
 from thresher.text.quantities import amount, percent
 
@@ -83,3 +86,23 @@ def test_what_is_asked_is_a_sentence(look: Look, words: str) -> None:
     assert question(look._replace(find=1), 5) == f"Does any of 5 arms {words}?"
     assert question(look._replace(find=2), 5) == f"Which 2 of 5 arms {words}?"
     assert quoted("x" * 41) == "x" * 39 + "…"
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"threshold": 0.99995}, "reach 0.99995?"),
+        ({"threshold": 12345.6, "bounds": (0, 100_000)}, "reach 12345.6?"),
+        ({"at_most": 0.0123456, "share": 0.99999, "unit": "s"}, "within 12.3456 ms in at least 99.999 % of pulls?"),
+        ({"baseline": "a", "margin": 0.000012345}, "by 1.2345e-05?"),
+        ({"baseline": "a", "ratio": 1.0000001}, "reach 1.0000001 times a in"),
+    ],
+)
+def test_the_question_has_the_bar_as_it_was_given(asked: dict[str, Any], said: str) -> None:
+    study = thresher.create_study("s", arms=["a", "b"], **asked)
+    assert said in study.verdict().question
+
+
+def test_the_guarantee_has_the_confidence_as_it_was_given() -> None:
+    study = thresher.create_study("s", arms=["a"], threshold=0.5, confidence=0.99999999)
+    assert "at most 1e-06 % of studies contain a wrong one" in study.verdict().guarantee

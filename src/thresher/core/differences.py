@@ -58,7 +58,7 @@ def _bars(mine: Spec, other: Spec) -> tuple[list[str], tuple[str, ...]]:
 def _bar(spec: Spec) -> str:
     if spec.baseline is not None:
         return f"the baseline {_told(spec.baseline)}"
-    return f"at {'most' if spec.lower_is_better else 'least'} {amount(spec.threshold, spec.unit)}"
+    return f"at {'most' if spec.lower_is_better else 'least'} {amount(spec.threshold, spec.unit, exact=True)}"
 
 
 def _field(name: str, spec: Spec) -> str:

@@ -4,9 +4,11 @@ from typing import NamedTuple
 
 from ..errors import shown
 from ..text.plural import MOST_NAMED, listed, plural
-from ..text.quantities import percent
+from ..text.quantities import number, percent
 from .ledger import Ledger
 from .wording import look_of
+
+SIDE = "a label only says on which side of the bar the {} is"
 
 
 class Words(NamedTuple):
@@ -24,29 +26,29 @@ def guarantee(ledger: Ledger, words: Words = USUAL) -> str:
     spec = ledger.spec
     if spec.confidence is None:
         lacking = "a confidence" if spec.limits else "bounds (--bounds none), which certificates need"
-        return f"Nothing is certified: the study was created without {lacking}; labels are the side of the mean."
+        return f"Nothing is certified: the study was created without {lacking}; {SIDE.format('mean')}."
     assumed = _assumed(ledger, words.rewards)
     if isinstance(spec.failure, float):
-        assumed += f", a failed evaluation counting as {spec.failure:g}"
+        assumed += f", a failed evaluation counting as {number(spec.failure, exact=True)}"
     if spec.failure == "ignore":
         assumed += ", and pulls are lost whatever their reward"
     caveats = _caveats(ledger)
     settled = ledger.certified
-    risk = f"{1 - spec.confidence:.2g}"
+    risk = percent(round(1 - spec.confidence, 12), exact=True)
     if ledger.cases:
         size = ledger.cases.count
         which = "this one case" if size == 1 else f"these {size:,} cases"
-        score = "score" if spec.baseline is None else "difference from the baseline"
-        caveats = f" What is certified is the {score} on {which}.{caveats}"
-    share = f"{percent(1 - spec.confidence)} are wrong on average"
+        what = "mean over exactly" if spec.baseline is None else "difference from the baseline on exactly"
+        caveats = f" The labels are about the {what} {which}.{caveats}"
+    share = f"{risk} are wrong on average"
     if settled == 0:
-        rest = f"one is wrong in at most {risk} of studies"
+        rest = f"at most {risk} of studies contain a wrong one"
         if spec.guarantee == "rate":
             rest = f"at most {share}, in each list"
-        once = f"Once they are certified, provided that {assumed}, {rest}."
+        once = f"Once labels are certified, {rest}, provided that {assumed}."
         if ledger.base in ledger.outside:
             return f"Nothing is certified: a reward of the baseline lay outside the bounds.{caveats}"
-        return f"Nothing is certified yet: labels are the side of the {look_of(spec).asks}. {once}{caveats}"
+        return f"Nothing is certified yet: {SIDE.format(look_of(spec).asks)}. {once}{caveats}"
     if spec.guarantee == "rate":
         close = " or close" if spec.tolerance else ""
         one, two = ("below", "above") if spec.lower_is_better else ("above", "below")
@@ -54,9 +56,8 @@ def guarantee(ledger: Ledger, words: Words = USUAL) -> str:
         return f"{lists}, whenever you stop, provided that {assumed}.{caveats}"
     count = {1: "the certified label is", 2: "both certified labels are"}.get(settled)
     labels = f"{count or f'all {settled:,} certified labels are'} right"
-    return (
-        f"With probability at least {spec.confidence:g} {labels}, whenever you stop, provided that {assumed}.{caveats}"
-    )
+    sure = number(spec.confidence, exact=True)
+    return f"With probability at least {sure} {labels}, whenever you stop, provided that {assumed}.{caveats}"
 
 
 def _assumed(ledger: Ledger, rewards: str) -> str:
@@ -65,7 +66,7 @@ def _assumed(ledger: Ledger, rewards: str) -> str:
     within = ""
     if spec.bounds is not None:
         low, high = spec.bounds
-        between = f"between {low:g} and {high:g}"
+        between = f"between {number(low, exact=True)} and {number(high, exact=True)}"
         within = f"counted as the nearest number {between}" if spec.clip else between
     if ledger.cases:
         rest = f" and is {within}" if within else ""

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 from ..errors import shown
 from ..text.escapes import visible
 from ..text.plural import listed, plural
-from ..text.quantities import amount, percent
+from ..text.quantities import amount, number, percent
 from .row import Row, sides
 from .spec import Spec
 
@@ -47,25 +47,25 @@ class Look(NamedTuple):
         """What `Row.seen` counts."""
         return "pulls" if self.cases is None else "cases"
 
-    def amount(self, value: float | None) -> str:
-        """A reward, or a mean of rewards.
+    def amount(self, value: float | None, *, exact: bool = False) -> str:
+        """A reward, or a mean of rewards; ``exact`` for what the user wrote, such as the bar.
 
         >>> Look(0.05, unit="s").amount(0.0123), Look(0.5).amount(0.0123), Look(5, unit="points").amount(12)
         ('12.3 ms', '0.0123', '12 points')
         """
-        return amount(value, self.unit)
+        return amount(value, self.unit, exact=exact)
 
-    def estimate(self, value: float | None) -> str:
+    def estimate(self, value: float | None, *, exact: bool = False) -> str:
         """What is asked about: a mean, a share in percent, or a difference with its sign.
 
         >>> Look(0.2, share=0.95).estimate(0.975), Look(0.0, baseline="a").estimate(0.03)
         ('97.5 %', '+0.03')
         """
         if value is None or self.asks == "mean":
-            return self.amount(value)
+            return self.amount(value, exact=exact)
         if self.asks == "share":
-            return percent(value)
-        return f"{'+' if value > 0 else ''}{self.amount(value)}"
+            return percent(value, exact=exact)
+        return f"{'+' if value > 0 else ''}{self.amount(value, exact=exact)}"
 
     def span(self, low: float | None, high: float | None) -> str:
         """An interval of what is asked about.
@@ -124,19 +124,19 @@ def claim(look: Look) -> str:
     """
     reach = "stay within" if look.lower_is_better else "reach"
     if look.baseline is None:
-        done = f"{reach} {look.amount(look.threshold)}"
+        done = f"{reach} {look.amount(look.threshold, exact=True)}"
     elif look.ratio is not None:
-        done = f"{reach} {look.ratio:g} times {quoted(look.baseline)}"
+        done = f"{reach} {number(look.ratio, exact=True)} times {quoted(look.baseline)}"
     elif look.threshold == 0.0:
         done = f"match or beat {quoted(look.baseline)}"
     elif look.threshold > 0.0:
-        done = f"beat {quoted(look.baseline)} by {look.amount(look.threshold)}"
+        done = f"beat {quoted(look.baseline)} by {look.amount(look.threshold, exact=True)}"
     else:
-        done = f"lose at most {look.amount(-look.threshold)} to {quoted(look.baseline)}"
+        done = f"lose at most {look.amount(-look.threshold, exact=True)} to {quoted(look.baseline)}"
     if look.share is None:
         return f"{done} on {plural(look.cases, 'case')}" if look.cases else done
     draws = plural(look.cases, "case") if look.cases else "pairs" if look.baseline is not None else "pulls"
-    return f"{done} in at least {percent(look.share)} of {draws}"
+    return f"{done} in at least {percent(look.share, exact=True)} of {draws}"
 
 
 def question(look: Look, arms: int) -> str:

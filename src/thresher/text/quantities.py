@@ -68,8 +68,17 @@ def seconds(text: str, *, most: float) -> float | None:
     return float(found)
 
 
-def amount(value: float | None, unit: str | None = None) -> str:
-    """A number to four digits, with its unit; seconds in the unit that reads best.
+def number(value: float, *, exact: bool = False) -> str:
+    """A number to four digits; ``exact``, as somebody wrote it: a bar of 0.99995 must not read as 1.
+
+    >>> number(0.99995), number(0.99995, exact=True), number(12345.6, exact=True), number(0.1 + 0.2, exact=True)
+    ('1', '0.99995', '12345.6', '0.3')
+    """
+    return f"{value:.12g}" if exact else f"{value:.4g}"
+
+
+def amount(value: float | None, unit: str | None = None, *, exact: bool = False) -> str:
+    """A number as `number` writes it, with its unit; seconds in the unit that reads best.
 
     >>> amount(0.00005, "s"), amount(0.2, "s"), amount(90, "s"), amount(None)
     ('50 µs', '200 ms', '90 s', '–')
@@ -78,17 +87,17 @@ def amount(value: float | None, unit: str | None = None) -> str:
         return "–"
     if unit == "s" and 0.0 < abs(value) < 1.0:
         small = abs(value) < 0.00099995
-        return f"{value * (1e6 if small else 1e3):.4g} {'µs' if small else 'ms'}"
-    return f"{value:.4g}{f' {unit}' if unit else ''}"
+        return f"{number(value * (1e6 if small else 1e3), exact=exact)} {'µs' if small else 'ms'}"
+    return f"{number(value, exact=exact)}{f' {unit}' if unit else ''}"
 
 
-def percent(share: float) -> str:
+def percent(share: float, *, exact: bool = False) -> str:
     """A share in a sentence; tables have no room for the blank.
 
-    >>> percent(0.95), percent(1 / 3)
-    ('95 %', '33.33 %')
+    >>> percent(0.95), percent(1 / 3), percent(0.99999, exact=True)
+    ('95 %', '33.33 %', '99.999 %')
     """
-    return f"{100 * share:.4g} %"
+    return f"{number(100 * share, exact=exact)} %"
 
 
 def duration(seconds: float | None) -> str:

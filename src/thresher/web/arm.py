@@ -63,9 +63,9 @@ def facts(row: Row, look: Look) -> list[tuple[str, str]]:
     if row.label == "baseline":
         return [("mean", look.amount(row.mean))]
     found = {head_of(look): look.estimate(row.estimate), "interval": look.span(row.low, row.high) or "–"}
-    found["bar"] = look.estimate(look.bar)
+    found["bar"] = look.estimate(look.bar, exact=True)
     if look.asks == "share" and look.baseline is None:
-        found["limit"] = look.amount(look.threshold)
+        found["limit"] = look.amount(look.threshold, exact=True)
     return [*found.items(), *((head, cells[0] or "–") for head, cells in details([row], look).items())]
 
 

@@ -14,6 +14,7 @@ from ..core.row import Row
 from ..core.wording import SIGNS, Look, look_of
 from ..core.wording import short as short_name
 from ..text.escapes import visible
+from ..text.quantities import number
 from .follow import CODES
 
 LONGEST_NAME = 20  # characters of the baseline's name on an axis
@@ -49,7 +50,7 @@ def asked_json(look: Look) -> dict[str, Any]:
     names = ("threshold", "lower_is_better", "share", "baseline", "ratio", "unit", "asks", "bar")
     return {
         **{name: getattr(look, name) for name in names},
-        "bar_text": look.estimate(look.bar),
+        "bar_text": look.estimate(look.bar, exact=True),
         "estimate_head": head_of(look),
         "details": further(look),
         "failing": failing(look),
@@ -63,7 +64,7 @@ def failing(look: Look) -> str:
     """When an arm failed a case, in a sentence."""
     if look.asks != "difference":
         return "An arm failed a case if its reward there, by itself, does not reach the bar."
-    margin = f" by more than {look.amount(-look.threshold)}" if look.threshold < 0 else ""
+    margin = f" by more than {look.amount(-look.threshold, exact=True)}" if look.threshold < 0 else ""
     return f"An arm failed a case if its reward there is worse than the baseline's{margin}."
 
 
@@ -80,8 +81,8 @@ def title_of(look: Look) -> str:
     if look.asks == "difference":
         return f"difference from {base}"
     if base and look.ratio is None:
-        return f"share better by {look.amount(look.threshold)}"
-    limit = f"{look.ratio:g} × {base}" if base else look.amount(look.threshold)
+        return f"share better by {look.amount(look.threshold, exact=True)}"
+    limit = f"{number(look.ratio or 0.0, exact=True)} × {base}" if base else look.amount(look.threshold, exact=True)
     return f"share {'within' if look.lower_is_better else 'of at least'} {limit}"
 
 
@@ -104,7 +105,10 @@ def lines_of(look: Look) -> list[tuple[str, dict[str, Any]]]:
     if differs and look.baseline is not None:  # the two may be close: their names stand on the outer sides
         name = f"{SIGNS['baseline']} {short_name(look.baseline)}"
         lines.append(("zero", line(0, name, under=look.bar >= 0)))
-    return [*lines, ("bar", line(look.bar, f"bar {look.estimate(look.bar)}", under=differs and look.bar < 0))]
+    return [
+        *lines,
+        ("bar", line(look.bar, f"bar {look.estimate(look.bar, exact=True)}", under=differs and look.bar < 0)),
+    ]
 
 
 def amounts_of(look: Look) -> dict[str, Any]:
