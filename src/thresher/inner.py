@@ -42,7 +42,7 @@ def ask_for_reply(study: Study, n: int, *, lease: float, key: str | None, arm: s
         named = None if arm is None else ledger.spec.arm(arm)
         found.append(Asked(pulls, ledger.done, n > 0 and not pulls and ledger.may_take_more(named)))
 
-    study._ask(n, lease, key, calls.Host(arm), then=note)
+    study._ask(n, lease, key, calls.host_for(study.spec, arm), then=note)
     return found[-1]
 
 

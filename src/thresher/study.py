@@ -73,7 +73,7 @@ class Study(AbstractContextManager["Study"]):
         This process renews the pulls' leases as long as it lives; with ``lease``, in seconds, for work done elsewhere,
         the caller does. A repeated call with the same ``key``, from any process, returns the same pulls.
         """
-        return self._ask(n, lease, key, calls.ANY if arm is None else calls.Host(arm))
+        return self._ask(n, lease, key, calls.host_for(self.spec, arm))
 
     def _ask(
         self,
@@ -174,7 +174,7 @@ class Study(AbstractContextManager["Study"]):
         A study renews the pulls that it handed out itself. Pulls that are no longer pending are left alone.
         """
         numbers = [_id(pull) for pull in ([pulls] if isinstance(pulls, Pull | int) else pulls)]
-        look(self, lambda ledger: [ledger.state_of(number) for number in numbers])
+        look(self, lambda ledger: list(map(ledger.state_of, numbers)))
         self.store.renew(self.name, numbers, checks.seconds("lease", seconds))
 
     def sweep(self) -> int:

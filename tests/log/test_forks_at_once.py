@@ -1,10 +1,12 @@
 """Forks, truncated logs and lost answers: nothing hangs, and nothing is acknowledged that was not written."""
 
+import gc
 import os
 import signal
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from thresher.core.spec import Spec
 from thresher.errors import Interrupted, StoreFailed
 from thresher.log.chain import chained
 from thresher.log.memory import MemoryStore
+from thresher.log.stores import open_store
 
 FORKING = """
 import os, sys, threading, thresher
@@ -90,6 +93,58 @@ def test_a_fork_finds_all_stores_while_another_thread_opens_some(tmp_path: Path)
     argv = [sys.executable, "-W", "ignore", "-c", OPENING, str(tmp_path / "s.db")]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
+def inherited_by_a_child(folder: Path) -> int:
+    """How many of SQLite's files in the folder are open in a forked child."""
+    child = os.fork()
+    if child == 0:
+        links = [Path(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]  # noqa: PTH208
+        files = [link.readlink() for link in links if link.is_symlink()]
+        os._exit(sum(file.is_relative_to(folder) and not file.name.endswith("-lock") for file in files))
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # later versions of Python warn of forks beside threads
+def test_a_store_that_is_opened_while_a_fork_waits_is_not_open_in_the_child(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    first = thresher.create_study("s", arms=["a"], threshold=0.5, budget=9, storage=url)
+    busy, waits, over = threading.Event(), threading.Event(), threading.Event()
+    opened: list[thresher.Study] = []
+
+    def use() -> None:
+        with first.store._use():  # type: ignore[attr-defined]  # a long read
+            busy.set()
+            over.wait(60)
+
+    def open_another() -> None:
+        waits.wait(60)
+        threading.Timer(0.2, over.set).start()
+        opened.append(thresher.open_study("s", storage=url))
+        assert opened[0].ask()
+
+    threads = [threading.Thread(target=target) for target in (use, open_another)]
+    for thread in threads:
+        thread.start()
+    busy.wait(60)
+    waits.set()  # from here on, the fork waits for the long read, and the other thread opens a store
+    assert inherited_by_a_child(tmp_path) == 0
+    for thread in threads:
+        thread.join(60)
+    for study in (first, *opened):
+        study.store.close()
+
+
+def test_a_store_that_becomes_garbage_is_closed_in_a_child(tmp_path: Path) -> None:
+    """The garbage collector clears weak references before it calls ``__del__``: here the fork is between the two."""
+    inherited: list[int] = []
+    store = open_store(f"sqlite:///{tmp_path}/s.db")
+    thresher.create_study("s", arms=["a"], threshold=0.5, budget=9, storage=store).ask()
+    weakref.finalize(store, lambda: inherited.append(inherited_by_a_child(tmp_path)))
+    store.itself = store  # type: ignore[attr-defined]  # only the garbage collector finds it
+    del store
+    gc.collect()
+    assert inherited == [0]
 
 
 @pytest.mark.parametrize("size", [0, 32])

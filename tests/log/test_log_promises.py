@@ -215,7 +215,7 @@ def test_a_forked_child_leaves_the_connection_of_its_parent_alone(tmp_path: Path
     a_study(store)
     session = store._session
     assert session is not None
-    store.begin_in_child()
+    store._open_file.begin_in_child()
     assert store._session is None
     assert forks._PARENTS.pop() is session
     assert session.connection.in_transaction is False, "it is open"

@@ -151,3 +151,18 @@ def test_a_reader_of_a_read_only_store_watches_the_log_if_there_is_one(tmp_path:
     assert said == ([] if others_write else ["PRAGMA synchronous = FULL"])
     if session._handle is not None:
         os.close(session._handle)
+
+
+def test_a_connection_whose_files_cannot_be_noted_is_closed_and_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, closed = filled(tmp_path / "thresher.db"), list[Session]()
+
+    def fails(_: Session) -> None:
+        raise PermissionError("the log belongs to another user")
+
+    monkeypatch.setattr(Session, "_note_files", fails)
+    monkeypatch.setattr(Session, "close", lambda self: closed.append(self))
+    with pytest.raises(PermissionError):
+        Session(path, lambda rule, remedy: StoreFailed("storage", rule=rule, remedy=remedy), syncs=True)
+    assert len(closed) == 1

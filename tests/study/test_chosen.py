@@ -110,3 +110,10 @@ def test_an_import_is_weighed_before_the_first_chosen_pull() -> None:
     assert [event.kind for event in study.events()][-2:] == ["weighed", "asked"]
     with pytest.raises(InvalidInput):
         study.add("a0", 1.0)
+
+
+def test_an_unknown_arm_is_an_error_even_if_the_key_is_known() -> None:
+    study = thresher.create_study("s", arms=["a", "b"], threshold=0.5)
+    assert len(study.ask_many(2, arm="a", key="k")) == 2
+    with pytest.raises(thresher.UnknownArm, match="arm 'c'"):
+        study.ask_many(2, arm="c", key="k")

@@ -8,7 +8,7 @@ from ..core import checks, kernel
 from ..core.events import DROPPED, LATE, OUTSIDE, PENDING, TOLD, Cause, EventCause, Remarks
 from ..core.ledger import Ledger
 from ..core.pulls import Pull, pull_of
-from ..core.spec import CLIP
+from ..core.spec import CLIP, Spec
 from ..errors import AlreadyTold, InvalidInput, OutsideBounds
 from ..text.masking import masked
 from .journal import Draft, plain
@@ -41,6 +41,11 @@ class Host(NamedTuple):
 
 
 ANY = Host()  # the study chooses everything
+
+
+def host_for(spec: Spec, arm: str | None) -> Host:
+    """The choice of a caller that names an arm, or none."""
+    return ANY if arm is None else Host(spec.arms[spec.arm(arm)])
 
 
 def ask(draft: Draft, n: int, host: Host) -> list[Pull]:

@@ -176,10 +176,11 @@ class Journal:
             try:
                 answer = plan(draft)
                 if draft.events:
-                    self._store.append(self.study, draft.events, lease=lease)
-            except Interrupted:
-                self._doubt(doubtful, (answer, self._basis.seq + 1, draft.key))
-                return None
+                    try:
+                        self._store.append(self.study, draft.events, lease=lease)
+                    except Interrupted:
+                        self._doubt(doubtful, (answer, self._basis.seq + 1, draft.key))
+                        return None
             except BaseException:
                 if not draft.touched:  # otherwise it may hold half an event, or one not written: read the log again
                     self._ledger = ledger

@@ -15,9 +15,8 @@ import apsw
 
 from ..errors import DamagedStudy, StoreFailed
 from .filelock import FileLock
-from .forks import leave_to_parent
 from .sqlite_file import beside, create, explanation, is_missing
-from .sqlite_forks import CONNECTIONS
+from .sqlite_forks import OpenFile
 from .sqlite_schema import upgrade, version_of
 from .sqlite_session import Session, broken
 from .versions import SCHEMA
@@ -32,12 +31,9 @@ class SqliteConnection:
         # the file that links lead to: SQLite keeps its log beside that one, and all agents must queue at one lock
         self.path, self.durability = Path(os.path.realpath(path)), durability
         self._turns = FileLock(beside(self.path, "lock"))
-        self._flushing, self._lock = threading.RLock(), threading.RLock()
-        self._session: Session | None = None
+        self._open_file = OpenFile(self.path)
         self._unflushed: tuple[int, int] | None = None  # the file to which something was written since the last flush
-        self._failed: tuple[str, str] | None = None  # why this object no longer writes, and what to do
         self._schema = 0  # of the file, as far as we know
-        CONNECTIONS[id(self)] = self
 
     def flush(self) -> None:
         """Bring the write-ahead log to the disk: as durable as synchronous=FULL, but no other process waits meanwhile.
@@ -62,15 +58,13 @@ class SqliteConnection:
 
     def close(self) -> None:
         self._turns.close()
-        with self._flushing, self._lock:
-            if self._session is not None:
-                session, self._session = self._session, None
-                session.close()
+        self._open_file.close()
 
     def __del__(self) -> None:
         """SQLite would close the connection itself, without checking that its files are still the same."""
-        try:  # noqa: SIM105  # the interpreter may be shutting down, and `contextlib` be gone
-            self.close()
+        try:  # the interpreter may be shutting down, and `contextlib` be gone
+            self._turns.close()
+            self._open_file.end()
         except Exception:  # noqa: S110
             pass
 
@@ -94,7 +88,7 @@ class SqliteConnection:
                 raise
             except (apsw.Error, OSError, UnicodeDecodeError) as error:
                 if getattr(error, "extendedresult", None) in _FSYNC:
-                    raise self._fail(*broken(error)) from None
+                    raise self._open_file.fail(*broken(error)) from None
                 if study is not None and is_open and isinstance(error, apsw.CorruptError | UnicodeDecodeError):
                     rule = f"cannot be read: {self.path} is damaged, at least in parts"
                     remedy = "restore it from a copy; other studies may be intact"
@@ -110,10 +104,11 @@ class SqliteConnection:
     def _open(self) -> None:
         if is_missing(self.path) and self._unflushed is None:
             create(self.path, self._turns)
-        self._session = Session(self.path, self._fail, syncs=self.durability == "full")
-        self._schema = version_of(self._session.connection)
-        if self._unflushed not in (None, self._session.file):
-            raise self._fail("was deleted or replaced while it was in use; rewards may be lost", "start again")
+        file = self._open_file
+        file.session = session = Session(self.path, file.fail, syncs=self.durability == "full")
+        self._schema = version_of(session.connection)
+        if self._unflushed not in (None, session.file):
+            raise file.fail("was deleted or replaced while it was in use; rewards may be lost", "start again")
 
     @contextlib.contextmanager
     def _write(self, study: str, *, upgrades: bool = True) -> Iterator[Any]:
@@ -134,14 +129,9 @@ class SqliteConnection:
             self._schema = version_of(connection)
         return self._schema != SCHEMA
 
-    def _fail(self, rule: str, remedy: str) -> StoreFailed:
-        """Stop writing with this object: some of what it wrote may be lost."""
-        self._failed = self._failed or (rule, remedy)
-        return StoreFailed("storage", str(self.path), rule, remedy)
-
     def _raise_if_failed(self) -> None:
-        if self._failed is not None:
-            raise StoreFailed("storage", str(self.path), *self._failed)
+        if self._open_file.failed is not None:
+            raise StoreFailed("storage", str(self.path), *self._open_file.failed)
 
     def _is_missing(self) -> bool:
         """Whether there is nothing to read yet: reading does not create the file."""
@@ -153,15 +143,16 @@ class SqliteConnection:
             raise explanation(self.path, error) from None
 
     @property
-    def locks(self) -> "tuple[threading.RLock, threading.RLock]":
-        """Held while flushing, and while using the connection. Code that needs both takes them in this order."""
-        return self._flushing, self._lock
+    def _flushing(self) -> "threading.RLock":
+        return self._open_file.flushing
 
-    def begin_in_child(self) -> None:
-        """In a forked child: the parent's locks and connection are not ours."""
-        self._flushing, self._lock = threading.RLock(), threading.RLock()
-        leave_to_parent(self._session)
-        self._session = None
+    @property
+    def _lock(self) -> "threading.RLock":
+        return self._open_file.lock
+
+    @property
+    def _session(self) -> Session | None:
+        return self._open_file.session
 
 
 @contextlib.contextmanager
