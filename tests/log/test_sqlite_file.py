@@ -12,6 +12,7 @@ from sqlite_files import filled, make
 
 import thresher
 from thresher.errors import StoreFailed
+from thresher.log import sqlite_file
 from thresher.log.stores import open_store
 
 
@@ -190,3 +191,16 @@ def test_a_file_that_was_cut_within_a_page_is_damaged(tmp_path: Path) -> None:
     path = filled(tmp_path / "thresher.db")
     os.truncate(path, path.stat().st_size - 100)
     assert "is damaged" in fails(path)
+
+
+@pytest.mark.parametrize(("error", "over"), [(None, False), (PermissionError, False), (ProcessLookupError, True)])
+def test_a_process_of_another_user_is_not_taken_for_dead(
+    monkeypatch: pytest.MonkeyPatch, error: type[OSError] | None, over: bool
+) -> None:
+    def kill(process: int, number: int) -> None:
+        assert (process, number) == (7, 0)
+        if error is not None:
+            raise error
+
+    monkeypatch.setattr(os, "kill", kill)
+    assert sqlite_file._is_over(7) == over
