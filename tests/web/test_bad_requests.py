@@ -155,3 +155,66 @@ def test_a_body_that_does_not_arrive_is_not_waited_for_long(app: Gate, monkeypat
     monkeypatch.setattr("thresher.web.gate.SLOW", 0.05)
     reply = request(app, "POST", "/api/studies", headers=BEARER, body=[])
     assert (reply.status, reply.headers["connection"]) == (408, "close")
+
+
+NAMES = {"name": "x", "arms": ["a"]}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "error", "value", "rule", "remedy"),
+    [
+        ("/coins/tell", {"pull": 1, "reward": "a"}, "reward", "a", "a number or a bool, or two of them", "/docs"),
+        ("/coins/tell", {"pull": 1, "reward": [1, "a"]}, "reward", "[1, 'a']", "or two of them", "/docs"),
+        ("/coins/tell", {"pull": 1, "rewrad": 0.5}, "rewrad", 0.5, "is not a field", "did you mean 'reward'?"),
+        ("/coins/ask", {"n": 1, "lase": 5}, "lase", 5, "is not a field", "did you mean 'lease'?"),
+        ("/coins/renew", {"pulls": [1, "a", "b"]}, "pulls.1", "a", "must be a valid integer", "/docs"),
+        ("/coins/ask", {"lease": "long"}, "lease", "long", "must be a number", "/docs"),
+        ("/coins/ask", {"nn": 1}, "nn", 1, "is not a field", "did you mean 'n'?"),
+        ("/coins/ask", [], "body", "[]", "must be a JSON object", "/docs"),
+        ("", [], "body", "[]", "must be a JSON object", "/docs"),
+        ("", {**NAMES, "thresold": 0.5}, "thresold", 0.5, "is not a field", "did you mean 'threshold'"),
+        ("", {**NAMES, "arms": "a", "at_least": 0.5}, "arms", "a", "must be a list of names, or an object", "/docs"),
+        ("", {**NAMES, "at_least": 0.5, "bounds": 1}, "bounds", 1, "must be two numbers, or null", "/docs"),
+        ("", {**NAMES, "at_least": 0.5, "if_exists": "x"}, "if_exists", "x", "must be 'error' or 'join'", "/docs"),
+        ("", {**NAMES, "at_least": 0.5, "name": "coins"}, "study", "coins", "already exists", '"if_exists": "join"'),
+        ("/nobody/ask", {}, "study", "nobody", "is not in this store", "GET /api/studies list"),
+    ],
+)
+def test_a_refusal_names_the_field_its_rule_and_what_a_client_can_do(
+    app: Gate, path: str, body: object, error: str, value: object, rule: str, remedy: str
+) -> None:
+    reply = request(app, "POST", f"/api/studies{path}", headers=BEARER, json_body=body)
+    assert (reply.data["error"], reply.data["value"]) == (error, value)
+    assert rule in reply.data["rule"]
+    assert remedy in reply.data["remedy"]
+    assert reply.status in (404, 409, 422)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "name", "remedy"),
+    [
+        ("GET", "/coins/events?aftr=1", "aftr", "did you mean 'after'?"),
+        ("GET", "/coins/events?limit=5&x=1", "x", "it takes after and limit"),
+        ("GET", "?limit=5", "limit", "leave it out"),
+        ("POST", "/coins/ask?n=2", "n", "leave it out"),
+    ],
+)
+def test_a_misspelt_parameter_of_an_address_is_refused(
+    app: Gate, method: str, path: str, name: str, remedy: str
+) -> None:
+    reply = request(app, method, f"/api/studies{path}", headers=BEARER)
+    assert (reply.status, reply.data["error"], reply.data["remedy"]) == (422, name, remedy)
+    assert reply.data["rule"] == "is not a parameter of this address"
+
+
+def test_a_study_without_a_budget_says_what_to_do_instead_of_extending_it() -> None:
+    app = server()
+    assert request(app, "POST", "/api/studies", headers=BEARER, json_body={**NAMES, "at_least": 0.5}).status == 201
+    reply = request(app, "POST", "/api/studies/x/extend", headers=BEARER, json_body={"budget": 100})
+    assert (reply.status, reply.data["remedy"]) == (422, "continue it as it is")
+
+
+def test_a_refusal_of_the_library_without_a_remedy_gets_one(app: Gate) -> None:
+    new = {**NAMES, "at_least": 0.5, "seed": -1}
+    reply = request(app, "POST", "/api/studies", headers=BEARER, json_body=new)
+    assert (reply.status, reply.data["error"], reply.data["remedy"]) == (422, "seed", "/docs describes what to send")

@@ -86,6 +86,42 @@ def test_the_tab_of_cases_colours_what_an_arm_failed_against_the_baseline(site: 
     assert first.locator(".reward.baseline").count() == 1
 
 
+@pytest.mark.parametrize("name", ["cases", "share"])
+def test_an_arm_says_that_counting_settles_it_earlier_only_where_there_are_cases(site: Site, name: str) -> None:
+    page = site.open(f"/study/{name}/arm/{quote(QUESTIONS[name]['arms'][-1])}").page
+    page.wait_for_selector("#pulls tr")
+    ending = ", or earlier, by counting." if name == "cases" else "."
+    note = page.locator("#evidence-card .note").inner_text()
+    assert note.endswith(f"at 100 % the label is settled for good{ending}")
+    assert page.locator("#last-pulls th").all_inner_texts()[:2] == ["pull", "number"]
+
+
+FOUND = {"found": 40, "searching": 5}  # how many pulls are made
+
+
+def search(storage: str) -> None:
+    for name, pulls in FOUND.items():
+        study = thresher.create_study(
+            name, arms=[*"abcdefghijklmnopqrst"], at_least=0.5, find=1, storage=storage, seed=1
+        )
+        while study.verdict().issued < pulls and (pull := study.ask()):
+            study.tell(pull, 1.0)
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_the_bar_of_a_study_that_is_done_is_full_and_names_what_it_shows(site: Site, name: str) -> None:
+    site.once(search)
+    is_done = name == "found"
+    page = site.open(f"/study/{name}").page
+    page.wait_for_selector("#rows tr")
+    label = "Done" if is_done else "Share of the arms that are settled"
+    assert (page.locator("#f-left").inner_text() == "done") == is_done
+    for path, where in ((f"/study/{name}", "main"), ("/", f"a[href='/study/{name}']")):
+        bar = site.at(path).page.locator(f"{where} progress[aria-label='{label}']")
+        bar.wait_for()
+        assert bar.evaluate("bar => bar.value") == int(is_done), path
+
+
 @pytest.mark.parametrize("name", ["share", "cases", "slower by"])
 def test_report_and_arm_fit_a_phone(site: Site, name: str) -> None:
     page = site.read(thresher.open_study(name, storage=site.storage), viewport=PHONE).page

@@ -154,7 +154,8 @@ def _restored(study: State, event: Event) -> None:
 def _extended(study: State, event: Event) -> None:
     budget = event.budget
     if study.budget is None:
-        raise InvalidInput("budget", budget, "this study has no budget: it runs until every arm is settled")
+        rule = "this study has no budget: it runs until every arm is settled"
+        raise InvalidInput("budget", budget, rule, "continue it as it is")
     if isinstance(budget, int) and budget <= study.budget:
         raise InvalidInput("budget", budget, f"must be larger than the current {study.budget}", "give the new total")
     spec.check_budget(budget, len(study.spec.arms), study.spec.policy)

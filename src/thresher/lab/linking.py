@@ -1,4 +1,4 @@
-"""How numba compiles faster. Most of it is about parts: functions that are only linked into loops.
+"""Makes numba compile faster. Most of it is about parts: functions that are only linked into loops.
 
 numba optimises each function together with everything that it calls, and makes machine code of it. Then it links the
 result into the function's callers, where all of this happens again. The core's functions call each other ten deep, so

@@ -1,5 +1,6 @@
 """The data of a simulated repetition and its basic steps."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,6 +76,26 @@ class Trace(NamedTuple):
     reward: Reals
     other: Reals  # of a pair that is asked: the baseline's reward
     length: Counts
+
+
+def blank_measures(checkpoints: Sequence[int], arms: int, rows: int, *, per_arm: bool = True) -> Measures:
+    """Measurements of this many repetitions, all zero."""
+    points = np.array(checkpoints, np.int64)
+    return Measures(
+        checkpoints=points,
+        wrong=np.zeros((rows, len(points)), np.int64),
+        issued=np.zeros((len(points) if per_arm else 0, arms), np.int64),
+        clock=np.zeros((rows, len(points))),
+        busy=np.zeros((rows, 1)),
+        in_flight=np.zeros((rows, 1), np.int64),
+        ratio=np.zeros((rows, 1)),
+        used=np.zeros((rows, 1), np.int64),
+        settled=np.zeros((rows, len(points)), np.int64),
+        mislabelled=np.zeros((rows, len(points)), np.int64),
+        ended=np.zeros((rows, 1)),
+        listed=np.zeros((rows, 3), np.int64),
+        false=np.zeros((rows, 3), np.int64),
+    )
 
 
 def blank_trace(size: int = 0) -> Trace:

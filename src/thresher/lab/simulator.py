@@ -18,7 +18,7 @@ from . import compiler, families, formulas, late
 from .cores import aside, available_cores, share_out
 from .delays import NONE
 from .families import Reals
-from .parts import Arms, Measures, Trace, blank_trace, zeros
+from .parts import Arms, Measures, Trace, blank_measures, blank_trace, zeros
 from .proofs import Proof, blank_proof
 from .result import Result
 from .setup import Setup
@@ -62,7 +62,7 @@ def simulate(
         raise InvalidInput("repetitions", repetitions, rule, "give fewer of either")
     certifies = setup.confidence is not None if certifies is None else certifies
     run = prepared(setup, certifies)
-    measures = _measures(setup, repetitions, per_arm=per_arm)
+    measures = blank_measures(setup.checkpoints, setup.arms, repetitions, per_arm=per_arm)
     step = max(1, min(-(-repetitions // (4 * threads)), PULLS_PER_CHUNK // setup.budget))
     chunks = [(begin, min(begin + step, repetitions)) for begin in range(0, repetitions, step)]
     lock = threading.Lock()
@@ -100,13 +100,14 @@ def checked(repetitions: int, seed: int, threads: int | None = None) -> tuple[in
 def prepared(setup: Setup, certifies: bool) -> Callable[..., None]:
     """The loop of a setup, compiled. Nothing is played."""
     run = compiler.loop(kind(setup, certifies))
-    _compiled(setup, run, _arguments(setup, 0, 0, 0, _measures(setup, 0, per_arm=False), blank_trace(), certifies))
+    measures = blank_measures(setup.checkpoints, setup.arms, 0, per_arm=False)
+    _compiled(setup, run, _arguments(setup, 0, 0, 0, measures, blank_trace(), certifies))
     return run
 
 
 def examples(setup: Setup, certifies: bool) -> dict[str, Any]:
     """A value for each parameter of a loop's large parts, by name."""
-    given = _arguments(setup, 0, 0, 0, _measures(setup, 0), blank_trace(), certifies)
+    given = _arguments(setup, 0, 0, 0, blank_measures(setup.checkpoints, setup.arms, 0), blank_trace(), certifies)
     values = dict(zip(signature(late.run_late).parameters, given, strict=False))
     values.update(zip(("board", "other"), values["boards"], strict=True))
     values.update(zip(("rule", "other_rule"), values["rules"], strict=True))
@@ -141,7 +142,7 @@ def trace(setup: Setup, *, repetition: int = 0, seed: int = 0) -> Played:
         raise InvalidInput("budget", setup.budget, rule, "give a smaller budget, or an earlier repetition")
     run = compiler.loop(kind(setup, certifies))
     written = blank_trace(size)
-    measures = _measures(setup, repetition + 1)
+    measures = blank_measures(setup.checkpoints, setup.arms, repetition + 1)
     arguments = _arguments(setup, seed, repetition, repetition + 1, measures, written, certifies)
     try:
         _compiled(setup, run, arguments)
@@ -276,25 +277,6 @@ def _explain_division(
         except ZeroDivisionError:
             found = NoNumber(row, None)
             raise score_failed(setup.rules, found, measures, again[3][0], rules(setup)[0]) from None
-
-
-def _measures(setup: Setup, rows: int, *, per_arm: bool = True) -> Measures:
-    points = np.array(setup.checkpoints, np.int64)
-    return Measures(
-        checkpoints=points,
-        wrong=np.zeros((rows, len(points)), np.int64),
-        issued=np.zeros((len(points) if per_arm else 0, setup.arms), np.int64),
-        clock=np.zeros((rows, len(points))),
-        busy=np.zeros((rows, 1)),
-        in_flight=np.zeros((rows, 1), np.int64),
-        ratio=np.zeros((rows, 1)),
-        used=np.zeros((rows, 1), np.int64),
-        settled=np.zeros((rows, len(points)), np.int64),
-        mislabelled=np.zeros((rows, len(points)), np.int64),
-        ended=np.zeros((rows, 1)),
-        listed=np.zeros((rows, 3), np.int64),
-        false=np.zeros((rows, 3), np.int64),
-    )
 
 
 def check_setup(setup: object) -> None:

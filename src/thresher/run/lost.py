@@ -1,4 +1,4 @@
-"""Lost workers: how engines report them, which arm's pull killed one, and how long there has been none."""
+"""Lost workers: how engines report them, which arm's pull killed one, and how long the run has had no worker."""
 
 from collections.abc import Sequence
 from concurrent.futures import CancelledError

@@ -1,4 +1,4 @@
-"""Which names mean that a secret follows, which values are none, what well-known tokens look like, and the mask."""
+"""Which names mean that a secret follows, which values are not secrets, what well-known tokens look like, the mask."""
 
 import functools
 import re

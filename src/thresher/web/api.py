@@ -22,6 +22,7 @@ from . import models
 from .arm import arm_json
 from .gate import segment
 from .house import House
+from .misshapen import only_known_parameters
 from .refusals import Refusal
 from .shapes import event_json
 
@@ -70,7 +71,7 @@ Agent = Annotated[str | None, Depends(agent_name)]
 
 
 def router(house: House) -> APIRouter:
-    api = APIRouter(prefix="/api", responses=_problems())
+    api = APIRouter(prefix="/api", responses=_problems(), dependencies=[Depends(only_known_parameters)])
     _reading(api, house)
     _writing(api, house)
     return api

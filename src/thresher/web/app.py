@@ -1,7 +1,6 @@
 """The application: routes, error replies, and the gate in front of them."""
 
 import sys
-from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -15,11 +14,11 @@ from . import api, pages
 from .access import Access
 from .gate import Gate, segment
 from .house import House
+from .misshapen import misshapen
 from .refusals import SURPRISE, Refusal, refusal_of, reply
 
 DIGITS = sys.get_int_max_str_digits()  # of a whole number that Python reads
 NOT_JSON = f"must be JSON in UTF-8, not nested too deeply, with whole numbers of at most {DIGITS:,} digits"
-FIELDS = {"missing": "is needed", "extra_forbidden": "is not a field that this request has"}
 
 
 def create_app(house: House, access: Access) -> Gate:
@@ -51,7 +50,7 @@ def _handle(app: FastAPI, house: House) -> None:
 
     @app.exception_handler(RequestValidationError)
     def shape(request: Request, error: RequestValidationError) -> Response:
-        return _answer(request, _misshapen(error.errors()[0]))
+        return _answer(request, misshapen(request, error))
 
     @app.exception_handler(HTTPException)
     def other(request: Request, error: HTTPException) -> Response:
@@ -72,16 +71,3 @@ def _handle(app: FastAPI, house: House) -> None:
 
 def _answer(request: Request, refusal: Refusal) -> Response:
     return reply(refusal, request.scope, is_page=not request.url.path.startswith("/api/"))
-
-
-def _misshapen(found: Any) -> Refusal:
-    """What pydantic found wrong first, in our four fields."""
-    where = ".".join(str(part) for part in found["loc"][1:]) or "body"
-    if found["type"] == "json_invalid":
-        return Refusal(422, "body", None, "must be JSON", "send an object with Content-Type: application/json")
-    if isinstance(found.get("input"), bytes):
-        return Refusal(415, "Content-Type", None, "must be application/json", "send it with the body")
-    value, rule = found.get("input"), found["msg"][:1].lower() + found["msg"][1:]
-    if found["type"] in FIELDS:
-        value, rule = None, FIELDS[found["type"]]
-    return Refusal(422, where, value, rule, "/docs describes what to send")

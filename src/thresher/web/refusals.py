@@ -22,6 +22,9 @@ STATUS: dict[type[ThresherError], int] = {  # the first that fits
     errors.StoreFailed: 503,
     errors.InvalidInput: 422,
 }
+DOCS = "/docs describes what to send"
+JOIN = 'choose another name, or send "if_exists": "join"'
+LISTED = "the page / and GET /api/studies list those that are there"
 LARGE = 10**30  # larger whole numbers are shown as text, and shortened
 
 
@@ -56,7 +59,16 @@ def refusal_of(error: ThresherError) -> Refusal:
         return Refusal(500, error.what, error.value, rule, "run thresher verify and thresher doctor")
     if isinstance(error, errors.StoreFailed):  # it names files and servers, which the client must not see
         return Refusal(503, "store", None, "is not available now", "try again; the server's log says more", retry=5)
-    return Refusal(status, error.what, error.value, rule, error.remedy)
+    return Refusal(status, error.what, error.value, rule, _remedy(error))
+
+
+def _remedy(error: ThresherError) -> str:
+    """What a client of the service can do; the library's own words may be about Python or the command line."""
+    if isinstance(error, errors.UnknownStudy):
+        return LISTED
+    if isinstance(error, errors.StudyExists) and error.rule == "already exists":
+        return JOIN
+    return error.remedy or DOCS
 
 
 def plain(value: object) -> object:

@@ -16,14 +16,14 @@ function show() {
   set("l-seen", data.cases === null ? "rewards" : "cases");
   set("f-seen", `${seen(row.seen, data.cases)}${row.exact ? ", exact" : ""}`);
   for (const name of ["pending", "failures", "charged"]) set(`f-${name}`, grouped(row[name]));
-  at("h-case").hidden = data.cases === null;
+  at("h-case").hidden = at("counting").hidden = data.cases === null;
   at("last-pulls").classList.toggle("cards", data.cases !== null || pairs);
   at("h-base").hidden = !pairs;
   at("evidence-card").hidden = data.confidence === null || row.label === "baseline";
   at("params-card").hidden = Object.keys(data.params).length === 0;
   at("params").replaceChildren(...breakable(JSON.stringify(data.params, null, 2)));
   at("pulls").replaceChildren(...data.rewards.slice(-20).reverse().map((each) => make("tr", {},
-    make("td", { "data-head": "pull" }, grouped(each.pull)), make("td", { "data-head": "of this arm" }, grouped(each.number)), make("td", { class: "label" }, each.state),
+    make("td", { "data-head": "pull" }, grouped(each.pull)), make("td", { "data-head": "number" }, grouped(each.number)), make("td", { class: "label" }, each.state),
     ...(each.case === undefined ? [] : [make("td", { class: "name" }, ...breakable(String(each.case)))]), figure("reward", each.text, "key"), ...(pairs ? [figure("baseline", each.baseline_text)] : []))));
 }
 

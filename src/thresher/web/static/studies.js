@@ -1,12 +1,12 @@
 // The list of studies: names at once, then the state of each, one after the other; refreshed every few seconds.
-import { EXPIRED, at, breakable, fetched, grouped, make, progress, set } from "./tools.js";
+import { EXPIRED, at, breakable, fetched, grouped, make, set, showProgress } from "./tools.js";
 
 const AGAIN = 5000; // milliseconds
 const known = new Map();
 
 function card(name) {
   const [title, question, answer] = [make("h2", {}, ...breakable(name)), make("p", { class: "note" }, "…"), make("p", { class: "note" }, "\u00a0")];
-  const bar = make("progress", { max: 1, value: 0, "aria-label": "Share of the budget that is issued" });
+  const bar = make("progress", { max: 1, value: 0, "aria-label": "Progress" });
   const item = make("li", {}, make("a", { class: "card", href: `/study/${encodeURIComponent(name)}` }, title, question, answer, bar));
   return { item, question, answer, bar, over: false };
 }
@@ -16,7 +16,7 @@ async function fill(name, part) {
     const head = await fetched(`/api/studies/${encodeURIComponent(name)}`);
     part.question.textContent = head.question;
     part.answer.textContent = `${head.answer} ${head.done ? (head.pending ? "The last pulls are pending." : "Done.") : head.pending ? "" : "No agent is working."}`;
-    part.bar.value = progress(head);
+    showProgress(part.bar, head);
     part.over = head.done && !head.pending;
   } catch (error) {
     if (!error.status) throw error;

@@ -3,7 +3,7 @@ import { Cases } from "./cases.js";
 import * as charts from "./charts.js";
 import { Rows, chosen } from "./rows.js";
 import { follow } from "./stream.js";
-import { SIGNS, at, breakable, fetched, figure, grouped, make, progress, say, set, style } from "./tools.js";
+import { SIGNS, at, breakable, fetched, figure, grouped, make, say, set, showProgress, style } from "./tools.js";
 
 const address = `/api/studies/${document.body.dataset.study}`;
 const page = 100; // rows at once
@@ -38,7 +38,7 @@ function showHead(news) {
   set("f-told", grouped(head.told));
   set("f-rate", head.pace[0]);
   set("f-left", head.pace[1]);
-  at("budget-bar").value = progress(head);
+  showProgress(at("budget-bar"), head);
   set("guarantee", head.guarantee);
   set("head", head.log);
   rows.headings(head);

@@ -6,8 +6,11 @@ export const grouped = (n) => numbers.format(n ?? 0);
 export const EXPIRED = "Your session has expired: it lasts 12 hours, and ends when the server restarts. Open the address that the server printed";
 export const seen = (n, cases) => (cases === null ? grouped(n) : `${grouped(n)} of ${grouped(cases)}`);
 
-// How far a study has come: the share of its budget that is issued, or of its arms that are settled.
-export const progress = ({ budget, issued, settled, arms, baseline }) => (budget ? issued / budget : settled / (arms - (baseline !== null)));
+// How far a study has come: the share of its budget that is issued, or of its arms that are settled. One that is done needs no more of either.
+export function showProgress(bar, { done, budget, issued, settled, arms, baseline }) {
+  bar.value = done ? 1 : budget ? issued / budget : settled / (arms - (baseline !== null));
+  bar.setAttribute("aria-label", done ? "Done" : budget ? "Share of the budget that is issued" : "Share of the arms that are settled");
+}
 
 // The label of an arm in the table; the server sends its place among all labels.
 export const labelOf = (table, arm) => table.labels[table.label[arm]];
