@@ -10,7 +10,7 @@ from typing import Any, Literal, NoReturn
 
 from .core import checks
 from .core import verdict as verdicts
-from .core.events import CAUSES, PENDING, Cause, Event
+from .core.events import CALLERS, CAUSES, PENDING, Cause, Event
 from .core.guarantees import USUAL, Words
 from .core.hardest import CaseRow, hardest
 from .core.ledger import Ledger
@@ -143,11 +143,11 @@ class Study(AbstractContextManager["Study"]):
     def drop(self, pull: Pull | int, *, reason: str = "dropped by hand", cause: Cause = "lost") -> None:
         """Drop a pull: it was ``"lost"``, or it ``"failed"``, which counts against its arm. Dropping twice is accepted.
 
-        Any other cause counts as ``"lost"``: only a runner knows that a pull never began. If the specification gives
-        failures a reward, a failed pull is told that reward instead.
+        Any other known cause is recorded as ``"lost"``: only a runner knows that a pull never began. If the
+        specification gives failures a reward, a failed pull is told that reward instead.
         """
         if cause not in CAUSES:
-            raise InvalidInput("cause", cause, "must be failed or lost")
+            raise InvalidInput("cause", cause, CALLERS)
         give_up(self, pull, cause="failed" if cause == "failed" else "lost", reason=reason)
 
     def add(self, arm: str, reward: object, *, case: str | int | None = None) -> None:

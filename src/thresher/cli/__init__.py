@@ -62,6 +62,9 @@ def noticing() -> Iterator[None]:
     """Within this, `NobodyReads` is raised: click and rich would exit with 1, which here is a negative answer."""
     try:
         yield
+    except click.exceptions.Exit:  # help or the version was printed, unless standard output is closed
+        standard_output()
+        raise
     except BrokenPipeError:
         drain(sys.stdout)
         raise NobodyReads from None

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ..core.events import CAUSES, PENDING
+from ..core.events import CALLERS, CAUSES, PENDING
 from ..core.ledger import Ledger
 from ..core.pulls import pull_json
 from ..errors import AlreadyTold, CannotGoOn, InvalidInput, ThresherError, UnknownPull, shown
@@ -162,7 +162,7 @@ def renew(study: Study, pulls: tuple[int, ...], lease: float) -> int:
 @name_argument
 @click.argument("pulls", type=Whole(), nargs=-1, metavar="[PULL…]")
 @option("--older-than DURATION", "Drop all that have been pending for longer than this.", type=Duration())
-@option("--cause [failed|lost]", "failed counts against its arm.", type=click.Choice(CAUSES), default="lost")
+@option("--cause [failed|lost]", "failed counts against its arm.", default="lost")
 @click.option("--reason", default="dropped by hand")
 @storage_option
 @format_option("text", "json")
@@ -181,6 +181,8 @@ def drop(
         raise InvalidInput("pulls", rule="none is named", remedy="give their ids, as in 17 18, or --older-than 2h")
     if pulls and older_than is not None:
         raise InvalidInput("pulls", list(pulls), "name pulls or give --older-than, not both")
+    if why["cause"] not in CAUSES:
+        raise InvalidInput("--cause", why["cause"], CALLERS)
     study = study_at(name, storage)
     chosen = list(pulls) if older_than is None else list(_older(study, older_than))
     dropped: list[int] = []
