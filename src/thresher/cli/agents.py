@@ -36,7 +36,7 @@ ASK = """Hand out the next pull of study NAME, or several: which arm to evaluate
 
 Prints one line per pull: id, arm, number and seed, separated by tabs, and its case if the study has cases; or a JSON
 object. Exit status 1 without output means that the study is done. Tell, drop or renew the pull before its lease ends.
-After that, the next ask or run of any agent drops it as lost, and a reward that comes later still is late.
+After that, the next ask or run of any agent drops it as lost, and a reward that arrives after that is late.
 
 In a study with cases, other agents may have the last ones: what they lose is free again, and a baseline's last reward
 opens the other arms. With --wait, ask waits for that instead of ending.
@@ -93,7 +93,7 @@ def _line(pull: Pull) -> str:
 @click.argument("pull", type=Whole())
 @click.argument("reward", type=Number())
 @click.argument("baseline", type=Number(), required=False)
-@click.option("--note", metavar="TEXT", help="Words about the evaluation, for people.")
+@click.option("--note", metavar="TEXT", help="A note about the evaluation.")
 @click.option("--cost", type=Number(), help="What the evaluation cost, in any unit; the verdict has the total.")
 @format_option("text", "json")
 def tell(
@@ -101,7 +101,7 @@ def tell(
 ) -> None:
     """Tell the REWARD of PULL, a number. Telling the same reward again is fine: a lost reply may be retried.
 
-    The note and the cost of the first time stay.
+    Telling again does not change the note or the cost.
 
     Where a pull evaluates an arm and the baseline, tell both: the arm's REWARD and then the BASELINE's.
 

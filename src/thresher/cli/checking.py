@@ -138,7 +138,8 @@ def check_reader(reward: str) -> str:
         try:
             re.compile(rest)
         except re.error as error:
-            raise InvalidInput("regex", rest, f"is not a regular expression ({error})") from None
+            rule, remedy = f"is not a regular expression ({error})", r"write one such as regex:score=(\d+)"
+            raise InvalidInput("--reward", reward, rule, remedy) from None
     return reward
 
 
@@ -205,5 +206,5 @@ def room_for(workers: int) -> None:
     if soft != resource.RLIM_INFINITY and soft < needed:
         if hard != resource.RLIM_INFINITY and hard < needed:
             rule = f"they need {needed:,} open files, and this system allows {hard:,}"
-            raise InvalidInput("workers", workers, rule, f"use at most {(hard - 64) // 4:,}, or raise the limit")
+            raise InvalidInput("--workers", workers, rule, f"use at most {(hard - 64) // 4:,}, or raise the limit")
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
