@@ -63,11 +63,11 @@ COMMANDS = (
     "cases_command",
     "checkup",
     "exporting",
+    "importing",
     "livetable",
     "reading",
     "run_command",
     "studies",
-    "transfer",
 )
 IMPORTED = (
     *(f"cli.{name}" for name in COMMANDS),

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         StudyDeleted,
         StudyExists,
         ThresherError,
+        UnknownArgument,
         UnknownArm,
         UnknownPull,
         UnknownStudy,
@@ -62,9 +63,9 @@ if TYPE_CHECKING:
 __all__ = [
     "AlreadyTold", "Busy", "CannotGoOn", "DamagedStudy", "Event", "InvalidInput", "NoScore", "OutsideBounds", "Policy",
     "Progress", "Pull", "Row", "ScoreFailed", "Spec", "Store", "StoreFailed", "Study", "StudyDeleted", "StudyExists",
-    "ThresherError", "UnknownArm", "UnknownPull", "UnknownStudy", "Verdict", "__version__", "anytime_evt", "ap_evt",
-    "ap_evt_pf", "apt", "arun", "balanced", "cheapest", "create_study", "custom", "evaluator", "evt", "evt_pf", "live",
-    "lsa", "open_study", "run", "uniform", "verify",
+    "ThresherError", "UnknownArgument", "UnknownArm", "UnknownPull", "UnknownStudy", "Verdict", "__version__",
+    "anytime_evt", "ap_evt", "ap_evt_pf", "apt", "arun", "balanced", "cheapest", "create_study", "custom", "evaluator",
+    "evt", "evt_pf", "live", "lsa", "open_study", "run", "uniform", "verify",
 ]  # fmt: skip
 
 _HOME = {  # in which module each name is, as the imports above say for tools that read them
@@ -78,8 +79,8 @@ _HOME = {  # in which module each name is, as the imports above say for tools th
         ".core.spec": "Spec",
         ".core.verdict": "Verdict",
         ".create": "create_study open_study",
-        ".errors": "AlreadyTold Busy CannotGoOn DamagedStudy InvalidInput NoScore OutsideBounds "
-        "ScoreFailed StoreFailed StudyDeleted StudyExists ThresherError UnknownArm UnknownPull UnknownStudy",
+        ".errors": "AlreadyTold Busy CannotGoOn DamagedStudy InvalidInput NoScore OutsideBounds ScoreFailed "
+        "StoreFailed StudyDeleted StudyExists ThresherError UnknownArgument UnknownArm UnknownPull UnknownStudy",
         ".log.store": "Store",
         ".run.progress": "Progress",
         ".run.runner": "arun run",

@@ -10,12 +10,12 @@ from typing import Any, Literal, NoReturn
 
 from .core import checks
 from .core import verdict as verdicts
-from .core.events import CAUSES, PENDING, Cause, Event
+from .core.events import CALLERS, CAUSES, PENDING, Cause, Event
 from .core.guarantees import USUAL, Words
 from .core.hardest import CaseRow, hardest
 from .core.ledger import Ledger
 from .core.pull_rows import PullRow, Pulls, pulls_in
-from .core.pulls import Pull, pull_of
+from .core.pulls import Pull, id_of, pull_of
 from .core.verdict import Verdict
 from .errors import CannotGoOn, InvalidInput
 from .log import calls, imports
@@ -130,7 +130,7 @@ class Study(AbstractContextManager["Study"]):
         arm, whose label is then not certified, and raises `OutsideBounds`; the reason of the retirement keeps its note
         and its cost, which does not count in the total.
         """
-        self._tell(calls.Telling(_id(pull), reward, repeatable, note, cost))
+        self._tell(calls.Telling(id_of(pull, remedy="write tell(pull, reward)"), reward, repeatable, note, cost))
 
     def _tell(self, given: calls.Telling) -> bool:
         told = self._journal.commit(lambda draft: calls.tell(draft, given))
@@ -143,11 +143,11 @@ class Study(AbstractContextManager["Study"]):
     def drop(self, pull: Pull | int, *, reason: str = "dropped by hand", cause: Cause = "lost") -> None:
         """Drop a pull: it was ``"lost"``, or it ``"failed"``, which counts against its arm. Dropping twice is accepted.
 
-        Any other cause counts as ``"lost"``: only a runner knows that a pull never began. If the specification gives
-        failures a reward, a failed pull is told that reward instead.
+        Any other known cause is recorded as ``"lost"``: only a runner knows that a pull never began. If the
+        specification gives failures a reward, a failed pull is told that reward instead.
         """
         if cause not in CAUSES:
-            raise InvalidInput("cause", cause, "must be failed or lost")
+            raise InvalidInput("cause", cause, CALLERS)
         give_up(self, pull, cause="failed" if cause == "failed" else "lost", reason=reason)
 
     def add(self, arm: str, reward: object, *, case: str | int | None = None) -> None:
@@ -173,8 +173,8 @@ class Study(AbstractContextManager["Study"]):
 
         A study renews the pulls that it handed out itself. Pulls that are no longer pending are left alone.
         """
-        numbers = [_id(pull) for pull in ([pulls] if isinstance(pulls, Pull | int) else pulls)]
-        look(self, lambda ledger: list(map(ledger.state_of, numbers)))
+        numbers = [id_of(pull) for pull in ([pulls] if isinstance(pulls, Pull | int) else pulls)]
+        look(self, lambda ledger: [ledger.state_of(number) for number in numbers])
         self.store.renew(self.name, numbers, checks.seconds("lease", seconds))
 
     def sweep(self) -> int:
@@ -283,7 +283,7 @@ def look(study: Study, reader: Callable[[Ledger], Answer]) -> Answer:
 
 def give_up(study: Study, pull: Pull | int, *, cause: Cause, reason: str) -> None:
     """Drop a pull with any cause: for runners alone, which know whether it ever began."""
-    number = _id(pull)
+    number = id_of(pull)
     try:
         study._journal.commit(lambda draft: calls.drop(draft, number, cause, reason))
     finally:  # if it cannot be written, the lease runs out
@@ -294,7 +294,3 @@ def import_pulls(study: Study, rows: Iterable[imports.Result]) -> None:
     """Add results from elsewhere: all of them or none."""
     checked = [imports.checked(study.spec, row) for row in rows]
     study._journal.commit(lambda draft: imports.add(draft, checked))
-
-
-def _id(pull: Pull | int) -> int:
-    return pull.id if isinstance(pull, Pull) else pull

@@ -144,6 +144,12 @@ def test_only_failing_tests_run_again_with_last_failed(pytester: pytest.Pytester
     result.stdout.fnmatch_lines(["0 steady, 1 failing too often, *"])
 
 
+def test_the_summary_says_how_many_of_those_that_fail_too_often_are_flaky(sifted: Sifted) -> None:
+    source = "from itertools import count\nn = count()\ndef test_odd(): assert next(n) % 2\ndef test_bad(): assert 0"
+    result = sifted(source, "--thresher=0.9")
+    result.stdout.fnmatch_lines(["0 steady, 2 failing too often (1 of them flaky), 0 flaky, 0 open in *"])
+
+
 def test_exitfirst_ends_with_the_first_test_that_fails_too_often(sifted: Sifted) -> None:
     result = sifted("def test_bad(): assert 0\ndef test_good(): pass", "--thresher=0.8", "-x")
     assert result.ret == 1

@@ -69,7 +69,7 @@ def test_a_strange_line_separator_does_not_break_a_cell(tmp_path: Path) -> None:
 
 
 BROKEN = [
-    ("x.txt", "a\nb\na\n", "line 3 of {file}: arm 'a': occurs twice"),
+    ("x.txt", "a\nb\na\n", "line 3 of {file}: arm 'a': is given twice"),
     ("x.txt", "", "arms file '{file}': names no arm"),
     ("x.txt", "a\nb\x07\n", "line 2 of {file}: arm 'b\\x07': must be printable"),
     ("x.txt", b"a\n\xff\n", "arms file '{file}': is not UTF-8 text (invalid start byte at byte 2); save it as UTF-8"),
@@ -93,7 +93,7 @@ BROKEN = [
     ("x.json", '["a", 7]', "row 2 of {file}: 7 is neither a name nor parameters; write ["),
     ("x.json", '[{"depth": 1}]', "row 1 of {file}: {{'depth': 1}} has no name or arm; name each arm"),
     ("x.json", '[{"name": 7}]', "row 1 of {file}: arm 7: must be a string"),
-    ("x.json", '["a", {"name": "a"}]', "row 2 of {file}: arm 'a': occurs twice"),
+    ("x.json", '["a", {"name": "a"}]', "row 2 of {file}: arm 'a': is given twice"),
     ("x.json", '{"a": {}, "a": {}}', "{file}: key 'a': occurs twice"),
     ("x.json", '{"a": 1}', "row 1 of {file}: 1 is neither a name nor parameters"),
 ]
@@ -124,7 +124,7 @@ def test_a_dash_reads_standard_input(data: str | bytes) -> None:
 
 def test_a_broken_line_of_standard_input_is_named() -> None:
     line = complaint(run("--arms", "-", "--budget=4", "--", "echo", "{arm}", stdin="a\na\n"))
-    assert "line 2 of standard input: arm 'a': occurs twice" in line
+    assert "line 2 of standard input: arm 'a': is given twice" in line
 
 
 def test_names_are_text_wherever_they_are_shown() -> None:

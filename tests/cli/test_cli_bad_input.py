@@ -13,7 +13,7 @@ ONE = ["--arm=a", "--budget=10"]
 CASES = {
     "no arms": (["--budget=4", *ECHO], "arms: there are none; name them with --arms FILE or --arm NAME"),
     "both kinds of arms": (["--arm=a", "--arms=x", *ECHO], "--arm 'a': the arms already come from --arms FILE"),
-    "a name twice": (["--arm=a", "--arm=a", "--budget=9", *ECHO], "--arm 'a': occurs twice; give every arm"),
+    "a name twice": (["--arm=a", "--arm=a", "--budget=9", *ECHO], "--arm 'a': is given twice; give every arm"),
     "an empty name": (["--arm=", "--budget=9", *ECHO], "--arm '': must not be empty; give it a name"),
     "a NaN bar": ([*ONE, "--threshold=nan", *ECHO], "threshold nan: must be a finite number"),
     "a bar on the bounds": (
@@ -45,7 +45,7 @@ CASES = {
         ["--arm=a", "--bounds", "none", *ECHO],
         "error: --budget: without certificates a study ends with its budget alone; give a budget",
     ),
-    "no workers": ([*ONE, "--workers=0", *ECHO], "workers 0: must be a whole number of at least 1"),
+    "no workers": ([*ONE, "--workers=0", *ECHO], "error: --workers 0: must be a whole number of at least 1"),
     "workers beyond the system": ([*ONE, "--workers=99999999", *ECHO], "open files, and this system allows"),
     "an unknown policy": (
         [*ONE, "--policy=best", *ECHO],
@@ -77,7 +77,10 @@ CASES = {
         "reward 'first': must be last-float, exit-code, seconds, cpu-seconds, json:KEY or regex:RE",
     ),
     "a key left out": ([*ONE, "--reward=json:", *ECHO], "reward 'json:': must be"),
-    "a broken regex": ([*ONE, "--reward=regex:(", *ECHO], "regex '(': is not a regular expression (missing )"),
+    "a broken regex": (
+        [*ONE, "--reward=regex:(", *ECHO],
+        "error: --reward 'regex:(': is not a regular expression (missing )",
+    ),
     "a timeout of 0": (
         [*ONE, "--timeout=0", *ECHO],
         "'--timeout': '0' is not a length of time above 0 and below",
@@ -108,6 +111,11 @@ CASES = {
     "a quoted pipeline": ([*ONE, "--", "echo 1 | cat"], "commands run without a shell: write -- sh -c 'echo 1 | cat'"),
     "a variable first": ([*ONE, "--", "X=1 echo 1"], "commands run without a shell: write -- sh -c 'X=1 echo 1'"),
     "an option": ([*ONE, "--treshold=1", *ECHO], "No such option '--treshold'"),
+    "an option like no other": ([*ONE, "--qqq", *ECHO], "No such option '--qqq'; thresher run --help lists them"),
+    "an engine": (
+        [*ONE, "--engine=thread", *ECHO],
+        "error: --engine 'thread': must be threads, processes, dask or ray",
+    ),
 }
 
 
@@ -115,6 +123,25 @@ CASES = {
 def test_bad_input_is_answered_in_one_line(case: str) -> None:
     args, message = CASES[case]
     assert message in complaint(run(*args))
+
+
+def test_an_extra_argument_is_refused_with_where_they_are_listed() -> None:
+    line = complaint(thresher("status", "s", "t"))
+    assert line.endswith("Got unexpected extra argument (t); thresher status --help lists them")
+
+
+def test_exit_1_may_be_an_answer(tmp_path: Path) -> None:
+    end = "; if exit 1 is an answer: --reward exit-code"
+    assert run("--arm=a", "--budget=4", "--", "false", cwd=tmp_path).err.rstrip().endswith(end)
+    assert end not in run("--arm=a", "--budget=4", "--", "sh", "-c", "exit 12", cwd=tmp_path).err
+    assert end not in run("--arm=a", "--budget=4", "--reward=seconds", "--at-most=1s", "--", "false", cwd=tmp_path).err
+
+
+@pytest.mark.parametrize("wrong", ["--workers=0", "--storage=sqlite:///missing/folder/x.db"])
+def test_what_cannot_begin_gets_no_warning(wrong: str, tmp_path: Path) -> None:
+    result = run("--arm=a", "--arm=b", "--budget=9", wrong, "--", "echo", "1", cwd=tmp_path)
+    assert result.status in (2, 3)
+    assert "{arm}" not in result.err
 
 
 def test_a_command_that_may_not_be_executed_is_refused_with_the_remedy(tmp_path: Path) -> None:
@@ -147,8 +174,8 @@ def test_the_bar_is_asked_for() -> None:
 
 
 def test_an_unknown_command_is_wrong_use() -> None:
-    assert "command 'rnu': there is no such command; did you mean run?" in complaint(thresher("rnu"))
-    assert "did you mean studies or status?" in complaint(thresher("studys"))
+    assert "command 'rnu': there is no such command; did you mean 'run'?" in complaint(thresher("rnu"))
+    assert "did you mean 'studies', 'status'?" in complaint(thresher("studys"))
     assert complaint(thresher("xyzzy")).endswith("there is no such command; thresher --help lists the commands")
 
 

@@ -59,9 +59,15 @@ ODD = {
         "arm,reward,case\na,1,one\nb,1,one\na,1,one\n",
         "line 4 of FILE: case 'one': already has a reward of arm 'a', from line 2 of FILE; give each case",
     ),
-    "no case": ("arm,reward,case\na,1,\n", "line 2 of FILE: column 'case': is empty; every result of this study"),
-    "no column": ("arm,reward\na,1\n", "line 2 of FILE: column 'case': is missing; every result of this study needs"),
-    "no case in JSON": ('[{"arm": "a", "reward": 1}]', "row 1 of FILE: column 'case': is missing"),
+    "no case": (
+        "arm,reward,case\na,1,\n",
+        "line 2 of FILE: case None: every result of this study needs its case",
+    ),
+    "no column": ("arm,reward\na,1\n", "line 2 of FILE: case None: every result of this study needs its case"),
+    "no case in JSON": (
+        '[{"arm": "a", "reward": 1}]',
+        "row 1 of FILE: case None: every result of this study",
+    ),
     "an unknown case in JSON": ('[{"arm": "a", "reward": 1, "case": 7}]', "row 1 of FILE: case 7: is not a case"),
     "a case before": (
         "arm,reward,case\nb,0,two\n",

@@ -105,6 +105,12 @@ def test_a_closed_standard_output_is_reported_in_one_line(place: Place, command:
     assert complaint(Result(done.returncode, "", done.stderr), 3) == "thresher: error: standard output: is closed"
 
 
+@pytest.mark.parametrize("command", [["--help"], ["run", "--help"], ["--version"]])
+def test_help_for_a_closed_standard_output_is_reported_too(command: list[str]) -> None:
+    done = subprocess.run(["sh", "-c", '"$@" >&-', "x", *THRESHER, *command], capture_output=True, text=True)
+    assert complaint(Result(done.returncode, "", done.stderr), 3) == "thresher: error: standard output: is closed"
+
+
 def test_a_command_that_prints_nothing_works_without_a_standard_output(place: Place) -> None:
     argv = ["sh", "-c", '"$@" >&-', "x", *THRESHER, "extend", "s", "--budget=5000", "--storage", place.url]
     subprocess.run(argv, stderr=subprocess.PIPE, env=ENVIRONMENT, timeout=PATIENCE, check=True)

@@ -76,12 +76,17 @@ def test_pass_and_fail_work_from_the_command_line_on_processes_too() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--pass=0,x"], "--pass '0,x': must be exit codes or ranges; write them like 0,5-7"),
-        (["--fail="], "--fail '': must be exit codes or ranges"),
-        (["--fail=1,,2"], "--fail '1,,2': must be exit codes or ranges"),
-        (["--fail=-1"], "--fail '-1': must be exit codes or ranges"),
-        (["--fail=1-256"], "--fail '1-256': 256 is not an exit code; use codes from 0 to 255"),
-        (["--fail=7-5"], "--fail '7-5': 7-5 runs backwards; write 5-7"),
+        (["--pass=0,x"], "exit codes '0,x': must be numbers or ranges; write them like --pass 0,5-7"),
+        (["--pass=x"], "exit codes 'x': must be numbers or ranges; write them like --pass 0,5-7"),
+        (["--fail="], "exit codes '': must be numbers or ranges; write them like --fail 0,5-7"),
+        (["--fail=1,,2"], "exit codes '1,,2': must be numbers or ranges"),
+        (["--fail=-1"], "exit codes '-1': must be numbers or ranges"),
+        (
+            ["--fail=1-256"],
+            "exit codes '1-256': 256 is not an exit code; write codes from 0 to 255, as in --fail 0,5-7",
+        ),
+        (["--fail=7-5"], "exit codes '7-5': 7-5 runs backwards; write --fail 5-7"),
+        (["--pass=300"], "exit codes '300': 300 is not an exit code; write codes from 0 to 255, as in --pass 0,5-7"),
         (
             ["--pass=0-3", "--fail=2,3"],
             "--pass '0-3': 2-3 is in --fail 2-3 too; put each code into only one",

@@ -96,7 +96,9 @@ def test_a_pull_dropped_by_hand_is_recorded_as_failed_or_lost(place: Place, caus
 
 def test_drop_offers_two_causes(place: Place) -> None:
     assert "--cause [failed|lost]" in place.good("drop", "--help")
-    assert "'tired' is not one of 'failed', 'lost'" in complaint(place("drop", "s", "1", "--cause", "tired"))
+    assert "--cause 'tired': must be failed or lost; any other known cause is recorded as lost" in complaint(
+        place("drop", "s", "1", "--cause", "tired")
+    )
 
 
 def test_drop_drops_pulls_by_id_or_by_age(place: Place) -> None:

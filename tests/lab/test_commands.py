@@ -61,6 +61,10 @@ BAD = {
     "means outside the bounds": (["simulate", "--means", "0.6:1.2"], "mean 1.2"),
     "means the wrong way round": (["simulate", "--means", "0.8:0.6"], "means (0.8, 0.6)"),
     "means that are text": (["simulate", "--means", "some:more"], "means 'some:more'"),
+    "means with a dash": (
+        ["simulate", "--means", "0.7-0.99"],
+        "must be a range LO:HI, one number, or A,B,C; write",
+    ),
     "too few means": (["simulate", "--arms", "3", "--means", "0.1,0.2"], "one for each of 3 arms"),
     "a negative spread": (["simulate", "--spread", "-0.1:0.2"], "spread -0.1"),
     "a Beta too wide": (["simulate", "--family", "beta", "--spread", "0.6"], "a Beta arm of mean 0.6 has"),

@@ -125,9 +125,9 @@ BAD = {
         "arm,case,reward\na,q1,1\na,q2,1\nb,q1,0\n",
         "arm 'b': 1 of 2 cases have no reward in FILE, 'q2' first",
     ),
-    "a case twice": ("m,q1,q1\na,1,0\n", "line 1 of FILE: case 'q1': occurs twice"),
+    "a case twice": ("m,q1,q1\na,1,0\n", "line 1 of FILE: case 'q1': is given twice"),
     "a case without a name": ("m,q1,\na,1,0\n", "line 1 of FILE: case '': has no name"),
-    "an arm twice": ("m,q1\na,1\na,0\n", "line 3 of FILE: arm 'a': occurs twice"),
+    "an arm twice": ("m,q1\na,1\na,0\n", "line 3 of FILE: arm 'a': is given twice"),
     "an arm without a name": ("m,q1\n,1\n", "line 2 of FILE: arm '': is empty"),
     "a result twice": (
         "arm,case,reward\na,q1,1\na,q1,1\n",

@@ -12,7 +12,7 @@ from lab_commands import GROUP, run
 
 import thresher
 from thresher.cli import cli
-from thresher.cli.transfer import results_in
+from thresher.cli.importing import results_in
 from thresher.lab import Setup, planning, simulate
 from thresher.lab.pilot import Pilot, pilot_setup
 from thresher.lab.planning import ALL_SETTLED, plan

@@ -10,11 +10,12 @@ import pytest
 
 from thresher.errors import InvalidInput
 from thresher.run import engines
-from thresher.run.engines import check_name, cores, open_engine
+from thresher.run.engines import check_name, open_engine
 from thresher.run.engines.adapter import Adapter
 from thresher.run.engines.threads import Threads
 from thresher.run.wrapped import Wrapped
 from thresher.study import Pull
+from thresher.text.machine import available_cores
 
 
 def evaluate(_: Pull, *__: object) -> float:
@@ -43,7 +44,7 @@ def clusters(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
         return make
 
     monkeypatch.setattr(engines, "_fetched", lambda name: SimpleNamespace(Dask=engine("dask"), Ray=engine("ray")))
-    monkeypatch.setattr(engines, "cores", lambda: 7)
+    monkeypatch.setattr(engines, "available_cores", lambda: 7)
     return made
 
 
@@ -184,11 +185,11 @@ def test_a_missing_library_is_named_with_the_extra_that_brings_it(monkeypatch: p
 def test_cores_are_those_that_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {1, 2, 5} if process == 0 else set(), raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
-    assert cores() == 3
+    assert available_cores() == 3
     monkeypatch.delattr(os, "sched_getaffinity")
-    assert cores() == 64
+    assert available_cores() == 64
     monkeypatch.setattr(os, "cpu_count", lambda: None)
-    assert cores() == 1
+    assert available_cores() == 1
 
 
 @pytest.mark.parametrize("workers", [0, -1, 1.5])

@@ -106,7 +106,17 @@ def test_another_reward_for_the_same_pull_is_an_error_that_names_both() -> None:
     assert study.verdict()["a"].mean == 0.5
 
 
-@pytest.mark.parametrize("pull", [0, 2, -1, "1", None, 1.0, True])
+@pytest.mark.parametrize("pull", ["1", None, 1.0])
+def test_what_is_no_pull_is_refused_with_the_order_of_arguments(pull: Any) -> None:
+    study = make()
+    asked = study.ask()
+    with pytest.raises(thresher.UnknownPull, match=r": must be a Pull or its id; write tell\(pull, reward\)$"):
+        study.tell(pull, asked)
+    with pytest.raises(thresher.UnknownPull, match=r": must be a Pull or its id; pass what ask returned$"):
+        study.drop(pull)
+
+
+@pytest.mark.parametrize("pull", [0, 2, -1, True])
 def test_a_pull_that_was_never_issued_is_unknown(pull: Any) -> None:
     study = make()
     study.ask()
@@ -240,3 +250,9 @@ def test_results_already_paid_for_are_added_before_the_first_ask() -> None:
     assert [pull.arm for pull in study.ask_many(9)] == ["a", "c", "a"]
     with pytest.raises(thresher.InvalidInput, match="before the first ask"):
         study.add("b", 1)
+
+
+def test_what_is_no_reward_is_refused_without_a_remedy_for_evaluators() -> None:
+    study = make()
+    with pytest.raises(thresher.InvalidInput, match=r"^reward nan: must be a finite number or a bool$"):
+        study.tell(study.ask() or 0, float("nan"))

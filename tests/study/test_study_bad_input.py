@@ -1,5 +1,7 @@
 """A bad specification, name or policy is refused in one clear line; policies by name."""
 
+import asyncio
+import inspect
 import json
 import math
 from collections.abc import Callable
@@ -26,6 +28,9 @@ BAD_STUDIES: list[tuple[dict[str, Any], str]] = [
     ({"arms": {"a": 3}}, r"dict with string keys"),
     ({"threshold": math.nan}, r"threshold nan: must be a finite number"),
     ({"threshold": "0.5"}, r"threshold '0.5': must be a finite number"),
+    ({"threshold": "90%"}, r"threshold '90%': must be a finite number; write 0.9$"),
+    ({"confidence": "99%"}, r"confidence '99%': must lie strictly between 0 and 1; write 0.99$"),
+    ({"threshold": "x%"}, r"threshold 'x%': must be a finite number$"),
     ({"threshold": True}, r"threshold True: must be a finite number"),
     ({"threshold": 0.0}, r"strictly inside the bounds \(0, 1\)"),
     ({"threshold": 1.0}, r"strictly inside"),
@@ -69,6 +74,9 @@ MISSPELT: dict[str, Callable[[], object]] = {
     "open_study has no such argument; did you mean 'lease'": lambda: thresher.open_study("s", leas=3),  # type: ignore[call-arg]
     "Spec has no such argument; did you mean 'tries'": lambda: thresher.Spec(arms=["a"], trys=3),  # type: ignore[call-arg]
     "run has no such argument; did you mean 'workers'": lambda: thresher.run(make(), bool, worker=3),  # type: ignore[call-arg]
+    "arun has no such argument; did you mean 'workers'": lambda: asyncio.run(
+        thresher.arun(make(), bool, worker=3)  # type: ignore[call-arg, arg-type]
+    ),
 }
 
 
@@ -77,6 +85,12 @@ def test_a_misspelt_argument_gets_one_clear_line(words: str) -> None:
     with pytest.raises(thresher.InvalidInput, match=f"argument '[a-z]+': {words}") as caught:
         MISSPELT[words]()
     assert isinstance(caught.value, TypeError), "as Python has it"
+
+
+def test_arun_is_a_coroutine_function_with_its_own_arguments() -> None:
+    assert inspect.iscoroutinefunction(thresher.arun)
+    assert not inspect.iscoroutinefunction(thresher.run)
+    assert "workers" in inspect.signature(thresher.arun).parameters
 
 
 def test_a_study_without_arms_says_so() -> None:

@@ -1,7 +1,6 @@
 """The command line. A command's module is imported only when it is called, so ``thresher --version`` is quick."""
 
 import contextlib
-import difflib
 import importlib
 import io
 import os
@@ -39,7 +38,7 @@ COMMANDS = {  # command: its module
     "retire": "studies",
     "restore": "studies",
     "delete": "studies",
-    "import": "transfer",
+    "import": "importing",
     "export": "exporting",
     "verify": "checkup",
     "doctor": "checkup",
@@ -62,6 +61,9 @@ def noticing() -> Iterator[None]:
     """Within this, `NobodyReads` is raised: click and rich would exit with 1, which here is a negative answer."""
     try:
         yield
+    except click.exceptions.Exit:  # help or the version was printed, unless standard output is closed
+        standard_output()
+        raise
     except BrokenPipeError:
         drain(sys.stdout)
         raise NobodyReads from None
@@ -102,8 +104,9 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; for an unknown one, suggest those with a similar name."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            near = difflib.get_close_matches(args[0], COMMANDS)
-            hint = f"did you mean {' or '.join(near)}?" if near else "thresher --help lists the commands"
+            from ..core.checks import nearest  # here: only mistakes need it
+
+            hint = nearest(args[0], COMMANDS) or "thresher --help lists the commands"
             raise InvalidInput("command", args[0], "there is no such command", hint)
         return super().resolve_command(ctx, args)
 
@@ -142,7 +145,7 @@ def main() -> None:
         path = error.ctx.command_path if error.ctx else "thresher"
         status = _complain(f"{error.format_message().rstrip('.')}; {path} --help has an example", WRONG_USE)
     except click.ClickException as error:
-        status = _complain(error.format_message(), WRONG_USE)
+        status = _complain(_wrong_use(error), WRONG_USE)
     except (CannotGoOn, StoreFailed, StudyDeleted) as error:
         if isinstance(error, CannotGoOn) and error.__cause__ is not None:
             importlib.import_module(".speaking", __package__).show_cause(error)
@@ -221,6 +224,15 @@ def _unexpected(error: Exception) -> str:
         return f"{where}: cannot be {'used' if error.filename else 'written'} ({error.strerror})"
     remedy = "please report it with the traceback that THRESHER_TRACEBACK=1 shows"
     return f"unexpected {type(error).__name__}: {masked(str(error))[:300]}; {remedy}"
+
+
+def _wrong_use(error: click.ClickException) -> str:
+    """What click says; about an option or an argument that there is none of, also where they are listed."""
+    text, context = error.format_message(), getattr(error, "ctx", None)
+    unknown = isinstance(error, click.NoSuchOption) and not error.possibilities
+    if unknown or text.startswith("Got unexpected extra argument"):
+        text = f"{text.rstrip('.')}; {context.command_path if context else 'thresher'} --help lists them"
+    return text
 
 
 def _is_written() -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ..core.events import CAUSES, PENDING
+from ..core.events import CALLERS, CAUSES, PENDING
 from ..core.ledger import Ledger
 from ..core.pulls import pull_json
 from ..errors import AlreadyTold, CannotGoOn, InvalidInput, ThresherError, UnknownPull, shown
@@ -36,7 +36,7 @@ ASK = """Hand out the next pull of study NAME, or several: which arm to evaluate
 
 Prints one line per pull: id, arm, number and seed, separated by tabs, and its case if the study has cases; or a JSON
 object. Exit status 1 without output means that the study is done. Tell, drop or renew the pull before its lease ends.
-After that, the next ask or run of any agent drops it as lost, and a reward that comes later still is late.
+After that, the next ask or run of any agent drops it as lost, and a reward that arrives after that is late.
 
 In a study with cases, other agents may have the last ones: what they lose is free again, and a baseline's last reward
 opens the other arms. With --wait, ask waits for that instead of ending.
@@ -93,7 +93,7 @@ def _line(pull: Pull) -> str:
 @click.argument("pull", type=Whole())
 @click.argument("reward", type=Number())
 @click.argument("baseline", type=Number(), required=False)
-@click.option("--note", metavar="TEXT", help="Words about the evaluation, for people.")
+@click.option("--note", metavar="TEXT", help="A note about the evaluation.")
 @click.option("--cost", type=Number(), help="What the evaluation cost, in any unit; the verdict has the total.")
 @format_option("text", "json")
 def tell(
@@ -101,7 +101,7 @@ def tell(
 ) -> None:
     """Tell the REWARD of PULL, a number. Telling the same reward again is fine: a lost reply may be retried.
 
-    The note and the cost of the first time stay.
+    Telling again does not change the note or the cost.
 
     Where a pull evaluates an arm and the baseline, tell both: the arm's REWARD and then the BASELINE's.
 
@@ -162,7 +162,7 @@ def renew(study: Study, pulls: tuple[int, ...], lease: float) -> int:
 @name_argument
 @click.argument("pulls", type=Whole(), nargs=-1, metavar="[PULL…]")
 @option("--older-than DURATION", "Drop all that have been pending for longer than this.", type=Duration())
-@option("--cause [failed|lost]", "failed counts against its arm.", type=click.Choice(CAUSES), default="lost")
+@option("--cause [failed|lost]", "failed counts against its arm.", default="lost")
 @click.option("--reason", default="dropped by hand")
 @storage_option
 @format_option("text", "json")
@@ -181,6 +181,8 @@ def drop(
         raise InvalidInput("pulls", rule="none is named", remedy="give their ids, as in 17 18, or --older-than 2h")
     if pulls and older_than is not None:
         raise InvalidInput("pulls", list(pulls), "name pulls or give --older-than, not both")
+    if why["cause"] not in CAUSES:
+        raise InvalidInput("--cause", why["cause"], CALLERS)
     study = study_at(name, storage)
     chosen = list(pulls) if older_than is None else list(_older(study, older_than))
     dropped: list[int] = []

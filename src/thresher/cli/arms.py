@@ -82,7 +82,7 @@ def checked(rows: Rows, kind: Kind = ARMS) -> dict[str, Params]:
     for place, name, params in rows:
         checks.name(place, name)
         if name in found:
-            raise InvalidInput(place, name, "occurs twice", f"give every {kind.what} its own name")
+            raise InvalidInput(place, name, "is given twice", f"give every {kind.what} its own name")
         reserved = next((key for key in params if key in kind.reserved), None)
         if reserved:
             rule = f"its parameter {reserved!r} has a name that thresher uses itself"

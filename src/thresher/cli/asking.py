@@ -3,12 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-import click
-
 from ..core import policies
 from ..core.arguments import DEFAULTS, SpecArguments
 from ..core.question import HALF
-from ..core.question_checks import BARS
+from ..core.question_checks import BARS, LOWER
 from ..core.spec import Params, Spec
 from ..errors import InvalidInput
 from ..run.command.timing import MEASURED, SECONDS
@@ -16,7 +14,7 @@ from ..text.quantities import PERCENT, Quantity
 from . import say
 from .arms import checked, read_arms
 from .cautions import arms_caution
-from .options import Amount, Number, PolicyName, Whole, option, together
+from .options import Amount, Number, PolicyName, Whole, guarantee_option, option, together
 from .rewording import as_written, option_of, rewording
 
 UNIT = DEFAULTS["bounds"]
@@ -50,7 +48,7 @@ arm_options = together(  # what defines a study's question
     ),
     option("--arm NAME", "An arm; repeat it for more.", to="names", multiple=True),
     option("--cases FILE|N", "An eval set: a file of cases, written like --arms, or how many there are."),
-    option("--tries N", "How often a case is tried that fails.", type=Whole(), default=DEFAULTS["tries"]),
+    option("--tries N", "How often to try a failing case.", type=Whole(), default=DEFAULTS["tries"]),
     option("--budget N", "Pulls in total.  [default: until every arm is settled]", type=Whole()),
     option("--bounds LO HI", "The range of rewards, or none.  [default: 0 1]", type=Amount(), nargs=2),
     option("--no-bounds", "The same as --bounds none.", hidden=True),
@@ -62,12 +60,7 @@ arm_options = together(  # what defines a study's question
     ),
     option("--confidence C", "How sure to be of all labels.  [default: 0.95]", type=Amount()),
     option("--no-confidence", "Do not certify labels."),
-    option(
-        "--guarantee [all|rate]",
-        "Certify that no label is wrong, or that few are on average, which takes far fewer pulls for many arms.",
-        type=click.Choice(["all", "rate"]),
-        default=DEFAULTS["guarantee"],
-    ),
+    guarantee_option,
     option("--find M", "End when M arms are certified to reach the bar.", type=Whole()),
     option(
         "--tolerance T",
@@ -171,8 +164,7 @@ def _check_bounds(given: dict[str, Any]) -> None:
 def _check_bars(given: dict[str, Any]) -> None:
     """Raise if the bar and the direction do not go together, or are missing."""
     if given["threshold"] is not None and given["lower_is_better"]:
-        rule = "where lower is better, arms stay within a bar"
-        raise InvalidInput("--threshold", given["threshold"], rule, "give --at-most")
+        raise InvalidInput("--threshold", given["threshold"], LOWER, "give --at-most")
     named = [name for name in BARS if given[name] is not None]
     if not named and all(given[name] is None for name in ("baseline", "margin", "ratio")):
         remedy = "give it with --at-least B or --at-most B, or compare with --baseline NAME"

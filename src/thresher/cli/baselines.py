@@ -11,7 +11,7 @@ from ..log.imports import Result
 from ..study import Study, import_pulls, look
 from ..text.plural import plural
 from . import say
-from .transfer import checked, results_in, with_cases
+from .importing import checked, results_in, with_cases
 
 OPTION = "--baseline-results"
 

@@ -18,6 +18,8 @@ from ..study import Pull
 from ..text.quantities import SCALES
 from .arms import Cases
 
+CODES = "exit codes"  # the name of the value: after --pass, it would be masked like a password
+
 
 def check_start(argv: Sequence[str]) -> None:
     """Raise if COMMAND begins too early, at a unit: the shell makes two words of 50 ms."""
@@ -136,7 +138,8 @@ def check_reader(reward: str) -> str:
         try:
             re.compile(rest)
         except re.error as error:
-            raise InvalidInput("regex", rest, f"is not a regular expression ({error})") from None
+            rule, remedy = f"is not a regular expression ({error})", r"write one such as regex:score=(\d+)"
+            raise InvalidInput("--reward", reward, rule, remedy) from None
     return reward
 
 
@@ -166,12 +169,14 @@ def _codes(option: str, text: str) -> frozenset[int]:
     for part in text.split(","):
         found = re.fullmatch(r"\s*([0-9]{1,9})\s*(?:-\s*([0-9]{1,9})\s*)?", part)
         if found is None:
-            raise InvalidInput(option, text, "must be exit codes or ranges", "write them like 0,5-7")
+            raise InvalidInput(CODES, text, "must be numbers or ranges", f"write them like {option} 0,5-7")
         first, last = int(found[1]), int(found[2] or found[1])
         if last > 255:
-            raise InvalidInput(option, text, f"{last} is not an exit code", "use codes from 0 to 255")
+            raise InvalidInput(
+                CODES, text, f"{last} is not an exit code", f"write codes from 0 to 255, as in {option} 0,5-7"
+            )
         if last < first:
-            raise InvalidInput(option, text, f"{part.strip()} runs backwards", f"write {last}-{first}")
+            raise InvalidInput(CODES, text, f"{part.strip()} runs backwards", f"write {option} {last}-{first}")
         codes.update(range(first, last + 1))
     return frozenset(codes)
 
@@ -201,5 +206,5 @@ def room_for(workers: int) -> None:
     if soft != resource.RLIM_INFINITY and soft < needed:
         if hard != resource.RLIM_INFINITY and hard < needed:
             rule = f"they need {needed:,} open files, and this system allows {hard:,}"
-            raise InvalidInput("workers", workers, rule, f"use at most {(hard - 64) // 4:,}, or raise the limit")
+            raise InvalidInput("--workers", workers, rule, f"use at most {(hard - 64) // 4:,}, or raise the limit")
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))

@@ -8,7 +8,7 @@ from ..errors import InvalidInput
 from . import lab_options as lab
 from . import put, say
 from .lab_tables import print_data, print_plan, print_result
-from .options import Number, PolicyName, Whole
+from .options import Number, PolicyName, Whole, guarantee_option
 from .rewording import rewording
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..lab.result import Result
 
 
-@click.command(cls=lab.LabCommand)
+@click.command(cls=lab.LabCommand, short_help="Measure how often a policy's labels are right.")
 @click.option(
     "--policy",
     type=PolicyName(),
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @click.option(
     "--cases", type=Whole(1), help="Each arm meets this many cases, each once; drawn again in each repetition."
 )
-@lab.GUARANTEE
+@guarantee_option
 @click.option("--find", type=Whole(), help="End when this many arms are settled above.")
 @click.option("--budget", type=Whole(), help="Pulls [default: 20000; with cases, all cases of all arms].")
 @lab.CHECKPOINTS
@@ -117,7 +117,7 @@ def simulate(
         print_data(style, result.rows(), result.to_json())
 
 
-@click.command()
+@click.command(short_help="Repeat the experiments of the paper.")
 @click.argument("what", nargs=-1, required=True, metavar="figure1|figure2|table1|certificates|guarantee|all…")
 @click.option("--out", required=True, type=click.Path(), help="The folder to write to; created if it does not exist.")
 @click.option("--force", is_flag=True, help="Overwrite files that thresher paper did not write.")
@@ -169,7 +169,7 @@ def paper(what: tuple[str, ...], out: str, **given: Any) -> None:
 @click.option("--confidence", default="0.95", help="Settle arms at this confidence, or off.")
 @click.option("--no-confidence", is_flag=True, help="The same as --confidence off.")
 @lab.TOLERANCE
-@lab.GUARANTEE
+@guarantee_option
 @click.option("--workers", type=Whole(), default=1, help="How many pulls run at once.")
 @click.option("--seconds-per-pull", type=Number(), default=1.0, help="How long a pull takes.")
 @click.option("--service", default="constant", help="constant, exponential, lognormal:0.5, failures:5.")

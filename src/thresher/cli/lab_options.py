@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ..core.checks import share
-from ..core.question_checks import BARS, named_bar
+from ..core.question_checks import BARS, LOWER, named_bar
 from ..errors import InvalidInput, shown
 from ..run.signals import until_stopped
 from ..text.plural import listed, plural
@@ -74,7 +74,13 @@ def range_in(name: str, text: str) -> tuple[float, float] | list[float] | float:
     """A range LO:HI, a list A,B,C, or one number."""
     if ":" in text:
         return pair_in(name, text)
-    numbers = numbers_in(name, text)
+    try:
+        numbers = numbers_in(name, text)
+    except InvalidInput:
+        low, dash, high = text.rpartition("-")  # as in 0.7-0.99
+        is_range = dash and isinstance(read(low), float) and isinstance(read(high), float)
+        remedy = f"write {low.strip()}:{high.strip()}" if is_range else "write 0.6:0.8, for example"
+        raise InvalidInput(name, text, "must be a range LO:HI, one number, or A,B,C", remedy) from None
     return numbers[0] if len(numbers) == 1 else numbers
 
 
@@ -84,9 +90,6 @@ SEED = click.option("--seed", type=Whole(), default=0, help="The same seed gives
 THREADS = click.option("--threads", type=Whole(), help="Threads [default: one per core]; results do not depend on it.")
 TOLERANCE = click.option(
     "--tolerance", type=Number(), default=0.0, help="An arm provably within this distance of the bar is close."
-)
-GUARANTEE = click.option(
-    "--guarantee", default="all", help="all: no settled label is wrong; rate: few are, list by list."
 )
 QUESTION = together(
     click.option("--at-least", type=Number(), help="The bar that an arm's mean must reach."),
@@ -171,7 +174,7 @@ def question_in(given: dict[str, Any]) -> dict[str, Any]:
     """What is asked, as `lab.Setup` takes it; the baseline as it was written."""
     name, bar = named_bar({name: given[name] for name in BARS})
     if name == "at_least" and given["lower_is_better"]:
-        raise InvalidInput("at_least", bar, "where lower is better, arms stay within a bar", "give --at-most")
+        raise InvalidInput("at_least", bar, LOWER, "give --at-most")
     asked = {name: given[name] for name in ("share", "baseline", "margin", "ratio")}
     return {**asked, "threshold": bar, "lower_is_better": given["lower_is_better"] or name == "at_most"}
 
@@ -217,7 +220,7 @@ def setup_of(recorded: str | None, matrix: str | None, **settings: Any) -> "Setu
 def recorded_in(file: str) -> "Recorded":
     """The rewards in a file: CSV or JSON with arm and reward, or an export. Names arms without rewards."""
     from ..lab import recorded
-    from .transfer import results_in
+    from .importing import results_in
 
     return _named(recorded.gather(results_in(file)[0], file))
 
@@ -231,7 +234,7 @@ def _named(data: "Recorded") -> "Recorded":
 def pilot_in(file: str, cases: int) -> "tuple[Recorded, int]":
     """The rewards of a pilot, and how many cases to plan for: as given, or as its study has."""
     from ..lab import recorded
-    from .transfer import results_in
+    from .importing import results_in
 
     rows, known = results_in(file)
     found = list(rows)
@@ -247,7 +250,7 @@ def matrix_in(file: str) -> "Recorded":
     """The rewards of every arm and case in a file: wide or long CSV, a JSON list, or the export of a study."""
     from ..lab import matrix
     from .exporting import rows_of
-    from .transfer import contents
+    from .importing import contents
 
     text, data, log = contents(file)
     if log is None:

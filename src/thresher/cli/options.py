@@ -12,6 +12,7 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from ..core import policies
+from ..core.arguments import DEFAULTS
 from ..core.checks import MAX_SECONDS, nearest
 from ..core.policies import Policy
 from ..create import open_study
@@ -214,6 +215,12 @@ scores_option = option(
     to="scores",
     type=PolicyName(),
     multiple=True,
+)
+
+guarantee_option = option(
+    "--guarantee [all|rate]",
+    "Certify that no label is wrong, or that few are on average, which takes far fewer pulls for many arms.",
+    default=DEFAULTS["guarantee"],
 )
 
 

@@ -37,14 +37,28 @@ def rewording(given: Mapping[str, Any]) -> Iterator[None]:
 
 @contextmanager
 def of_engine(given: Mapping[str, Any]) -> Iterator[None]:
-    """Within this, an error about the executor or its resources names the option and what was given with it."""
+    """Within this, an error about the engine, its workers or resources names the option and what was given with it."""
     try:
         yield
     except (InvalidInput, CannotGoOn) as error:
-        options = {"executor": ("--engine", given["engine"]), "resources": ("--resource", _amounts(given["resources"]))}
+        engine, workers = ("--engine", given["engine"]), ("--workers", given["workers"])
+        resources = "--resource", _amounts(given["resources"])
+        options = {"engine": engine, "executor": engine, "workers": workers, "resources": resources}
         if error.what not in options:
             raise
         raise type(error)(*options[error.what], error.rule, _reworded(error.remedy)) from error.__cause__
+
+
+@contextmanager
+def of_exits(given: Mapping[str, Any]) -> Iterator[None]:
+    """Within this, a run that ends because COMMAND exited with 1 says how that can be an answer."""
+    try:
+        yield
+    except CannotGoOn as error:
+        if given["stay"] or given["reward"] != "last-float" or not re.search(r"exited with 1(?!\d)", error.rule):
+            raise
+        remedy = f"{error.remedy}; if exit 1 is an answer: --reward exit-code"
+        raise CannotGoOn(error.what, rule=error.rule, remedy=remedy) from error.__cause__
 
 
 def _amounts(resources: Mapping[str, float] | None) -> str:

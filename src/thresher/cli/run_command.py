@@ -9,7 +9,7 @@ from ..core.spec import Params
 from ..errors import CannotGoOn, StoreFailed
 from ..run.command.process import Command
 from ..run.command.staying import Staying
-from ..run.engines import check_name, open_engine
+from ..run.engines import check_name, check_workers, open_engine
 from ..run.progress import Progress
 from ..run.runner import Limits, run_on
 from ..run.signals import until_stopped
@@ -35,7 +35,7 @@ from .options import (
 )
 from .output import print_verdict
 from .requiring import Required, Requirement, are_met, requirements
-from .rewording import of_engine
+from .rewording import of_engine, of_exits
 from .stay_option import arms_of, check_placeholders, staying, workers_of
 
 HELP = """Find out which arms reach a bar by running COMMAND many times, several at once.
@@ -158,7 +158,10 @@ class RunCommand(BoundsCommand):
 def run(command: tuple[str, ...], **given: Any) -> int:
     """Run the study and print its verdict."""
     check_start(command)
-    engine, given["resources"] = check_name(given["engine"]), check_resources(given["resources"])
+    given["resources"] = check_resources(given["resources"])
+    with of_engine(given):
+        engine = check_name(given["engine"])
+        check_workers(given["workers"])
     elsewhere = ":" in engine  # on a cluster: whether the program exists there cannot be checked from here
     stays = staying(command, given, engine=engine, elsewhere=elsewhere)
     arms = arms_of(stays, given, engine=engine) if stays else arms_given(given["file"], given["names"])
@@ -176,11 +179,10 @@ def run(command: tuple[str, ...], **given: Any) -> int:
     required = requirements(*sides, given["require"], arms=asked.contenders)
     found, store = baseline_results(given, asked), store_at(given["storage"])
     kept = Kept(given["name"], store, asked, fresh=given["fresh"], accepts=given["accepts"], results=found)
-    job = Job(kept, evaluate, given)
-    for caution in () if stays else command_cautions(command, arms, cases=asked.cases is not None):
-        say(f"warning: {caution}")
+    cautions = [] if stays else list(command_cautions(command, arms, cases=asked.cases is not None))
+    job = Job(kept, evaluate, given, cautions)
     try:
-        with of_engine(given):
+        with of_engine(given), of_exits(given):
             status = until_stopped(job.carry_out)
     except CannotGoOn:
         if job.study and (given["style"] != "table" or look(job.study, lambda ledger: ledger.told)):
@@ -191,7 +193,8 @@ def run(command: tuple[str, ...], **given: Any) -> int:
     if job.study is None:  # stopped while the engine started
         say("stopped before the first pull")
         return status
-    return _conclude(job.study, status, given["style"], required)
+    with of_exits(given):
+        return _conclude(job.study, status, given["style"], required)
 
 
 def _conclude(study: Study, status: int, style: str, required: list[Requirement]) -> int:
@@ -229,8 +232,8 @@ def _command(command: tuple[str, ...], arms: dict[str, Params], given: dict[str,
 class Job:
     """One run. The engine starts before the study is created: a failed start leaves no empty study behind."""
 
-    def __init__(self, kept: Kept, evaluate: Command | Staying, given: dict[str, Any]) -> None:
-        self._kept, self._evaluate, self._given = kept, evaluate, given
+    def __init__(self, kept: Kept, evaluate: Command | Staying, given: dict[str, Any], cautions: list[str]) -> None:
+        self._kept, self._evaluate, self._given, self._cautions = kept, evaluate, given, cautions
         self.study: Study | None = None
 
     def carry_out(self) -> None:
@@ -245,6 +248,8 @@ class Job:
         except BaseException:
             engine.close(wait=False)
             raise
+        for caution in self._cautions:  # only now: what cannot begin needs no warning
+            say(f"warning: {caution}")
         with watching(study, quiet=given["quiet"]) as show:
             cautions = Cautions(study)
 

@@ -11,7 +11,7 @@ from ..core.spec import Params
 from ..errors import InvalidInput
 from ..run.command.process import CASE, PULL_FIELDS
 from ..run.command.staying import Staying
-from ..run.engines import cores
+from ..text.machine import available_cores
 from .arms import arms_listed
 from .asking import arms_given
 from .checking import check_program, placeholders
@@ -66,5 +66,5 @@ def check_placeholders(argv: Sequence[str], arms: Mapping[str, Params]) -> None:
 def workers_of(evaluate: object, workers: int | None, engine: str) -> int | None:
     """How many pulls an engine makes at once: with ``--per-process``, several in each process of its workers."""
     if isinstance(evaluate, Staying) and evaluate.per_process > 1 and engine == "threads":
-        return (workers or cores()) * evaluate.per_process
+        return (workers or available_cores()) * evaluate.per_process
     return workers

@@ -80,17 +80,26 @@ def named_arguments(function: Callable[Given, Found]) -> Callable[Given, Found]:
     signature = inspect.signature(function)
     shown = signature.replace(parameters=[one for given in signature.parameters.values() for one in _each(given)])
 
-    @functools.wraps(function)
-    def call(*args: Given.args, **given: Given.kwargs) -> Found:
+    def check(given: Mapping[str, object]) -> None:
         for name in given:
             if name not in shown.parameters:
                 whose = function.__qualname__.removesuffix(".__init__")
                 meant = nearest(name, shown.parameters) or f"help({whose}) lists them"
                 raise UnknownArgument("argument", name, f"{whose} has no such argument", meant)
+
+    @functools.wraps(function)
+    def call(*args: Given.args, **given: Given.kwargs) -> Found:
+        check(given)
         return function(*args, **given)
 
-    call.__signature__ = shown  # type: ignore[attr-defined]  # for inspect.signature, help and completion
-    return call
+    @functools.wraps(function)
+    async def acall(*args: Given.args, **given: Given.kwargs) -> Any:
+        check(given)
+        return await function(*args, **given)  # type: ignore[misc]  # a coroutine function's
+
+    found: Any = acall if inspect.iscoroutinefunction(function) else call  # both stay what they are to inspect
+    found.__signature__ = shown  # for inspect.signature, help and completion
+    return found  # type: ignore[no-any-return]
 
 
 def _each(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:

@@ -12,6 +12,7 @@ STATES = ("pending", "told", "dropped", "late", "outside")  # their names
 Kind = Literal["created", "asked", "told", "dropped", "retired", "restored", "extended", "weighed", "accepted"]
 Cause = Literal["failed", "lost", "cancelled", "broken-pool", "outage"]  # of a drop
 CAUSES = get_args(Cause)
+CALLERS = "must be failed or lost; any other known cause is recorded as lost"  # of a cause that a caller gives
 EventCause = Cause | Literal["chosen", "imported", "repeatable", "failures", "bounds"]
 # what reading can raise if something is not an event
 NO_EVENT = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)

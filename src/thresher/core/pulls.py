@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+from ..errors import UnknownPull
 from .ledger import Ledger
 from .places import mixed
 from .seeds import seed_of
@@ -69,3 +70,16 @@ def pull_json(pull: Pull) -> dict[str, Any]:
     if pull.case is None:
         return data
     return {**data, "case": pull.case, "case_params": dict(pull.case_params)}
+
+
+def id_of(pull: object, *, remedy: str = "pass what ask returned") -> int:
+    """The id of a pull, which may be given instead of it.
+
+    >>> id_of(3)
+    3
+    """
+    if isinstance(pull, Pull):
+        return pull.id
+    if not isinstance(pull, int):
+        raise UnknownPull("pull", pull, "must be a Pull or its id", remedy)
+    return pull

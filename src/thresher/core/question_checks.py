@@ -12,6 +12,7 @@ from .spec_checks import MAX_REWARD, Bounds
 from .spec_checks import bar as inside
 
 BARS = ("threshold", "at_least", "at_most")  # the names by which a bar can be given
+LOWER = "where lower is better, arms stay within a bar"  # a rule
 LONGEST_UNIT = 16  # characters
 DEFAULT: Bounds = DEFAULTS["bounds"]
 
@@ -61,7 +62,7 @@ def asked(given: Mapping[str, object], *, bounds: Bounds | None, clip: bool, arm
         name, number = "margin", 0.0 if margin is None else margin
     lower = bool(lower) or name == "at_most"
     if lower and name == "at_least":
-        raise InvalidInput("at_least", number, "where lower is better, arms stay within a bar", "give at_most")
+        raise InvalidInput("at_least", number, LOWER, "give at_most")
     ratio = _ratio_or_none(given.get("ratio"), margin)
     share = _share_or_none(given.get("share"), ratio)
     sign, limit = -1.0 if lower else 1.0, 0.0

@@ -14,6 +14,7 @@ SPARE = "spare"  # a pull whose case had a reward before, from another try: it d
 ALL_STATES = (*STATES, CANCELLED, SPARE)
 WITH_REWARD = ("told", "late", "outside", SPARE)
 LOST = ("pending", "dropped", "late", CANCELLED, SPARE)  # charged to the certificate of the study that imports them
+NO_EVENTS = "holds an object without events"  # a file that is no log
 SHAPES = "give CSV with columns arm and reward, a JSON list of such objects, or what thresher export wrote"
 OF_ONE_ARM = "give CSV with columns case and reward, or a JSON list of such objects"
 WORDS = {"true": True, "pass": True, "false": False, "fail": False}
@@ -47,7 +48,7 @@ def read_rows(data: object, text: str, file: str, *, arm: str | None = None) -> 
     [('a', 'told', 0.5, None), ('a', 'dropped', None, None)]
     """
     if isinstance(data, dict):
-        raise InvalidInput("file", file, "holds an object without events", OF_ONE_ARM if arm else SHAPES)
+        raise InvalidInput("file", file, NO_EVENTS, OF_ONE_ARM if arm else SHAPES)
     stated, rows = _from_json(data, file) if isinstance(data, list) else _from_csv(text, file, arm)
     seen = set()
     for place, cells in rows:

@@ -193,8 +193,7 @@ class Spec(CaseNames):
         """
         number = checks.as_float(value)
         if number is None or math.isnan(number) or (math.isinf(number) and self.bounds is None):
-            remedy = "to fail, raise an exception or, in a command, exit with a non-zero status"
-            raise InvalidInput("reward", value, "must be a finite number or a bool", remedy)
+            raise InvalidInput("reward", value, "must be a finite number or a bool")
         if self.ratio is not None and number < 0.0:
             raise InvalidInput("reward", number, "a ratio needs rewards of at least 0", "give a margin instead")
         if self.is_outside(number):

@@ -1,18 +1,16 @@
 """Work divided among threads."""
 
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from typing import TypeVar
 
+from ..text.machine import available_cores
+
+__all__ = ["aside", "available_cores", "share_out"]
+
 Item = TypeVar("Item")
-
-
-def available_cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def share_out(work: Callable[[Item], None], items: Sequence[Item], threads: int) -> None:

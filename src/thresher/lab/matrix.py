@@ -43,7 +43,7 @@ def cells_in(data: object, text: str, file: str) -> Iterator[Cell]:
     if isinstance(data, list):
         return _long((f"row {count} of {file}", row) for count, row in enumerate(data, start=1))
     if isinstance(data, dict):
-        raise InvalidInput("file", file, "holds an object without events", SHAPES)
+        raise InvalidInput("file", file, results.NO_EVENTS, SHAPES)
     columns, rows = read_csv(text, file)
     lower = [column.lower() for column in columns]
     if "reward" in lower:
@@ -115,13 +115,13 @@ def _wide(columns: Sequence[str], rows: Iterable[tuple[str, list[str]]], file: s
         raise InvalidInput("file", file, "has no column of a case", SHAPES)
     for case in cases:
         if not case or case in known:
-            raise InvalidInput(f"line 1 of {file}: case", case, "occurs twice" if case else "has no name", SHAPES)
+            raise InvalidInput(f"line 1 of {file}: case", case, "is given twice" if case else "has no name", SHAPES)
         known.add(case)
     arms = set[str]()
     for place, (name, *rewards) in rows:
         arm = _text(name)
         if not arm or arm in arms:
-            rule = "occurs twice" if arm else "is empty"
+            rule = "is given twice" if arm else "is empty"
             raise InvalidInput(f"{place}: arm", arm, rule, "write one row for each arm, with its name first")
         arms.add(arm)
         for case, reward in zip(cases, rewards, strict=True):

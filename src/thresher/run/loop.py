@@ -19,7 +19,7 @@ from .engines import Engine
 from .evaluations import Evaluation, Evaluations
 from .lost import NoWorkers, Suspects, WorkerLost
 from .outage import Watch
-from .pairs import check_pair
+from .pairs import check_pair, refused
 from .progress import TICK, Meter, Progress
 from .rewards import Rewards
 from .runner import Limits
@@ -204,7 +204,7 @@ class Runner:
             pass  # not a failure: telling it retires the arm
         except InvalidInput as error:
             self._rewards.write()
-            self._failed(evaluation, Failure(evaluation.pull, str(error), kind="no valid reward"))
+            self._failed(evaluation, Failure(evaluation.pull, refused(error), kind="no valid reward"))
             return
         else:
             if self._watch.last is not None or not self._watch.start.over:

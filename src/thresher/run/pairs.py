@@ -61,3 +61,9 @@ def check_pair(spec: Spec, value: object) -> None:
         raise
     except InvalidInput as error:
         raise InvalidInput("the baseline's reward", other, error.rule, error.remedy) from None
+
+
+def refused(error: InvalidInput) -> str:
+    """Why a reward that an evaluator returned is refused, and what to do instead."""
+    to_fail = "to fail, raise an exception or, in a command, exit with a non-zero status"
+    return str(error) if error.remedy else f"{error}; {to_fail}"

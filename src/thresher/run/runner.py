@@ -80,6 +80,7 @@ def run(
     return study.verdict()
 
 
+@named_arguments
 async def arun(
     study: Study,
     evaluate: Callable[..., Awaitable[object]],

@@ -112,7 +112,7 @@ class Drop(Strict):
 
     pulls: Annotated[list[Id], Field(min_length=1, max_length=1000)]
     cause: Cause = Field(
-        "lost", description="failed, which counts against the arm, or lost. Any other is recorded as lost."
+        "lost", description="failed, which counts against the arm, or lost. Any other known cause is recorded as lost."
     )
     reason: Annotated[StrictStr, Field(max_length=10_000)] = "dropped over HTTP"
 

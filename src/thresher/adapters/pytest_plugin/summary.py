@@ -52,9 +52,11 @@ def cells(result: Result) -> tuple[str, ...]:
 def counted(results: Sequence[Result]) -> str:
     """How many tests have each status, in one line."""
     count = Counter(result.status for result in results)
-    both = sum(result.flaky for result in results if result.status == "steady")
-    words = [f"{count['steady']:,} steady{f' ({both:,} of them flaky)' if both else ''}"]
-    words += [f"{count['failing']:,} failing too often", f"{count['flaky']:,} flaky", f"{count['open']:,} open"]
+    both = Counter(result.status for result in results if result.flaky)
+    of = {status: f" ({many:,} of them flaky)" for status, many in both.items()}
+    words = [f"{count['steady']:,} steady{of.get('steady', '')}"]
+    words += [f"{count['failing']:,} failing too often{of.get('failing', '')}"]
+    words += [f"{count['flaky']:,} flaky", f"{count['open']:,} open"]
     words += [f"{count[name]:,} {name}" for name in ("error", "skipped") if count[name]]
     return f"{', '.join(words)} in {plural(sum(result.runs for result in results), 'run')}."
 

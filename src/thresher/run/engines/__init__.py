@@ -4,13 +4,13 @@ No code outside this package asks what kind of executor it has; each kind's libr
 """
 
 import importlib
-import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from typing import Any, Protocol
 
 from ...core import checks
 from ...errors import InvalidInput
+from ...text.machine import available_cores
 from ..shared import Shared, Sharing
 from ..shared import checked as checked_shared
 from ..wrapped import Wrapped, WrappedCoroutine, is_coroutine
@@ -18,7 +18,16 @@ from .engine import Engine, Evaluate, EvaluateSharing
 from .resources import checked
 from .threads import Threads
 
-__all__ = ["Engine", "Evaluate", "EvaluateSharing", "Place", "check_evaluator", "check_name", "cores", "open_engine"]
+__all__ = [
+    "Engine",
+    "Evaluate",
+    "EvaluateSharing",
+    "Place",
+    "check_evaluator",
+    "check_name",
+    "check_workers",
+    "open_engine",
+]
 
 CLUSTERS = ("dask", "ray")
 NAMES = ("threads", "processes", *CLUSTERS)
@@ -70,15 +79,15 @@ def open_engine(
 
         return Loop(wrapped, workers or 16, sharing)
     if executor is None or executor == "threads":
-        return Threads(wrapped, workers or cores(), sharing)
+        return Threads(wrapped, workers or available_cores(), sharing)
     if executor == "processes":
         from .processes import Processes
 
-        return Processes(wrapped, workers or cores(), sharing)
+        return Processes(wrapped, workers or available_cores(), sharing)
     if isinstance(executor, Executor) or callable(executor):
         from .adapter import Adapter
 
-        return Adapter(wrapped, executor, workers, cores())
+        return Adapter(wrapped, executor, workers, available_cores())
     remedy = "pass 'threads', 'processes', 'dask', 'ray', an address, a Dask client, or a concurrent.futures.Executor"
     raise InvalidInput("executor", executor, "cannot run pulls", remedy)
 
@@ -86,6 +95,10 @@ def open_engine(
 def check_evaluator(evaluate: object, workers: int | None) -> None:
     if not callable(evaluate):
         raise InvalidInput("evaluate", evaluate, "must be a function that takes a pull")
+    check_workers(workers)
+
+
+def check_workers(workers: int | None) -> None:
     if workers is not None:
         checks.whole("workers", workers, least=1)
 
@@ -126,7 +139,7 @@ def _on_a_cluster(evaluate: Evaluate, executor: Place, workers: int | None, need
         elif library == "dask_jobqueue" or library == "dask_kubernetes":
             library = "distributed"
     if library in ("dask", "distributed"):
-        return _fetched("dask").Dask(evaluate, place, workers, cores(), needed)  # type: ignore[no-any-return]
+        return _fetched("dask").Dask(evaluate, place, workers, available_cores(), needed)  # type: ignore[no-any-return]
     if library == "ray":
         return _fetched("ray").Ray(evaluate, place, workers, needed)  # type: ignore[no-any-return]
     return None
@@ -169,8 +182,3 @@ def _fetched(library: str) -> Any:
     except ModuleNotFoundError as error:
         rule = f"needs the package {error.name}, which is not installed"
         raise InvalidInput("executor", library, rule, f"pip install 'thresher[{library}]'") from None
-
-
-def cores() -> int:
-    """The cores that this process may use: in a container or a batch job, fewer than the machine has."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

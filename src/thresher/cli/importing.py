@@ -16,6 +16,7 @@ from ..core.spec import Spec
 from ..errors import Conflict, InvalidInput, StudyExists, ThresherError, shown
 from ..log.chain import Head, chained
 from ..log.imports import Result
+from ..log.imports import checked as in_numbers
 from ..log.journal import plain
 from ..study import import_pulls, look
 from ..text.files import read_text
@@ -112,21 +113,18 @@ def checked(rows: Iterable[Row], spec: Spec) -> Iterator[Result]:
     for place, name, state, reward, case in rows:
         try:
             arm = name.strip() if isinstance(name, str) and name not in spec.index else name
-            spec.arm(arm)
-            number = None if reward is None else spec.reward(reward)
-            known = None if spec.cases is None else _case(case, spec)
-            yield Result(arm, number, state in ("late", SPARE), known)
+            late = state in ("late", SPARE)
+            _, number, _, known = in_numbers(spec, Result(arm, reward, late, _case(case, spec)))
+            yield Result(arm, number, late, None if known is None else spec.case_name(known))
         except ThresherError as error:
             raise InvalidInput(f"{place}: {error}") from None
 
 
-def _case(given: object, spec: Spec) -> str | int:
-    """The case of a row."""
-    if given is None or given == "":
-        rule = "is missing" if given is None else "is empty"
-        raise InvalidInput("column", "case", rule, "every result of this study needs its case")
-    name = given.strip() if isinstance(given, str) and given not in spec.case_index else given
-    return spec.case_name(spec.case(name))
+def _case(given: object, spec: Spec) -> object:
+    """The case of a row, as the library takes it; None: there is none."""
+    if spec.cases is None or given == "":
+        return None
+    return given.strip() if isinstance(given, str) and given not in spec.case_index else given
 
 
 def _known(ledger: Ledger) -> dict[int, set[int]]:
