@@ -141,6 +141,5 @@ def test_the_case_that_most_arms_failed_is_the_hardest_where_rewards_are_passes_
     study.add_many([("a", 0, "once"), ("a", 0, "twice"), ("b", 0, "twice"), ("c", 1, "twice")])
     assert [(row.case, row.failed) for row in study.cases()] == [("twice", 2), ("once", 1)]
     graded = thresher.create_study("graded", arms=["a", "b", "c"], threshold=0.5, cases=["once", "twice"])
-    graded.add_many([("a", 0, "once"), ("a", 0, "twice"), ("b", 0, "twice"), ("c", 0.75, "twice")])
-    graded.add("b", 0.25, case="once")
+    graded.add_many([("a", 0.1, "once"), ("a", 0.2, "twice"), ("b", 0.4, "twice"), ("c", 1, "twice")])
     assert [row.case for row in graded.cases()] == ["once", "twice"], "by their means"
